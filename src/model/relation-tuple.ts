@@ -1,0 +1,65 @@
+/**
+ * Glossary. A *relation tuple* says that a *subject* has a *relation* on an *object*
+ * (`namespace:object_id#relation@subject`). A subject is a concrete user, a *userset*
+ * (`namespace:object_id#relation`; with an empty relation the object itself) or the public
+ * *wildcard*. A *shard* is one (project, tenant); its *seq* counts committed writes, a worker's
+ * *watermark* is the seq that it has applied. A *rewrite* is the rule of a relation in a namespace
+ * *model*. A *consistency token* names a shard, its epoch and a seq.
+ */
+export type Subject =
+  | { readonly kind: 'user'; readonly userId: string }
+  | {
+      readonly kind: 'set';
+      readonly namespace: string;
+      readonly objectId: string;
+      /** '' denotes the object itself. */
+      readonly relation: string;
+    }
+  | { readonly kind: 'wildcard' };
+
+/** Identity of a tuple inside its shard. */
+export type TupleKey = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly subject: Subject;
+};
+
+/** What a tuple carries besides its identity; a re-write replaces all of it. */
+export type TuplePayload = {
+  /** Microseconds since the epoch; undefined never expires. Expired means now >= expiresAtUs. */
+  readonly expiresAtUs?: bigint | undefined;
+  readonly conditionName?: string | undefined;
+  /** Canonical JSON text (RFC 8785) of an object; only together with a conditionName. */
+  readonly conditionParams?: string | undefined;
+};
+
+export type RelationTuple = TupleKey & TuplePayload;
+
+/** One effective change of a shard, in the order in which it was committed. */
+export type TupleChange = { readonly op: 'insert' | 'delete'; readonly tuple: RelationTuple };
+
+/** A subject as three text columns: user ('', id, ''), wildcard ('*', '', ''), set (ns, id, rel). */
+export type SubjectColumns = readonly [namespace: string, id: string, relation: string];
+
+/** Columns of a subject, as the database and packed changes hold it. */
+export function subjectToColumns(subject: Subject): SubjectColumns {
+  switch (subject.kind) {
+    case 'user':
+      return ['', subject.userId, ''];
+    case 'wildcard':
+      return ['*', '', ''];
+    case 'set':
+      return [subject.namespace, subject.objectId, subject.relation];
+  }
+}
+
+/** Inverse of `subjectToColumns`. Trusts its input: it comes from our own tables. */
+export function subjectFromColumns(namespace: string, id: string, relation: string): Subject {
+  if (namespace === '') return { kind: 'user', userId: id };
+  if (namespace === '*') return { kind: 'wildcard' };
+  return { kind: 'set', namespace, objectId: id, relation };
+}
+
+/** A (project, tenant): the unit of isolation, sequence and ownership by a worker. */
+export type ShardKey = { readonly projectId: string; readonly tenantId: string };

@@ -1,0 +1,92 @@
+/**
+ * The port between the evaluation (engine/) and the tuple index (cache/). Everything is numbers:
+ *
+ * - *name*: interned namespace or relation name. 0 is the empty name: as a namespace it is the one
+ *   of concrete users, as a relation it denotes the object itself.
+ * - *entity*: interned (namespace name, id). 0 is no entity.
+ * - *node*: interned (entity, relation name). An object's relation and a subject are both nodes; a
+ *   concrete user is the node (user entity, 0), an object itself (entity, 0). 0 is no node.
+ *
+ * A node exists while a stored tuple mentions it, on either side. Ids are valid for one revision:
+ * after changes were applied, an id whose last tuple went may name something else.
+ * Lookups do not allocate. Lists are copied out in chunks so that no iterator object is needed.
+ */
+export const EMPTY_NAME = 0;
+/** The node of the public wildcard, in every index, whether stored or not. */
+export const WILDCARD_NODE = 1;
+
+/** Set on an entry returned by readForward/readReverse when the edge has an expiry or a condition. */
+export const EDGE_QUALIFIED = 0x8000_0000;
+export const EDGE_NODE_MASK = 0x7fff_ffff;
+
+/** Answers of `edge`. */
+export const EDGE_ABSENT = 0;
+export const EDGE_PLAIN = 1;
+export const EDGE_WITH_QUALIFIER = 2;
+
+/** What a qualified edge carries. */
+export type EdgeQualifier = {
+  /** Milliseconds since the epoch, fractions kept; Infinity never expires. Expired: nowMs >= expiresAtMs. */
+  readonly expiresAtMs: number;
+  /** '' is unconditional. */
+  readonly conditionName: string;
+  /** Canonical JSON text of an object, or ''. */
+  readonly conditionParams: string;
+};
+
+export interface TupleReader {
+  /** Grows with every applied change: ids and cached values of an older revision must be dropped. */
+  readonly revision: number;
+
+  /** Name id, or -1 when nothing in the index mentions the name. '' is 0. */
+  nameId(name: string): number;
+  /** Name id for the life of the index, interned if need be: for the names of compiled models. */
+  pinName(name: string): number;
+  nameText(name: number): string;
+  /** Entity id, or 0. `namespace` is a name id; EMPTY_NAME asks for a concrete user. */
+  entityId(namespace: number, id: string): number;
+  /** As entityId, of the UTF-8 bytes [start, end) of `bytes`; for scanners of raw bodies. */
+  entityIdOfBytes(namespace: number, bytes: Uint8Array, start: number, end: number): number;
+  nameIdOfBytes(bytes: Uint8Array, start: number, end: number): number;
+  /** Namespace name id of an entity; EMPTY_NAME for users. */
+  namespaceOf(entity: number): number;
+  entityText(entity: number): string;
+  /** Compares the ids of two entities in UTF-8 byte order without making strings. */
+  compareEntityIds(a: number, b: number): number;
+
+  /** Node id, or 0. */
+  nodeId(entity: number, relation: number): number;
+  entityOf(node: number): number;
+  relationOf(node: number): number;
+  /** First and next node of an entity (any relation, as object or subject), 0 at the end. */
+  firstNodeOf(entity: number): number;
+  nextNodeOf(node: number): number;
+
+  /** Whether the tuple (node, subject) is stored: EDGE_ABSENT, EDGE_PLAIN or EDGE_WITH_QUALIFIER. O(1) expected, also in long lists. */
+  edge(node: number, subject: number): number;
+  /** Only for an edge for which `edge` said EDGE_WITH_QUALIFIER or an entry had EDGE_QUALIFIED. */
+  qualifier(node: number, subject: number): EdgeQualifier;
+
+  /** Stored subjects of a node that are concrete users or the wildcard. */
+  userCount(node: number): number;
+  /** Stored subjects of a node that are usersets or objects. */
+  setCount(node: number): number;
+  /** Nodes that hold this node as a stored subject. */
+  reverseCount(node: number): number;
+  /**
+   * Copies entries of the list into `out` from `outStart`, at most up to its end, starting at
+   * `cursor` (0 at first). Returns the number copied; `nextCursor` holds where to go on, or -1.
+   * The order is arbitrary but fixed within one revision.
+   */
+  readUsers(node: number, cursor: number, out: Uint32Array, outStart: number): number;
+  readSets(node: number, cursor: number, out: Uint32Array, outStart: number): number;
+  readReverse(node: number, cursor: number, out: Uint32Array, outStart: number): number;
+  readonly nextCursor: number;
+
+  /**
+   * Every entity of a namespace that occurs as an object or subject, in chunks, as the lists above
+   * (entries are entity ids, never qualified). Needed only where a rewrite could hold without any
+   * tuple path from the subject; O(entities).
+   */
+  readEntitiesOf(namespace: number, cursor: number, out: Uint32Array, outStart: number): number;
+}

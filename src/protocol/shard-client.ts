@@ -1,0 +1,141 @@
+import type { ErrorData } from '../shared/app-error.ts';
+import type { ShardKey, Subject } from '../model/relation-tuple.ts';
+
+/** Project settings that travel with every read; the same values on every item of one request. */
+export type ReadScope = ShardKey & {
+  /** Names the project's compiled model; `modelJson` of that version was given to `setModel`. */
+  readonly modelVersion: number;
+  /** Reads per evaluation (per item of a batch). */
+  readonly readBudget: number;
+  readonly epoch: number;
+  /** The answer must come from a watermark at or above this seq. */
+  readonly minSeq: number;
+  /** Absolute, on the monotonic clock of `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
+  readonly deadlineMs: number;
+};
+
+export type CheckQuery = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly subject: Subject; // never the wildcard
+  /** JSON text of the context object; '' when absent. */
+  readonly contextJson: string;
+};
+export type BatchItem = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly userId: string;
+};
+export type BatchItemResult = { readonly allowed: boolean; readonly error: string };
+
+/** Expand's answer; field names as in the proto message UsersetTree. */
+export type UsersetRef = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+};
+export type ExpandTree =
+  | {
+      readonly type: 'leaf';
+      readonly expanded?: UsersetRef | undefined;
+      readonly userIds: readonly string[];
+      readonly sets: readonly UsersetRef[];
+      readonly wildcard: boolean;
+    }
+  | {
+      readonly type: 'union' | 'intersection';
+      readonly expanded?: UsersetRef | undefined;
+      readonly children: readonly ExpandTree[];
+    }
+  | {
+      readonly type: 'exclusion';
+      readonly expanded?: UsersetRef | undefined;
+      readonly include: ExpandTree;
+      readonly exclude: ExpandTree;
+    };
+
+export type WireFormat = 'json' | 'proto';
+export type RawMethod = 'check' | 'batchCheck' | 'listObjects';
+
+/** Answer to a raw body. `fallback`: unusual or invalid request; the general path must take it. */
+export type RawAnswer =
+  | { readonly kind: 'body'; readonly body: Uint8Array }
+  | { readonly kind: 'allowed' }
+  | { readonly kind: 'denied' }
+  | { readonly kind: 'fallback' }
+  | { readonly kind: 'error'; readonly error: ErrorData };
+
+/** Stops work whose caller has gone; the callback is then not called. */
+export interface Cancellable {
+  cancel(): void;
+}
+
+/** Committed changes of one seq, as packed in `tuple_change.changes`. */
+export type CommittedChange = ShardKey & {
+  readonly epoch: number;
+  readonly seq: number;
+  /** Decimal text of the 64-bit stamp. */
+  readonly stamp: string;
+  readonly changes: string;
+};
+
+/**
+ * The decision side as the gateway sees it. Implemented by the worker pool and, for tests, in
+ * process. Every call either answers once or was cancelled; failures arrive as AppError
+ * (SHARD_UNAVAILABLE, WORKER_LOST, QUEUE_FULL, DEADLINE_EXCEEDED, BUDGET_EXHAUSTED, REQUEST_REFUSED…).
+ */
+export interface ShardClient {
+  /**
+   * The hot path: the worker parses `body` (ownership passes to the client) and verifies that its
+   * project, tenant and token equal `expected`, the routed ones; otherwise the answer is `fallback`.
+   */
+  raw(
+    method: RawMethod,
+    format: WireFormat,
+    body: Uint8Array,
+    scope: ReadScope,
+    /** project_id, tenant_id and token exactly as the gateway's scan read them ('' when absent). */
+    expected: RawScope,
+    onAnswer: (answer: RawAnswer) => void,
+  ): Cancellable;
+
+  check(scope: ReadScope, query: CheckQuery, signal?: AbortSignal): Promise<boolean>;
+  batchCheck(
+    scope: ReadScope,
+    items: readonly BatchItem[],
+    signal?: AbortSignal,
+  ): Promise<readonly BatchItemResult[]>;
+  expand(
+    scope: ReadScope,
+    query: { readonly namespace: string; readonly objectId: string; readonly relation: string },
+    signal?: AbortSignal,
+  ): Promise<ExpandTree>;
+  listObjects(
+    scope: ReadScope,
+    query: { readonly namespace: string; readonly relation: string; readonly userId: string },
+    signal?: AbortSignal,
+  ): Promise<readonly string[]>;
+
+  /** Resolves when every worker has compiled this version of the project's model ('' = built-in). */
+  setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void>;
+  /** Hands committed changes to the owners of their shards. Never fails: a lost one is caught up. */
+  applyCommitted(changes: readonly CommittedChange[]): void;
+  /** A hint that a shard has reached `seq` (from NOTIFY or the poll); null means all: catch up. */
+  hint(shard: ShardKey | null, seq: number): void;
+}
+
+export type RawScope = {
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly token: string;
+};
+
+/** What a worker counted since its last reply; the client sums these into metrics. */
+export type DecisionCount = {
+  readonly namespace: string;
+  readonly relation: string;
+  readonly outcome: 'allowed' | 'denied' | 'error';
+  readonly count: number;
+};
