@@ -1,5 +1,7 @@
 const THIS = { this: {} };
-const through = (tupleset: string, computed: string) => ({ tuple_to_userset: { tupleset, computed } });
+const through = (tupleset: string, computed: string) => ({
+  tuple_to_userset: { tupleset, computed },
+});
 
 /** The namespace model of the data set, as model_json: editors and viewers inherit from parent folders and the workspace. */
 export const DATASET_MODEL_JSON = JSON.stringify({
@@ -9,16 +11,30 @@ export const DATASET_MODEL_JSON = JSON.stringify({
       relations: {
         parent: {},
         owner: {},
-        editor: { union: [THIS, { computed: 'owner' }, through('parent', 'editor'), through('parent', 'admin')] },
-        viewer: { union: [THIS, { computed: 'editor' }, through('parent', 'viewer'), through('parent', 'member')] },
+        editor: {
+          union: [
+            THIS,
+            { computed: "owner" },
+            through("parent", "editor"),
+            through("parent", "admin"),
+          ],
+        },
+        viewer: {
+          union: [
+            THIS,
+            { computed: "editor" },
+            through("parent", "viewer"),
+            through("parent", "member"),
+          ],
+        },
       },
     },
     doc: {
       relations: {
         parent: {},
         owner: {},
-        editor: { union: [THIS, { computed: 'owner' }, through('parent', 'editor')] },
-        viewer: { union: [THIS, { computed: 'editor' }, through('parent', 'viewer')] },
+        editor: { union: [THIS, { computed: "owner" }, through("parent", "editor")] },
+        viewer: { union: [THIS, { computed: "editor" }, through("parent", "viewer")] },
       },
     },
   },

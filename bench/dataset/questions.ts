@@ -1,8 +1,12 @@
-import { createZipf } from './random.ts';
-import { World } from './world.ts';
+import { createZipf } from "./random.ts";
+import { World } from "./world.ts";
 
 /** "May this user view this document?", with the answer. */
-export type Question = { readonly objectId: string; readonly userId: string; readonly allow: boolean };
+export type Question = {
+  readonly objectId: string;
+  readonly userId: string;
+  readonly allow: boolean;
+};
 type Pair = readonly [doc: number, user: number];
 const at = <T>(list: readonly T[], i: number): T => list[i] as T;
 
@@ -45,20 +49,27 @@ function nestedPair(world: World, grants: readonly Pair[]): Pair {
  * `count` questions: a quarter direct grants, a quarter deep nested ones, half denied; uniform, or
  * Zipf 0.99 over grants, documents and users. Deterministic for a world's seed and earlier calls.
  */
-export function mixedQuestions(world: World, count: number, spread: 'uniform' | 'zipf'): Question[] {
+export function mixedQuestions(
+  world: World,
+  count: number,
+  spread: "uniform" | "zipf",
+): Question[] {
   const pairs = directPairs(world);
   const groupGrants = world.folderGrants.flatMap((grants, folder) =>
     grants.flatMap((g): Pair[] => (g.group === undefined ? [] : [[folder, g.group]])),
   );
-  const pool = Array.from({ length: Math.min(20_000, count) }, () => nestedPair(world, groupGrants));
+  const pool = Array.from({ length: Math.min(20_000, count) }, () =>
+    nestedPair(world, groupGrants),
+  );
   const pick = (n: number): (() => number) =>
-    spread === 'zipf' ? createZipf(world.random, n) : () => world.random.below(n);
+    spread === "zipf" ? createZipf(world.random, n) : () => world.random.below(n);
   const pickDirect = pick(pairs.length);
   const pickNested = pick(pool.length);
   const pickDoc = pick(world.docFolder.length);
   const pickUser = pick(world.users);
   return Array.from({ length: count }, (_, i) => {
-    if (i % 2 === 0) return question(world, ...(i % 4 === 0 ? at(pairs, pickDirect()) : at(pool, pickNested())));
+    if (i % 2 === 0)
+      return question(world, ...(i % 4 === 0 ? at(pairs, pickDirect()) : at(pool, pickNested())));
     const doc = pickDoc();
     return question(world, doc, deniedUser(world, doc, pickUser));
   });

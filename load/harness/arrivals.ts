@@ -1,4 +1,4 @@
-import { type RecordableHistogram, createHistogram } from 'node:perf_hooks';
+import { type RecordableHistogram, createHistogram } from "node:perf_hooks";
 
 /** Starts request `index`; must call `done` exactly once, with false when the answer was wrong or an error. */
 export type Issue = (index: number, done: (ok: boolean) => void) => void;
@@ -65,7 +65,10 @@ export async function runAtRate(options: {
     });
   };
   const tick = (): void => {
-    const dueCount = Math.min(total, Math.floor(((performance.now() - startMs) * perSecond) / 1000) + 1);
+    const dueCount = Math.min(
+      total,
+      Math.floor(((performance.now() - startMs) * perSecond) / 1000) + 1,
+    );
     while (issued < dueCount) {
       if (issued - answered - abandoned >= OUTSTANDING_MAX) abandoned++;
       else issueOne(issued);

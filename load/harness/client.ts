@@ -1,4 +1,4 @@
-import { Pool } from 'undici';
+import { Pool } from "undici";
 
 export type Reply = { readonly status: number; readonly body: Buffer };
 
@@ -12,18 +12,23 @@ export class LoadClient {
 
   constructor(options: { baseUrl: string; connections: number; token?: string | undefined }) {
     this.#pool = new Pool(options.baseUrl, { connections: options.connections, pipelining: 1 });
-    this.#headers = { 'content-type': 'application/json' };
-    if (options.token !== undefined) this.#headers['authorization'] = `Bearer ${options.token}`;
+    this.#headers = { "content-type": "application/json" };
+    if (options.token !== undefined) this.#headers["authorization"] = `Bearer ${options.token}`;
   }
 
   /** Sends one request; calls back exactly once. Requests beyond the free connections wait in order. */
-  post(path: string, body: string | Buffer, onReply: OnReply, headers?: Record<string, string>): void {
+  post(
+    path: string,
+    body: string | Buffer,
+    onReply: OnReply,
+    headers?: Record<string, string>,
+  ): void {
     const chunks: Buffer[] = [];
     let status = 0;
     this.#pool.dispatch(
       {
         path,
-        method: 'POST',
+        method: "POST",
         body,
         headers: headers === undefined ? this.#headers : { ...this.#headers, ...headers },
       },
@@ -36,7 +41,10 @@ export class LoadClient {
           chunks.push(chunk);
         },
         onResponseEnd: () => {
-          onReply({ status, body: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks) });
+          onReply({
+            status,
+            body: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks),
+          });
         },
         onResponseError: (_controller, error) => {
           onReply(undefined, error);
@@ -53,7 +61,7 @@ export class LoadClient {
   ): Promise<Record<string, unknown>> {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>();
     const onReply: OnReply = (reply, error) => {
-      if (reply === undefined) reject(error ?? new Error('no reply'));
+      if (reply === undefined) reject(error ?? new Error("no reply"));
       else resolve(reply);
     };
     this.post(path, JSON.stringify(message), onReply, headers);

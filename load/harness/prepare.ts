@@ -1,0 +1,54 @@
+import { DATASET_MODEL_JSON } from "../../bench/dataset/model.ts";
+import type { Question } from "../../bench/dataset/questions.ts";
+import { World } from "../../bench/dataset/world.ts";
+import type { Issue } from "./arrivals.ts";
+import { LoadClient } from "./client.ts";
+import type { LoadOptions, StartService } from "./scenario.ts";
+import type { Service } from "./service.ts";
+import { ALLOWED, CHECK_PATH, checkBodies, createProject, fill } from "./target.ts";
+
+export type Prepared = {
+  readonly service: Service;
+  readonly client: LoadClient;
+  readonly world: World;
+  readonly scope: Record<string, string>;
+  readonly fillPerSecond: number;
+};
+
+/** A running service that holds the data set in the project `load`. */
+export async function prepare(
+  options: LoadOptions,
+  start: StartService,
+  env?: Readonly<Record<string, string>>,
+): Promise<Prepared> {
+  const service = await start(env);
+  const client = new LoadClient({
+    baseUrl: service.baseUrl,
+    connections: options.connections,
+    token: service.token,
+  });
+  const world = new World(options.scale, options.seed);
+  await createProject(client, service.adminSecret, "load", DATASET_MODEL_JSON);
+  const scope = { project_id: "load", tenant_id: "t1" };
+  const startedMs = performance.now();
+  await fill(client, world.tuples, scope);
+  const fillPerSecond = world.tuples.length / ((performance.now() - startedMs) / 1000);
+  return { service, client, world, scope, fillPerSecond };
+}
+
+/** Issues Check requests in turn and compares every answer. */
+export function checkIssue(
+  client: LoadClient,
+  questions: readonly Question[],
+  scope: Record<string, string>,
+): Issue {
+  const bodies = checkBodies(questions, scope);
+  return (index, done) => {
+    const i = index % bodies.length;
+    client.post(CHECK_PATH, bodies[i] as Buffer, (reply) => {
+      done(
+        reply?.status === 200 && reply.body.equals(ALLOWED) === (questions[i] as Question).allow,
+      );
+    });
+  };
+}
