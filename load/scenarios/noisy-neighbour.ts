@@ -1,3 +1,4 @@
+import { World } from "../../bench/dataset/world.ts";
 import { type Question, mixedQuestions } from "../../bench/dataset/questions.ts";
 import { type Issue, runAtRate } from "../harness/arrivals.ts";
 import { checkIssue, prepare } from "../harness/prepare.ts";
