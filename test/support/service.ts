@@ -1,0 +1,153 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/** A running authorization service of the test's own, as a child process. */
+export interface Service {
+  readonly baseUrl: string;
+  readonly metricsUrl: string;
+  /** host:port of the RPC listener, for gRPC clients. */
+  readonly address: string;
+  readonly token: string;
+  readonly adminSecret: string;
+  readonly pid: number;
+  readonly dataDir: string;
+  /** Log lines so far, parsed; lines that are not JSON are left out. */
+  readonly log: readonly LogLine[];
+  /** Settles with the exit code when the process has ended (null: by a signal). */
+  readonly exited: Promise<number | null>;
+  /** Sends SIGTERM, waits for the end, and removes the data directory unless it was given. */
+  stop(): Promise<number | null>;
+  /** Sends a signal, SIGKILL by default, and waits for the end. Keeps the data directory. */
+  kill(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+export type LogLine = { readonly msg?: string; readonly level?: string } & Readonly<
+  Record<string, unknown>
+>;
+
+export type ServiceOptions = {
+  /** Settings that replace or add to the ones of a test instance; '' unsets one. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  /** Kept by `stop`, so that a test can start on it again. Default: a new one, removed by `stop`. */
+  readonly dataDir?: string | undefined;
+  readonly startTimeoutMs?: number | undefined;
+};
+
+export const TEST_TOKEN = "test-token";
+export const TEST_ADMIN_SECRET = "test-admin-secret";
+
+const START_TIMEOUT_MS = 60_000;
+
+/**
+ * Starts `src/main.ts` on free ports of the loopback with its own embedded Postgres, or on
+ * `env.DATABASE_URL`, and waits until it is ready.
+ * Errors: throws with the last log lines when the process ends first or takes too long.
+ */
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "gatehouse-test-")));
+  const child = spawnService(dataDir, options.env ?? {});
+  const log: LogLine[] = [];
+  const exited = new Promise<number | null>((resolve) => {
+    child.once("exit", (code) => resolve(code));
+  });
+  const ready = await waitUntilReady(child, log, options.startTimeoutMs ?? START_TIMEOUT_MS);
+  const kill = async (signal: NodeJS.Signals = "SIGKILL"): Promise<number | null> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    return exited;
+  };
+  return {
+    baseUrl: `http://127.0.0.1:${ready.port}`,
+    metricsUrl: `http://127.0.0.1:${ready.metricsPort}`,
+    address: `127.0.0.1:${ready.port}`,
+    token: TEST_TOKEN,
+    adminSecret: TEST_ADMIN_SECRET,
+    pid: child.pid ?? -1,
+    dataDir,
+    log,
+    exited,
+    kill,
+    async stop() {
+      const code = await kill("SIGTERM");
+      if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
+      return code;
+    },
+  };
+}
+
+/** Starts the process without waiting for anything; for tests of starts that must fail. */
+export function spawnService(dataDir: string, env: Readonly<Record<string, string>>): ChildProcess {
+  const settings: Record<string, string> = {
+    PATH: process.env["PATH"] ?? "",
+    GATEWAY_DATA_DIR: dataDir,
+    GATEWAY_HOST: "127.0.0.1",
+    GATEWAY_CONNECT_PORT: "0",
+    GATEWAY_METRICS_PORT: "0",
+    GATEWAY_SERVICE_AUTH_TOKENS: TEST_TOKEN,
+    GATEWAY_ADMIN_API_SECRET: TEST_ADMIN_SECRET,
+    GATEWAY_DRAIN_MS: "50",
+    ...env,
+  };
+  for (const [name, value] of Object.entries(settings)) if (value === "") delete settings[name];
+  return spawn(process.execPath, ["src/main.ts"], {
+    stdio: ["ignore", "ignore", "pipe"],
+    env: settings,
+  });
+}
+
+type Ready = { readonly port: number; readonly metricsPort: number };
+
+function waitUntilReady(child: ChildProcess, log: LogLine[], timeoutMs: number): Promise<Ready> {
+  const { promise, resolve, reject } = Promise.withResolvers<Ready>();
+  const last: string[] = [];
+  const fail = (what: string): void => {
+    reject(new Error(`the service ${what}:\n${last.join("\n")}`));
+  };
+  const timer = setTimeout(() => {
+    child.kill("SIGKILL");
+    fail(`was not ready after ${timeoutMs} ms`);
+  }, timeoutMs);
+  if (child.stderr === null) throw new Error("stderr of the service must be a pipe");
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    last.push(line);
+    if (last.length > 30) last.shift();
+    if (!line.startsWith("{")) return;
+    const entry = JSON.parse(line) as LogLine;
+    log.push(entry);
+    if (entry.msg !== "ready") return;
+    clearTimeout(timer);
+    resolve({ port: Number(entry["port"]), metricsPort: Number(entry["metrics_port"]) });
+  });
+  child.once("exit", (code, signal) => {
+    clearTimeout(timer);
+    fail(`ended with ${code ?? signal}`);
+  });
+  return promise;
+}
+
+/** A POST of JSON to a method, with the service token; the parsed answer. */
+export async function call(
+  service: Pick<Service, "baseUrl" | "token" | "adminSecret">,
+  method: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<{ status: number; body: Record<string, unknown>; headers: Headers }> {
+  const response = await fetch(`${service.baseUrl}/workspace.v1.${method}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      authorization: `Bearer ${service.token}`,
+      ...(method.startsWith("AdminService/") ? { "x-admin-secret": service.adminSecret } : {}),
+      ...headers,
+    },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+  const text = await response.text();
+  return {
+    status: response.status,
+    body: text === "" ? {} : (JSON.parse(text) as Record<string, unknown>),
+    headers: response.headers,
+  };
+}
