@@ -1,0 +1,214 @@
+import type { ErrorData } from "../shared/app-error.ts";
+import type { ShardKey } from "../model/relation-tuple.ts";
+import type {
+  BatchItem,
+  BatchItemResult,
+  CheckQuery,
+  CommittedChange,
+  DecisionCount,
+  ExpandTree,
+  RawMethod,
+  WireFormat,
+} from "./shard-client.ts";
+
+/**
+ * Messages between the gateway thread and the shard workers: structured-clone safe, no functions,
+ * no class instances. Many requests travel in ONE message per worker and tick.
+ *
+ * History: 1 - first version.
+ */
+export const PROTOCOL_VERSION = 1;
+
+/** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
+export type ScopeEntry = ShardKey & {
+  readonly modelVersion: number;
+  readonly readBudget: number;
+  readonly epoch: number;
+  readonly expectedProjectId: string;
+  readonly expectedTenantId: string;
+};
+
+/** Numbers of one raw request inside `RequestBatch.raw`, in this order. */
+export const RAW_REQUEST_ID = 0;
+export const RAW_OPCODE = 1;
+/** Index into `scopes`. */
+export const RAW_SCOPE = 2;
+export const RAW_MIN_SEQ = 3;
+export const RAW_DEADLINE_MS = 4;
+/** Byte range [start, end) in `bodies`. */
+export const RAW_BODY_START = 5;
+export const RAW_BODY_END = 6;
+/** Index into `tokens`; 0 is the empty token. */
+export const RAW_TOKEN = 7;
+export const RAW_FIELDS = 8;
+
+const RAW_METHODS = ["check", "batchCheck", "listObjects"] as const satisfies readonly RawMethod[];
+const WIRE_FORMATS = ["json", "proto"] as const satisfies readonly WireFormat[];
+
+/** One number for method and format: methodIndex * 2 + formatIndex. */
+export function rawOpcode(method: RawMethod, format: WireFormat): number {
+  const methodIndex = method === "check" ? 0 : method === "batchCheck" ? 1 : 2;
+  return methodIndex * 2 + (format === "json" ? 0 : 1);
+}
+
+/** Inverse of `rawOpcode`. Errors: throws on a number that it never gave. */
+export function rawMethodOf(opcode: number): RawMethod {
+  const method = RAW_METHODS[opcode >> 1];
+  if (method === undefined) throw new Error(`unknown raw opcode ${opcode}`);
+  return method;
+}
+
+/** Inverse of `rawOpcode`. */
+export function wireFormatOf(opcode: number): WireFormat {
+  return WIRE_FORMATS[opcode & 1] ?? "json";
+}
+
+/** Parsed requests, by method. */
+export type ArgsMap = {
+  readonly check: CheckQuery;
+  readonly batchCheck: readonly BatchItem[];
+  readonly expand: {
+    readonly namespace: string;
+    readonly objectId: string;
+    readonly relation: string;
+  };
+  readonly listObjects: {
+    readonly namespace: string;
+    readonly relation: string;
+    readonly userId: string;
+  };
+};
+export type ResultMap = {
+  readonly check: boolean;
+  readonly batchCheck: readonly BatchItemResult[];
+  readonly expand: ExpandTree;
+  readonly listObjects: readonly string[];
+};
+export type Method = keyof ArgsMap;
+
+/** A parsed request: a correlated union keyed by `method`. */
+export type WorkerRequest<M extends Method = Method> = {
+  [K in M]: {
+    readonly requestId: number;
+    readonly method: K;
+    /** Index into `scopes`. */
+    readonly scope: number;
+    readonly minSeq: number;
+    readonly deadlineMs: number;
+    readonly args: ArgsMap[K];
+  };
+}[M];
+
+/** Answer to a parsed request; `part` answers come before the last one (long lists only). */
+export type WorkerResponse<M extends Method = Method> =
+  | {
+      [K in M]: {
+        readonly requestId: number;
+        readonly method: K;
+        readonly result: ResultMap[K];
+        readonly isPart: boolean;
+        readonly error?: undefined;
+      };
+    }[M]
+  | { readonly requestId: number; readonly error: ErrorData };
+
+/** Control: not requests of a caller. `setModel` is acknowledged by its `ackId`. */
+export type ControlMessage =
+  | {
+      readonly kind: "setModel";
+      readonly ackId: number;
+      readonly projectId: string;
+      readonly modelVersion: number;
+      readonly modelJson: string;
+    }
+  | { readonly kind: "committed"; readonly change: CommittedChange }
+  /** null: every loaded shard must look for changes. */
+  | { readonly kind: "hint"; readonly shard: ShardKey | null; readonly seq: number }
+  /** The client does not know the model that the worker asked for either. */
+  | {
+      readonly kind: "modelUnknown";
+      readonly projectId: string;
+      readonly modelVersion: number;
+    };
+
+/** Gateway → worker: everything for one worker of one tick. */
+export type RequestBatch = {
+  readonly scopes: readonly ScopeEntry[];
+  /** Tokens of raw requests; [0] is ''. */
+  readonly tokens: readonly string[];
+  /** RAW_FIELDS numbers per raw request. */
+  readonly raw: Float64Array;
+  readonly bodies: Uint8Array;
+  readonly requests: readonly WorkerRequest[];
+  /** Ids of requests whose callers have gone. */
+  readonly cancelled: readonly number[];
+  readonly control: readonly ControlMessage[];
+};
+
+/** Kinds of answers in `AnswerBatch.kinds`. */
+export const ANSWER_ALLOWED = 1;
+export const ANSWER_DENIED = 2;
+export const ANSWER_FALLBACK = 3;
+/** The next range of `bodies`. */
+export const ANSWER_BODY = 4;
+/** The next element of `largeBodies`. */
+export const ANSWER_LARGE_BODY = 5;
+
+/** What a worker counted since its last report, and how it stands now. */
+export type WorkerStats = {
+  readonly decisions: readonly DecisionCount[];
+  /** Safety backstops that fired since the last report, by reason. */
+  readonly backstops: { readonly depth: number; readonly cycle: number; readonly budget: number };
+  /** Failed decision calls and items since the last report, by method and reason. */
+  readonly errors: readonly {
+    readonly rpc: string;
+    readonly reason: string;
+    readonly count: number;
+  }[];
+  readonly indexBytes: number;
+  readonly shardsLoaded: number;
+  readonly tuples: number;
+  /** Largest known head minus watermark over the loaded shards. */
+  readonly watermarkLagMax: number;
+  readonly queueDepth: number;
+  /** Since the last report. */
+  readonly shardLoads: number;
+  readonly shardLoadFailures: number;
+  readonly shardEvictions: number;
+  readonly catchUps: number;
+};
+
+/** Worker → gateway: the reply to a batch, or (deferred answers) a message of its own. */
+export type AnswerBatch = {
+  /** Parallel to `kinds`. */
+  readonly ids: Float64Array;
+  readonly kinds: Uint8Array;
+  readonly bodies: Uint8Array;
+  /** End of each ANSWER_BODY in `bodies`, in order; the first starts at 0. */
+  readonly bodyEnds: Uint32Array;
+  readonly largeBodies: readonly Uint8Array[];
+  readonly responses: readonly WorkerResponse[];
+  readonly acks: readonly { readonly ackId: number; readonly error?: ErrorData | undefined }[];
+  /** Models that requests named and this worker does not hold. */
+  readonly modelsWanted: readonly { readonly projectId: string; readonly modelVersion: number }[];
+  readonly stats: WorkerStats | null;
+};
+
+/** First task of a worker. The reply is `HelloReply`; another version is a bootstrap failure. */
+export type HelloMessage<Port, Settings> = {
+  readonly protocolVersion: number;
+  /** Deferred answers leave through it. */
+  readonly port: Port;
+  /** One double: the id of the request under evaluation; 0 is none. Survives the worker. */
+  readonly underEvaluation: SharedArrayBuffer;
+  readonly settings: Settings;
+};
+export type HelloReply = { readonly protocolVersion: number };
+
+/** A task of a worker: the greeting, once, then batches. */
+export type WorkerTask<Port, Settings> =
+  | { readonly kind: "hello"; readonly hello: HelloMessage<Port, Settings> }
+  | { readonly kind: "batch"; readonly batch: RequestBatch };
+export type WorkerTaskReply =
+  | { readonly kind: "hello"; readonly hello: HelloReply }
+  | { readonly kind: "batch"; readonly answers: AnswerBatch };
