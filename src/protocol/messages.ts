@@ -1,5 +1,5 @@
-import type { ErrorData } from "../shared/app-error.ts";
-import type { ShardKey } from "../model/relation-tuple.ts";
+import type { ErrorData } from '../shared/app-error.ts';
+import type { ShardKey } from '../model/relation-tuple.ts';
 import type {
   BatchItem,
   BatchItemResult,
@@ -9,7 +9,7 @@ import type {
   ExpandTree,
   RawMethod,
   WireFormat,
-} from "./shard-client.ts";
+} from './shard-client.ts';
 
 /**
  * Messages between the gateway thread and the shard workers: structured-clone safe, no functions,
@@ -42,13 +42,13 @@ export const RAW_BODY_END = 6;
 export const RAW_TOKEN = 7;
 export const RAW_FIELDS = 8;
 
-const RAW_METHODS = ["check", "batchCheck", "listObjects"] as const satisfies readonly RawMethod[];
-const WIRE_FORMATS = ["json", "proto"] as const satisfies readonly WireFormat[];
+const RAW_METHODS = ['check', 'batchCheck', 'listObjects'] as const satisfies readonly RawMethod[];
+const WIRE_FORMATS = ['json', 'proto'] as const satisfies readonly WireFormat[];
 
 /** One number for method and format: methodIndex * 2 + formatIndex. */
 export function rawOpcode(method: RawMethod, format: WireFormat): number {
-  const methodIndex = method === "check" ? 0 : method === "batchCheck" ? 1 : 2;
-  return methodIndex * 2 + (format === "json" ? 0 : 1);
+  const methodIndex = method === 'check' ? 0 : method === 'batchCheck' ? 1 : 2;
+  return methodIndex * 2 + (format === 'json' ? 0 : 1);
 }
 
 /** Inverse of `rawOpcode`. Errors: throws on a number that it never gave. */
@@ -60,7 +60,7 @@ export function rawMethodOf(opcode: number): RawMethod {
 
 /** Inverse of `rawOpcode`. */
 export function wireFormatOf(opcode: number): WireFormat {
-  return WIRE_FORMATS[opcode & 1] ?? "json";
+  return WIRE_FORMATS[opcode & 1] ?? 'json';
 }
 
 /** Parsed requests, by method. */
@@ -115,18 +115,18 @@ export type WorkerResponse<M extends Method = Method> =
 /** Control: not requests of a caller. `setModel` is acknowledged by its `ackId`. */
 export type ControlMessage =
   | {
-      readonly kind: "setModel";
+      readonly kind: 'setModel';
       readonly ackId: number;
       readonly projectId: string;
       readonly modelVersion: number;
       readonly modelJson: string;
     }
-  | { readonly kind: "committed"; readonly change: CommittedChange }
+  | { readonly kind: 'committed'; readonly change: CommittedChange }
   /** null: every loaded shard must look for changes. */
-  | { readonly kind: "hint"; readonly shard: ShardKey | null; readonly seq: number }
+  | { readonly kind: 'hint'; readonly shard: ShardKey | null; readonly seq: number }
   /** The client does not know the model that the worker asked for either. */
   | {
-      readonly kind: "modelUnknown";
+      readonly kind: 'modelUnknown';
       readonly projectId: string;
       readonly modelVersion: number;
     };
@@ -207,8 +207,8 @@ export type HelloReply = { readonly protocolVersion: number };
 
 /** A task of a worker: the greeting, once, then batches. */
 export type WorkerTask<Port, Settings> =
-  | { readonly kind: "hello"; readonly hello: HelloMessage<Port, Settings> }
-  | { readonly kind: "batch"; readonly batch: RequestBatch };
+  | { readonly kind: 'hello'; readonly hello: HelloMessage<Port, Settings> }
+  | { readonly kind: 'batch'; readonly batch: RequestBatch };
 export type WorkerTaskReply =
-  | { readonly kind: "hello"; readonly hello: HelloReply }
-  | { readonly kind: "batch"; readonly answers: AnswerBatch };
+  | { readonly kind: 'hello'; readonly hello: HelloReply }
+  | { readonly kind: 'batch'; readonly answers: AnswerBatch };

@@ -1,5 +1,5 @@
-import type { ErrorData } from "../shared/app-error.ts";
-import type { ShardKey, Subject } from "../model/relation-tuple.ts";
+import type { ErrorData } from '../shared/app-error.ts';
+import type { ShardKey, Subject } from '../model/relation-tuple.ts';
 
 /** Project settings that travel with every read; the same values on every item of one request. */
 export type ReadScope = ShardKey & {
@@ -38,34 +38,34 @@ export type UsersetRef = {
 };
 export type ExpandTree =
   | {
-      readonly type: "leaf";
+      readonly type: 'leaf';
       readonly expanded?: UsersetRef | undefined;
       readonly userIds: readonly string[];
       readonly sets: readonly UsersetRef[];
       readonly wildcard: boolean;
     }
   | {
-      readonly type: "union" | "intersection";
+      readonly type: 'union' | 'intersection';
       readonly expanded?: UsersetRef | undefined;
       readonly children: readonly ExpandTree[];
     }
   | {
-      readonly type: "exclusion";
+      readonly type: 'exclusion';
       readonly expanded?: UsersetRef | undefined;
       readonly include: ExpandTree;
       readonly exclude: ExpandTree;
     };
 
-export type WireFormat = "json" | "proto";
-export type RawMethod = "check" | "batchCheck" | "listObjects";
+export type WireFormat = 'json' | 'proto';
+export type RawMethod = 'check' | 'batchCheck' | 'listObjects';
 
 /** Answer to a raw body. `fallback`: unusual or invalid request; the general path must take it. */
 export type RawAnswer =
-  | { readonly kind: "body"; readonly body: Uint8Array }
-  | { readonly kind: "allowed" }
-  | { readonly kind: "denied" }
-  | { readonly kind: "fallback" }
-  | { readonly kind: "error"; readonly error: ErrorData };
+  | { readonly kind: 'body'; readonly body: Uint8Array }
+  | { readonly kind: 'allowed' }
+  | { readonly kind: 'denied' }
+  | { readonly kind: 'fallback' }
+  | { readonly kind: 'error'; readonly error: ErrorData };
 
 /** Stops work whose caller has gone; the callback is then not called. */
 export interface Cancellable {
@@ -136,6 +136,6 @@ export type RawScope = {
 export type DecisionCount = {
   readonly namespace: string;
   readonly relation: string;
-  readonly outcome: "allowed" | "denied" | "error";
+  readonly outcome: 'allowed' | 'denied' | 'error';
   readonly count: number;
 };

@@ -1,4 +1,4 @@
-import type { ShardKey } from "../model/relation-tuple.ts";
+import type { ShardKey } from '../model/relation-tuple.ts';
 
 const FNV_OFFSET = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;

@@ -1,6 +1,6 @@
-import type { ControlMessage } from "../protocol/messages.ts";
-import type { CommittedChange } from "../protocol/shard-client.ts";
-import type { ShardKey } from "../model/relation-tuple.ts";
+import type { ControlMessage } from '../protocol/messages.ts';
+import type { CommittedChange } from '../protocol/shard-client.ts';
+import type { ShardKey } from '../model/relation-tuple.ts';
 
 const CHANGES_MAX = 4_096;
 const CHANGE_BYTES_MAX = 16 * 1024 * 1024;
@@ -37,7 +37,7 @@ export class ControlQueue {
     }
     this.#changeCount += 1;
     this.#changeBytes += change.changes.length;
-    this.#messages.push({ kind: "committed", change });
+    this.#messages.push({ kind: 'committed', change });
   }
 
   hint(shard: ShardKey | null, seq: number): void {
@@ -59,8 +59,8 @@ export class ControlQueue {
   /** Everything that waits, in order; hints last. Empties the queue. */
   take(): readonly ControlMessage[] {
     const taken = this.#messages;
-    for (const { shard, seq } of this.#hints.values()) taken.push({ kind: "hint", shard, seq });
-    if (this.#hintAll) taken.push({ kind: "hint", shard: null, seq: 0 });
+    for (const { shard, seq } of this.#hints.values()) taken.push({ kind: 'hint', shard, seq });
+    if (this.#hintAll) taken.push({ kind: 'hint', shard: null, seq: 0 });
     this.clear();
     return taken;
   }

@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { LRUCache } from 'lru-cache';
 
 const MODEL_BYTES_MAX = 64 * 1024 * 1024;
 /** Counted for an entry besides its text, so that many empty models are bounded too. */

@@ -1,7 +1,7 @@
-import { AppError, errorFromData, errorToData } from "../shared/app-error.ts";
-import type { ArgsMap, Method, WorkerResponse } from "../protocol/messages.ts";
-import { rawMethodOf, wireFormatOf } from "../protocol/messages.ts";
-import type { RawAnswer, RawScope, ReadScope } from "../protocol/shard-client.ts";
+import { AppError, errorFromData, errorToData } from '../shared/app-error.ts';
+import type { ArgsMap, Method, WorkerResponse } from '../protocol/messages.ts';
+import { rawMethodOf, wireFormatOf } from '../protocol/messages.ts';
+import type { RawAnswer, RawScope, ReadScope } from '../protocol/shard-client.ts';
 
 /** What the client knows of one shard that has requests in flight. */
 export type ShardQueue = {
@@ -12,7 +12,7 @@ export type ShardQueue = {
   pendingCount: number;
 };
 
-export type PendingState = "queued" | "sent" | "done";
+export type PendingState = 'queued' | 'sent' | 'done';
 
 /** One request between its call and its single answer. */
 export interface PendingRequest {
@@ -38,7 +38,7 @@ export class RawRequest implements PendingRequest {
   readonly body: Uint8Array;
   readonly expected: RawScope;
   readonly onAnswer: (answer: RawAnswer) => void;
-  state: PendingState = "queued";
+  state: PendingState = 'queued';
 
   constructor(
     id: number,
@@ -63,7 +63,7 @@ export class RawRequest implements PendingRequest {
   }
 
   fail(error: AppError): void {
-    this.onAnswer({ kind: "error", error: errorToData(error) });
+    this.onAnswer({ kind: 'error', error: errorToData(error) });
   }
 
   label(): string {
@@ -85,7 +85,7 @@ export class ParsedRequest<M extends Method = Method> implements PendingRequest 
   readonly bytes: number;
   readonly onResponse: (response: WorkerResponse) => void;
   readonly onError: (error: AppError) => void;
-  state: PendingState = "queued";
+  state: PendingState = 'queued';
 
   constructor(
     id: number,

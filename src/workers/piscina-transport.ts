@@ -1,15 +1,15 @@
-import { MessageChannel } from "node:worker_threads";
-import type { MessagePort } from "node:worker_threads";
-import { Piscina } from "piscina";
+import { MessageChannel } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
+import { Piscina } from 'piscina';
 import type {
   AnswerBatch,
   RequestBatch,
   WorkerTask,
   WorkerTaskReply,
-} from "../protocol/messages.ts";
-import { PROTOCOL_VERSION } from "../protocol/messages.ts";
-import type { CreateTransport, SlotEvents, SlotTransport } from "./slot-transport.ts";
-import type { WorkerSettings } from "./worker-settings.ts";
+} from '../protocol/messages.ts';
+import { PROTOCOL_VERSION } from '../protocol/messages.ts';
+import type { CreateTransport, SlotEvents, SlotTransport } from './slot-transport.ts';
+import type { WorkerSettings } from './worker-settings.ts';
 
 export type PiscinaTransportOptions = {
   readonly settings: (slot: number) => WorkerSettings;
@@ -47,13 +47,13 @@ class PiscinaTransport implements SlotTransport {
   async start(events: SlotEvents): Promise<void> {
     const { filename, oldGenerationMbMax } = this.#options;
     const pool = new Piscina<WorkerTask<MessagePort, WorkerSettings>, WorkerTaskReply>({
-      filename: filename ?? new URL("./decision-worker.ts", import.meta.url).href,
+      filename: filename ?? new URL('./decision-worker.ts', import.meta.url).href,
       minThreads: 1,
       maxThreads: 1,
       concurrentTasksPerWorker: BATCHES_AND_HELLO,
       idleTimeout: Infinity,
       // 'sync' would freeze the worker's event loop between tasks: no load, no deferred answer.
-      atomics: "disabled",
+      atomics: 'disabled',
       recordTiming: false,
       ...(oldGenerationMbMax === undefined
         ? {}
@@ -66,16 +66,16 @@ class PiscinaTransport implements SlotTransport {
     };
     // Emitted for every way in which a thread ends, also without a task; before Piscina starts
     // another one, which stop() then prevents.
-    pool.on("workerDestroy", () => onLost(new Error("the worker thread ended")));
-    pool.on("error", onLost);
+    pool.on('workerDestroy', () => onLost(new Error('the worker thread ended')));
+    pool.on('error', onLost);
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
-    port1.on("message", (answers: AnswerBatch) => {
+    port1.on('message', (answers: AnswerBatch) => {
       if (!this.#isStopped) events.onAnswers(answers);
     });
     const reply = await pool.run(
       {
-        kind: "hello",
+        kind: 'hello',
         hello: {
           protocolVersion: PROTOCOL_VERSION,
           port: port2,
@@ -85,17 +85,17 @@ class PiscinaTransport implements SlotTransport {
       },
       { transferList: [port2] },
     );
-    if (reply.kind !== "hello" || reply.hello.protocolVersion !== PROTOCOL_VERSION) {
-      throw new Error("the worker speaks another protocol version");
+    if (reply.kind !== 'hello' || reply.hello.protocolVersion !== PROTOCOL_VERSION) {
+      throw new Error('the worker speaks another protocol version');
     }
   }
 
   async send(batch: RequestBatch): Promise<AnswerBatch> {
     const pool = this.#pool;
-    if (pool === null || this.#isStopped) throw new Error("the worker has been stopped");
+    if (pool === null || this.#isStopped) throw new Error('the worker has been stopped');
     const transferList = batch.bodies.byteLength === 0 ? [] : [batch.bodies.buffer as ArrayBuffer];
-    const reply = await pool.run({ kind: "batch", batch }, { transferList });
-    if (reply.kind !== "batch") throw new Error("the worker answered a batch with a greeting");
+    const reply = await pool.run({ kind: 'batch', batch }, { transferList });
+    if (reply.kind !== 'batch') throw new Error('the worker answered a batch with a greeting');
     return reply.answers;
   }
 

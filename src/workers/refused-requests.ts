@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { hash } from 'node:crypto';
 
 const REFUSED_MAX = 1_024;
 const REFUSED_FOR_MS = 600_000;
@@ -50,7 +50,7 @@ export class RefusedRequests {
 
   #forget(key: string): void {
     this.#untilMs.delete(key);
-    const length = Number(key.slice(0, key.indexOf(" ")));
+    const length = Number(key.slice(0, key.indexOf(' ')));
     const count = (this.#lengths.get(length) ?? 1) - 1;
     if (count <= 0) this.#lengths.delete(length);
     else this.#lengths.set(length, count);
@@ -58,5 +58,5 @@ export class RefusedRequests {
 }
 
 function fingerprint(label: string, body: Uint8Array): string {
-  return `${body.length} ${hash("sha256", label, "base64")} ${hash("sha256", body, "base64")}`;
+  return `${body.length} ${hash('sha256', label, 'base64')} ${hash('sha256', body, 'base64')}`;
 }

@@ -4,11 +4,11 @@ import type {
   RequestBatch,
   ScopeEntry,
   WorkerRequest,
-} from "../protocol/messages.ts";
-import { RAW_FIELDS } from "../protocol/messages.ts";
-import type { RawScope, ReadScope } from "../protocol/shard-client.ts";
-import { ParsedRequest, RawRequest } from "./pending-request.ts";
-import type { PendingRequest } from "./pending-request.ts";
+} from '../protocol/messages.ts';
+import { RAW_FIELDS } from '../protocol/messages.ts';
+import type { RawScope, ReadScope } from '../protocol/shard-client.ts';
+import { ParsedRequest, RawRequest } from './pending-request.ts';
+import type { PendingRequest } from './pending-request.ts';
 
 const EMPTY_BYTES = new Uint8Array(0);
 const EMPTY_NUMBERS = new Float64Array(0);
@@ -24,7 +24,7 @@ export function batchOfRequests(
   control: readonly ControlMessage[],
 ): RequestBatch {
   const scopes = new ScopeTable();
-  const tokens: string[] = [""];
+  const tokens: string[] = [''];
   const parsed: WorkerRequest[] = [];
   let rawCount = 0;
   let bodyBytes = 0;
@@ -43,7 +43,7 @@ export function batchOfRequests(
     if (request instanceof RawRequest) {
       const { scope, body, expected } = request;
       let token = 0;
-      if (expected.token !== "") token = tokens.push(expected.token) - 1;
+      if (expected.token !== '') token = tokens.push(expected.token) - 1;
       bodies.set(body, end);
       raw[field] = request.id;
       raw[field + 1] = request.opcode;
@@ -73,7 +73,7 @@ function wireOfParsed(request: ParsedRequest, scopes: ScopeTable): WorkerRequest
   } = {
     requestId: request.id,
     method: request.method,
-    scope: scopes.indexOf(request.scope, "", ""),
+    scope: scopes.indexOf(request.scope, '', ''),
     minSeq: request.scope.minSeq,
     deadlineMs: request.scope.deadlineMs,
     args: request.args,
@@ -87,8 +87,8 @@ class ScopeTable {
   readonly entries: ScopeEntry[] = [];
   readonly #indexByKey = new Map<string, number>();
   #lastScope: ReadScope | null = null;
-  #lastExpectedProjectId: RawScope["projectId"] = "";
-  #lastExpectedTenantId: RawScope["tenantId"] = "";
+  #lastExpectedProjectId: RawScope['projectId'] = '';
+  #lastExpectedTenantId: RawScope['tenantId'] = '';
   #lastIndex = 0;
 
   indexOf(scope: ReadScope, expectedProjectId: string, expectedTenantId: string): number {

@@ -1,4 +1,4 @@
-import type { AnswerBatch, RequestBatch } from "../protocol/messages.ts";
+import type { AnswerBatch, RequestBatch } from '../protocol/messages.ts';
 
 /** What a transport tells its slot, outside the replies to batches. */
 export type SlotEvents = {

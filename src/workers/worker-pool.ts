@@ -1,8 +1,8 @@
-import { AppError } from "../shared/app-error.ts";
-import type { Clock } from "../shared/clock.ts";
-import { systemClock } from "../shared/clock.ts";
-import type { ArgsMap, Method, ResultMap, WorkerStats } from "../protocol/messages.ts";
-import { rawOpcode } from "../protocol/messages.ts";
+import { AppError } from '../shared/app-error.ts';
+import type { Clock } from '../shared/clock.ts';
+import { systemClock } from '../shared/clock.ts';
+import type { ArgsMap, Method, ResultMap, WorkerStats } from '../protocol/messages.ts';
+import { rawOpcode } from '../protocol/messages.ts';
 import type {
   BatchItem,
   BatchItemResult,
@@ -16,20 +16,20 @@ import type {
   ReadScope,
   ShardClient,
   WireFormat,
-} from "../protocol/shard-client.ts";
-import { slotOfShard } from "../protocol/shard-routing.ts";
-import type { ShardKey } from "../model/relation-tuple.ts";
-import { ModelStore } from "./model-store.ts";
-import { ParsedRequest, RawRequest } from "./pending-request.ts";
-import type { PendingRequest, ShardQueue } from "./pending-request.ts";
-import { RefusedRequests } from "./refused-requests.ts";
-import type { CreateTransport } from "./slot-transport.ts";
-import { WorkerSlot } from "./worker-slot.ts";
+} from '../protocol/shard-client.ts';
+import { slotOfShard } from '../protocol/shard-routing.ts';
+import type { ShardKey } from '../model/relation-tuple.ts';
+import { ModelStore } from './model-store.ts';
+import { ParsedRequest, RawRequest } from './pending-request.ts';
+import type { PendingRequest, ShardQueue } from './pending-request.ts';
+import { RefusedRequests } from './refused-requests.ts';
+import type { CreateTransport } from './slot-transport.ts';
+import { WorkerSlot } from './worker-slot.ts';
 
 export type WorkerPoolEvent =
-  | { readonly kind: "workerReady"; readonly slot: number }
+  | { readonly kind: 'workerReady'; readonly slot: number }
   | {
-      readonly kind: "workerLost";
+      readonly kind: 'workerLost';
       readonly slot: number;
       readonly cause: unknown;
       readonly requestRemembered: boolean;
@@ -86,10 +86,10 @@ class SlotPool implements WorkerPool {
     const limits = { queueDepthMax: options.queueDepthMax, queueBytesMax: options.queueBytesMax };
     const reports = {
       onStats: options.onStats,
-      onReady: (slot: number) => options.onEvent({ kind: "workerReady", slot }),
+      onReady: (slot: number) => options.onEvent({ kind: 'workerReady', slot }),
       onLost: (slot: number, cause: unknown, killer: PendingRequest | null) => {
         if (killer !== null) this.#refused.add(killer.label(), killer.bodyBytes());
-        options.onEvent({ kind: "workerLost", slot, cause, requestRemembered: killer !== null });
+        options.onEvent({ kind: 'workerLost', slot, cause, requestRemembered: killer !== null });
       },
       onFatal: (_slot: number, cause: unknown) => options.onFatal(cause),
       modelJson: (projectId: string, version: number) => this.#models.get(projectId, version),
@@ -128,7 +128,7 @@ class SlotPool implements WorkerPool {
   }
 
   check(scope: ReadScope, query: CheckQuery, signal?: AbortSignal): Promise<boolean> {
-    return this.#call(scope, "check", query, signal);
+    return this.#call(scope, 'check', query, signal);
   }
 
   batchCheck(
@@ -136,19 +136,19 @@ class SlotPool implements WorkerPool {
     items: readonly BatchItem[],
     signal?: AbortSignal,
   ): Promise<readonly BatchItemResult[]> {
-    return this.#call(scope, "batchCheck", items, signal);
+    return this.#call(scope, 'batchCheck', items, signal);
   }
 
-  expand(scope: ReadScope, query: ArgsMap["expand"], signal?: AbortSignal): Promise<ExpandTree> {
-    return this.#call(scope, "expand", query, signal);
+  expand(scope: ReadScope, query: ArgsMap['expand'], signal?: AbortSignal): Promise<ExpandTree> {
+    return this.#call(scope, 'expand', query, signal);
   }
 
   listObjects(
     scope: ReadScope,
-    query: ArgsMap["listObjects"],
+    query: ArgsMap['listObjects'],
     signal?: AbortSignal,
   ): Promise<readonly string[]> {
-    return this.#call(scope, "listObjects", query, signal);
+    return this.#call(scope, 'listObjects', query, signal);
   }
 
   async setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void> {
@@ -189,7 +189,7 @@ class SlotPool implements WorkerPool {
   ): Promise<ResultMap[M]> {
     const { promise, resolve, reject } = Promise.withResolvers<ResultMap[M]>();
     if (signal?.aborted === true) {
-      reject(new AppError("CANCELLED", "the call was cancelled"));
+      reject(new AppError('CANCELLED', 'the call was cancelled'));
       return promise;
     }
     this.#requestId += 1;
@@ -197,7 +197,7 @@ class SlotPool implements WorkerPool {
     let cancellable: Cancellable | null = null;
     const onAbort = (): void => {
       cancellable?.cancel();
-      reject(new AppError("CANCELLED", "the call was cancelled"));
+      reject(new AppError('CANCELLED', 'the call was cancelled'));
     };
     const request = new ParsedRequest<M>(
       this.#requestId,
@@ -207,7 +207,7 @@ class SlotPool implements WorkerPool {
       args,
       (response) => {
         if (response.error !== undefined) return;
-        if (response.method === "listObjects" && (response.isPart || parts !== null)) {
+        if (response.method === 'listObjects' && (response.isPart || parts !== null)) {
           parts ??= [];
           for (const id of response.result) parts.push(id);
           if (response.isPart) return;
@@ -217,15 +217,15 @@ class SlotPool implements WorkerPool {
           // The worker answers a request with the result of the method that it names.
           resolve(response.result as ResultMap[M]);
         }
-        signal?.removeEventListener("abort", onAbort);
+        signal?.removeEventListener('abort', onAbort);
       },
       (error) => {
-        signal?.removeEventListener("abort", onAbort);
+        signal?.removeEventListener('abort', onAbort);
         reject(error);
       },
     );
     cancellable = this.#submit(request);
-    signal?.addEventListener("abort", onAbort, { once: true });
+    signal?.addEventListener('abort', onAbort, { once: true });
     return promise;
   }
 
@@ -235,19 +235,19 @@ class SlotPool implements WorkerPool {
     if (problem !== null) {
       // Never inside the call: the caller has no handle yet.
       queueMicrotask(() => {
-        if (request.state === "done") return;
-        request.state = "done";
+        if (request.state === 'done') return;
+        request.state = 'done';
         request.fail(problem);
       });
-      return { cancel: () => void (request.state = "done") };
+      return { cancel: () => void (request.state = 'done') };
     }
     return { cancel: () => slot.cancel(request) };
   }
 
   #refusal(request: PendingRequest): AppError | null {
-    if (this.#isDraining) return new AppError("SHUTTING_DOWN", "the service is stopping");
+    if (this.#isDraining) return new AppError('SHUTTING_DOWN', 'the service is stopping');
     if (request.shard.pendingCount >= this.#options.shardQueueDepthMax) {
-      return new AppError("QUEUE_FULL", "the queue of this tenant is full", {
+      return new AppError('QUEUE_FULL', 'the queue of this tenant is full', {
         limit: String(this.#options.shardQueueDepthMax),
       });
     }
@@ -255,7 +255,7 @@ class SlotPool implements WorkerPool {
       this.#refused.size > 0 &&
       this.#refused.isRefused(() => request.label(), request.bodyBytes())
     ) {
-      return new AppError("REQUEST_REFUSED", "this request ended a decision worker before");
+      return new AppError('REQUEST_REFUSED', 'this request ended a decision worker before');
     }
     return null;
   }

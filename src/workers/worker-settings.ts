@@ -1,4 +1,4 @@
-import type { PostgresTarget } from "../store/pool.ts";
+import type { PostgresTarget } from '../store/pool.ts';
 
 /** What a decision worker is told in the hello message. Plain data. */
 export type WorkerSettings = {

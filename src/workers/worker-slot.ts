@@ -1,19 +1,19 @@
-import { AppError, errorFromData } from "../shared/app-error.ts";
-import type { Clock } from "../shared/clock.ts";
-import type { AnswerBatch, WorkerResponse, WorkerStats } from "../protocol/messages.ts";
+import { AppError, errorFromData } from '../shared/app-error.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { AnswerBatch, WorkerResponse, WorkerStats } from '../protocol/messages.ts';
 import {
   ANSWER_ALLOWED,
   ANSWER_BODY,
   ANSWER_DENIED,
   ANSWER_FALLBACK,
   ANSWER_LARGE_BODY,
-} from "../protocol/messages.ts";
-import type { RawAnswer } from "../protocol/shard-client.ts";
-import { ControlQueue } from "./control-queue.ts";
-import { ParsedRequest, RawRequest } from "./pending-request.ts";
-import type { PendingRequest } from "./pending-request.ts";
-import { batchOfRequests } from "./request-batcher.ts";
-import type { CreateTransport, SlotTransport } from "./slot-transport.ts";
+} from '../protocol/messages.ts';
+import type { RawAnswer } from '../protocol/shard-client.ts';
+import { ControlQueue } from './control-queue.ts';
+import { ParsedRequest, RawRequest } from './pending-request.ts';
+import type { PendingRequest } from './pending-request.ts';
+import { batchOfRequests } from './request-batcher.ts';
+import type { CreateTransport, SlotTransport } from './slot-transport.ts';
 
 /** Batches that a worker holds at once: one under work, one waiting, so that it never idles. */
 const BATCHES_IN_FLIGHT_MAX = 2;
@@ -28,9 +28,9 @@ const RESTART_DELAY_MAX_MS = 5_000;
 /** A worker that lived longer than this restarts at once. */
 const STABLE_AFTER_MS = 10_000;
 
-const ALLOWED: RawAnswer = { kind: "allowed" };
-const DENIED: RawAnswer = { kind: "denied" };
-const FALLBACK: RawAnswer = { kind: "fallback" };
+const ALLOWED: RawAnswer = { kind: 'allowed' };
+const DENIED: RawAnswer = { kind: 'denied' };
+const FALLBACK: RawAnswer = { kind: 'fallback' };
 
 export type SlotLimits = {
   readonly queueDepthMax: number;
@@ -47,7 +47,7 @@ export type SlotReports = {
   readonly modelJson: (projectId: string, modelVersion: number) => string | undefined;
 };
 
-type SlotState = "idle" | "starting" | "ready" | "waiting to restart" | "failed" | "stopped";
+type SlotState = 'idle' | 'starting' | 'ready' | 'waiting to restart' | 'failed' | 'stopped';
 
 /**
  * Slot k of the pool: a bounded queue before one worker at a time. Requests never leave their
@@ -63,7 +63,7 @@ export class WorkerSlot {
   readonly #control = new ControlQueue();
   readonly #acks = new Map<number, { resolve(): void; reject(error: AppError): void }>();
   readonly #sent = new Map<number, PendingRequest>();
-  #state: SlotState = "idle";
+  #state: SlotState = 'idle';
   #transport: SlotTransport | null = null;
   #queue: PendingRequest[] = [];
   #queueHead = 0;
@@ -94,7 +94,7 @@ export class WorkerSlot {
   }
 
   get isReady(): boolean {
-    return this.#state === "ready";
+    return this.#state === 'ready';
   }
 
   /** Requests queued or in flight. */
@@ -114,15 +114,15 @@ export class WorkerSlot {
 
   /** Takes one request, or returns why not. The request is answered exactly once afterwards. */
   enqueue(request: PendingRequest): AppError | null {
-    if (this.#state === "stopped") return new AppError("SHUTTING_DOWN", "the service is stopping");
-    if (this.#state === "failed") {
-      return new AppError("SHARD_UNAVAILABLE", "the decision worker of this shard cannot start");
+    if (this.#state === 'stopped') return new AppError('SHUTTING_DOWN', 'the service is stopping');
+    if (this.#state === 'failed') {
+      return new AppError('SHARD_UNAVAILABLE', 'the decision worker of this shard cannot start');
     }
     if (
       this.#pendingCount >= this.#limits.queueDepthMax ||
       this.#pendingBytes + request.bytes > this.#limits.queueBytesMax
     ) {
-      return new AppError("QUEUE_FULL", "the queue of this decision worker is full", {
+      return new AppError('QUEUE_FULL', 'the queue of this decision worker is full', {
         limit: String(this.#limits.queueDepthMax),
       });
     }
@@ -136,8 +136,8 @@ export class WorkerSlot {
 
   /** The caller has gone: nothing is answered, and the worker stops at its next slice. */
   cancel(request: PendingRequest): void {
-    if (request.state === "done") return;
-    if (request.state === "sent") {
+    if (request.state === 'done') return;
+    if (request.state === 'sent') {
       this.#cancelled.push(request.id);
       this.#schedule();
     }
@@ -146,39 +146,39 @@ export class WorkerSlot {
 
   /** Resolves when the worker holds the model; at once if there is no worker that could hold an older one. */
   setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void> {
-    if (this.#state !== "ready") return Promise.resolve();
+    if (this.#state !== 'ready') return Promise.resolve();
     this.#ackId += 1;
     const ackId = this.#ackId;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#acks.set(ackId, { resolve, reject });
-    this.#control.push({ kind: "setModel", ackId, projectId, modelVersion, modelJson });
+    this.#control.push({ kind: 'setModel', ackId, projectId, modelVersion, modelJson });
     this.#schedule();
     return promise;
   }
 
   /** Changes and hints for the shards of this slot. A worker that is not up needs none. */
   get control(): ControlQueue | null {
-    if (this.#state !== "ready") return null;
+    if (this.#state !== 'ready') return null;
     this.#schedule();
     return this.#control;
   }
 
   /** Fails everything that waits with SHUTTING_DOWN and ends the worker. Idempotent. */
   async stop(): Promise<void> {
-    if (this.#state === "stopped") return;
+    if (this.#state === 'stopped') return;
     const transport = this.#transport;
     this.#transport = null;
-    this.#state = "stopped";
+    this.#state = 'stopped';
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
     this.#settleAcks();
-    this.#failAll(new AppError("SHUTTING_DOWN", "the service is stopping"));
+    this.#failAll(new AppError('SHUTTING_DOWN', 'the service is stopping'));
     await transport?.stop();
   }
 
   #launch(): void {
     const transport = this.#createTransport(this.index);
     this.#transport = transport;
-    this.#state = "starting";
+    this.#state = 'starting';
     let isLost = false;
     const onLost = (cause: unknown): void => {
       if (isLost || this.#transport !== transport) return;
@@ -191,7 +191,7 @@ export class WorkerSlot {
     transport.start({ onAnswers, onLost }).then(
       () => {
         if (this.#transport !== transport) return;
-        this.#state = "ready";
+        this.#state = 'ready';
         this.#bootstrapFailures = 0;
         this.#readySinceMs = this.#clock.monotonicMs();
         this.#started?.resolve();
@@ -204,7 +204,7 @@ export class WorkerSlot {
   }
 
   #workerLost(transport: SlotTransport, cause: unknown): void {
-    const wasReady = this.#state === "ready";
+    const wasReady = this.#state === 'ready';
     const killerId = transport.underEvaluation();
     this.#transport = null;
     this.#batchesInFlight = 0;
@@ -217,7 +217,7 @@ export class WorkerSlot {
     this.#reports.onLost(this.index, cause, killer);
     for (const request of lost) {
       this.#finish(request);
-      request.fail(new AppError("WORKER_LOST", "the decision worker was lost; try again"));
+      request.fail(new AppError('WORKER_LOST', 'the decision worker was lost; try again'));
     }
     if (wasReady) {
       const livedMs = this.#clock.monotonicMs() - this.#readySinceMs;
@@ -235,16 +235,16 @@ export class WorkerSlot {
         return;
       }
     }
-    this.#state = "waiting to restart";
+    this.#state = 'waiting to restart';
     setTimeout(() => {
-      if (this.#state === "waiting to restart") this.#launch();
+      if (this.#state === 'waiting to restart') this.#launch();
     }, this.#restartDelayMs);
   }
 
   #becomeFailed(cause: unknown): void {
-    this.#state = "failed";
+    this.#state = 'failed';
     this.#failAll(
-      new AppError("SHARD_UNAVAILABLE", "the decision worker of this shard cannot start"),
+      new AppError('SHARD_UNAVAILABLE', 'the decision worker of this shard cannot start'),
     );
     this.#started?.reject(cause);
     this.#started = null;
@@ -252,7 +252,7 @@ export class WorkerSlot {
   }
 
   #schedule(): void {
-    if (this.#flushScheduled || this.#state !== "ready") return;
+    if (this.#flushScheduled || this.#state !== 'ready') return;
     this.#flushScheduled = true;
     setImmediate(() => {
       this.#flushScheduled = false;
@@ -262,7 +262,7 @@ export class WorkerSlot {
 
   /** Sends at most what the worker takes now; the rest goes with the next reply. */
   #flush(): void {
-    while (this.#state === "ready" && this.#batchesInFlight < BATCHES_IN_FLIGHT_MAX) {
+    while (this.#state === 'ready' && this.#batchesInFlight < BATCHES_IN_FLIGHT_MAX) {
       const requests = this.#takeQueued();
       if (requests.length === 0 && this.#cancelled.length === 0 && this.#control.isEmpty) return;
       const cancelled = this.#cancelled;
@@ -290,10 +290,10 @@ export class WorkerSlot {
     let bytes = 0;
     while (this.#queueHead < this.#queue.length && taken.length < BATCH_REQUESTS_MAX) {
       const request = this.#queue[this.#queueHead] as PendingRequest; // below length
-      if (request.state === "queued") {
+      if (request.state === 'queued') {
         if (taken.length > 0 && bytes + request.bytes > BATCH_BYTES_MAX) break;
         bytes += request.bytes;
-        request.state = "sent";
+        request.state = 'sent';
         this.#sent.set(request.id, request);
         taken.push(request);
       }
@@ -322,8 +322,8 @@ export class WorkerSlot {
       const modelJson = this.#reports.modelJson(projectId, modelVersion);
       this.#control.push(
         modelJson === undefined
-          ? { kind: "modelUnknown", projectId, modelVersion }
-          : { kind: "setModel", ackId: 0, projectId, modelVersion, modelJson },
+          ? { kind: 'modelUnknown', projectId, modelVersion }
+          : { kind: 'setModel', ackId: 0, projectId, modelVersion, modelJson },
       );
       this.#schedule();
     }
@@ -353,8 +353,8 @@ export class WorkerSlot {
       if (kind === ANSWER_ALLOWED) request.onAnswer(ALLOWED);
       else if (kind === ANSWER_DENIED) request.onAnswer(DENIED);
       else if (kind === ANSWER_FALLBACK) request.onAnswer(FALLBACK);
-      else if (body !== undefined) request.onAnswer({ kind: "body", body });
-      else request.fail(new AppError("INTERNAL", "internal error"));
+      else if (body !== undefined) request.onAnswer({ kind: 'body', body });
+      else request.fail(new AppError('INTERNAL', 'internal error'));
     }
   }
 
@@ -368,12 +368,12 @@ export class WorkerSlot {
     this.#finish(request);
     if (response.error !== undefined) request.fail(errorFromData(response.error));
     else if (request instanceof ParsedRequest) request.onResponse(response);
-    else request.fail(new AppError("INTERNAL", "internal error"));
+    else request.fail(new AppError('INTERNAL', 'internal error'));
   }
 
   #finish(request: PendingRequest): void {
-    if (request.state === "sent") this.#sent.delete(request.id);
-    request.state = "done";
+    if (request.state === 'sent') this.#sent.delete(request.id);
+    request.state = 'done';
     this.#pendingCount -= 1;
     this.#pendingBytes -= request.bytes;
     request.shard.pendingCount -= 1;
@@ -382,7 +382,7 @@ export class WorkerSlot {
   #failAll(error: AppError): void {
     const waiting = [...this.#sent.values()];
     for (const request of this.#queue.slice(this.#queueHead)) {
-      if (request.state === "queued") waiting.push(request);
+      if (request.state === 'queued') waiting.push(request);
     }
     this.#queue = [];
     this.#queueHead = 0;
@@ -404,7 +404,7 @@ export class WorkerSlot {
     const nowMs = performance.timeOrigin + this.#clock.monotonicMs();
     for (let i = this.#queueHead; i < this.#queue.length; i++) {
       const request = this.#queue[i];
-      if (request?.state === "queued" && request.scope.deadlineMs <= nowMs) this.#expire(request);
+      if (request?.state === 'queued' && request.scope.deadlineMs <= nowMs) this.#expire(request);
     }
     for (const request of this.#sent.values()) {
       if (request.scope.deadlineMs + DEADLINE_GRACE_MS <= nowMs) {
@@ -418,9 +418,9 @@ export class WorkerSlot {
   #expire(request: PendingRequest): void {
     this.#finish(request);
     request.fail(
-      this.#state === "ready"
-        ? new AppError("DEADLINE_EXCEEDED", "the deadline ended before the decision")
-        : new AppError("SHARD_UNAVAILABLE", "the decision worker of this shard is restarting"),
+      this.#state === 'ready'
+        ? new AppError('DEADLINE_EXCEEDED', 'the deadline ended before the decision')
+        : new AppError('SHARD_UNAVAILABLE', 'the decision worker of this shard is restarting'),
     );
   }
 }
