@@ -37,6 +37,8 @@ export type ErrorReason =
   | 'SHUTTING_DOWN'
   | 'DEADLINE_EXCEEDED'
   | 'CANCELLED'
+  // The operator's settings; never on the wire.
+  | 'CONFIG_INVALID'
   | 'INTERNAL';
 
 /** What an AppError looks like on another thread: plain data, rebuilt with `errorFromData`. */

@@ -1,0 +1,33 @@
+/** Edits beyond which two names are strangers. */
+const EDITS_MAX = 6;
+
+/**
+ * The candidate with the fewest single-character edits from `name`, or undefined when none is near.
+ * Cost: O(|name| · |candidate|) each; for messages only.
+ */
+export function nearestName(name: string, candidates: readonly string[]): string | undefined {
+  let nearest: string | undefined;
+  let fewest = EDITS_MAX + 1;
+  for (const candidate of candidates) {
+    const edits = editDistance(name, candidate);
+    if (edits < fewest) {
+      fewest = edits;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+/** Levenshtein distance with one row (Wagner and Fischer, 1974). */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const substitution = (row[j - 1] as number) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(substitution, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] as number;
+}

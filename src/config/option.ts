@@ -1,0 +1,186 @@
+import { AppError } from '../shared/app-error.ts';
+
+/** What the machine offers; computed defaults depend on it. Injected so that tests can state it. */
+export type Machine = {
+  /** Processors that this process may use. */
+  readonly cpuCount: number;
+  /** Memory that this process may use (the container's limit where there is one), bytes. */
+  readonly memoryBytes: number;
+};
+
+/** Values resolved so far, by option name; a computed default may look at options above its own. */
+export type Resolved = Readonly<Record<string, unknown>>;
+
+/**
+ * One setting. `T` is its value in the typed configuration; `undefined` belongs to `T` where
+ * "unset" means something of its own.
+ */
+export type Option<T> = {
+  readonly env: string;
+  /** Turns non-empty text into a value. Errors: throws CONFIG_INVALID with the problem as its text. */
+  readonly parse: (text: string) => T;
+  readonly type: string;
+  readonly fallback: (machine: Machine, resolved: Resolved) => T;
+  /** The default as the documentation shows it. */
+  readonly fallbackText: string;
+  readonly unit: string;
+  /** The accepted values as the documentation shows them. */
+  readonly range: string;
+  readonly description: string;
+  /** Secret values appear in no message, log or print. */
+  readonly secret: boolean;
+};
+
+type Common = { readonly env: string; readonly description: string };
+type NumberBounds = {
+  readonly min: number;
+  readonly max: number;
+  readonly unit?: string;
+};
+
+function problem(text: string): AppError {
+  return new AppError('CONFIG_INVALID', text);
+}
+
+function withinBounds(value: number, bounds: NumberBounds): number {
+  if (value < bounds.min || value > bounds.max) {
+    throw problem(`must lie between ${bounds.min} and ${bounds.max}, not ${value}`);
+  }
+  return value;
+}
+
+/** A whole number within inclusive bounds; `fallback` is a number or computed from the machine. */
+export function integerOption(
+  common: Common &
+    NumberBounds & {
+      readonly fallback: number | { readonly of: (m: Machine) => number; readonly text: string };
+    },
+): Option<number> {
+  const { env, description, fallback, min, max, unit = '' } = common;
+  const computed = typeof fallback === 'number' ? undefined : fallback;
+  return {
+    env,
+    description,
+    unit,
+    type: 'integer',
+    secret: false,
+    range: `${min} to ${max}`,
+    fallback: (machine) => (typeof fallback === 'number' ? fallback : fallback.of(machine)),
+    fallbackText: computed === undefined ? String(fallback) : computed.text,
+    parse: (text) => {
+      if (!/^-?\d{1,15}$/.test(text)) throw problem('must be a whole number');
+      return withinBounds(Number(text), common);
+    },
+  };
+}
+
+/** A decimal number, fractions allowed, within inclusive bounds. */
+export function decimalOption(
+  common: Common & NumberBounds & { readonly fallback: number },
+): Option<number> {
+  const { env, description, fallback, min, max, unit = '' } = common;
+  return {
+    env,
+    description,
+    unit,
+    type: 'number',
+    secret: false,
+    range: `${min} to ${max}`,
+    fallback: () => fallback,
+    fallbackText: String(fallback),
+    parse: (text) => {
+      if (!/^\d+(\.\d+)?$|^\.\d+$/.test(text)) throw problem('must be a number, such as 1.5');
+      return withinBounds(Number(text), common);
+    },
+  };
+}
+
+/** `true` or `false`, nothing else. */
+export function booleanOption(common: Common & { readonly fallback: boolean }): Option<boolean> {
+  return {
+    env: common.env,
+    description: common.description,
+    unit: '',
+    type: 'boolean',
+    secret: false,
+    range: 'true, false',
+    fallback: () => common.fallback,
+    fallbackText: String(common.fallback),
+    parse: (text) => {
+      if (text !== 'true' && text !== 'false') throw problem('must be true or false');
+      return text === 'true';
+    },
+  };
+}
+
+/** Text that matches `pattern` whole; `rule` says in words what is accepted. */
+export function textOption<F extends string | undefined>(
+  common: Common & {
+    readonly fallback: F | ((machine: Machine, resolved: Resolved) => F);
+    readonly fallbackText: string;
+    readonly pattern: RegExp;
+    readonly rule: string;
+    readonly secret?: boolean;
+  },
+): Option<string | F> {
+  const { env, description, fallback, fallbackText, pattern, rule, secret = false } = common;
+  return {
+    env,
+    description,
+    unit: '',
+    type: 'text',
+    secret,
+    range: rule,
+    fallback: typeof fallback === 'function' ? fallback : () => fallback,
+    fallbackText,
+    parse: (text) => {
+      if (!pattern.test(text)) throw problem(`must be ${rule}`);
+      return text;
+    },
+  };
+}
+
+/** One of `values`. */
+export function choiceOption<const V extends string>(
+  common: Common & { readonly fallback: V; readonly values: readonly V[] },
+): Option<V> {
+  return {
+    env: common.env,
+    description: common.description,
+    unit: '',
+    type: 'choice',
+    secret: false,
+    range: common.values.join(', '),
+    fallback: () => common.fallback,
+    fallbackText: common.fallback,
+    parse: (text) => {
+      const value = common.values.find((candidate) => candidate === text);
+      if (value === undefined) throw problem(`must be one of ${common.values.join(', ')}`);
+      return value;
+    },
+  };
+}
+
+/** Comma-separated secrets, trimmed, empty entries ignored; a list without an entry is refused. */
+export function secretListOption(common: Common): Option<readonly string[]> {
+  return {
+    env: common.env,
+    description: common.description,
+    unit: '',
+    type: 'list',
+    secret: true,
+    range: 'comma-separated, printable ASCII without spaces',
+    fallback: () => [],
+    fallbackText: 'empty',
+    parse: (text) => {
+      const entries = text.split(',').map((entry) => entry.trim());
+      const values = entries.filter((entry) => entry !== '');
+      if (values.length === 0) throw problem('is set but holds no entry');
+      // A token travels in a header: anything else could never be matched.
+      if (!values.every((value) => /^[\x21-\x7e]+$/.test(value))) {
+        throw problem('holds an entry with characters that a header cannot carry');
+      }
+      return values;
+    },
+  };
+}

@@ -1,0 +1,273 @@
+import {
+  booleanOption,
+  choiceOption,
+  decimalOption,
+  integerOption,
+  secretListOption,
+  textOption,
+  type Option,
+} from './option.ts';
+
+const MIB = 1024 * 1024;
+const GIB = 1024 * MIB;
+
+/**
+ * Every setting of the authorization service: the one place that knows names, defaults, units and
+ * bounds. The typed configuration, its validation and docs/configuration.md all follow from it.
+ * A computed default may look only at options that stand above its own.
+ */
+export const OPTIONS = {
+  connectPort: integerOption({
+    env: 'GATEWAY_CONNECT_PORT',
+    description: 'Port of the RPC listener. 0 takes a free one.',
+    fallback: 8080,
+    min: 0,
+    max: 65535,
+  }),
+  metricsPort: integerOption({
+    env: 'GATEWAY_METRICS_PORT',
+    description: 'Port of /metrics, /healthz and /readyz. 0 takes a free one.',
+    fallback: 9090,
+    min: 0,
+    max: 65535,
+  }),
+  serviceAuthTokens: secretListOption({
+    env: 'GATEWAY_SERVICE_AUTH_TOKENS',
+    description:
+      'Service tokens that callers may present as `Authorization: Bearer`. Empty: every caller is trusted, and a warning is logged at start.',
+  }),
+  adminApiSecret: textOption({
+    env: 'GATEWAY_ADMIN_API_SECRET',
+    description:
+      'Operator secret that AdminService expects in `X-Admin-Secret`. Unset: AdminService is disabled.',
+    fallback: undefined,
+    fallbackText: 'unset',
+    pattern: /^[\x21-\x7e]+$/,
+    rule: 'printable ASCII without spaces',
+    secret: true,
+  }),
+  host: textOption({
+    env: 'GATEWAY_HOST',
+    description:
+      'Address that both listeners bind to. Without service tokens only this machine can connect unless it is set.',
+    fallback: (_machine, resolved) => {
+      const tokens = resolved['serviceAuthTokens'];
+      return Array.isArray(tokens) && tokens.length > 0 ? '0.0.0.0' : '127.0.0.1';
+    },
+    fallbackText: '127.0.0.1 without service tokens, else 0.0.0.0',
+    pattern: /^[A-Za-z0-9.:_-]{1,255}$/,
+    rule: 'an IP address or host name',
+  }),
+  databaseUrl: textOption({
+    env: 'DATABASE_URL',
+    description:
+      'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). Unset: an embedded server starts under GATEWAY_DATA_DIR.',
+    fallback: undefined,
+    fallbackText: 'unset',
+    pattern: /^postgres(ql)?:\/\/\S*$/,
+    rule: 'a postgres:// or postgresql:// URL',
+    secret: true,
+  }),
+  dataDir: textOption({
+    env: 'GATEWAY_DATA_DIR',
+    description: 'Directory of the embedded PostgreSQL.',
+    fallback: '.data',
+    fallbackText: '.data',
+    pattern: /^[^\0]+$/,
+    rule: 'a path',
+  }),
+  pgPoolSize: integerOption({
+    env: 'GATEWAY_PG_POOL_SIZE',
+    description: 'Connections that the gateway thread keeps to PostgreSQL.',
+    fallback: 10,
+    min: 2,
+    max: 200,
+  }),
+  defaultProjectId: textOption({
+    env: 'GATEWAY_DEFAULT_PROJECT_ID',
+    description: 'Project that an empty project_id names; provisioned at the first start.',
+    fallback: 'default',
+    fallbackText: 'default',
+    pattern: /^[a-z0-9][a-z0-9_-]{0,62}$/,
+    rule: '1-63 characters of a-z, 0-9, `_` and `-`, not beginning with `_` or `-`',
+  }),
+  region: textOption({
+    env: 'GATEWAY_REGION',
+    description: 'Region of this instance. Projects pinned to another region are refused.',
+    fallback: '',
+    fallbackText: 'empty: serves unpinned projects only',
+    pattern: /^[a-z0-9-]{1,63}$/,
+    rule: '1-63 characters of a-z, 0-9 and `-`',
+  }),
+  projectTtlSeconds: decimalOption({
+    env: 'GATEWAY_PROJECT_TTL_SECONDS',
+    description: 'How long project settings are cached; bounds how late other instances follow.',
+    fallback: 30,
+    min: 0,
+    max: 3600,
+    unit: 'seconds',
+  }),
+  invitationTtlHours: decimalOption({
+    env: 'GATEWAY_INVITATION_TTL_HOURS',
+    description: 'How long an invitation can be accepted.',
+    fallback: 168,
+    min: 0.000001,
+    max: 87_600,
+    unit: 'hours',
+  }),
+  maxCheckReads: integerOption({
+    env: 'GATEWAY_MAX_CHECK_READS',
+    description:
+      'Read budget of one evaluation: one adjacency list looked up, plus one per 64 further entries. Projects may override it.',
+    fallback: 10_000,
+    min: 100,
+    max: 1_000_000_000,
+    unit: 'reads',
+  }),
+  maxCheckDepth: integerOption({
+    env: 'GATEWAY_MAX_CHECK_DEPTH',
+    description: 'Nodes on one path of an evaluation; a deeper path denies.',
+    fallback: 256,
+    min: 1,
+    max: 2048,
+    unit: 'nodes',
+  }),
+  maxBodyBytes: integerOption({
+    env: 'GATEWAY_MAX_BODY_BYTES',
+    description: 'Largest request body, after decompression.',
+    fallback: 8 * MIB,
+    min: 1024,
+    max: GIB,
+    unit: 'bytes',
+  }),
+  maxWriteUpdates: integerOption({
+    env: 'GATEWAY_MAX_WRITE_UPDATES',
+    description: 'Updates in one WriteRelationTuples.',
+    fallback: 1000,
+    min: 1,
+    max: 100_000,
+    unit: 'updates',
+  }),
+  maxBatchItems: integerOption({
+    env: 'GATEWAY_MAX_BATCH_ITEMS',
+    description: 'Items in one BatchCheck.',
+    fallback: 10_000,
+    min: 1,
+    max: 1_000_000,
+    unit: 'items',
+  }),
+  requestTimeoutMs: integerOption({
+    env: 'GATEWAY_REQUEST_TIMEOUT_MS',
+    description:
+      'Deadline of a request whose caller states none, and the longest that one may state.',
+    fallback: 30_000,
+    min: 10,
+    max: 3_600_000,
+    unit: 'milliseconds',
+  }),
+  workers: integerOption({
+    env: 'GATEWAY_WORKERS',
+    description: 'Decision worker threads. Each shard has one owner among them.',
+    fallback: {
+      of: (machine) => Math.min(Math.max(machine.cpuCount - 1, 1), 256),
+      text: 'processors less one, at least 1',
+    },
+    min: 1,
+    max: 256,
+  }),
+  indexBytes: integerOption({
+    env: 'GATEWAY_INDEX_BYTES',
+    description:
+      'Memory for tuple indexes, all workers together; least recently used shards are dropped beyond it.',
+    fallback: {
+      // Half: the rest is for the heaps of the threads, buffers, and copies made while loading.
+      of: (machine) => Math.max(Math.floor(machine.memoryBytes / 2), 16 * MIB),
+      text: "half of the container's memory limit (of the machine's memory without one)",
+    },
+    min: 16 * MIB,
+    max: 16_384 * GIB,
+    unit: 'bytes',
+  }),
+  workerQueueMax: integerOption({
+    env: 'GATEWAY_WORKER_QUEUE_MAX',
+    description: 'Requests waiting for one worker before more are refused (resource_exhausted).',
+    fallback: 20_000,
+    min: 1,
+    max: 10_000_000,
+    unit: 'requests',
+  }),
+  shardQueueMax: integerOption({
+    env: 'GATEWAY_SHARD_QUEUE_MAX',
+    description: 'Requests waiting for one shard before more are refused (resource_exhausted).',
+    fallback: 10_000,
+    min: 1,
+    max: 10_000_000,
+    unit: 'requests',
+  }),
+  writeQueueMax: integerOption({
+    env: 'GATEWAY_WRITE_QUEUE_MAX',
+    description: 'Writes waiting for one shard before more are refused (resource_exhausted).',
+    fallback: 1000,
+    min: 1,
+    max: 1_000_000,
+    unit: 'writes',
+  }),
+  changeRetentionSeconds: integerOption({
+    env: 'GATEWAY_CHANGE_RETENTION_SECONDS',
+    description: 'How long committed changes are kept; a worker further behind reloads its shard.',
+    fallback: 3600,
+    min: 1,
+    max: 31_536_000,
+    unit: 'seconds',
+  }),
+  expiredGraceSeconds: integerOption({
+    env: 'GATEWAY_EXPIRED_GRACE_SECONDS',
+    description: 'How long expired tuples stay stored (and readable) before they are purged.',
+    fallback: 86_400,
+    min: 0,
+    max: 31_536_000,
+    unit: 'seconds',
+  }),
+  pollIntervalMs: integerOption({
+    env: 'GATEWAY_POLL_INTERVAL_MS',
+    description: 'Backstop poll for changes whose notification was lost.',
+    fallback: 2000,
+    min: 10,
+    max: 3_600_000,
+    unit: 'milliseconds',
+  }),
+  drainMs: integerOption({
+    env: 'GATEWAY_DRAIN_MS',
+    description: 'After SIGTERM, how long the ports go on accepting while readiness fails.',
+    fallback: 1000,
+    min: 0,
+    max: 600_000,
+    unit: 'milliseconds',
+  }),
+  shutdownTimeoutMs: integerOption({
+    env: 'GATEWAY_SHUTDOWN_TIMEOUT_MS',
+    description: 'After draining, how long requests in flight may take to end.',
+    fallback: 10_000,
+    min: 0,
+    max: 600_000,
+    unit: 'milliseconds',
+  }),
+  auditLog: booleanOption({
+    env: 'GATEWAY_AUDIT_LOG',
+    description: 'Writes every tuple change and admin mutation to the log as an audit record.',
+    fallback: false,
+  }),
+  logLevel: choiceOption({
+    env: 'GATEWAY_LOG_LEVEL',
+    description: 'Least severe log lines that are written. Audit records are written at any level.',
+    fallback: 'info',
+    values: ['debug', 'info', 'warn', 'error'],
+  }),
+} as const satisfies Readonly<Record<string, Option<unknown>>>;
+
+type Value<O> = O extends Option<infer T> ? T : never;
+
+/** The validated configuration. Passed explicitly; nothing else reads the environment. */
+export type Config = {
+  readonly [K in keyof typeof OPTIONS]: Value<(typeof OPTIONS)[K]>;
+};
