@@ -7,8 +7,15 @@ create table deployment (
   timeline integer not null,
   -- Keys the truncated HMAC of consistency tokens; made once, at migration.
   token_key bytea not null,
+  -- Raised for the whole deployment after a failover, a restore or a cold copy; shards follow it.
+  epoch bigint not null,
   created_at timestamptz not null default now()
 );
+
+-- A shard made after a restore must not reuse an epoch of its lost namesake.
+create function deployment_epoch() returns bigint
+  language sql stable parallel safe
+  return (select d.epoch from public.deployment d);
 
 create table instance (
   id uuid primary key,
@@ -34,7 +41,7 @@ create table project (
 create table shard (
   project_id text collate "C" not null,
   tenant_id text collate "C" not null,
-  epoch bigint not null default 1,
+  epoch bigint not null default deployment_epoch(),
   seq bigint not null default 0,
   stamp bigint not null default 0,
   -- The first seq whose change rows still exist; a watermark below retained_from - 1 must reload.

@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 
 /** A running authorization service of the test's own, as a child process. */
 export interface Service {
@@ -36,8 +36,8 @@ export type ServiceOptions = {
   readonly startTimeoutMs?: number | undefined;
 };
 
-export const TEST_TOKEN = "test-token";
-export const TEST_ADMIN_SECRET = "test-admin-secret";
+export const TEST_TOKEN = 'test-token';
+export const TEST_ADMIN_SECRET = 'test-admin-secret';
 
 const START_TIMEOUT_MS = 60_000;
 
@@ -47,14 +47,14 @@ const START_TIMEOUT_MS = 60_000;
  * Errors: throws with the last log lines when the process ends first or takes too long.
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "gatehouse-test-")));
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
   const child = spawnService(dataDir, options.env ?? {});
   const log: LogLine[] = [];
   const exited = new Promise<number | null>((resolve) => {
-    child.once("exit", (code) => resolve(code));
+    child.once('exit', (code) => resolve(code));
   });
   const ready = await waitUntilReady(child, log, options.startTimeoutMs ?? START_TIMEOUT_MS);
-  const kill = async (signal: NodeJS.Signals = "SIGKILL"): Promise<number | null> => {
+  const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<number | null> => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
     return exited;
   };
@@ -70,7 +70,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     exited,
     kill,
     async stop() {
-      const code = await kill("SIGTERM");
+      const code = await kill('SIGTERM');
       if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
       return code;
     },
@@ -80,19 +80,19 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 /** Starts the process without waiting for anything; for tests of starts that must fail. */
 export function spawnService(dataDir: string, env: Readonly<Record<string, string>>): ChildProcess {
   const settings: Record<string, string> = {
-    PATH: process.env["PATH"] ?? "",
+    PATH: process.env['PATH'] ?? '',
     GATEWAY_DATA_DIR: dataDir,
-    GATEWAY_HOST: "127.0.0.1",
-    GATEWAY_CONNECT_PORT: "0",
-    GATEWAY_METRICS_PORT: "0",
+    GATEWAY_HOST: '127.0.0.1',
+    GATEWAY_CONNECT_PORT: '0',
+    GATEWAY_METRICS_PORT: '0',
     GATEWAY_SERVICE_AUTH_TOKENS: TEST_TOKEN,
     GATEWAY_ADMIN_API_SECRET: TEST_ADMIN_SECRET,
-    GATEWAY_DRAIN_MS: "50",
+    GATEWAY_DRAIN_MS: '50',
     ...env,
   };
-  for (const [name, value] of Object.entries(settings)) if (value === "") delete settings[name];
-  return spawn(process.execPath, ["src/main.ts"], {
-    stdio: ["ignore", "ignore", "pipe"],
+  for (const [name, value] of Object.entries(settings)) if (value === '') delete settings[name];
+  return spawn(process.execPath, ['src/main.ts'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
     env: settings,
   });
 }
@@ -103,24 +103,24 @@ function waitUntilReady(child: ChildProcess, log: LogLine[], timeoutMs: number):
   const { promise, resolve, reject } = Promise.withResolvers<Ready>();
   const last: string[] = [];
   const fail = (what: string): void => {
-    reject(new Error(`the service ${what}:\n${last.join("\n")}`));
+    reject(new Error(`the service ${what}:\n${last.join('\n')}`));
   };
   const timer = setTimeout(() => {
-    child.kill("SIGKILL");
+    child.kill('SIGKILL');
     fail(`was not ready after ${timeoutMs} ms`);
   }, timeoutMs);
-  if (child.stderr === null) throw new Error("stderr of the service must be a pipe");
-  createInterface({ input: child.stderr }).on("line", (line) => {
+  if (child.stderr === null) throw new Error('stderr of the service must be a pipe');
+  createInterface({ input: child.stderr }).on('line', (line) => {
     last.push(line);
     if (last.length > 30) last.shift();
-    if (!line.startsWith("{")) return;
+    if (!line.startsWith('{')) return;
     const entry = JSON.parse(line) as LogLine;
     log.push(entry);
-    if (entry.msg !== "ready") return;
+    if (entry.msg !== 'ready') return;
     clearTimeout(timer);
-    resolve({ port: Number(entry["port"]), metricsPort: Number(entry["metrics_port"]) });
+    resolve({ port: Number(entry['port']), metricsPort: Number(entry['metrics_port']) });
   });
-  child.once("exit", (code, signal) => {
+  child.once('exit', (code, signal) => {
     clearTimeout(timer);
     fail(`ended with ${code ?? signal}`);
   });
@@ -129,25 +129,25 @@ function waitUntilReady(child: ChildProcess, log: LogLine[], timeoutMs: number):
 
 /** A POST of JSON to a method, with the service token; the parsed answer. */
 export async function call(
-  service: Pick<Service, "baseUrl" | "token" | "adminSecret">,
+  service: Pick<Service, 'baseUrl' | 'token' | 'adminSecret'>,
   method: string,
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<{ status: number; body: Record<string, unknown>; headers: Headers }> {
   const response = await fetch(`${service.baseUrl}/workspace.v1.${method}`, {
-    method: "POST",
+    method: 'POST',
     headers: {
-      "content-type": "application/json",
+      'content-type': 'application/json',
       authorization: `Bearer ${service.token}`,
-      ...(method.startsWith("AdminService/") ? { "x-admin-secret": service.adminSecret } : {}),
+      ...(method.startsWith('AdminService/') ? { 'x-admin-secret': service.adminSecret } : {}),
       ...headers,
     },
-    body: typeof body === "string" ? body : JSON.stringify(body),
+    body: typeof body === 'string' ? body : JSON.stringify(body),
   });
   const text = await response.text();
   return {
     status: response.status,
-    body: text === "" ? {} : (JSON.parse(text) as Record<string, unknown>),
+    body: text === '' ? {} : (JSON.parse(text) as Record<string, unknown>),
     headers: response.headers,
   };
 }

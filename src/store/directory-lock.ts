@@ -1,0 +1,52 @@
+import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import koffi from 'koffi';
+import { AppError } from '../shared/app-error.ts';
+
+/** Holds a directory for this process until `release`, or until the process is gone. */
+export interface DirectoryLock {
+  release(): void;
+}
+
+const LOCK_EXCLUSIVE = 2;
+const LOCK_NON_BLOCKING = 4;
+
+type Flock = (descriptor: number, operation: number) => number;
+let flock: Flock | undefined;
+
+function loadFlock(): Flock {
+  if (flock === undefined) {
+    const libc = koffi.load(process.platform === 'darwin' ? 'libSystem.dylib' : 'libc.so.6');
+    flock = libc.func('int flock(int, int)') as unknown as Flock;
+  }
+  return flock;
+}
+
+/**
+ * Takes flock(2) on `lockPath` (created 0600 when absent). The kernel drops the lock with its
+ * process, also after kill -9, so neither a stale file nor a reused process id can confuse it; the
+ * process id inside the file serves the message only. Child processes do not inherit it.
+ * Errors: STORE_UNAVAILABLE when another process holds it. Cost: a few system calls.
+ */
+export function lockDirectory(lockPath: string, what: string): DirectoryLock {
+  const descriptor = openSync(lockPath, 'a+', 0o600);
+  if (loadFlock()(descriptor, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) !== 0) {
+    closeSync(descriptor);
+    const holder = readFileSync(lockPath, 'utf8').trim() || 'unknown';
+    throw new AppError(
+      'STORE_UNAVAILABLE',
+      `${what} is in use by another process (pid ${holder}). Stop that one first, or give this one its own directory with GATEWAY_DATA_DIR.`,
+      { lockPath, holder },
+    );
+  }
+  ftruncateSync(descriptor, 0);
+  writeSync(descriptor, `${process.pid}\n`);
+  let held = true;
+  return {
+    release: () => {
+      if (!held) return;
+      held = false;
+      ftruncateSync(descriptor, 0);
+      closeSync(descriptor);
+    },
+  };
+}

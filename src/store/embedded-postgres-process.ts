@@ -1,0 +1,178 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import {
+  closeSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  statSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '../shared/app-error.ts';
+import type { ServerUser } from './embedded-postgres-user.ts';
+
+const POLL_MS = 5;
+/** Log lines of the server are few (LOG and above); one older file is kept. */
+const LOG_BYTES_MAX = 8 * 1024 * 1024;
+/** Fast shutdown writes a checkpoint, which may take a while on a slow disk. */
+const FAST_STOP_MS = 30_000;
+const IMMEDIATE_STOP_MS = 10_000;
+
+export type ServerCommand = {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly user: ServerUser;
+  readonly env: Readonly<Record<string, string>>;
+  readonly logPath: string;
+};
+
+/** What postmaster.pid says. */
+export type PidFile = {
+  readonly pid: number;
+  readonly socketDirectory: string;
+  /** 'starting', 'ready', 'stopping'… */
+  readonly status: string;
+};
+
+/**
+ * Starts a command in its own session, so that Ctrl-C at the terminal reaches us alone and the
+ * order of stopping stays ours. Output goes to the log file, never to a pipe that could close.
+ */
+export function spawnDetached({ command, args, user, env, logPath }: ServerCommand): ChildProcess {
+  const size = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > LOG_BYTES_MAX) renameSync(logPath, `${logPath}.1`);
+  const log = openSync(logPath, 'a', 0o600);
+  try {
+    const [program = command, ...words] = [...user.prefix, command, ...args];
+    return spawn(program, words, {
+      detached: true,
+      stdio: ['ignore', log, log],
+      env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', ...env },
+      ...user.spawnAs,
+    });
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** Runs a command to its end. Errors: STORE_UNAVAILABLE with the last lines of the log. */
+export async function runToEnd(serverCommand: ServerCommand, what: string): Promise<void> {
+  const child = spawnDetached(serverCommand);
+  const code = await new Promise<number | string | null>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (status, signal) => resolve(status ?? signal));
+  });
+  if (code !== 0) throw serverError(`${what} ended with ${code}`, serverCommand.logPath);
+}
+
+/** Waits until the server accepts connections. Errors: STORE_UNAVAILABLE when it ends instead. */
+export async function waitReady(
+  child: ChildProcess,
+  dataDirectory: string,
+  logPath: string,
+  timeoutMs: number,
+): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  let failed: Error | undefined;
+  child.once('error', (error) => (failed = error));
+  for (;;) {
+    if (failed !== undefined) throw serverError('PostgreSQL did not start', logPath, failed);
+    if (child.exitCode !== null || child.signalCode !== null) {
+      const end = child.exitCode ?? child.signalCode;
+      throw serverError(`PostgreSQL ended with ${end} while starting`, logPath);
+    }
+    const file = readPidFile(dataDirectory);
+    if (file?.pid === child.pid && file?.status === 'ready') return;
+    if (performance.now() > deadline) {
+      throw serverError(`PostgreSQL was not ready after ${timeoutMs} ms`, logPath);
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+/** Content of postmaster.pid, or undefined when there is none (or it is just being written). */
+export function readPidFile(dataDirectory: string): PidFile | undefined {
+  let text: string;
+  try {
+    text = readFileSync(join(dataDirectory, 'postmaster.pid'), 'utf8');
+  } catch {
+    return undefined; // Absent, which is the usual case.
+  }
+  const lines = text.split('\n');
+  const pid = Number(lines[0]);
+  if (!Number.isInteger(pid) || pid <= 1) return undefined;
+  return { pid, socketDirectory: lines[4] ?? '', status: (lines[7] ?? '').trim() };
+}
+
+/** Whether the process exists and has not ended; a zombie has ended. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EPERM')) return false;
+  }
+  if (process.platform !== 'linux') return true;
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false; // It went away between the two looks.
+  }
+}
+
+/** Whether `pid` works in the data directory, as every PostgreSQL process does; undefined: cannot be told. */
+export function worksIn(pid: number, dataDirectory: string): boolean | undefined {
+  if (process.platform !== 'linux') return undefined;
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(dataDirectory);
+  } catch {
+    return undefined; // Gone, or of another user.
+  }
+}
+
+/**
+ * Stops a server: fast shutdown first (sessions are cut, a checkpoint is written), then immediate
+ * (recovery at the next start), then kill. Resolves when the process is gone.
+ */
+export async function stopServer(pid: number): Promise<void> {
+  const steps = [
+    ['SIGINT', FAST_STOP_MS],
+    ['SIGQUIT', IMMEDIATE_STOP_MS],
+    ['SIGKILL', IMMEDIATE_STOP_MS],
+  ] as const;
+  for (const [signal, waitMs] of steps) {
+    if (!sendSignal(pid, signal)) return;
+    const deadline = performance.now() + waitMs;
+    while (performance.now() < deadline) {
+      if (!isAlive(pid)) return;
+      await sleep(POLL_MS);
+    }
+  }
+  throw new AppError('STORE_UNAVAILABLE', `PostgreSQL (pid ${pid}) cannot be stopped`);
+}
+
+function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
+    throw error;
+  }
+}
+
+function serverError(problem: string, logPath: string, cause?: unknown): AppError {
+  let tail = '';
+  try {
+    tail = readFileSync(logPath, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
+  } catch {
+    // Nothing was logged yet.
+  }
+  return new AppError(
+    'STORE_UNAVAILABLE',
+    `${problem}; its log ${logPath} ends with:\n${tail}`,
+    {},
+    cause,
+  );
+}

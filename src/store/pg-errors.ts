@@ -1,0 +1,90 @@
+/** The only place that knows SQLSTATE codes and the driver's error texts. */
+
+/** What a failed statement means to its caller. */
+export type PgFailure =
+  /** Nothing was applied; the same transaction may succeed when run again. */
+  | 'retryable'
+  /** A unique, exclusion or foreign key constraint was violated; `constraint` names it. */
+  | 'conflict'
+  /** The data itself: too long, malformed, a check constraint. */
+  | 'invalid'
+  /** The server refused or ended the session. Of a commit in flight the outcome is unknown. */
+  | 'unavailable'
+  /** statement_timeout, or a cancelled statement: nothing was applied. */
+  | 'timeout'
+  /** Anything else: a mistake of ours. */
+  | 'unknown';
+
+const RETRYABLE = new Set(['40001', '40P01', '55P03', '40003']);
+const TIMEOUTS = new Set(['57014', '25P03', '25P04']);
+/** Class 08 (connection), 57P (ended by the operator or a crash), 53 (out of resources). */
+const UNAVAILABLE = /^(?:08|57P|53|58|F0|XX)/;
+const SYSTEM_UNAVAILABLE = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOENT',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ECONNABORTED',
+]);
+const DRIVER_UNAVAILABLE =
+  /Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Connection ended unexpectedly|timeout expired|Query read timeout|Client was closed|connection is not queryable/i;
+
+/** Five characters, or '' for errors that did not come from the server. */
+function sqlState(error: unknown): string {
+  const code = errorCode(error);
+  return /^[0-9A-Z]{5}$/.test(code) && 'severity' in (error as object) ? code : '';
+}
+
+function errorCode(error: unknown): string {
+  if (!(error instanceof Error) || !('code' in error)) return '';
+  return typeof error.code === 'string' ? error.code : '';
+}
+
+/** Classifies what the driver threw. Cost: a few lookups, for failed statements only. */
+export function classifyPgError(error: unknown): PgFailure {
+  const state = sqlState(error);
+  if (state === '') {
+    if (SYSTEM_UNAVAILABLE.has(errorCode(error))) return 'unavailable';
+    const text = error instanceof Error ? error.message : '';
+    return DRIVER_UNAVAILABLE.test(text) ? 'unavailable' : 'unknown';
+  }
+  if (RETRYABLE.has(state)) return 'retryable';
+  if (TIMEOUTS.has(state)) return 'timeout';
+  if (state.startsWith('23'))
+    return state === '23514' || state === '23502' ? 'invalid' : 'conflict';
+  if (state.startsWith('22')) return 'invalid';
+  if (UNAVAILABLE.test(state)) return 'unavailable';
+  return 'unknown';
+}
+
+/** Serialization failure, deadlock or lock_timeout: nothing was applied, run it again. */
+export function isRetryable(error: unknown): boolean {
+  return classifyPgError(error) === 'retryable';
+}
+
+/** The server or the connection is gone; of a commit in flight the outcome is unknown. */
+export function isUnavailable(error: unknown): boolean {
+  return classifyPgError(error) === 'unavailable';
+}
+
+/** Name of the violated constraint, or undefined when it is another error. */
+export function violatedConstraint(error: unknown): string | undefined {
+  if (classifyPgError(error) !== 'conflict') return undefined;
+  const name = (error as { readonly constraint?: unknown }).constraint;
+  return typeof name === 'string' ? name : '';
+}
+
+/** Whether the database that was asked for does not exist. */
+export function isUnknownDatabase(error: unknown): boolean {
+  return sqlState(error) === '3D000';
+}
+
+/** Whether a table that was asked for does not exist. */
+export function isUnknownTable(error: unknown): boolean {
+  return sqlState(error) === '42P01';
+}

@@ -1,0 +1,95 @@
+import pg from 'pg';
+import { AppError } from '../shared/app-error.ts';
+import { type StoreLog, silentLog } from './store-log.ts';
+
+/** A database by the parts of its address. A host that begins with `/` is a socket directory. */
+export type ServerTarget = {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly password: string;
+  readonly database: string;
+};
+
+/** Where Postgres is: parts, or the text of DATABASE_URL. Plain data, fit for workerData. */
+export type PostgresTarget = ServerTarget | { readonly connectionString: string };
+
+export type PoolOptions = {
+  /** Connections at most. */
+  readonly max: number;
+  /** Shown in pg_stat_activity, for example `gatehouse-writes`. */
+  readonly applicationName: string;
+  readonly statementTimeoutMs?: number | undefined;
+  readonly lockTimeoutMs?: number | undefined;
+  readonly idleInTransactionTimeoutMs?: number | undefined;
+  readonly connectTimeoutMs?: number | undefined;
+  readonly log?: StoreLog | undefined;
+};
+
+const STATEMENT_TIMEOUT_MS = 30_000;
+const LOCK_TIMEOUT_MS = 5_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/** Settings of one connection, for pools and for connections of their own (locks, LISTEN, COPY). */
+export function clientConfig(
+  target: PostgresTarget,
+  options: Omit<PoolOptions, 'max' | 'log'>,
+): pg.ClientConfig {
+  return {
+    ...target,
+    application_name: options.applicationName,
+    statement_timeout: options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS,
+    lock_timeout: options.lockTimeoutMs ?? LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout:
+      options.idleInTransactionTimeoutMs ?? IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  };
+}
+
+/**
+ * A pool whose sessions cannot wait or hold a lock for ever. Errors of idle connections are logged,
+ * not thrown: the next use opens a new one.
+ */
+export function createPool(target: PostgresTarget, options: PoolOptions): pg.Pool {
+  const log = options.log ?? silentLog;
+  const pool = new pg.Pool({ ...clientConfig(target, options), max: options.max });
+  pool.on('error', (error) => {
+    log('warn', 'postgres_connection_lost', {
+      pool: options.applicationName,
+      error: error.message,
+    });
+  });
+  return pool;
+}
+
+/**
+ * Fails clearly when `needed` connections (all pools, times workers, and the single ones) do not fit
+ * into what the server grants this user. Errors: STORE_UNAVAILABLE. Cost: one query.
+ */
+export async function assertConnectionsFit(
+  client: pg.Pool | pg.ClientBase,
+  needed: number,
+): Promise<void> {
+  const { rows } = await client.query<{ available: number }>(
+    `select least(
+       current_setting('max_connections')::int
+         - case when r.rolsuper then 0
+             else current_setting('superuser_reserved_connections')::int
+               + coalesce(current_setting('reserved_connections', true), '0')::int end,
+       case when r.rolconnlimit < 0 then 2147483647 else r.rolconnlimit end,
+       case when d.datconnlimit < 0 then 2147483647 else d.datconnlimit end
+     )::int as available
+     from pg_roles r, pg_database d
+     where r.rolname = current_user and d.datname = current_database()`,
+  );
+  const available = rows[0]?.available ?? 0;
+  if (needed <= available) return;
+  throw new AppError(
+    'STORE_UNAVAILABLE',
+    `this instance may open ${needed} connections to Postgres, which grants ${available}; lower the pool sizes or the number of workers, or raise max_connections`,
+    { needed: String(needed), available: String(available) },
+  );
+}
