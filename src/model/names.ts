@@ -1,0 +1,128 @@
+import { AppError, fieldError } from '../shared/app-error.ts';
+import { JSON_DEPTH_MAX, type JsonValue } from './canonical-json.ts';
+
+/** The namespace whose tuples only seat operations may write. */
+export const SEAT_NAMESPACE = 'seat';
+
+/** Bytes of UTF-8 at most of object and user ids. */
+export const ID_BYTES_MAX = 256;
+/** Characters (code points) at most of display and project names. */
+export const NAME_CHARACTERS_MAX = 200;
+
+const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
+const PROJECT_ID = /^[a-z0-9][a-z0-9_-]{0,62}$/;
+const TENANT_ID = /^[A-Za-z0-9._:-]{0,128}$/;
+const DATA_REGION = /^[a-z0-9-]{1,63}$/;
+const SKU = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+/** Control characters (C0, DEL and C1) and `#`, which separates an object from its relation. */
+// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+const ID_FORBIDDEN = /[\u0000-\u001f\u007f-\u009f#]/;
+
+/** FIELD_REQUIRED that names the field. */
+export function requiredError(field: string): AppError {
+  return new AppError('FIELD_REQUIRED', `${field}: is required`, { field });
+}
+
+/** A namespace name. Errors: FIELD_REQUIRED, FIELD_INVALID naming `field`. Cost: one regex. */
+export function checkNamespace(field: string, value: string): void {
+  checkPattern(field, value, NAME, 'must match [a-z][a-z0-9_-]{0,63}');
+}
+
+/** A relation name; same form as a namespace. */
+export function checkRelation(field: string, value: string): void {
+  checkPattern(field, value, NAME, 'must match [a-z][a-z0-9_-]{0,63}');
+}
+
+/** An object id: 1-256 bytes of UTF-8 without control characters or `#`. */
+export function checkObjectId(field: string, value: string): void {
+  checkId(field, value);
+}
+
+/** A user id; same form as an object id. */
+export function checkUserId(field: string, value: string): void {
+  checkId(field, value);
+}
+
+/** A project id, never empty: the caller has put the default in its place. */
+export function checkProjectId(field: string, value: string): void {
+  checkPattern(field, value, PROJECT_ID, 'must match [a-z0-9][a-z0-9_-]{0,62}');
+}
+
+/** A tenant id; empty is the default tenant. */
+export function checkTenantId(field: string, value: string): void {
+  if (!TENANT_ID.test(value)) throw fieldError(field, 'must match [A-Za-z0-9._:-]{0,128}');
+}
+
+/** A data region, not empty. */
+export function checkDataRegion(field: string, value: string): void {
+  checkPattern(field, value, DATA_REGION, 'must match [a-z0-9-]{1,63}');
+}
+
+/** A stock keeping unit of seats. */
+export function checkSku(field: string, value: string): void {
+  checkPattern(field, value, SKU, 'must match [A-Za-z0-9][A-Za-z0-9._-]{0,62}');
+}
+
+/** A condition name: any text of at most 256 bytes. Unknown names deny when they are evaluated. */
+export function checkConditionName(field: string, value: string): void {
+  checkText(field, value);
+  if (Buffer.byteLength(value) > ID_BYTES_MAX) {
+    throw fieldError(field, `must have at most ${ID_BYTES_MAX} bytes of UTF-8`);
+  }
+}
+
+/** Text as people write it, trimmed: 1-200 characters. Returns the trimmed text. */
+export function checkDisplayName(field: string, value: string): string {
+  checkText(field, value);
+  const name = value.trim();
+  if (name === '') throw requiredError(field);
+  // A code point is at most two units, so that only long texts need counting.
+  if (name.length > NAME_CHARACTERS_MAX && [...name].length > NAME_CHARACTERS_MAX) {
+    throw fieldError(field, `must have at most ${NAME_CHARACTERS_MAX} characters`);
+  }
+  return name;
+}
+
+/** Any string: well-formed UTF-16 without U+0000, which the database cannot hold. Cost: O(length). */
+export function checkText(field: string, value: string): void {
+  if (!value.isWellFormed()) throw fieldError(field, 'is not well-formed Unicode');
+  if (value.includes('\u0000')) throw fieldError(field, 'must not contain U+0000');
+}
+
+/**
+ * A JSON value whose strings and member names are all well-formed and whose numbers are finite.
+ * `field` grows a path: `context.a[2]`. Errors: FIELD_INVALID. Cost: O(size), depth-bound.
+ */
+export function checkJson(field: string, value: JsonValue, depth = 0): void {
+  if (depth > JSON_DEPTH_MAX) throw fieldError(field, `is nested deeper than ${JSON_DEPTH_MAX}`);
+  if (typeof value === 'string') return checkText(field, value);
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw fieldError(field, 'must be a finite number');
+  }
+  if (typeof value !== 'object' || value === null) return;
+  if (Array.isArray(value)) {
+    value.forEach((entry: JsonValue, index) => checkJson(`${field}[${index}]`, entry, depth + 1));
+    return;
+  }
+  for (const [key, entry] of Object.entries(value)) {
+    checkText(`${field} (a member name)`, key);
+    checkJson(`${field}.${key}`, entry as JsonValue, depth + 1);
+  }
+}
+
+function checkPattern(field: string, value: string, pattern: RegExp, problem: string): void {
+  if (value === '') throw requiredError(field);
+  if (!pattern.test(value)) throw fieldError(field, problem);
+}
+
+function checkId(field: string, value: string): void {
+  if (value === '') throw requiredError(field);
+  if (ID_FORBIDDEN.test(value)) {
+    throw fieldError(field, 'must not contain control characters or #');
+  }
+  if (!value.isWellFormed()) throw fieldError(field, 'is not well-formed Unicode');
+  // A UTF-16 unit is at most three bytes, so that short ids need no counting.
+  if (value.length * 3 > ID_BYTES_MAX && Buffer.byteLength(value) > ID_BYTES_MAX) {
+    throw fieldError(field, `must have at most ${ID_BYTES_MAX} bytes of UTF-8`);
+  }
+}

@@ -1,0 +1,64 @@
+import type { ShardKey } from '../model/relation-tuple.ts';
+
+/** Committed changes of one seq, as packed in `tuple_change.changes` (model/packed-changes.ts). */
+export type CommittedChange = ShardKey & {
+  readonly epoch: number;
+  readonly seq: number;
+  /** Decimal text of the 64-bit stamp. */
+  readonly stamp: string;
+  readonly changes: string;
+};
+
+/**
+ * Where committed changes go: the owners of their shards. Called after minSeq was raised and before
+ * the writer is answered, in seq order per shard. Must not throw: a lost change is caught up.
+ */
+export interface CommittedChanges {
+  onCommitted(changes: readonly CommittedChange[]): void;
+}
+
+/** Gives a version of a project's model to every thread that decides. */
+export interface ModelDistributor {
+  /** Resolves when every worker has compiled this version ('' = built-in model). */
+  setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void>;
+}
+
+/** Who changed something, and through which call: stored with the change row and audited. */
+export type WriteMeta = {
+  /** Name of the method, for example `WriteRelationTuples`. */
+  readonly rpc: string;
+  /** null where a call has no acting user. */
+  readonly actingUserId: string | null;
+  readonly requestId: string;
+  /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
+  readonly deadlineMs: number;
+};
+
+/** One committed seq, for audit records: one record per packed change, ordinals in order. */
+export type TupleAudit = CommittedChange & {
+  readonly rpc: string;
+  readonly actingUserId: string | null;
+  readonly requestId: string;
+  /** Wall clock, milliseconds. */
+  readonly atMs: number;
+};
+
+/** One mutation of a project. */
+export type AdminAudit = {
+  readonly operation: 'create_project' | 'update_project';
+  readonly projectId: string;
+  readonly rpc: string;
+  readonly requestId: string;
+  readonly atMs: number;
+};
+
+/** Audit output. Called after commit, in seq order per shard; must not throw. */
+export interface AuditSink {
+  tuplesChanged(entries: readonly TupleAudit[]): void;
+  projectChanged(entry: AdminAudit): void;
+}
+
+/** Tells other instances that a shard has reached `seq`: a hint that may be lost. Must not throw. */
+export interface ChangeHints {
+  hint(shard: ShardKey, seq: number): void;
+}

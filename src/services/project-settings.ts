@@ -1,0 +1,71 @@
+import { AppError } from '../shared/app-error.ts';
+
+/** Status of a project as the proto enum numbers it. */
+export const PROJECT_ACTIVE = 1;
+export const PROJECT_SUSPENDED = 2;
+export type ProjectStatus = typeof PROJECT_ACTIVE | typeof PROJECT_SUSPENDED;
+
+/** A project as AdminService shows it. */
+export type Project = {
+  readonly id: string;
+  readonly name: string;
+  readonly status: ProjectStatus;
+  readonly modelJson: string;
+  /** Microseconds since the epoch. */
+  readonly createdAtUs: bigint;
+  readonly updatedAtUs: bigint;
+  readonly dataRegion: string;
+  /** 0 is unset: the global default. */
+  readonly maxCheckReads: number;
+  /** Raised by every update; names the model's version. */
+  readonly version: number;
+};
+
+/** What a call needs to know of its project: resolved once per request. */
+export type ProjectSettings = {
+  readonly projectId: string;
+  readonly suspended: boolean;
+  readonly dataRegion: string;
+  /** Whether this instance may serve the project's region. */
+  readonly regionServed: boolean;
+  /** Reads per evaluation: the project's own bound or the global default. */
+  readonly readBudget: number;
+  /** Every worker has compiled this version before settings that name it are given out. */
+  readonly modelVersion: number;
+  readonly modelJson: string;
+};
+
+/** Settings of a project for an instance with `region` ('' is none) and a global read budget. */
+export function settingsFromProject(
+  project: Project,
+  region: string,
+  readBudgetDefault: number,
+): ProjectSettings {
+  return {
+    projectId: project.id,
+    suspended: project.status === PROJECT_SUSPENDED,
+    dataRegion: project.dataRegion,
+    regionServed: project.dataRegion === '' || project.dataRegion === region,
+    readBudget: project.maxCheckReads > 0 ? project.maxCheckReads : readBudgetDefault,
+    modelVersion: project.version,
+    modelJson: project.modelJson,
+  };
+}
+
+/** Which calls a suspended project still answers: DeprovisionUser and ExportSubjectGrants. */
+export type GuardMode = 'data' | 'subject-rights';
+
+/** The refusal of a call on this project, or undefined. Hot: two property reads. */
+export function refusalOf(settings: ProjectSettings, mode: GuardMode): AppError | undefined {
+  if (settings.suspended && mode === 'data') {
+    return new AppError('PROJECT_SUSPENDED', `project ${settings.projectId} is suspended`, {
+      project_id: settings.projectId,
+    });
+  }
+  if (settings.regionServed) return undefined;
+  return new AppError(
+    'REGION_REFUSED',
+    `project ${settings.projectId} is pinned to region ${settings.dataRegion}, which this instance does not serve`,
+    { project_id: settings.projectId, data_region: settings.dataRegion },
+  );
+}
