@@ -1,0 +1,297 @@
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
+import type { BodyDeadlines, SlowBody } from './body-deadlines.ts';
+import { statusLine } from './status-line.ts';
+
+/** What an exchange needs of its server. */
+export interface ExchangeHost {
+  readonly isDraining: boolean;
+  readonly discardBytesMax: number;
+  readonly bodyDeadlines: BodyDeadlines;
+  exchangeBegan(): void;
+  exchangeEnded(): void;
+}
+
+type State = 'open' | 'sending' | 'ended';
+
+/** Above this a body is offered in parts as the client takes them, instead of copied whole. */
+const SEND_WHOLE_BYTES_MAX = 65_536;
+const NO_HEADERS: readonly string[] = [];
+const NO_BYTES = new Uint8Array(0);
+
+/**
+ * One HTTP/1.1 request and its answer on uWebSockets.js. The request side (`header`, `path`,
+ * `readBody`…) may be used only synchronously inside the handler; the answer side at any time, and
+ * does nothing once the client has gone. Hot: one object and one closure a request.
+ */
+export class HttpExchange implements SlowBody {
+  readonly #res: HttpResponse;
+  readonly #req: HttpRequest;
+  readonly #host: ExchangeHost;
+  #state: State = 'open';
+  #closeAfter = false;
+  #isBodyPending = false;
+  #abortListener: (() => void) | null = null;
+  #writableListener: (() => void) | null = null;
+
+  constructor(res: HttpResponse, req: HttpRequest, host: ExchangeHost) {
+    this.#res = res;
+    this.#req = req;
+    this.#host = host;
+    host.exchangeBegan();
+    res.onAborted(() => this.#abort());
+  }
+
+  /** The value of a header by its lower-case name, '' when absent. */
+  header(lowerCaseName: string): string {
+    return this.#req.getHeader(lowerCaseName);
+  }
+
+  /** All headers. Errors: a TypeError for a value that no header may hold. Allocates. */
+  headers(): Headers {
+    const headers = new Headers();
+    this.#req.forEach((name, value) => headers.append(name, value));
+    return headers;
+  }
+
+  /** The path without the query, as sent. */
+  path(): string {
+    return this.#req.getUrl();
+  }
+
+  method(): string {
+    return this.#req.getCaseSensitiveMethod();
+  }
+
+  /** What follows `?`, undecoded; '' when absent. */
+  query(): string {
+    return this.#req.getQuery();
+  }
+
+  /** The nth `:name` of the route's pattern, '' when there is none. */
+  parameter(index: number): string {
+    return this.#req.getParameter(index) ?? '';
+  }
+
+  /** True until an answer begins or the client has gone. */
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
+
+  /** True once the answer is complete or the client has gone. */
+  get isEnded(): boolean {
+    return this.#state === 'ended';
+  }
+
+  /** Called once if the client goes away before the answer is complete. One listener. */
+  onAborted(listener: () => void): void {
+    this.#abortListener = listener;
+  }
+
+  /**
+   * Collects the body. `onBody` gets a copy that belongs to it, at most `maxBytes` long;
+   * `onTooLarge` is called instead after the rest was thrown away up to the listener's discard
+   * limit, so that the client can read the answer. One of them is called, unless the client goes or
+   * is cut for taking longer than the listener's body timeout: then only the abort listener is.
+   */
+  readBody(maxBytes: number, onBody: (body: Uint8Array) => void, onTooLarge: () => void): void {
+    const declared = this.#req.getHeader('content-length');
+    const cutoff = maxBytes + this.#host.discardBytesMax;
+    if (declared.length > 6 && Number(declared) > cutoff) {
+      this.#closeAfter = true;
+      this.#res.onData(ignoreData);
+      onTooLarge();
+      return;
+    }
+    const parts: Uint8Array[] = [];
+    let size = 0;
+    let isRefused = false;
+    this.#res.onData((chunk, isLast) => {
+      if (isRefused || this.#state !== 'open') return;
+      size += chunk.byteLength;
+      if (!isLast) this.#expectBody();
+      if (size > maxBytes) {
+        parts.length = 0;
+        if (!isLast && size <= cutoff) return;
+        isRefused = true;
+        this.#closeAfter = !isLast;
+        this.#bodyDone();
+        onTooLarge();
+        return;
+      }
+      // uWebSockets.js takes the chunk back on return, hence the copy.
+      const part = new Uint8Array(chunk.slice(0));
+      if (isLast) {
+        this.#bodyDone();
+        onBody(parts.length === 0 ? part : join(parts, part, size));
+      } else {
+        parts.push(part);
+      }
+    });
+  }
+
+  /**
+   * Passes the body on chunk by chunk (each a copy); `pauseBody` and `resumeBody` hold it back.
+   * No limit on the whole, no deadline: for streams, whose messages are bounded one by one.
+   */
+  streamBody(onChunk: (chunk: Uint8Array, isLast: boolean) => void): void {
+    this.#res.onData((chunk, isLast) => {
+      if (this.#state !== 'ended') onChunk(new Uint8Array(chunk.slice(0)), isLast);
+    });
+  }
+
+  pauseBody(): void {
+    if (this.#state !== 'ended') this.#res.pause();
+  }
+
+  resumeBody(): void {
+    if (this.#state !== 'ended') this.#res.resume();
+  }
+
+  /** Answers with a whole body. `extra` is name, value, name, value… with lower-case names. */
+  send(
+    statusCode: number,
+    contentType: string,
+    body: string | Uint8Array,
+    extra: readonly string[] = NO_HEADERS,
+  ): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'sending';
+    this.#res.cork(() => {
+      this.#writeHead(statusCode, contentType, extra);
+      if (body.length <= SEND_WHOLE_BYTES_MAX) {
+        this.#res.end(body, this.#closeAfter || this.#host.isDraining);
+        this.#end();
+      } else {
+        this.#offer(typeof body === 'string' ? Buffer.from(body) : body);
+      }
+    });
+  }
+
+  /** Answers without a body. */
+  sendEmpty(statusCode: number, extra: readonly string[] = NO_HEADERS): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'sending';
+    this.#res.cork(() => {
+      this.#writeHead(statusCode, '', extra);
+      this.#res.end(undefined, this.#closeAfter || this.#host.isDraining);
+      this.#end();
+    });
+  }
+
+  /** Begins an answer of unknown length; `write` and `finish` follow. */
+  begin(statusCode: number, contentType: string, extra: readonly string[] = NO_HEADERS): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'sending';
+    this.#res.cork(() => {
+      this.#writeHead(statusCode, contentType, extra);
+      if (this.#host.isDraining) this.#res.writeHeader('connection', 'close');
+      this.#res.write(NO_BYTES);
+    });
+  }
+
+  /** Sends a part; false means that it waits in memory: send more only after `onWritable`. */
+  write(chunk: string | Uint8Array): boolean {
+    if (this.#state !== 'sending') return true;
+    if (chunk.length === 0) return true;
+    let hasRoom = true;
+    this.#res.cork(() => {
+      hasRoom = this.#res.write(chunk);
+    });
+    return hasRoom;
+  }
+
+  /** Calls `listener` once, when the client has taken what waited or has gone. */
+  onWritable(listener: () => void): void {
+    if (this.#state !== 'sending') return listener();
+    this.#writableListener = listener;
+    this.#res.onWritable(() => {
+      this.#wakeWriter();
+      return true;
+    });
+  }
+
+  /** Completes an answer begun with `begin`. */
+  finish(): void {
+    if (this.#state !== 'sending') return;
+    this.#res.cork(() => this.#res.end());
+    this.#end();
+  }
+
+  /** Drops the connection; the abort listener runs. */
+  abort(): void {
+    if (this.#state !== 'ended') this.#res.close();
+  }
+
+  /** The body took too long (called by the listener's deadlines). */
+  cut(): void {
+    this.abort();
+  }
+
+  #writeHead(statusCode: number, contentType: string, extra: readonly string[]): void {
+    if (statusCode !== 200) this.#res.writeStatus(statusLine(statusCode));
+    if (contentType !== '') this.#res.writeHeader('content-type', contentType);
+    for (let i = 0; i + 1 < extra.length; i += 2) {
+      this.#res.writeHeader(extra[i] as string, extra[i + 1] as string);
+    }
+  }
+
+  #offer(body: Uint8Array): void {
+    if (this.#closeAfter || this.#host.isDraining) this.#res.writeHeader('connection', 'close');
+    const [, isDone] = this.#res.tryEnd(body, body.byteLength);
+    if (isDone) return this.#end();
+    this.#res.onWritable((offset) => {
+      const [hasRoom, isNowDone] = this.#res.tryEnd(body.subarray(offset), body.byteLength);
+      if (isNowDone) this.#end();
+      return hasRoom;
+    });
+  }
+
+  #expectBody(): void {
+    if (this.#isBodyPending) return;
+    this.#isBodyPending = true;
+    this.#host.bodyDeadlines.add(this);
+  }
+
+  #bodyDone(): void {
+    if (!this.#isBodyPending) return;
+    this.#isBodyPending = false;
+    this.#host.bodyDeadlines.remove(this);
+  }
+
+  #wakeWriter(): void {
+    const listener = this.#writableListener;
+    this.#writableListener = null;
+    listener?.();
+  }
+
+  #end(): void {
+    if (this.#state === 'ended') return;
+    this.#state = 'ended';
+    this.#bodyDone();
+    this.#abortListener = null;
+    this.#host.exchangeEnded();
+  }
+
+  #abort(): void {
+    if (this.#state === 'ended') return;
+    const listener = this.#abortListener;
+    this.#end();
+    listener?.();
+    this.#wakeWriter();
+  }
+}
+
+function ignoreData(): void {
+  // The rest of a refused body; uWebSockets.js ends the connection after the answer.
+}
+
+function join(parts: readonly Uint8Array[], last: Uint8Array, size: number): Uint8Array {
+  const whole = new Uint8Array(size);
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.byteLength;
+  }
+  whole.set(last, offset);
+  return whole;
+}

@@ -1,0 +1,37 @@
+/** Every limit of a listener. Reaching one ends the connection or answers; nothing grows without bound. */
+export type HttpLimits = {
+  /** Connections open at once on the listener, both protocols; further ones are closed at accept. */
+  readonly connectionsMax: number;
+  /** Connections whose protocol is not known yet; the oldest one is closed for a new one. */
+  readonly sniffingMax: number;
+  /** A connection that has not sent the first three bytes by then is closed. */
+  readonly sniffTimeoutMs: number;
+  /** A request body that has not arrived whole by then is cut. */
+  readonly bodyTimeoutMs: number;
+  /** Bytes read and thrown away after a body passed its limit, so that the answer can be delivered. */
+  readonly discardBytesMax: number;
+  /** Streams open at once on one HTTP/2 connection. */
+  readonly http2StreamsMax: number;
+  /** Bytes of the header block of one HTTP/2 request (HTTP/1.1: `HEADER_BYTES_MAX`). */
+  readonly http2HeaderBytesMax: number;
+  /** An HTTP/2 connection without an open stream is closed after this long. */
+  readonly http2IdleMs: number;
+  /** An HTTP/2 connection that has not finished its handshake by then is closed. */
+  readonly http2HandshakeMs: number;
+};
+
+/** Bytes of the request line and headers of one HTTP/1.1 request; more is answered 431. */
+export const HEADER_BYTES_MAX = 16_384;
+
+/** What a listener uses for each limit that its options leave out. */
+export const HTTP_LIMITS_DEFAULT: HttpLimits = {
+  connectionsMax: 16_384,
+  sniffingMax: 1_024,
+  sniffTimeoutMs: 5_000,
+  bodyTimeoutMs: 30_000,
+  discardBytesMax: 32 * 1_048_576,
+  http2StreamsMax: 256,
+  http2HeaderBytesMax: HEADER_BYTES_MAX,
+  http2IdleMs: 120_000,
+  http2HandshakeMs: 10_000,
+};

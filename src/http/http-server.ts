@@ -1,0 +1,250 @@
+import './uws-environment.ts';
+import net from 'node:net';
+import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
+import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
+import { BodyDeadlines } from './body-deadlines.ts';
+import { HttpExchange, type ExchangeHost } from './http-exchange.ts';
+import { HTTP_LIMITS_DEFAULT, type HttpLimits } from './http-limits.ts';
+import { Http2Listener, type Http2StreamHandler } from './http2-listener.ts';
+import { SniffingListener, listenOn } from './sniffing-listener.ts';
+import { loadSocketPeek } from './socket-peek.ts';
+
+export type HttpHandler = (exchange: HttpExchange) => void;
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export type HttpServerOptions = {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly limits?: Partial<HttpLimits> | undefined;
+  /** Serves HTTP/2 without TLS on the same port; absent = HTTP/1.1 only. */
+  readonly http2?:
+    | {
+        readonly onStream: Http2StreamHandler;
+        /** Where HTTP/2 goes on platforms that cannot share the port; default port + 1. */
+        readonly fallbackPort?: number | undefined;
+        /** Tests only: behaves as on such a platform. */
+        readonly isPortShared?: boolean | undefined;
+      }
+    | undefined;
+  /** Told of what no request can be told of: refused connections, broken HTTP/2 sessions. */
+  readonly onIncident?: ((event: string, detail: string) => void) | undefined;
+};
+
+/** A listener for one port. Routes are added before `listen`; `stop` is final and idempotent. */
+export interface HttpServer {
+  /** `pattern` is matched by uWebSockets.js: `/a/:b`, `/a/*`. Other verbs on it answer 405. */
+  route(method: HttpMethod, pattern: string, handler: HttpHandler): void;
+  /** Takes every request that no route takes. */
+  fallback(handler: HttpHandler): void;
+  /** Errors: rejects with LISTEN error of the system as its cause (port taken, no right to it). */
+  listen(): Promise<{ readonly port: number; readonly http2Port: number }>;
+  /** From now on answers close their connection and HTTP/2 clients are sent away; all is served. */
+  beginDrain(): void;
+  /** Stops accepting, lets what is in flight end until `deadlineMs`, then closes everything. */
+  stop(deadlineMs: number): Promise<void>;
+  readonly isDraining: boolean;
+  /** Requests and streams not yet answered. */
+  readonly inFlightCount: number;
+  readonly connectionCount: number;
+}
+
+/** A listener that is not yet bound. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  return new UwsHttpServer(options);
+}
+
+/** Else a second process could bind the same port unnoticed. */
+const LISTEN_EXCLUSIVE = 1;
+
+/** uWebSockets.js has these, its typings do not. */
+type ExclusiveListen = (
+  host: string,
+  port: number,
+  options: number,
+  onListen: (socket: us_listen_socket | false) => void,
+) => void;
+type AdoptingApp = TemplatedApp & { adoptSocket(fd: number): void };
+
+class UwsHttpServer implements HttpServer, ExchangeHost {
+  readonly #options: HttpServerOptions;
+  readonly #limits: HttpLimits;
+  readonly #app = App() as AdoptingApp;
+  readonly #http2: Http2Listener | null;
+  readonly #methodsOfPattern = new Map<string, Set<HttpMethod>>();
+  readonly bodyDeadlines: BodyDeadlines;
+  #fallback: HttpHandler = (exchange) => exchange.sendEmpty(404);
+  #sniffing: SniffingListener | null = null;
+  #listenSocket: us_listen_socket | null = null;
+  #http1ConnectionCount = 0;
+  #exchangeCount = 0;
+  #isDraining = false;
+  #onIdle: (() => void) | null = null;
+  #stopping: Promise<void> | null = null;
+
+  constructor(options: HttpServerOptions) {
+    this.#options = options;
+    this.#limits = { ...HTTP_LIMITS_DEFAULT, ...options.limits };
+    this.bodyDeadlines = new BodyDeadlines(this.#limits.bodyTimeoutMs);
+    this.#http2 =
+      options.http2 === undefined
+        ? null
+        : new Http2Listener(options.http2.onStream, this.#limits, this.bodyDeadlines, (event, detail) =>
+            this.#incident(event, detail),
+          );
+    this.#http2?.whenDrained(() => this.#checkIdle());
+    this.#app.filter((_res, change) => {
+      this.#http1ConnectionCount += change;
+    });
+  }
+
+  get discardBytesMax(): number {
+    return this.#limits.discardBytesMax;
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  get inFlightCount(): number {
+    return this.#exchangeCount + (this.#http2?.openStreamCount ?? 0);
+  }
+
+  get connectionCount(): number {
+    const http2Count = this.#http2?.connectionCount ?? 0;
+    return this.#http1ConnectionCount + http2Count + (this.#sniffing?.sniffingCount ?? 0);
+  }
+
+  route(method: HttpMethod, pattern: string, handler: HttpHandler): void {
+    let methods = this.#methodsOfPattern.get(pattern);
+    if (methods === undefined) this.#methodsOfPattern.set(pattern, (methods = new Set()));
+    assert(!methods.has(method), 'a route is registered once');
+    methods.add(method);
+    const take = (res: HttpResponse, req: HttpRequest): void => {
+      handler(new HttpExchange(res, req, this));
+    };
+    if (method === 'GET') this.#app.get(pattern, take);
+    else if (method === 'POST') this.#app.post(pattern, take);
+    else if (method === 'PUT') this.#app.put(pattern, take);
+    else if (method === 'PATCH') this.#app.patch(pattern, take);
+    else this.#app.del(pattern, take);
+  }
+
+  fallback(handler: HttpHandler): void {
+    this.#fallback = handler;
+  }
+
+  async listen(): Promise<{ readonly port: number; readonly http2Port: number }> {
+    for (const [pattern, methods] of this.#methodsOfPattern) {
+      const allow = ['allow', [...methods].join(', ')];
+      this.#app.any(pattern, (res, req) => new HttpExchange(res, req, this).sendEmpty(405, allow));
+    }
+    this.#app.any('/*', (res, req) => this.#fallback(new HttpExchange(res, req, this)));
+    const peek = this.#options.http2?.isPortShared === false ? null : loadSocketPeek();
+    if (peek === null) return this.#listenApart();
+    this.#sniffing = new SniffingListener({
+      host: this.#options.host,
+      port: this.#options.port,
+      sniffingMax: this.#limits.sniffingMax,
+      sniffTimeoutMs: this.#limits.sniffTimeoutMs,
+      peek,
+      admits: () => this.#admits(),
+      onHttp1: (fd) => this.#app.adoptSocket(fd),
+      onHttp2: (socket) => {
+        if (this.#http2 === null) socket.destroy();
+        else this.#http2.take(socket);
+      },
+      onIncident: (event, detail) => this.#incident(event, detail),
+    });
+    const port = await this.#sniffing.listen();
+    return { port, http2Port: port };
+  }
+
+  beginDrain(): void {
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    this.#http2?.beginDrain();
+  }
+
+  stop(deadlineMs: number): Promise<void> {
+    this.#stopping ??= this.#stop(deadlineMs);
+    return this.#stopping;
+  }
+
+  exchangeBegan(): void {
+    this.#exchangeCount += 1;
+  }
+
+  exchangeEnded(): void {
+    this.#exchangeCount -= 1;
+    if (this.#onIdle !== null) this.#checkIdle();
+  }
+
+  async #stop(deadlineMs: number): Promise<void> {
+    this.beginDrain();
+    this.#sniffing?.close();
+    if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket);
+    this.#http2?.server.close();
+    this.#http2?.closeGracefully();
+    await this.#idleWithin(deadlineMs);
+    if (this.inFlightCount > 0) {
+      this.#incident('drain_deadline', `${this.inFlightCount} requests were cut off`);
+    }
+    this.#http2?.destroy();
+    this.#app.close();
+  }
+
+  #idleWithin(deadlineMs: number): Promise<void> {
+    if (this.inFlightCount === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, deadlineMs);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        // The last answers are with the kernel after this turn; closing now could overtake them.
+        setImmediate(resolve);
+      };
+    });
+  }
+
+  #checkIdle(): void {
+    if (this.#onIdle === null || this.inFlightCount > 0) return;
+    const onIdle = this.#onIdle;
+    this.#onIdle = null;
+    onIdle();
+  }
+
+  #admits(): boolean {
+    if (this.connectionCount < this.#limits.connectionsMax) return true;
+    this.#incident('connection_limit', `${this.#limits.connectionsMax} connections are open`);
+    return false;
+  }
+
+  /** Without the system calls: HTTP/1.1 is accepted by uWebSockets.js, HTTP/2 has its own port. */
+  async #listenApart(): Promise<{ readonly port: number; readonly http2Port: number }> {
+    const { host, port: wanted, http2 } = this.#options;
+    const port = await new Promise<number>((resolve, reject) => {
+      const listen = this.#app.listen.bind(this.#app) as unknown as ExclusiveListen;
+      listen(host, wanted, LISTEN_EXCLUSIVE, (socket) => {
+        if (socket === false) {
+          const problem = `cannot listen on ${host}:${wanted}; is the port taken?`;
+          reject(new AppError('INTERNAL', problem));
+          return;
+        }
+        this.#listenSocket = socket;
+        resolve(us_socket_local_port(socket as never));
+      });
+    });
+    if (this.#http2 === null) return { port, http2Port: port };
+    const server = this.#http2.server as unknown as net.Server;
+    await listenOn(server, host, http2?.fallbackPort ?? (wanted === 0 ? 0 : wanted + 1));
+    const http2Port = (server.address() as net.AddressInfo).port;
+    this.#incident('http2_port', `HTTP/2 is served on port ${http2Port}, not on ${port}`);
+    return { port, http2Port };
+  }
+
+  #incident(event: string, detail: string): void {
+    this.#options.onIncident?.(event, detail);
+  }
+}

@@ -1,0 +1,145 @@
+import http2 from 'node:http2';
+import type { Http2Server, IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
+import type { BodyDeadlines } from './body-deadlines.ts';
+import type { HttpLimits } from './http-limits.ts';
+
+/** Takes one HTTP/2 request; `bodyDeadlines` cuts bodies that it expects whole. */
+export type Http2StreamHandler = (
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  bodyDeadlines: BodyDeadlines,
+) => void;
+
+/** Streams that one connection may open and drop in a burst, and a second after that (rapid reset). */
+const RESET_BURST = 1_000;
+const RESET_PER_SECOND = 33;
+const LAST_STREAM_ID_MAX = 2 ** 31 - 1;
+/** Bytes of request body that a stream may send ahead of being read. */
+const WINDOW_BYTES = 1_048_576;
+const SETTINGS_PER_FRAME_MAX = 32;
+const REJECTED_STREAMS_MAX = 100;
+const SESSION_MEGABYTES_MAX = 64;
+
+/**
+ * HTTP/2 without TLS on sockets that somebody else accepted. Bounds streams, header bytes, idle
+ * time, resets and memory of each connection; drains with GOAWAY.
+ */
+export class Http2Listener {
+  readonly #server: Http2Server;
+  /** Open connections and their open streams. */
+  readonly #sessions = new Map<ServerHttp2Session, number>();
+  readonly #limits: HttpLimits;
+  readonly #bodyDeadlines: BodyDeadlines;
+  readonly #onIncident: (event: string, detail: string) => void;
+  #openStreamCount = 0;
+  #onDrained: (() => void) | null = null;
+
+  constructor(
+    onStream: Http2StreamHandler,
+    limits: HttpLimits,
+    bodyDeadlines: BodyDeadlines,
+    onIncident: (event: string, detail: string) => void,
+  ) {
+    this.#limits = limits;
+    this.#bodyDeadlines = bodyDeadlines;
+    this.#onIncident = onIncident;
+    this.#server = http2.createServer({
+      maxSessionMemory: SESSION_MEGABYTES_MAX,
+      maxSettings: SETTINGS_PER_FRAME_MAX,
+      maxSessionRejectedStreams: REJECTED_STREAMS_MAX,
+      streamResetBurst: RESET_BURST,
+      streamResetRate: RESET_PER_SECOND,
+      settings: {
+        enablePush: false,
+        maxConcurrentStreams: limits.http2StreamsMax,
+        maxHeaderListSize: limits.http2HeaderBytesMax,
+        initialWindowSize: WINDOW_BYTES,
+      },
+    });
+    this.#server.on('session', (session) => this.#open(session));
+    this.#server.on('stream', (stream, headers) => this.#stream(stream, headers, onStream));
+    this.#server.on('sessionError', (error: Error) => onIncident('http2_session', error.message));
+  }
+
+  /** The server under it, for a port of its own where the shared port cannot be had. */
+  get server(): Http2Server {
+    return this.#server;
+  }
+
+  /** Takes over a connection whose bytes are still unread. */
+  take(socket: Socket): void {
+    this.#server.emit('connection', socket);
+    socket.resume();
+  }
+
+  get connectionCount(): number {
+    return this.#sessions.size;
+  }
+
+  get openStreamCount(): number {
+    return this.#openStreamCount;
+  }
+
+  /** Asks every client to go elsewhere; streams on the way are still served. */
+  beginDrain(): void {
+    for (const session of this.#sessions.keys()) {
+      if (!session.destroyed) session.goaway(http2.constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID_MAX);
+    }
+  }
+
+  /** Refuses new streams; each connection closes when its last stream ends. */
+  closeGracefully(): void {
+    for (const session of this.#sessions.keys()) session.close();
+  }
+
+  destroy(): void {
+    for (const session of this.#sessions.keys()) session.destroy();
+    this.#sessions.clear();
+  }
+
+  /** Called when the last open stream has ended while draining. One listener. */
+  whenDrained(listener: () => void): void {
+    this.#onDrained = listener;
+  }
+
+  #open(session: ServerHttp2Session): void {
+    this.#sessions.set(session, 0);
+    const handshake = setTimeout(() => session.destroy(), this.#limits.http2HandshakeMs);
+    handshake.unref();
+    session.once('remoteSettings', () => clearTimeout(handshake));
+    session.setTimeout(this.#limits.http2IdleMs, () => {
+      // Also fires while a long-lived stream is quiet, which is no reason to end it.
+      if (this.#sessions.get(session) === 0) session.close();
+    });
+    session.on('error', (error: Error) => this.#onIncident('http2_session', error.message));
+    session.once('close', () => {
+      clearTimeout(handshake);
+      this.#sessions.delete(session);
+    });
+  }
+
+  #stream(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    onStream: Http2StreamHandler,
+  ): void {
+    const { session } = stream;
+    this.#count(session, 1);
+    stream.once('close', () => {
+      this.#count(session, -1);
+      if (this.#openStreamCount === 0) this.#onDrained?.();
+    });
+    // A reset by the client is no error of ours; 'close' and 'aborted' say the same.
+    stream.on('error', (error: Error) => this.#onIncident('http2_stream', error.message));
+    onStream(stream, headers, this.#bodyDeadlines);
+  }
+
+  #count(session: http2.Http2Session | undefined, change: 1 | -1): void {
+    this.#openStreamCount += change;
+    const known = session as ServerHttp2Session | undefined;
+    if (known === undefined) return;
+    const count = this.#sessions.get(known);
+    if (count !== undefined) this.#sessions.set(known, count + change);
+  }
+}

@@ -1,0 +1,164 @@
+import net from 'node:net';
+import { PEEK_AGAIN, PEEK_FAILED, type SocketPeek } from './socket-peek.ts';
+
+export type SniffingListenerOptions = {
+  readonly host: string;
+  readonly port: number;
+  readonly sniffingMax: number;
+  readonly sniffTimeoutMs: number;
+  readonly peek: SocketPeek;
+  /** False closes a new connection at once. */
+  readonly admits: () => boolean;
+  /** Takes over the descriptor of an HTTP/1.1 connection with its bytes still unread. */
+  readonly onHttp1: (fd: number) => void;
+  /** Takes over a paused socket whose bytes, still unread, begin with the HTTP/2 preface. */
+  readonly onHttp2: (socket: net.Socket) => void;
+  readonly onIncident: (event: string, detail: string) => void;
+};
+
+type Waiting = { readonly socket: net.Socket; readonly sinceMs: number };
+type Protocol = 'http1' | 'http2' | 'unknown' | 'gone';
+
+/** No HTTP/1.1 method begins so; the whole preface is checked by node:http2. */
+const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
+const DEFER_ACCEPT_SECONDS = 2;
+/** Pauses between two looks at the silent connections: short while the youngest is young. */
+const LOOK_MS_YOUNG = 1;
+const LOOK_MS_OLD = 20;
+const YOUNG_MS = 50;
+
+/**
+ * One port for two protocols: accepts, looks at the first three bytes without taking them, and
+ * hands the connection to uWebSockets.js or node:http2. A connection that stays silent is closed
+ * after `sniffTimeoutMs`; at most `sniffingMax` of them wait, the oldest makes room.
+ * Cost: one system call for a connection whose first bytes arrived with it (nearly all of them,
+ * by deferred accept); silent ones share one timer.
+ */
+export class SniffingListener {
+  readonly #options: SniffingListenerOptions;
+  readonly #server: net.Server;
+  readonly #first = new Uint8Array(PREFACE.length);
+  /** In order of arrival, so the first one is the oldest. */
+  readonly #waiting = new Set<Waiting>();
+  #timer: NodeJS.Timeout | null = null;
+  #youngestMs = 0;
+
+  constructor(options: SniffingListenerOptions) {
+    this.#options = options;
+    this.#server = net.createServer({ pauseOnConnect: true, noDelay: true }, (socket) =>
+      this.#accept(socket),
+    );
+    this.#server.on('error', (error) => options.onIncident('listener_error', error.message));
+  }
+
+  /** Binds and returns the port. Errors: rejects with the system's error (EADDRINUSE, EACCES…). */
+  async listen(): Promise<number> {
+    await listenOn(this.#server, this.#options.host, this.#options.port);
+    const fd = descriptorOf(this.#server);
+    if (fd >= 0) this.#options.peek.deferAccept(fd, DEFER_ACCEPT_SECONDS);
+    return (this.#server.address() as net.AddressInfo).port;
+  }
+
+  get sniffingCount(): number {
+    return this.#waiting.size;
+  }
+
+  /** Stops accepting and closes the connections whose protocol is not known yet. */
+  close(): void {
+    this.#server.close();
+    for (const waiting of this.#waiting) waiting.socket.destroy();
+    this.#waiting.clear();
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #accept(socket: net.Socket): void {
+    socket.on('error', ignoreResetBeforeFirstByte);
+    if (!this.#options.admits()) {
+      socket.destroy();
+      return;
+    }
+    if (this.#hand(socket) !== 'unknown') return;
+    if (this.#waiting.size >= this.#options.sniffingMax) this.#evictOldest();
+    this.#youngestMs = performance.now();
+    this.#waiting.add({ socket, sinceMs: this.#youngestMs });
+    if (this.#timer === null) this.#schedule(LOOK_MS_YOUNG);
+  }
+
+  #evictOldest(): void {
+    for (const oldest of this.#waiting) {
+      this.#waiting.delete(oldest);
+      oldest.socket.destroy();
+      this.#options.onIncident('sniffing_limit', 'a silent connection was closed for a new one');
+      return;
+    }
+  }
+
+  #schedule(delayMs: number): void {
+    this.#timer = setTimeout(() => this.#lookAgain(), delayMs);
+    this.#timer.unref();
+  }
+
+  #lookAgain(): void {
+    this.#timer = null;
+    const nowMs = performance.now();
+    for (const waiting of this.#waiting) {
+      if (this.#hand(waiting.socket) !== 'unknown') {
+        this.#waiting.delete(waiting);
+      } else if (nowMs - waiting.sinceMs >= this.#options.sniffTimeoutMs) {
+        this.#waiting.delete(waiting);
+        waiting.socket.destroy();
+      }
+    }
+    if (this.#waiting.size === 0) return;
+    this.#schedule(nowMs - this.#youngestMs < YOUNG_MS ? LOOK_MS_YOUNG : LOOK_MS_OLD);
+  }
+
+  /** Passes the connection on if its protocol is known; 'unknown' leaves it with the listener. */
+  #hand(socket: net.Socket): Protocol {
+    const fd = descriptorOf(socket);
+    const protocol = fd < 0 ? 'gone' : this.#protocolOf(fd);
+    if (protocol === 'http2') {
+      socket.off('error', ignoreResetBeforeFirstByte);
+      this.#options.onHttp2(socket);
+    } else if (protocol === 'http1') {
+      const copy = this.#options.peek.duplicate(fd);
+      socket.destroy();
+      if (copy < 0) this.#options.onIncident('descriptor_limit', 'dup of a connection failed');
+      else this.#options.onHttp1(copy);
+    } else if (protocol === 'gone') {
+      socket.destroy();
+    }
+    return protocol;
+  }
+
+  #protocolOf(fd: number): Protocol {
+    const count = this.#options.peek.peek(fd, this.#first);
+    if (count === PEEK_AGAIN) return 'unknown';
+    if (count === PEEK_FAILED || count === 0) return 'gone';
+    for (let i = 0; i < count; i++) {
+      if (this.#first[i] !== PREFACE[i]) return 'http1';
+    }
+    return count === PREFACE.length ? 'http2' : 'unknown';
+  }
+}
+
+/** Resolves when `server` is bound; rejects with the system's error. */
+export function listenOn(server: net.Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port, backlog: 4_096 }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function ignoreResetBeforeFirstByte(): void {
+  // The peer went away before it said anything: nothing was asked, nothing is lost.
+}
+
+/** The descriptor under a server or socket; -1 once it is closed or where the platform has none. */
+function descriptorOf(handleOwner: net.Server | net.Socket): number {
+  return (handleOwner as unknown as { _handle: { fd?: number } | null })._handle?.fd ?? -1;
+}
