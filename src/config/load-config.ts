@@ -30,9 +30,10 @@ export function loadConfig(env: Environment, machine: Machine = thisMachine()): 
   const problems = unknownNames(env);
   const resolved: Record<string, unknown> = {};
   for (const [name, option] of ENTRIES) {
-    const text = env[option.env]?.trim() ?? '';
+    const text = env[option.env] ?? '';
     try {
-      resolved[name] = text === '' ? option.fallback(machine, resolved) : option.parse(text);
+      // Only empty is unset: a token list of blanks must fail, not switch authentication off.
+      resolved[name] = text === '' ? option.fallback(machine, resolved) : option.parse(text.trim());
     } catch (error) {
       if (!(error instanceof AppError) || error.reason !== 'CONFIG_INVALID') throw error;
       problems.push(`${option.env}: ${error.message}`);

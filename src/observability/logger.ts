@@ -1,0 +1,47 @@
+import { isatty } from 'node:tty';
+import { pino, type DestinationStream } from 'pino';
+import { PinoPretty } from 'pino-pretty';
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+/** Structured log: one event name a line as the message, everything else as fields. */
+export type Logger = pino.Logger;
+
+const STDERR = 2;
+
+/**
+ * A logger that writes JSON lines with `time` (ISO), `level` (name) and `msg` to stderr, written at
+ * once, so that nothing is lost when the process dies. For people at a terminal the lines are pretty.
+ * `destination` replaces stderr in tests.
+ */
+export function createLogger(level: LogLevel, destination?: DestinationStream): Logger {
+  return pino(
+    {
+      level,
+      base: null,
+      messageKey: 'msg',
+      errorKey: 'error',
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { error: pino.stdSerializers.err },
+    },
+    destination ?? standardError(),
+  );
+}
+
+function standardError(): DestinationStream {
+  if (!isatty(STDERR)) return pino.destination({ dest: STDERR, sync: true });
+  return PinoPretty({ destination: STDERR, sync: true, translateTime: false });
+}
+
+/** One event for a module that knows no logger: matches the store's and the pool's log ports. */
+export type EventLog = (
+  level: LogLevel,
+  event: string,
+  fields: Readonly<Record<string, unknown>>,
+) => void;
+
+/** `logger` as a plain function. */
+export function eventLogOf(logger: Logger): EventLog {
+  return (level, event, fields) => logger[level](fields, event);
+}

@@ -1,0 +1,129 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, test } from 'vitest';
+import { DECISION_PAIRS_MAX } from './decision-counts.ts';
+import { METRICS_CONTENT_TYPE } from './metric-store.ts';
+import { createMetrics, type Metrics, type WorkerFigures } from './metrics.ts';
+
+/** Value of one series by its exact text, or undefined. */
+function seriesValue(text: string, series: string): number | undefined {
+  const line = text.split('\n').find((candidate) => candidate.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+const FIGURES: WorkerFigures = {
+  decisions: [],
+  backstops: { depth: 0, cycle: 0, budget: 0 },
+  errors: [],
+  indexBytes: 10,
+  shardsLoaded: 1,
+  tuples: 5,
+  watermarkLagMax: 2,
+  queueDepth: 3,
+  shardLoads: 1,
+  shardLoadFailures: 0,
+  shardEvictions: 0,
+  catchUps: 0,
+};
+
+/** One observation of everything, so that every kind of line is in the text. */
+function exercised(): Metrics {
+  const metrics = createMetrics('1.2.3');
+  metrics.batchCheckItems.observe(7);
+  metrics.checkDuration.Check.observe(0.0003);
+  metrics.decisions.add('doc', 'viewer', 'allowed');
+  metrics.decisionError('Check', 'unavailable');
+  metrics.workerReport(0, FIGURES, () => 'internal');
+  return metrics;
+}
+
+test('the six metrics of the contract are there from the first scrape', () => {
+  const text = createMetrics('1').render();
+  for (const line of [
+    'authz_batchcheck_items_count 0',
+    'authz_check_decisions_total{namespace="other",relation="other",outcome="denied"} 0',
+    'authz_check_duration_seconds_count{rpc="CheckSet"} 0',
+    'authz_decision_errors_total{rpc="ListObjects",reason="resource_exhausted"} 0',
+    'authz_eval_backstop_total{reason="cycle"} 0',
+    'authz_region_refused_total 0',
+  ]) {
+    expect(text.split('\n')).toContain(line);
+  }
+  expect(METRICS_CONTENT_TYPE).toBe('text/plain; version=0.0.4');
+});
+
+test('histogram buckets are cumulative and their bounds inclusive', () => {
+  const metrics = createMetrics('1');
+  for (const items of [1, 2, 3, 20_000]) metrics.batchCheckItems.observe(items);
+  const text = metrics.render();
+  expect(seriesValue(text, 'authz_batchcheck_items_bucket{le="1"}')).toBe(1);
+  expect(seriesValue(text, 'authz_batchcheck_items_bucket{le="2"}')).toBe(2);
+  expect(seriesValue(text, 'authz_batchcheck_items_bucket{le="10000"}')).toBe(3);
+  expect(seriesValue(text, 'authz_batchcheck_items_bucket{le="+Inf"}')).toBe(4);
+  expect(seriesValue(text, 'authz_batchcheck_items_count')).toBe(4);
+  expect(seriesValue(text, 'authz_batchcheck_items_sum')).toBe(20_006);
+});
+
+test('pairs beyond the bound count as other, known pairs go on', () => {
+  const metrics = createMetrics('1');
+  for (let pair = 0; pair < DECISION_PAIRS_MAX + 5; pair++) {
+    metrics.decisions.add(`ns${pair}`, 'viewer', 'allowed');
+  }
+  metrics.decisions.add('ns0', 'viewer', 'allowed');
+  const text = metrics.render();
+  const series = (namespace: string, relation: string): string =>
+    `authz_check_decisions_total{namespace="${namespace}",relation="${relation}",outcome="allowed"}`;
+  expect(seriesValue(text, series('ns0', 'viewer'))).toBe(2);
+  expect(seriesValue(text, series(`ns${DECISION_PAIRS_MAX}`, 'viewer'))).toBeUndefined();
+  expect(seriesValue(text, series('other', 'other'))).toBe(5);
+});
+
+test('worker reports add counts and replace standing figures', () => {
+  const metrics = createMetrics('1');
+  const figures: WorkerFigures = {
+    ...FIGURES,
+    decisions: [{ namespace: 'doc', relation: 'viewer', outcome: 'denied', count: 4 }],
+    backstops: { depth: 1, cycle: 2, budget: 3 },
+    errors: [{ rpc: 'BatchCheck', reason: 'BUDGET_EXHAUSTED', count: 3 }],
+  };
+  const codeOfReason = (): string => 'resource_exhausted';
+  metrics.workerReport(0, figures, codeOfReason);
+  metrics.workerReport(0, figures, codeOfReason);
+  metrics.workerReport(1, FIGURES, codeOfReason);
+  const text = metrics.render();
+  const decisions =
+    'authz_check_decisions_total{namespace="doc",relation="viewer",outcome="denied"}';
+  const errors = 'authz_decision_errors_total{rpc="BatchCheck",reason="resource_exhausted"}';
+  expect(seriesValue(text, decisions)).toBe(8);
+  expect(seriesValue(text, errors)).toBe(6);
+  expect(seriesValue(text, 'authz_eval_backstop_total{reason="budget"}')).toBe(6);
+  expect(seriesValue(text, 'gatehouse_index_bytes')).toBe(20);
+  expect(seriesValue(text, 'gatehouse_shard_loads_total')).toBe(3);
+});
+
+test('a collector that throws spoils nothing and is counted', () => {
+  const metrics = createMetrics('1');
+  metrics.onCollect(() => {
+    throw new Error('no figures');
+  });
+  const text = metrics.render();
+  expect(seriesValue(text, 'gatehouse_scrape_errors_total')).toBe(1);
+  expect(seriesValue(text, 'authz_region_refused_total')).toBe(0);
+});
+
+test('label values are escaped', () => {
+  const metrics = createMetrics('a"b\\c\nd');
+  expect(metrics.render()).toContain('version="a\\"b\\\\c\\nd"');
+});
+
+const promtool = spawnSync('promtool', ['--version']);
+
+describe.skipIf(promtool.error !== undefined)('promtool (Debian package prometheus)', () => {
+  test('check metrics finds nothing', () => {
+    const result = spawnSync('promtool', ['check', 'metrics'], {
+      input: exercised().render(),
+      encoding: 'utf8',
+    });
+    expect(result.stderr + result.stdout).toBe('');
+    expect(result.status).toBe(0);
+  });
+});

@@ -1,0 +1,238 @@
+import { DecisionCounts, type Outcome } from './decision-counts.ts';
+import { MetricStore, type Counter, type Gauge, type Histogram } from './metric-store.ts';
+import { registerProcessMetrics } from './process-metrics.ts';
+
+/** Values of the label `rpc`. CheckSet is a Check with a subject_set. */
+export const DECISION_RPCS = ['Check', 'CheckSet', 'BatchCheck', 'Expand', 'ListObjects'] as const;
+export type DecisionRpc = (typeof DECISION_RPCS)[number];
+
+/** Connect's code names: values of the label `reason` of failed decisions. */
+const CONNECT_CODES = [
+  'canceled',
+  'unknown',
+  'invalid_argument',
+  'deadline_exceeded',
+  'not_found',
+  'already_exists',
+  'permission_denied',
+  'resource_exhausted',
+  'failed_precondition',
+  'aborted',
+  'out_of_range',
+  'unimplemented',
+  'internal',
+  'unavailable',
+  'data_loss',
+  'unauthenticated',
+] as const;
+
+export const BACKSTOP_REASONS = ['depth', 'cycle', 'budget'] as const;
+export type BackstopReason = (typeof BACKSTOP_REASONS)[number];
+
+/** 50 µs to 10 s: a decision from memory lies at the low end, one that waits for a load at the high. */
+const DURATION_BOUNDS_SECONDS = [
+  0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
+  5, 10,
+];
+const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
+
+/** What a worker counted since its last report, and how it stands now (protocol's WorkerStats). */
+export type WorkerFigures = {
+  readonly decisions: readonly {
+    readonly namespace: string;
+    readonly relation: string;
+    readonly outcome: Outcome;
+    readonly count: number;
+  }[];
+  readonly backstops: Readonly<Record<BackstopReason, number>>;
+  readonly errors: readonly {
+    readonly rpc: string;
+    readonly reason: string;
+    readonly count: number;
+  }[];
+  readonly indexBytes: number;
+  readonly shardsLoaded: number;
+  readonly tuples: number;
+  readonly watermarkLagMax: number;
+  readonly queueDepth: number;
+  readonly shardLoads: number;
+  readonly shardLoadFailures: number;
+  readonly shardEvictions: number;
+  readonly catchUps: number;
+};
+
+/** Every metric of the authorization service, ready to count. */
+export type Metrics = {
+  /** The text of /metrics; never throws. Send it as METRICS_CONTENT_TYPE. */
+  readonly render: () => string;
+  /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
+  readonly onCollect: (collector: () => void) => void;
+  readonly batchCheckItems: Histogram;
+  readonly decisions: DecisionCounts;
+  /** Seconds. */
+  readonly checkDuration: Readonly<Record<DecisionRpc, Histogram>>;
+  /** A failed decision call or BatchCheck item; `code` is the Connect code's name. */
+  readonly decisionError: (rpc: DecisionRpc, code: string, count?: number) => void;
+  readonly backstops: Readonly<Record<BackstopReason, Counter>>;
+  readonly regionRefused: Counter;
+  /**
+   * Takes over a worker's report: adds its counts, replaces its standing figures. `codeOfReason` is
+   * the gateway's table: the Connect code's name of an error reason.
+   */
+  readonly workerReport: (
+    slot: number,
+    figures: WorkerFigures,
+    codeOfReason: (reason: string) => string,
+  ) => void;
+  readonly workerRestarts: Counter;
+  readonly poolConnections: Gauge;
+  readonly poolIdle: Gauge;
+  readonly poolWaiting: Gauge;
+  readonly writeQueueDepth: Gauge;
+  readonly commits: Counter;
+  readonly feedReconnects: Counter;
+  /** 1 or 0. */
+  readonly ready: Gauge;
+};
+
+/** The metrics of one process. `version` is the product's own. Series exist from the first scrape on. */
+export function createMetrics(version: string): Metrics {
+  const store = new MetricStore();
+  const metrics = {
+    ...decisionMetrics(store),
+    ...instanceMetrics(store),
+    workerRestarts: store.counter({
+      name: 'gatehouse_worker_restarts_total',
+      help: 'Decision workers that ended and were started again.',
+    }),
+  };
+  const workerReport = workerMetrics(store, metrics);
+  store
+    .gauges({ name: 'gatehouse_build_info', help: 'Always 1; the labels name the build.' })
+    .cell({ version, node: process.version })
+    .set(1);
+  registerProcessMetrics(store);
+  return {
+    ...metrics,
+    workerReport,
+    render: () => store.render(),
+    onCollect: (collector) => store.onCollect(collector),
+  };
+}
+
+function recordOf<K extends string, V>(keys: readonly K[], create: (key: K) => V): Record<K, V> {
+  // Object.fromEntries loses the keys; every one of them is present.
+  return Object.fromEntries(keys.map((key) => [key, create(key)])) as Record<K, V>;
+}
+
+function decisionMetrics(store: MetricStore) {
+  const batchCheckItems = store
+    .histograms(
+      { name: 'authz_batchcheck_items', help: 'Items per BatchCheck request.' },
+      ITEM_BOUNDS,
+    )
+    .cell({});
+  const decisions = new DecisionCounts(
+    store.counters({
+      name: 'authz_check_decisions_total',
+      help: 'Check, CheckSet and BatchCheck decisions by namespace, relation and outcome.',
+    }),
+  );
+  const durations = store.histograms(
+    { name: 'authz_check_duration_seconds', help: 'Latency of decision RPCs in seconds.' },
+    DURATION_BOUNDS_SECONDS,
+  );
+  const checkDuration = recordOf(DECISION_RPCS, (rpc) => durations.cell({ rpc }));
+  const errors = store.counters({
+    name: 'authz_decision_errors_total',
+    help: 'Failed decision calls and failed BatchCheck items by RPC and Connect code.',
+  });
+  const errorCells = recordOf(DECISION_RPCS, (rpc) =>
+    recordOf(CONNECT_CODES, (reason) => errors.cell({ rpc, reason })),
+  );
+  const fired = store.counters({
+    name: 'authz_eval_backstop_total',
+    help: 'Safety backstops fired: depth and cycle deny, budget is ResourceExhausted.',
+  });
+  return {
+    batchCheckItems,
+    decisions,
+    checkDuration,
+    decisionError: (rpc: DecisionRpc, code: string, count = 1): void => {
+      const cells: Readonly<Record<string, Counter>> = errorCells[rpc];
+      (cells[code] ?? errorCells[rpc].unknown).add(count);
+    },
+    backstops: recordOf(BACKSTOP_REASONS, (reason) => fired.cell({ reason })),
+    regionRefused: store.counter({
+      name: 'authz_region_refused_total',
+      help: "Requests refused because the project's pinned region differs from the instance's.",
+    }),
+  };
+}
+
+function instanceMetrics(store: MetricStore) {
+  const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
+  const counter = (name: string, help: string): Counter => store.counter({ name, help });
+  return {
+    poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
+    poolIdle: gauge('gatehouse_pg_pool_idle_connections', 'Connections that nobody uses.'),
+    poolWaiting: gauge('gatehouse_pg_pool_waiting_requests', 'Callers waiting for a connection.'),
+    writeQueueDepth: gauge('gatehouse_write_queue_requests', 'Writes waiting for their shard.'),
+    commits: counter('gatehouse_commits_total', 'Write transactions committed.'),
+    feedReconnects: counter('gatehouse_feed_reconnects_total', 'Change feed connections remade.'),
+    ready: gauge('gatehouse_ready', '1 while /readyz answers 200, else 0.'),
+  };
+}
+
+type StandingFigures = Pick<
+  WorkerFigures,
+  'indexBytes' | 'shardsLoaded' | 'tuples' | 'watermarkLagMax' | 'queueDepth'
+>;
+
+/** Figures of the workers, all together: a label by worker would say nothing about the service. */
+function workerMetrics(
+  store: MetricStore,
+  metrics: Pick<Metrics, 'decisions' | 'decisionError' | 'backstops'>,
+): Metrics['workerReport'] {
+  const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
+  const counter = (name: string, help: string): Counter => store.counter({ name, help });
+  const indexBytes = gauge('gatehouse_index_bytes', 'Memory of the loaded tuple indexes.');
+  const shards = gauge('gatehouse_index_shards', 'Shards loaded.');
+  const tuples = gauge('gatehouse_index_tuples', 'Tuples in loaded shards.');
+  const lag = gauge(
+    'gatehouse_watermark_lag',
+    'Commits that the shard furthest behind has to apply.',
+  );
+  const queue = gauge('gatehouse_worker_queue_requests', 'Requests waiting for workers.');
+  const loads = counter('gatehouse_shard_loads_total', 'Shards loaded from a snapshot.');
+  const failures = counter('gatehouse_shard_load_failures_total', 'Loads that failed.');
+  const evictions = counter('gatehouse_shard_evictions_total', 'Shards dropped for memory.');
+  const catchUps = counter('gatehouse_catch_ups_total', 'Catch-ups read from the change log.');
+
+  const standing = new Map<number, StandingFigures>();
+  store.onCollect(() => {
+    const all = [...standing.values()];
+    const sum = (of: (figures: StandingFigures) => number): number =>
+      all.reduce((total, figures) => total + of(figures), 0);
+    indexBytes.set(sum((figures) => figures.indexBytes));
+    shards.set(sum((figures) => figures.shardsLoaded));
+    tuples.set(sum((figures) => figures.tuples));
+    queue.set(sum((figures) => figures.queueDepth));
+    lag.set(all.reduce((largest, figures) => Math.max(largest, figures.watermarkLagMax), 0));
+  });
+  return (slot, figures, codeOfReason) => {
+    standing.set(slot, figures);
+    for (const { rpc, reason, count } of figures.errors) {
+      const known = DECISION_RPCS.find((name) => name === rpc);
+      if (known !== undefined) metrics.decisionError(known, codeOfReason(reason), count);
+    }
+    for (const { namespace, relation, outcome, count } of figures.decisions) {
+      metrics.decisions.add(namespace, relation, outcome, count);
+    }
+    for (const reason of BACKSTOP_REASONS) metrics.backstops[reason].add(figures.backstops[reason]);
+    loads.add(figures.shardLoads);
+    failures.add(figures.shardLoadFailures);
+    evictions.add(figures.shardEvictions);
+    catchUps.add(figures.catchUps);
+  };
+}
