@@ -13,7 +13,7 @@ import { rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
 import { lockDirectory } from './directory-lock.ts';
 import { type PostgresBinaries, findPostgresBinaries } from './embedded-postgres-binaries.ts';
@@ -265,7 +265,7 @@ class Server {
   }
 
   async #answersFrom(host: string): Promise<boolean> {
-    const client = new pg.Client({ ...this.target, host, database: 'postgres' });
+    const client = new Client({ ...this.target, host, database: 'postgres' });
     try {
       await client.connect();
       const { rows } = await client.query<{ data: string }>(
@@ -280,7 +280,7 @@ class Server {
   }
 
   async #ensureDatabase(): Promise<void> {
-    const probe = new pg.Client(this.target);
+    const probe = new Client(this.target);
     try {
       await probe.connect();
       return;
@@ -289,7 +289,7 @@ class Server {
     } finally {
       await probe.end().catch(() => undefined);
     }
-    const client = new pg.Client({ ...this.target, database: 'postgres' });
+    const client = new Client({ ...this.target, database: 'postgres' });
     await client.connect();
     try {
       await client.query(`create database ${DATABASE}`);

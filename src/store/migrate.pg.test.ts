@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { dumpSchema } from '../../test/support/schema-dump.ts';
@@ -82,8 +82,8 @@ async function shardEpochs(): Promise<number[]> {
   return rows.map((row) => Number(row.epoch));
 }
 
-async function inClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client(database.target);
+async function inClient<T>(work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client(database.target);
   await client.connect();
   try {
     return await work(client);

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
-import pg from 'pg';
+import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
 import { type Deployment, readDeployment } from './deployment.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
@@ -28,7 +28,7 @@ export async function migrate(
 ): Promise<Deployment> {
   const log = options.log ?? silentLog;
   const directory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY;
-  const client = new pg.Client(
+  const client = new Client(
     clientConfig(target, {
       applicationName: 'gatehouse-migrate',
       // Another process may be at a long migration, and ours may be one.
@@ -69,7 +69,7 @@ function migrationNames(directory: string): readonly string[] {
     .toSorted();
 }
 
-async function assertPrimary(client: pg.Client): Promise<void> {
+async function assertPrimary(client: Client): Promise<void> {
   const { rows } = await client.query<{ standby: boolean }>(
     'select pg_is_in_recovery() as standby',
   );
@@ -77,7 +77,7 @@ async function assertPrimary(client: pg.Client): Promise<void> {
   throw new AppError('STORE_UNAVAILABLE', 'the database is a standby; connect to the primary');
 }
 
-async function assertNotNewer(client: pg.Client, known: readonly string[]): Promise<void> {
+async function assertNotNewer(client: Client, known: readonly string[]): Promise<void> {
   const table = await client.query<{ present: boolean }>(
     `select to_regclass('public.${MIGRATIONS_TABLE}') is not null as present`,
   );

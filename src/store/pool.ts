@@ -1,4 +1,4 @@
-import pg from 'pg';
+import { type ClientBase, type ClientConfig, Pool } from 'pg';
 import { AppError } from '../shared/app-error.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
@@ -35,7 +35,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 export function clientConfig(
   target: PostgresTarget,
   options: Omit<PoolOptions, 'max' | 'log'>,
-): pg.ClientConfig {
+): ClientConfig {
   return {
     ...target,
     application_name: options.applicationName,
@@ -53,9 +53,9 @@ export function clientConfig(
  * A pool whose sessions cannot wait or hold a lock for ever. Errors of idle connections are logged,
  * not thrown: the next use opens a new one.
  */
-export function createPool(target: PostgresTarget, options: PoolOptions): pg.Pool {
+export function createPool(target: PostgresTarget, options: PoolOptions): Pool {
   const log = options.log ?? silentLog;
-  const pool = new pg.Pool({ ...clientConfig(target, options), max: options.max });
+  const pool = new Pool({ ...clientConfig(target, options), max: options.max });
   pool.on('error', (error) => {
     log('warn', 'postgres_connection_lost', {
       pool: options.applicationName,
@@ -70,7 +70,7 @@ export function createPool(target: PostgresTarget, options: PoolOptions): pg.Poo
  * into what the server grants this user. Errors: STORE_UNAVAILABLE. Cost: one query.
  */
 export async function assertConnectionsFit(
-  client: pg.Pool | pg.ClientBase,
+  client: Pool | ClientBase,
   needed: number,
 ): Promise<void> {
   const { rows } = await client.query<{ available: number }>(

@@ -1,4 +1,4 @@
-import pg from 'pg';
+import { Client } from 'pg';
 import type { PostgresTarget } from '../../src/store/pool.ts';
 
 /** The same server, another database. */
@@ -11,7 +11,7 @@ export function withDatabase(target: PostgresTarget, database: string): Postgres
 
 /** Runs one statement on a connection of its own. */
 export async function asAdmin(admin: PostgresTarget, statement: string): Promise<void> {
-  const client = new pg.Client(admin);
+  const client = new Client(admin);
   await client.connect();
   try {
     await client.query(statement);

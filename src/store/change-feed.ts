@@ -1,0 +1,247 @@
+import { Client, type Notification, type Pool } from 'pg';
+import type { ShardKey } from '../model/relation-tuple.ts';
+import { type PostgresTarget, clientConfig } from './pool.ts';
+import { type StoreLog, silentLog } from './store-log.ts';
+
+/** NOTIFY channel; the payload is the JSON text of [project id, tenant id, seq]. */
+export const CHANGE_CHANNEL = 'gatehouse_change';
+
+export type ChangeFeedOptions = {
+  readonly target: PostgresTarget;
+  /** A shard has reached `seq`; null: any shard may have changed. A hint: may repeat, or be old. */
+  readonly onHint: (shard: ShardKey | null, seq: number) => void;
+  /** How often the heads are asked for without any notification. */
+  readonly pollIntervalMs: number;
+  /** Runs the polls. */
+  readonly pool: Pool;
+  /** Shards worth a poll, the loaded ones; undefined: each poll says onHint(null, 0) instead. */
+  readonly shardsToPoll?: (() => readonly ShardKey[]) | undefined;
+  /** Called with false when the LISTEN connection is lost, with true when it is there (again). */
+  readonly onConnected?: ((isConnected: boolean) => void) | undefined;
+  readonly log?: StoreLog | undefined;
+};
+
+export interface ChangeFeed {
+  /** Resolves after the first LISTEN. */
+  readonly started: Promise<void>;
+  stop(): Promise<void>;
+}
+
+const RETRY_MS_MIN = 20;
+const RETRY_MS_MAX = 2_000;
+/** A connection that died without a word is noticed by the query that is due this often. */
+const PROBE_INTERVAL_MS = 10_000;
+const SHARDS_PER_POLL_QUERY = 1_000;
+
+/**
+ * Hears of committed changes. Notifications are hints: a lost one costs the time to the next poll,
+ * never correctness, since the truth is read from `tuple_change` by watermark. After every connect
+ * loss is assumed and all shards are hinted.
+ *
+ * (Not pg-listen: a connection lost while it listens again after a reconnect is never replaced, and
+ * a reconnect under way cannot be stopped.)
+ */
+export function startChangeFeed(options: ChangeFeedOptions): ChangeFeed {
+  const listener = new Listener(options);
+  const poller = new Poller(options);
+  return {
+    started: listener.started,
+    stop: async () => {
+      await Promise.all([listener.stop(), poller.stop()]);
+    },
+  };
+}
+
+class Listener {
+  readonly started: Promise<void>;
+  readonly #options: ChangeFeedOptions;
+  readonly #log: StoreLog;
+  readonly #stop = new AbortController();
+  readonly #done: Promise<void>;
+  #onStarted: () => void = () => undefined;
+
+  constructor(options: ChangeFeedOptions) {
+    this.#options = options;
+    this.#log = options.log ?? silentLog;
+    this.started = new Promise((resolve) => (this.#onStarted = resolve));
+    this.#done = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#done;
+  }
+
+  /** One connection after the other, until stopped. */
+  async #run(): Promise<void> {
+    let retryMs = RETRY_MS_MIN;
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#listen(() => (retryMs = RETRY_MS_MIN));
+      } catch (error) {
+        this.#log('warn', 'change_feed_lost', { error: String(error) });
+      }
+      this.#options.onConnected?.(false);
+      await pause(retryMs, this.#stop.signal);
+      retryMs = Math.min(2 * retryMs, RETRY_MS_MAX);
+    }
+    this.#onStarted();
+  }
+
+  /** Ends when stopped; throws when the connection is lost. */
+  async #listen(onListening: () => void): Promise<void> {
+    const client = new Client(
+      clientConfig(this.#options.target, {
+        applicationName: 'gatehouse-listen',
+        statementTimeoutMs: PROBE_INTERVAL_MS,
+        idleInTransactionTimeoutMs: 0,
+      }),
+    );
+    const lost = new Promise<never>((_, reject) => {
+      client.on('error', reject);
+      client.on('end', () => reject(new Error('the connection ended')));
+    });
+    lost.catch(() => undefined);
+    client.on('notification', (notification) => this.#onNotification(notification));
+    try {
+      await Promise.race([client.connect(), lost]);
+      await Promise.race([client.query(`listen ${CHANGE_CHANNEL}`), lost]);
+      this.#options.onHint(null, 0);
+      this.#options.onConnected?.(true);
+      this.#onStarted();
+      onListening();
+      while (!this.#stop.signal.aborted) {
+        await Promise.race([pause(PROBE_INTERVAL_MS, this.#stop.signal), lost]);
+        if (this.#stop.signal.aborted) return;
+        const timeout = pause(PROBE_INTERVAL_MS, this.#stop.signal).then(() => {
+          throw new Error('the connection does not answer');
+        });
+        timeout.catch(() => undefined);
+        await Promise.race([client.query('select 1'), lost, timeout]);
+      }
+    } finally {
+      client.end().catch(() => undefined);
+    }
+  }
+
+  #onNotification({ payload }: Notification): void {
+    const parsed = parseHint(payload ?? '');
+    if (parsed === undefined) {
+      this.#log('warn', 'change_feed_payload_unknown', {});
+      this.#options.onHint(null, 0);
+    } else {
+      this.#options.onHint(parsed.shard, parsed.seq);
+    }
+  }
+}
+
+/** The backstop for lost notifications. */
+class Poller {
+  readonly #options: ChangeFeedOptions;
+  readonly #stop = new AbortController();
+  readonly #done: Promise<void>;
+
+  constructor(options: ChangeFeedOptions) {
+    this.#options = options;
+    this.#done = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#done;
+  }
+
+  async #run(): Promise<void> {
+    const { pollIntervalMs, log = silentLog } = this.#options;
+    for (;;) {
+      await pause(pollIntervalMs, this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      try {
+        await this.#poll();
+      } catch (error) {
+        log('warn', 'change_poll_failed', { error: String(error) });
+      }
+    }
+  }
+
+  async #poll(): Promise<void> {
+    const { pool, onHint, shardsToPoll } = this.#options;
+    if (shardsToPoll === undefined) {
+      onHint(null, 0);
+      return;
+    }
+    const shards = shardsToPoll();
+    for (let from = 0; from < shards.length; from += SHARDS_PER_POLL_QUERY) {
+      const some = shards.slice(from, from + SHARDS_PER_POLL_QUERY);
+      for (const head of await readHeads(pool, some)) onHint(head, head.seq);
+      if (this.#stop.signal.aborted) return;
+    }
+  }
+}
+
+/** Head of a shard that has a row. */
+export type HeadRow = ShardKey & {
+  readonly epoch: number;
+  readonly seq: number;
+  readonly stamp: string;
+};
+
+/** Heads of the given shards; those that were never written are left out. Cost: one index lookup each. */
+export async function readHeads(
+  pool: Pool,
+  shards: readonly ShardKey[],
+): Promise<readonly HeadRow[]> {
+  const { rows } = await pool.query<{
+    project_id: string;
+    tenant_id: string;
+    epoch: string;
+    seq: string;
+    stamp: string;
+  }>({
+    name: 'read-heads',
+    text: `
+      select s.project_id, s.tenant_id, s.epoch, s.seq, s.stamp
+      from unnest($1::text[], $2::text[]) as k (project_id, tenant_id)
+        join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id`,
+    values: [shards.map((shard) => shard.projectId), shards.map((shard) => shard.tenantId)],
+  });
+  return rows.map((row) => ({
+    projectId: row.project_id,
+    tenantId: row.tenant_id,
+    epoch: Number(row.epoch),
+    seq: Number(row.seq),
+    stamp: row.stamp,
+  }));
+}
+
+/** Shard and seq of a payload; undefined when it is something else. */
+export function parseHint(payload: string): { shard: ShardKey; seq: number } | undefined {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(payload);
+  } catch {
+    return undefined; // Anybody may notify on the channel.
+  }
+  if (!Array.isArray(parsed)) return undefined;
+  const [projectId, tenantId, seq] = parsed as readonly unknown[];
+  if (typeof projectId !== 'string' || typeof tenantId !== 'string') return undefined;
+  if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq < 0) return undefined;
+  return { shard: { projectId, tenantId }, seq };
+}
+
+/** Resolves after `ms`, or at once when the signal aborts. Does not keep the process alive. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => {
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    timer.unref();
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+}

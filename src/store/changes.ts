@@ -1,0 +1,125 @@
+import type { ClientBase, Pool } from 'pg';
+import type { ShardKey } from '../model/relation-tuple.ts';
+import { assert } from '../shared/assert.ts';
+
+/** A position in the history of a shard. Equal seqs with different stamps are different histories. */
+export type ShardPosition = {
+  readonly epoch: number;
+  readonly seq: number;
+  /** Decimal text of the 64-bit stamp; '0' at seq 0. */
+  readonly stamp: string;
+};
+
+export type ShardHead = ShardPosition & {
+  /** The first seq whose change row still exists. */
+  readonly retainedFrom: number;
+};
+
+/** All changes of one seq, as packed in `tuple_change.changes`. */
+export type StoredChange = {
+  readonly seq: number;
+  readonly stamp: string;
+  readonly changes: string;
+};
+
+export type ChangePage = {
+  readonly head: ShardHead;
+  /** Stamp of the seq after which was read; undefined when its row was pruned. */
+  readonly stampAtStart: string | undefined;
+  /** afterSeq + 1, afterSeq + 2 …; empty at the head, and when those were pruned. */
+  readonly changes: readonly StoredChange[];
+};
+
+/** A page ends after the change that reaches this size, so that its memory is bounded. */
+const PAGE_BYTES_MAX = 4 * 1024 * 1024;
+export const CHANGE_PAGE_ROWS_MAX = 1_000;
+
+type Row = {
+  readonly epoch: string;
+  readonly head_seq: string;
+  readonly head_stamp: string;
+  readonly retained_from: string;
+  readonly stamp_at_start: string | null;
+  readonly seq: string | null;
+  readonly stamp: string;
+  readonly changes: string;
+};
+
+// One statement, hence one snapshot: head, retention and changes belong together. A shard without
+// a row is empty, in the epoch that its first write would give it.
+const READ_CHANGES = `
+  select h.epoch, h.seq as head_seq, h.stamp as head_stamp, h.retained_from,
+    case when $3::bigint = h.seq then h.stamp else
+      (select a.stamp from tuple_change a
+       where a.project_id = $1 and a.tenant_id = $2 and a.seq = $3::bigint) end as stamp_at_start,
+    c.seq, c.stamp, c.changes
+  from (
+    select coalesce(s.epoch, deployment_epoch()) as epoch, coalesce(s.seq, 0) as seq,
+      coalesce(s.stamp, 0) as stamp, coalesce(s.retained_from, 1) as retained_from
+    from (values (1)) one left join shard s on s.project_id = $1 and s.tenant_id = $2
+  ) h left join lateral (
+    select p.seq, p.stamp, p.changes from (
+      select t.seq, t.stamp, t.changes,
+        sum(octet_length(t.changes)) over (order by t.seq) - octet_length(t.changes) as bytes_before
+      from tuple_change t
+      where t.project_id = $1 and t.tenant_id = $2 and t.seq > $3::bigint
+        and $3::bigint + 1 >= h.retained_from
+      order by t.seq limit $4
+    ) p where p.bytes_before < $5
+  ) c on true
+  order by c.seq`;
+
+/**
+ * Reads the changes after `afterSeq`, at most `limit` seqs and about 4 MiB. Every row is one whole
+ * seq, so pages end at seq borders. Whether they may be applied is for `mustReload` to say.
+ * Errors: whatever the driver throws (pg-errors.ts); an assertion when the stored seqs have a gap.
+ * Cost: one prepared statement, O(changes) with index lookups.
+ */
+export async function readChanges(
+  client: ClientBase | Pool,
+  shard: ShardKey,
+  afterSeq: number,
+  limit: number = CHANGE_PAGE_ROWS_MAX,
+): Promise<ChangePage> {
+  assert(afterSeq >= 0 && limit > 0 && limit <= CHANGE_PAGE_ROWS_MAX, 'range of a change page');
+  const { rows } = await client.query<Row>({
+    name: 'read-changes',
+    text: READ_CHANGES,
+    values: [shard.projectId, shard.tenantId, afterSeq, limit, PAGE_BYTES_MAX],
+  });
+  const first = rows[0];
+  assert(first !== undefined, 'a shard has a head');
+  const head: ShardHead = {
+    epoch: Number(first.epoch),
+    seq: Number(first.head_seq),
+    stamp: first.head_stamp,
+    retainedFrom: Number(first.retained_from),
+  };
+  const changes: StoredChange[] = [];
+  for (const { seq, stamp, changes: packed } of rows) {
+    if (seq === null) break;
+    const change = { seq: Number(seq), stamp, changes: packed };
+    assert(change.seq === afterSeq + changes.length + 1, 'stored changes follow without a gap');
+    changes.push(change);
+  }
+  const isPruned = afterSeq + 1 < head.retainedFrom;
+  const isAtHead = afterSeq >= head.seq;
+  assert(isPruned || isAtHead || changes.length > 0, 'changes up to the head are stored');
+  const stampAtStart = afterSeq === 0 ? '0' : (first.stamp_at_start ?? undefined);
+  return { head, stampAtStart, changes };
+}
+
+/**
+ * Whether an index at `watermark` cannot be brought forward with `page`, read after its seq: the
+ * epoch is another, the head lies below it, its own seq carries another stamp (another history), or
+ * the changes it needs, or the stamp to compare with, were pruned.
+ */
+export function mustReload(watermark: ShardPosition, page: ChangePage): boolean {
+  const { head } = page;
+  return (
+    head.epoch !== watermark.epoch ||
+    head.seq < watermark.seq ||
+    watermark.seq + 1 < head.retainedFrom ||
+    page.stampAtStart !== watermark.stamp
+  );
+}

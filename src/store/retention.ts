@@ -1,0 +1,135 @@
+import type { Pool } from 'pg';
+import type { ShardKey } from '../model/relation-tuple.ts';
+
+export type RetentionRule = {
+  /** Change rows older than this go. */
+  readonly ageMaxMs: number;
+  /** Of each shard at most this many stay, but for those younger than `ageMinMs`. */
+  readonly countMax: number;
+  /** Writers that lost their connection still look for their commit id in the rows of this age. */
+  readonly ageMinMs: number;
+};
+
+/** Rows that one transaction deletes at most: it holds the shard's lock, which writers wait for. */
+const BATCH_ROWS_MAX = 500;
+const SHARDS_PER_ROUND_MAX = 200;
+
+// Both find the last seq that may go for each of some shards.
+const FIND_BY_AGE = `
+  select project_id, tenant_id, max(seq)::text as up_to from (
+    select project_id, tenant_id, seq from tuple_change
+    where created_at < now() - $1::float8 * interval '1 millisecond'
+    order by created_at limit $2
+  ) old group by project_id, tenant_id order by project_id, tenant_id limit $3`;
+const FIND_BY_COUNT = `
+  select s.project_id, s.tenant_id, c.seq::text as up_to
+  from shard s cross join lateral (
+    select t.seq from tuple_change t
+    where t.project_id = s.project_id and t.tenant_id = s.tenant_id and t.seq <= s.seq - $1::bigint
+      and t.created_at < now() - $2::float8 * interval '1 millisecond'
+    order by t.seq desc limit 1
+  ) c
+  where s.seq - s.retained_from + 1 > $1::bigint
+  order by s.project_id, s.tenant_id limit $3`;
+
+// The border is raised in the statement that deletes: a reader sees both or neither.
+const PRUNE = `
+  with raised as (
+    update shard s set retained_from = least($3::bigint, s.retained_from - 1 + $4::bigint) + 1
+    where s.project_id = $1 and s.tenant_id = $2 and s.retained_from <= $3::bigint
+      and $3::bigint <= s.seq
+    returning s.retained_from
+  )
+  delete from tuple_change t using raised r
+  where t.project_id = $1 and t.tenant_id = $2 and t.seq < r.retained_from`;
+
+type Found = { readonly project_id: string; readonly tenant_id: string; readonly up_to: string };
+
+/**
+ * Deletes change rows that the rule lets go, in small transactions, until none is left or `signal`
+ * aborts. A reader that was further behind must reload (changes.ts). Returns the rows deleted.
+ */
+export async function pruneChanges(
+  pool: Pool,
+  rule: RetentionRule,
+  signal?: AbortSignal,
+): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const byAge = await pool.query<Found>(FIND_BY_AGE, [
+      Math.max(rule.ageMaxMs, rule.ageMinMs),
+      BATCH_ROWS_MAX * 20,
+      SHARDS_PER_ROUND_MAX,
+    ]);
+    const byCount = await pool.query<Found>(FIND_BY_COUNT, [
+      rule.countMax,
+      rule.ageMinMs,
+      SHARDS_PER_ROUND_MAX,
+    ]);
+    let deleted = 0;
+    for (const { project_id, tenant_id, up_to } of [...byAge.rows, ...byCount.rows]) {
+      if (signal?.aborted === true) return total + deleted;
+      deleted += await pruneShard(pool, { projectId: project_id, tenantId: tenant_id }, up_to);
+    }
+    total += deleted;
+    if (deleted === 0) return total;
+  }
+}
+
+async function pruneShard(pool: Pool, shard: ShardKey, upTo: string): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const { rowCount } = await pool.query({
+      name: 'prune-changes',
+      text: PRUNE,
+      values: [shard.projectId, shard.tenantId, upTo, BATCH_ROWS_MAX],
+    });
+    total += rowCount ?? 0;
+    if ((rowCount ?? 0) === 0) return total;
+  }
+}
+
+/** Identity and expiry of an expired tuple, as columns. */
+export type ExpiredTuple = ShardKey & {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly subjectNamespace: string;
+  readonly subjectId: string;
+  readonly subjectRelation: string;
+  readonly expiresAtUs: bigint;
+};
+
+/**
+ * Tuples whose expiry is past by at least `graceMs` on the database's clock, the oldest first, at
+ * most `limit`. Deleting them is an ordinary write, to be made conditional on the expiry still being
+ * `expiresAtUs`, since they may have been re-written meanwhile. Cost: a range of a partial index.
+ */
+export async function findExpired(
+  pool: Pool,
+  graceMs: number,
+  limit: number,
+): Promise<readonly ExpiredTuple[]> {
+  const { rows } = await pool.query<Record<string, string>>({
+    name: 'find-expired',
+    text: `
+      select project_id, tenant_id, namespace, object_id, relation,
+        subject_namespace, subject_id, subject_relation, expires_at_us
+      from relation_tuple
+      where expires_at_us
+        < (extract(epoch from clock_timestamp()) * 1000000)::bigint - $1::float8 * 1000
+      order by expires_at_us limit $2`,
+    values: [graceMs, limit],
+  });
+  return rows.map((row) => ({
+    projectId: row['project_id'] ?? '',
+    tenantId: row['tenant_id'] ?? '',
+    namespace: row['namespace'] ?? '',
+    objectId: row['object_id'] ?? '',
+    relation: row['relation'] ?? '',
+    subjectNamespace: row['subject_namespace'] ?? '',
+    subjectId: row['subject_id'] ?? '',
+    subjectRelation: row['subject_relation'] ?? '',
+    expiresAtUs: BigInt(row['expires_at_us'] ?? 0),
+  }));
+}

@@ -1,0 +1,222 @@
+import type { ClientBase, Connection, Pool, Submittable } from 'pg';
+import type { ShardKey } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
+import type { ShardHead } from './changes.ts';
+import { CopyRowParser } from './copy-row-parser.ts';
+
+/** Columns of a snapshot row, in this order. */
+export const SNAPSHOT_COLUMNS = [
+  'namespace',
+  'object_id',
+  'relation',
+  'subject_namespace',
+  'subject_id',
+  'subject_relation',
+  'expires_at_us',
+  'condition_name',
+  'condition_params',
+] as const;
+
+/** Where the rows of a snapshot go. Called synchronously; what is given is valid during the call. */
+export interface SnapshotSink {
+  /** Called once, before the first row: the position that the rows are the state of. */
+  begin(head: ShardHead): void;
+  /**
+   * One tuple. Column i is `bytes` from `bounds[2i]` to `bounds[2i + 1]`, UTF-8 text, but for
+   * expires_at_us (column 6), a big-endian 64-bit integer. A null column has start -1 and end -1.
+   */
+  row(bytes: Uint8Array, bounds: Int32Array): void;
+  /** Asked between slices: a promise holds the snapshot up until it resolves. */
+  ready?(): Promise<void> | undefined;
+}
+
+const SLICE_MS = 2;
+
+/**
+ * Streams all tuples of a shard, with the position that they are the state of, from one
+ * repeatable-read transaction. Rows come in no order, in slices of about 2 ms between which the
+ * event loop runs; binary COPY needs no unescaping and makes no string.
+ * Errors: SHARD_UNAVAILABLE when `signal` aborts or the connection fails midway; whatever the sink
+ * throws. Cost: measured in docs/benchmarks.md; one connection of the pool for its duration.
+ */
+export async function loadSnapshot(
+  pool: Pool,
+  shard: ShardKey,
+  sink: SnapshotSink,
+  signal?: AbortSignal,
+): Promise<ShardHead> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  const onError = (error: Error): void => {
+    broken = error;
+  };
+  client.on('error', onError);
+  try {
+    await client.query('begin isolation level repeatable read, read only');
+    // A large shard takes longer than any statement should.
+    await client.query('set local statement_timeout = 0');
+    const head = await readHead(client, shard);
+    sink.begin(head);
+    await copyRows(client, shard, sink, signal);
+    await client.query('commit');
+    return head;
+  } catch (error) {
+    // A COPY cannot be left halfway: the connection goes with it.
+    broken ??= error instanceof Error ? error : new Error(String(error));
+    throw error;
+  } finally {
+    client.off('error', onError);
+    client.release(broken);
+  }
+}
+
+async function readHead(client: ClientBase, shard: ShardKey): Promise<ShardHead> {
+  const { rows } = await client.query<Record<'epoch' | 'seq' | 'stamp' | 'retained_from', string>>({
+    name: 'read-snapshot-head',
+    text: `
+      select coalesce(s.epoch, deployment_epoch()) as epoch, coalesce(s.seq, 0) as seq,
+        coalesce(s.stamp, 0) as stamp, coalesce(s.retained_from, 1) as retained_from
+      from (values (1)) one left join shard s on s.project_id = $1 and s.tenant_id = $2`,
+    values: [shard.projectId, shard.tenantId],
+  });
+  const row = rows[0];
+  assert(row !== undefined, 'a shard has a head');
+  return {
+    epoch: Number(row.epoch),
+    seq: Number(row.seq),
+    stamp: row.stamp,
+    retainedFrom: Number(row.retained_from),
+  };
+}
+
+async function copyRows(
+  client: ClientBase,
+  shard: ShardKey,
+  sink: SnapshotSink,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  // COPY takes no parameters.
+  const text = `copy (select ${SNAPSHOT_COLUMNS.join(', ')} from relation_tuple
+    where project_id = ${client.escapeLiteral(shard.projectId)}
+      and tenant_id = ${client.escapeLiteral(shard.tenantId)}) to stdout (format binary)`;
+  await new Promise<void>((resolve, reject) => {
+    client.query(new CopyOutQuery(text, sink, signal, resolve, reject));
+  });
+}
+
+/**
+ * A query for `client.query` that takes the rows of COPY as they arrive. (pg-copy-streams gathers
+ * them in a stream of buffers, which must be cut into rows again: 3 times the time.)
+ */
+class CopyOutQuery implements Submittable {
+  readonly #text: string;
+  readonly #sink: SnapshotSink;
+  readonly #signal: AbortSignal | undefined;
+  readonly #resolve: () => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #parser: CopyRowParser;
+  #connection: Connection | undefined;
+  #failed = false;
+  #paused = false;
+  #sliceStartMs = 0;
+  #sinceClock = 0;
+
+  constructor(
+    text: string,
+    sink: SnapshotSink,
+    signal: AbortSignal | undefined,
+    resolve: () => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#text = text;
+    this.#sink = sink;
+    this.#signal = signal;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#parser = new CopyRowParser(SNAPSHOT_COLUMNS.length, (bytes, bounds) =>
+      sink.row(bytes, bounds),
+    );
+  }
+
+  submit(connection: Connection): void {
+    this.#connection = connection;
+    this.#sliceStartMs = performance.now();
+    if (this.#signal?.aborted === true) {
+      this.#fail(abortError());
+      return;
+    }
+    this.#signal?.addEventListener('abort', this.#onAbort, { once: true });
+    connection.query(this.#text);
+  }
+
+  handleCopyData(message: { readonly chunk: Buffer }): void {
+    if (this.#failed) return;
+    try {
+      this.#parser.push(message.chunk);
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    if (++this.#sinceClock >= 64 && !this.#paused) {
+      this.#sinceClock = 0;
+      if (performance.now() - this.#sliceStartMs >= SLICE_MS) this.#pause();
+    }
+  }
+
+  handleCommandComplete(): void {
+    if (this.#failed) return;
+    try {
+      this.#parser.end();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  handleReadyForQuery(): void {
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    if (!this.#failed) this.#resolve();
+  }
+
+  handleError(error: Error): void {
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#reject(error);
+  }
+
+  readonly #onAbort = (): void => this.#fail(abortError());
+
+  /** Lets the event loop, and a sink that is behind, catch up; the socket holds the server back. */
+  #pause(): void {
+    this.#paused = true;
+    this.#connection?.stream.pause();
+    setImmediate(() => {
+      const wait = this.#sink.ready?.();
+      if (wait === undefined) this.#resume();
+      else
+        wait.then(
+          () => this.#resume(),
+          (error: unknown) => this.#fail(error),
+        );
+    });
+  }
+
+  #resume(): void {
+    this.#paused = false;
+    this.#sliceStartMs = performance.now();
+    this.#connection?.stream.resume();
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+    this.#reject(error);
+    this.#connection?.stream.destroy();
+  }
+}
+
+function abortError(): AppError {
+  return new AppError('SHARD_UNAVAILABLE', 'loading the shard was given up');
+}
