@@ -1,0 +1,89 @@
+// Installs the dependencies when something that package-lock.json names is missing or of another
+// version. Runs before `start`, `test` and `check`, also under a Node.js older than the one that the
+// dependencies bring; so it is plain JavaScript without dependencies. It never asks the network when
+// everything is there.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
+const NODE_MAJOR = 22;
+const NODE_MINOR = 18;
+
+/** The packages of a lock file by path, or undefined when there is none. */
+function readPackages(path) {
+  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : undefined;
+}
+
+/** Does an `os` or `cpu` list of package.json admit `value`? */
+function admits(field, value) {
+  if (field === undefined) return true;
+  const list = [field].flat();
+  if (list.includes(`!${value}`)) return false;
+  return list.every((entry) => entry.startsWith('!')) || list.includes(value);
+}
+
+/** Must this package be there? Optional ones are packages for one platform each. */
+function isRequired(entry) {
+  if (!admits(entry.os, process.platform) || !admits(entry.cpu, process.arch)) return false;
+  if (entry.optional && (entry.os === undefined || entry.libc !== undefined)) return false;
+  // A production installation leaves the tools of development out.
+  return !(entry.dev && process.env.npm_lifecycle_event === 'prestart');
+}
+
+/** Why an installation is needed, or undefined. */
+function missing() {
+  const wanted = readPackages(join(ROOT, 'package-lock.json'));
+  // npm's own record of what it installed.
+  const installed = readPackages(join(ROOT, 'node_modules', '.package-lock.json'));
+  if (installed === undefined) return 'node_modules is missing';
+  for (const [path, entry] of Object.entries(wanted)) {
+    if (path === '' || !isRequired(entry)) continue;
+    const present = installed[path];
+    const name = path.replace(/^.*node_modules\//, '');
+    if (present === undefined || !existsSync(join(ROOT, path))) return `${name} is missing`;
+    if (present.version !== entry.version || present.integrity !== entry.integrity) {
+      return `${name} has another version than package-lock.json`;
+    }
+  }
+  return undefined;
+}
+
+/** `npm ci`, quietly: its output shows only when it fails. No package needs its install script. */
+function install(reason) {
+  process.stderr.write(`Installing dependencies, once (${reason}) …\n`);
+  const args = [
+    'ci',
+    '--ignore-scripts',
+    '--include=dev',
+    '--loglevel=error',
+    '--no-fund',
+    '--no-audit',
+  ];
+  const npm = process.env.npm_execpath;
+  const options = { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 26 };
+  const result =
+    npm !== undefined && /\.c?js$/.test(npm)
+      ? spawnSync(process.execPath, [npm, ...args], options)
+      : spawnSync('npm', args, { ...options, shell: process.platform === 'win32' });
+  if (result.status === 0) return;
+  process.stderr.write(`${result.stdout ?? ''}${result.stderr ?? ''}`);
+  process.stderr.write(`npm ci failed${result.error ? `: ${result.error.message}` : ''}.\n`);
+  process.exit(1);
+}
+
+/** The scripts need a Node.js that runs TypeScript; on most platforms a dependency brings it. */
+function requireNode() {
+  if (existsSync(join(ROOT, 'node_modules', '.bin', 'node'))) return;
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > NODE_MAJOR || (major === NODE_MAJOR && minor >= NODE_MINOR)) return;
+  process.stderr.write(
+    `Node.js ${NODE_MAJOR}.${NODE_MINOR} or newer is needed, this is ${process.version}, and no package brings one for ${process.platform}-${process.arch}.\n`,
+  );
+  process.exit(1);
+}
+
+const reason = missing();
+if (reason !== undefined) install(reason);
+requireNode();
