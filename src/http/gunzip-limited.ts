@@ -23,5 +23,10 @@ export async function gunzipLimited(bytes: Uint8Array, maxBytes: number): Promis
 /** The error of a body, compressed or not, that passes `maxBytes`. */
 export function bodyTooLarge(maxBytes: number, cause?: unknown): AppError {
   const metadata = { limit_bytes: String(maxBytes) };
-  return new AppError('BODY_TOO_LARGE', `the body is larger than ${maxBytes} bytes`, metadata, cause);
+  return new AppError(
+    'BODY_TOO_LARGE',
+    `the body is larger than ${maxBytes} bytes`,
+    metadata,
+    cause,
+  );
 }

@@ -91,8 +91,11 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     this.#http2 =
       options.http2 === undefined
         ? null
-        : new Http2Listener(options.http2.onStream, this.#limits, this.bodyDeadlines, (event, detail) =>
-            this.#incident(event, detail),
+        : new Http2Listener(
+            options.http2.onStream,
+            this.#limits,
+            this.bodyDeadlines,
+            (event, detail) => this.#incident(event, detail),
           );
     this.#http2?.whenDrained(() => this.#checkIdle());
     this.#app.filter((_res, change) => {

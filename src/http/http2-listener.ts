@@ -1,5 +1,10 @@
 import http2 from 'node:http2';
-import type { Http2Server, IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+import type {
+  Http2Server,
+  IncomingHttpHeaders,
+  ServerHttp2Session,
+  ServerHttp2Stream,
+} from 'node:http2';
 import type { Socket } from 'node:net';
 import type { BodyDeadlines } from './body-deadlines.ts';
 import type { HttpLimits } from './http-limits.ts';
