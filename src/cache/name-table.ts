@@ -1,0 +1,165 @@
+import { assert } from '../shared/assert.ts';
+import { NAME_OWNER, RECORD_LINK, RECORD_PAGE_MASK, RECORD_PAGE_SHIFT } from './dictionary.ts';
+import type { Dictionary } from './dictionary.ts';
+import type { PageAllocator } from './page-allocator.ts';
+import { PagedWords } from './paged-words.ts';
+import { hashScratch, loadBytes, loadText, mustFit } from './text-scratch.ts';
+
+const PAGE_NAMES_SHIFT = 12;
+const PAGE_NAMES_MASK = (1 << PAGE_NAMES_SHIFT) - 1;
+const STRIDE = 2;
+const PAGE_NAMES_FIRST = 16;
+const PINNED = 0x8000_0000;
+const REFERENCES_MASK = 0x7fff_ffff;
+
+/**
+ * Small dense ids of namespace, relation and condition names, counted by reference: an id is free
+ * again when nothing mentions it, unless it was pinned. Id 0 is the empty name. The strings are
+ * records of the dictionary; here are the record and the references of each id.
+ */
+export class NameTable {
+  readonly #dictionary: Dictionary;
+  readonly #words: PagedWords;
+  #free = 0;
+  #top = 1;
+
+  constructor(dictionary: Dictionary, allocator: PageAllocator) {
+    this.#dictionary = dictionary;
+    this.#words = new PagedWords(allocator, STRIDE << PAGE_NAMES_SHIFT, STRIDE * PAGE_NAMES_FIRST);
+  }
+
+  /** Ids from 1 on that were ever used are below. */
+  get top(): number {
+    return this.#top;
+  }
+
+  /** Id of a name, 0 for the empty one, -1 if unknown. Hot. */
+  find(name: string): number {
+    return this.#findScratch(loadText(name));
+  }
+
+  /** As `find`, of the bytes [start, end). Hot. */
+  findBytes(bytes: Uint8Array, start: number, end: number): number {
+    return this.#findScratch(loadBytes(bytes, start, end));
+  }
+
+  /** Id of a name, made if need be. Not retained yet: the caller does that for each mention. */
+  intern(name: string): number {
+    return this.#internScratch(mustFit(loadText(name)));
+  }
+
+  /** As `intern`, of the bytes [start, end). */
+  internBytes(bytes: Uint8Array, start: number, end: number): number {
+    return this.#internScratch(mustFit(loadBytes(bytes, start, end)));
+  }
+
+  /** Interns a name for good. */
+  pin(name: string): number {
+    const id = this.intern(name);
+    if (id !== 0) this.#setReferences(id, (this.#references(id) | PINNED) >>> 0);
+    return id;
+  }
+
+  isPinned(id: number): boolean {
+    return id !== 0 && (this.#references(id) & PINNED) !== 0;
+  }
+
+  /** Mentions of a name, not counting the pin. */
+  mentions(id: number): number {
+    return this.#references(id) & REFERENCES_MASK;
+  }
+
+  /** One more mention. */
+  retain(id: number): void {
+    if (id !== 0) this.#setReferences(id, this.#references(id) + 1);
+  }
+
+  /** One mention less; the id and its string go with the last. */
+  release(id: number): void {
+    if (id === 0) return;
+    const references = this.#references(id);
+    assert((references & REFERENCES_MASK) > 0, 'a released name has mentions');
+    this.#setReferences(id, references - 1);
+    if (references === 1) this.#drop(id);
+  }
+
+  text(id: number): string {
+    return id === 0 ? '' : this.#dictionary.text(this.#record(id));
+  }
+
+  /** For the rebuilding of an emptied index: gives a pinned name the id that it had. */
+  restorePinned(id: number, name: string): void {
+    while (this.#top < id) {
+      this.#reserve();
+      this.#pushFree(this.#top - 1);
+    }
+    assert(this.#top === id, 'pinned names are restored in order of their ids');
+    const free = this.#free;
+    this.#free = 0;
+    assert(this.pin(name) === id, 'a restored name keeps its id');
+    this.#free = free;
+  }
+
+  #findScratch(length: number): number {
+    if (length === 0) return 0;
+    if (length < 0) return -1;
+    const record = this.#dictionary.find(NAME_OWNER, length, hashScratch(length, NAME_OWNER));
+    return record === 0 ? -1 : this.#idOf(record);
+  }
+
+  #internScratch(length: number): number {
+    if (length === 0) return 0;
+    const hash = hashScratch(length, NAME_OWNER);
+    const known = this.#dictionary.find(NAME_OWNER, length, hash);
+    if (known !== 0) return this.#idOf(known);
+    const record = this.#dictionary.add(NAME_OWNER, length, hash);
+    let id = this.#free;
+    if (id === 0) id = this.#reserve();
+    else this.#free = this.#record(id);
+    const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
+    const at = (id & PAGE_NAMES_MASK) * STRIDE;
+    page[at] = record;
+    page[at + 1] = 0;
+    const records = this.#dictionary.records.pages[record >>> RECORD_PAGE_SHIFT] as Uint32Array;
+    records[(record & RECORD_PAGE_MASK) + RECORD_LINK] = id;
+    return id;
+  }
+
+  #drop(id: number): void {
+    this.#dictionary.remove(this.#record(id));
+    this.#pushFree(id);
+  }
+
+  #pushFree(id: number): void {
+    const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
+    page[(id & PAGE_NAMES_MASK) * STRIDE] = this.#free;
+    this.#free = id;
+  }
+
+  #reserve(): number {
+    const id = this.#top;
+    while ((id + 1) * STRIDE > this.#words.capacity) this.#words.grow();
+    this.#top = id + 1;
+    return id;
+  }
+
+  #idOf(record: number): number {
+    const page = this.#dictionary.records.pages[record >>> RECORD_PAGE_SHIFT] as Uint32Array;
+    return page[(record & RECORD_PAGE_MASK) + RECORD_LINK] as number;
+  }
+
+  #record(id: number): number {
+    const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
+    return page[(id & PAGE_NAMES_MASK) * STRIDE] as number;
+  }
+
+  #references(id: number): number {
+    const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
+    return page[(id & PAGE_NAMES_MASK) * STRIDE + 1] as number;
+  }
+
+  #setReferences(id: number, references: number): void {
+    const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
+    page[(id & PAGE_NAMES_MASK) * STRIDE + 1] = references;
+  }
+}

@@ -1,0 +1,109 @@
+import { assert } from '../shared/assert.ts';
+import type { ListStore } from './list-store.ts';
+import type { PageAllocator } from './page-allocator.ts';
+import { SEGMENT_HEADER, SEGMENT_SLOTS, SegmentedHash, homeSlot } from './segmented-hash.ts';
+import { hashPair } from './text-scratch.ts';
+
+// Entries of a record: node, subject, expiry (low, high word), condition name, bytes of params, params.
+const NODE = 0;
+const SUBJECT = 1;
+const EXPIRES_LOW = 2;
+const EXPIRES_HIGH = 3;
+const CONDITION = 4;
+const PARAMS_BYTES = 5;
+const PARAMS = 6;
+
+/** The largest int64, which stands for "never expires". */
+export const NEVER_US = 0x7fff_ffff_ffff_ffffn;
+const NEVER_HIGH = 0x7fff_ffff;
+
+/** Expiry and condition of the edges that have any, beside the edges: a hash from (node, subject). */
+export class QualifierStore {
+  readonly table: SegmentedHash;
+  readonly #lists: ListStore;
+
+  /** `lists` holds the records. */
+  constructor(lists: ListStore, allocator: PageAllocator) {
+    this.#lists = lists;
+    this.table = new SegmentedHash(allocator);
+  }
+
+  /** Stores what an edge carries; it must not carry anything yet. `params` is UTF-8. */
+  add(
+    node: number,
+    subject: number,
+    expiresLow: number,
+    expiresHigh: number,
+    condition: number,
+    params: Uint8Array,
+  ): void {
+    let record = this.#lists.createPair(node, subject);
+    record = this.#lists.push(record, expiresLow);
+    record = this.#lists.push(record, expiresHigh);
+    record = this.#lists.push(record, condition);
+    record = this.#lists.push(record, params.length);
+    for (let i = 0; i < params.length; i += 4) {
+      const word =
+        (params[i] as number) |
+        ((params[i + 1] ?? 0) << 8) |
+        ((params[i + 2] ?? 0) << 16) |
+        ((params[i + 3] ?? 0) << 24);
+      record = this.#lists.push(record, word);
+    }
+    this.table.add(hashPair(node, subject), record);
+  }
+
+  /** Drops what an edge carries; returns the id of its condition name, which the caller releases. */
+  remove(node: number, subject: number): number {
+    const record = this.#mustFind(node, subject);
+    const condition = this.#lists.get(record, CONDITION);
+    this.table.remove(hashPair(node, subject), record);
+    this.#lists.destroy(record);
+    return condition;
+  }
+
+  /** Expiry in microseconds since the epoch, or Infinity. Exact below 2^53. */
+  expiresAtUs(node: number, subject: number): number {
+    const record = this.#mustFind(node, subject);
+    const high = this.#lists.get(record, EXPIRES_HIGH) | 0;
+    const low = this.#lists.get(record, EXPIRES_LOW);
+    if (high === NEVER_HIGH && low === 0xffff_ffff) return Infinity;
+    return high * 2 ** 32 + low;
+  }
+
+  /** Id of the condition's name, 0 for none. */
+  condition(node: number, subject: number): number {
+    return this.#lists.get(this.#mustFind(node, subject), CONDITION);
+  }
+
+  /** Text of the parameters, '' for none. */
+  params(node: number, subject: number): string {
+    const record = this.#mustFind(node, subject);
+    const length = this.#lists.get(record, PARAMS_BYTES);
+    if (length === 0) return '';
+    const words = new Uint32Array((length + 3) >>> 2);
+    this.#lists.copy(record, PARAMS, words, 0, words.length);
+    return Buffer.from(words.buffer, 0, length).toString('utf8');
+  }
+
+  #mustFind(node: number, subject: number): number {
+    const hash = hashPair(node, subject);
+    const segment = this.table.segmentOf(hash);
+    const slots = segment[SEGMENT_SLOTS] as number;
+    let slot = homeSlot(hash, slots);
+    for (;;) {
+      const at = SEGMENT_HEADER + slot * 2;
+      const record = segment[at + 1] as number;
+      assert(record !== 0, 'a qualified edge has a qualifier');
+      if (
+        ((segment[at] as number) | 0) === hash &&
+        this.#lists.get(record, NODE) === node &&
+        this.#lists.get(record, SUBJECT) === subject
+      ) {
+        return record;
+      }
+      slot += 1;
+      if (slot === slots) slot = 0;
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import { randomInt } from 'node:crypto';
+import { fieldError } from '../shared/app-error.ts';
+
+/** Longest string that the index can hold, in UTF-8 bytes. */
+export const TEXT_BYTES_MAX = 0xffff;
+
+/**
+ * The string at work, as UTF-8 bytes packed into little-endian words, zeros behind its end. One per
+ * thread: every user fills it and reads it again before anything else can run.
+ */
+export const scratchWords = new Uint32Array(TEXT_BYTES_MAX / 4 + 2);
+const scratchBytes = new Uint8Array(scratchWords.buffer);
+const encoder = new TextEncoder();
+
+// Secret odd multipliers: two rounds a word, so that no fixed set of ids collides in every process.
+const KEY_1 = randomInt(0x4000_0000, 0x7fff_ffff) | 1;
+const KEY_2 = randomInt(0x4000_0000, 0x7fff_ffff) | 1;
+
+if (new Uint8Array(new Uint32Array([1]).buffer)[0] !== 1) {
+  throw new Error('the tuple index needs a little-endian machine');
+}
+
+/**
+ * Packs `text` into the scratch. Returns its length in UTF-8 bytes, or -1 if it is ill-formed or too
+ * long (no stored string equals it). ASCII needs no encoder and allocates nothing. Hot.
+ */
+export function loadText(text: string): number {
+  const length = text.length;
+  if (length > TEXT_BYTES_MAX) return -1;
+  let seen = 0;
+  let at = 0;
+  let i = 0;
+  for (; i + 4 <= length; i += 4) {
+    const a = text.charCodeAt(i);
+    const b = text.charCodeAt(i + 1);
+    const c = text.charCodeAt(i + 2);
+    const d = text.charCodeAt(i + 3);
+    seen |= a | b | c | d;
+    scratchWords[at++] = a | (b << 8) | (c << 16) | (d << 24);
+  }
+  let last = 0;
+  for (let shift = 0; i < length; i++, shift += 8) {
+    const code = text.charCodeAt(i);
+    seen |= code;
+    last |= code << shift;
+  }
+  scratchWords[at] = last;
+  return seen < 0x80 ? length : loadUnicode(text);
+}
+
+function loadUnicode(text: string): number {
+  if (text.length * 3 > scratchBytes.length) {
+    if (Buffer.byteLength(text) > TEXT_BYTES_MAX) return -1;
+  }
+  if (!text.isWellFormed()) return -1;
+  const length = encoder.encodeInto(text, scratchBytes).written;
+  scratchBytes.fill(0, length, (length + 4) & ~3);
+  return length;
+}
+
+/** Packs the UTF-8 bytes [start, end) into the scratch. Returns their number, or -1 if too many. Hot. */
+export function loadBytes(bytes: Uint8Array, start: number, end: number): number {
+  const length = end - start;
+  if (length > TEXT_BYTES_MAX) return -1;
+  let at = 0;
+  let i = start;
+  for (; i + 4 <= end; i += 4) {
+    scratchWords[at++] =
+      (bytes[i] as number) |
+      ((bytes[i + 1] as number) << 8) |
+      ((bytes[i + 2] as number) << 16) |
+      ((bytes[i + 3] as number) << 24);
+  }
+  let last = 0;
+  for (let shift = 0; i < end; i++, shift += 8) last |= (bytes[i] as number) << shift;
+  scratchWords[at] = last;
+  return length;
+}
+
+/** Hash (int32) of the scratch's first `length` bytes under `owner` (a namespace). Hot. */
+export function hashScratch(length: number, owner: number): number {
+  let hash = mix(length, owner);
+  const words = (length + 3) >>> 2;
+  for (let i = 0; i < words; i++) hash = mix(hash, scratchWords[i] as number);
+  return hash;
+}
+
+/** Two keyed multiplications over the xor: the round of every hash of the index. Hot. */
+export function mix(hash: number, word: number): number {
+  let mixed = Math.imul(hash ^ word, KEY_1);
+  mixed ^= mixed >>> 15;
+  mixed = Math.imul(mixed, KEY_2);
+  return mixed ^ (mixed >>> 13);
+}
+
+/** Hash (int32) of a pair of ids. Hot. */
+export function hashPair(a: number, b: number): number {
+  return mix(mix(0x5bd1_e995, a), b);
+}
+
+/** `length` as loadText or loadBytes returned it, unless the string cannot be stored: FIELD_INVALID. */
+export function mustFit(length: number): number {
+  if (length < 0) throw fieldError('tuple', 'a string is ill-formed or longer than 65,535 bytes');
+  return length;
+}

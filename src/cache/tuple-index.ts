@@ -1,0 +1,456 @@
+import type { RelationTuple, TupleKey } from '../model/relation-tuple.ts';
+import {
+  EDGE_ABSENT,
+  EDGE_QUALIFIED,
+  EDGE_WITH_QUALIFIER,
+  EMPTY_NAME,
+  WILDCARD_NODE,
+} from '../model/tuple-reader.ts';
+import type { EdgeQualifier, TupleReader } from '../model/tuple-reader.ts';
+import { assert } from '../shared/assert.ts';
+import { Adjacency, FORWARD, REVERSE } from './adjacency.ts';
+import {
+  Dictionary,
+  NAME_OWNER,
+  RECORD_OWNER,
+  RECORD_PAGE_MASK,
+  RECORD_PAGE_SHIFT,
+} from './dictionary.ts';
+import { NameTable } from './name-table.ts';
+import {
+  NODE_ENTITY,
+  NODE_IS_USER,
+  NODE_PAGE_MASK,
+  NODE_PAGE_SHIFT,
+  NODE_RELATION,
+  NODE_RELATION_MASK,
+  NODE_REVERSE,
+  NODE_SETS,
+  NODE_STRIDE,
+  NODE_USERS,
+  NodeTable,
+} from './node-table.ts';
+import { PageAllocator } from './page-allocator.ts';
+import { NEVER_US, QualifierStore } from './qualifier-store.ts';
+import { loadRows } from './row-loader.ts';
+import { hashScratch, loadBytes, loadText, mustFit } from './text-scratch.ts';
+import { rowFromTuple } from './tuple-row.ts';
+import type { RowBytes, TupleRow } from './tuple-row.ts';
+
+/** Namespace column of the wildcard, which is no name that a tuple can use. */
+const WILDCARD_NAMESPACE = '*';
+/** An emptied index above this size is built anew, so that its memory returns to the start. */
+const REBUILD_BYTES = 65_536;
+const NO_BYTES = new Uint8Array(0);
+const utf8 = new TextEncoder();
+
+/** Settings of a TupleIndex. */
+export type TupleIndexOptions = {
+  /** Largest size in bytes; beyond it changes throw SHARD_TOO_LARGE and the index must be dropped. */
+  readonly bytesMax?: number | undefined;
+};
+
+/**
+ * The tuples of one shard in memory: see architecture, "Index". Everything lives in typed arrays on pages, nothing
+ * on the JS heap grows with the tuples. Changes are incremental: none moves more than one hash segment or page.
+ * A change that throws leaves the index damaged: drop it and load again.
+ */
+export class TupleIndex implements TupleReader {
+  revision = 0;
+  tupleCount = 0;
+  nextCursor = -1;
+  readonly #allocator: PageAllocator;
+  #dictionary: Dictionary;
+  #names: NameTable;
+  #adjacency: Adjacency;
+  #nodes: NodeTable;
+  #nodePages: readonly Uint32Array[];
+  #qualifiers: QualifierStore;
+
+  constructor(options: TupleIndexOptions = {}) {
+    this.#allocator = new PageAllocator(options.bytesMax ?? Number.MAX_SAFE_INTEGER);
+    this.#dictionary = new Dictionary(this.#allocator);
+    this.#names = new NameTable(this.#dictionary, this.#allocator);
+    this.#adjacency = new Adjacency(this.#allocator);
+    this.#nodes = new NodeTable(this.#dictionary, this.#adjacency.lists, this.#allocator);
+    this.#nodePages = this.#nodes.pages;
+    this.#qualifiers = new QualifierStore(this.#adjacency.lists, this.#allocator);
+    this.#addWildcard();
+  }
+
+  /** Bytes of all buffers of this index. */
+  get bytes(): number {
+    return this.#allocator.bytes;
+  }
+
+  /** Live nodes, the wildcard's included. */
+  get nodeCount(): number {
+    return this.#nodes.count;
+  }
+
+  /** For `checkIndex`, which verifies what the parts promise each other. */
+  get parts(): IndexParts {
+    return {
+      dictionary: this.#dictionary,
+      names: this.#names,
+      nodes: this.#nodes,
+      adjacency: this.#adjacency,
+      qualifiers: this.#qualifiers,
+    };
+  }
+
+  // Names and entities.
+
+  nameId(name: string): number {
+    return this.#names.find(name);
+  }
+
+  pinName(name: string): number {
+    return this.#names.pin(name);
+  }
+
+  nameText(name: number): string {
+    return this.#names.text(name);
+  }
+
+  nameIdOfBytes(bytes: Uint8Array, start: number, end: number): number {
+    return this.#names.findBytes(bytes, start, end);
+  }
+
+  entityId(namespace: number, id: string): number {
+    const length = loadText(id);
+    if (length < 0 || namespace < 0) return 0;
+    return this.#dictionary.find(namespace, length, hashScratch(length, namespace));
+  }
+
+  entityIdOfBytes(namespace: number, bytes: Uint8Array, start: number, end: number): number {
+    const length = loadBytes(bytes, start, end);
+    if (length < 0 || namespace < 0) return 0;
+    return this.#dictionary.find(namespace, length, hashScratch(length, namespace));
+  }
+
+  namespaceOf(entity: number): number {
+    const page = this.#dictionary.records.pages[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
+    return page[(entity & RECORD_PAGE_MASK) + RECORD_OWNER] as number;
+  }
+
+  entityText(entity: number): string {
+    return this.#dictionary.text(entity);
+  }
+
+  compareEntityIds(a: number, b: number): number {
+    return this.#dictionary.compare(a, b);
+  }
+
+  readEntitiesOf(namespace: number, cursor: number, out: Uint32Array, outStart: number): number {
+    let to = outStart;
+    let record = this.#dictionary.next(cursor);
+    for (; record !== 0; record = this.#dictionary.next(this.#dictionary.after(record))) {
+      if (this.namespaceOf(record) !== namespace) continue;
+      if (to === out.length) break;
+      out[to++] = record;
+    }
+    this.nextCursor = record === 0 ? -1 : record;
+    return to - outStart;
+  }
+
+  // Nodes.
+
+  nodeId(entity: number, relation: number): number {
+    return entity === 0 || relation < 0 ? 0 : this.#nodes.find(entity, relation);
+  }
+
+  entityOf(node: number): number {
+    return this.#field(node, NODE_ENTITY);
+  }
+
+  relationOf(node: number): number {
+    return this.#field(node, NODE_RELATION) & NODE_RELATION_MASK;
+  }
+
+  firstNodeOf(entity: number): number {
+    return entity === 0 ? 0 : this.#nodes.first(entity);
+  }
+
+  nextNodeOf(node: number): number {
+    return this.#nodes.next(node);
+  }
+
+  // Edges.
+
+  edge(node: number, subject: number): number {
+    const users = (this.#field(subject, NODE_RELATION) & NODE_IS_USER) !== 0;
+    const word = this.#field(node, users ? NODE_USERS : NODE_SETS);
+    return word === 0 ? EDGE_ABSENT : this.#adjacency.edge(word, node, subject, FORWARD);
+  }
+
+  qualifier(node: number, subject: number): EdgeQualifier {
+    const qualifiers = this.#qualifiers;
+    return {
+      expiresAtMs: qualifiers.expiresAtUs(node, subject) / 1000,
+      conditionName: this.#names.text(qualifiers.condition(node, subject)),
+      conditionParams: qualifiers.params(node, subject),
+    };
+  }
+
+  userCount(node: number): number {
+    return this.#adjacency.count(this.#field(node, NODE_USERS));
+  }
+
+  setCount(node: number): number {
+    return this.#adjacency.count(this.#field(node, NODE_SETS));
+  }
+
+  reverseCount(node: number): number {
+    return this.#adjacency.count(this.#field(node, NODE_REVERSE));
+  }
+
+  readUsers(node: number, cursor: number, out: Uint32Array, outStart: number): number {
+    return this.#read(this.#field(node, NODE_USERS), cursor, out, outStart);
+  }
+
+  readSets(node: number, cursor: number, out: Uint32Array, outStart: number): number {
+    return this.#read(this.#field(node, NODE_SETS), cursor, out, outStart);
+  }
+
+  readReverse(node: number, cursor: number, out: Uint32Array, outStart: number): number {
+    return this.#read(this.#field(node, NODE_REVERSE), cursor, out, outStart);
+  }
+
+  // Changes.
+
+  /** Stores a tuple or replaces what it carries. Returns whether it is new. O(1) expected. */
+  insert(row: TupleRow): boolean {
+    const node = this.#internNode(row.namespace, row.objectId, row.relation);
+    const subject = this.#internSubject(row);
+    const expires = row.expiresAtUs ?? NEVER_US;
+    const condition = row.conditionName ?? '';
+    if (expires === NEVER_US && condition === '') {
+      return this.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
+    }
+    const low = Number(BigInt.asUintN(32, expires));
+    const high = Number(BigInt.asUintN(32, expires >> 32n));
+    const params = utf8.encode(row.conditionParams ?? '');
+    const name = this.#names.intern(condition);
+    return this.insertEdge(node, subject, true, low, high, name, params);
+  }
+
+  /** Removes a tuple by its identity. Returns whether it was stored. O(1) expected. */
+  remove(row: TupleRow): boolean {
+    const node = this.#findNode(row.namespace, row.objectId, row.relation);
+    const subject = this.#findSubject(row);
+    return node !== 0 && subject !== 0 && this.removeEdge(node, subject);
+  }
+
+  /** `insert` or `remove` of a domain tuple. Returns whether something was added or removed. */
+  applyChange(op: 'insert' | 'delete', tuple: RelationTuple | TupleKey): boolean {
+    const row = rowFromTuple(tuple);
+    return op === 'insert' ? this.insert(row) : this.remove(row);
+  }
+
+  /**
+   * Inserts rows given as bytes: the way to load a snapshot. Call it once per batch of rows, in as many slices as
+   * wanted. Fastest in key order: what a row shares with the one before is not looked up again.
+   */
+  insertRows(rows: RowBytes): void {
+    loadRows(this, this.#names, rows);
+  }
+
+  /** Removes one row given as bytes, at `row` of `rows`. Returns whether it was stored. */
+  removeRow(rows: RowBytes, row: number): boolean {
+    const text = (column: number): string => {
+      const start = rows.bounds[row * 18 + column * 2] as number;
+      const end = rows.bounds[row * 18 + column * 2 + 1] as number;
+      return start < 0 ? '' : Buffer.from(rows.bytes.subarray(start, end)).toString('utf8');
+    };
+    return this.remove({
+      namespace: text(0),
+      objectId: text(1),
+      relation: text(2),
+      subjectNamespace: text(3),
+      subjectId: text(4),
+      subjectRelation: text(5),
+    });
+  }
+
+  /**
+   * Stores the tuple of two nodes, or replaces what it carries. Returns whether it is new. `condition` is an
+   * interned name, `expiresLow` and `expiresHigh` the halves of the int64, `params` UTF-8; all unused if plain.
+   */
+  insertEdge(
+    node: number,
+    subject: number,
+    qualified: boolean,
+    expiresLow: number,
+    expiresHigh: number,
+    condition: number,
+    params: Uint8Array,
+  ): boolean {
+    const field =
+      (this.#field(subject, NODE_RELATION) & NODE_IS_USER) === 0 ? NODE_SETS : NODE_USERS;
+    const word = this.#field(node, field);
+    const known = word === 0 ? EDGE_ABSENT : this.#adjacency.edge(word, node, subject, FORWARD);
+    // The new name is retained before the old one is released: it may be the same.
+    if (qualified) this.#names.retain(condition);
+    if (known === EDGE_ABSENT) {
+      const flag = qualified ? EDGE_QUALIFIED : 0;
+      const forward = this.#adjacency.append(word, node, (subject | flag) >>> 0, FORWARD);
+      this.#nodes.setField(node, field, forward);
+      const reverse = this.#field(subject, NODE_REVERSE);
+      const extended = this.#adjacency.append(reverse, subject, (node | flag) >>> 0, REVERSE);
+      this.#nodes.setField(subject, NODE_REVERSE, extended);
+      this.tupleCount += 1;
+    } else if ((known === EDGE_WITH_QUALIFIER) !== qualified) {
+      this.#mark(node, field, subject, qualified);
+    }
+    if (known === EDGE_WITH_QUALIFIER) this.#names.release(this.#qualifiers.remove(node, subject));
+    if (qualified) {
+      this.#qualifiers.add(node, subject, expiresLow, expiresHigh, condition, params);
+    }
+    this.revision += 1;
+    return known === EDGE_ABSENT;
+  }
+
+  /** Removes the tuple of two nodes, and the nodes, entities and names that nothing mentions any more. */
+  removeEdge(node: number, subject: number): boolean {
+    const known = this.edge(node, subject);
+    if (known === EDGE_ABSENT) return false;
+    if (known === EDGE_WITH_QUALIFIER) this.#names.release(this.#qualifiers.remove(node, subject));
+    const field =
+      (this.#field(subject, NODE_RELATION) & NODE_IS_USER) === 0 ? NODE_SETS : NODE_USERS;
+    const forward = this.#adjacency.remove(this.#field(node, field), node, subject, FORWARD);
+    this.#nodes.setField(node, field, forward);
+    const reverse = this.#field(subject, NODE_REVERSE);
+    const shortened = this.#adjacency.remove(reverse, subject, node, REVERSE);
+    this.#nodes.setField(subject, NODE_REVERSE, shortened);
+    this.#dropIfUnused(node);
+    if (subject !== node) this.#dropIfUnused(subject);
+    this.tupleCount -= 1;
+    this.revision += 1;
+    if (this.tupleCount === 0 && this.bytes > REBUILD_BYTES) this.#rebuildEmpty();
+    return true;
+  }
+
+  #field(node: number, field: number): number {
+    const page = this.#nodePages[node >>> NODE_PAGE_SHIFT] as Uint32Array;
+    return page[(node & NODE_PAGE_MASK) * NODE_STRIDE + field] as number;
+  }
+
+  #read(word: number, cursor: number, out: Uint32Array, outStart: number): number {
+    const copied = this.#adjacency.copy(word, cursor, out, outStart, out.length - outStart);
+    const end = cursor + copied;
+    this.nextCursor = end < this.#adjacency.count(word) ? end : -1;
+    return copied;
+  }
+
+  #mark(node: number, field: number, subject: number, qualified: boolean): void {
+    const adjacency = this.#adjacency;
+    const forward = this.#field(node, field);
+    this.#nodes.setField(
+      node,
+      field,
+      adjacency.setQualified(forward, node, subject, FORWARD, qualified),
+    );
+    const reverse = this.#field(subject, NODE_REVERSE);
+    this.#nodes.setField(
+      subject,
+      NODE_REVERSE,
+      adjacency.setQualified(reverse, subject, node, REVERSE, qualified),
+    );
+  }
+
+  #internNode(namespace: string, id: string, relation: string): number {
+    const owner = this.#names.intern(namespace);
+    const name = this.#names.intern(relation);
+    const length = mustFit(loadText(id));
+    return this.nodeOfScratch(owner, length, name);
+  }
+
+  #internSubject(row: TupleRow): number {
+    if (row.subjectNamespace === WILDCARD_NAMESPACE) return WILDCARD_NODE;
+    return this.#internNode(row.subjectNamespace, row.subjectId, row.subjectRelation);
+  }
+
+  /** Node of the id in the scratch under a namespace and a relation, made if need be. */
+  nodeOfScratch(namespace: number, length: number, relation: number): number {
+    const entity = this.entityOfScratch(namespace, length);
+    return this.nodeOfEntity(entity, namespace, relation);
+  }
+
+  /** Entity of the id in the scratch under a namespace, made if need be. */
+  entityOfScratch(namespace: number, length: number): number {
+    const hash = hashScratch(length, namespace);
+    const known = this.#dictionary.find(namespace, length, hash);
+    if (known !== 0) return known;
+    this.#names.retain(namespace);
+    return this.#dictionary.add(namespace, length, hash);
+  }
+
+  /** Node of an entity and a relation, made if need be. */
+  nodeOfEntity(entity: number, namespace: number, relation: number): number {
+    const known = this.#nodes.find(entity, relation);
+    if (known !== 0) return known;
+    this.#names.retain(relation);
+    const isUser = namespace === EMPTY_NAME && relation === EMPTY_NAME;
+    return this.#nodes.create(entity, relation, isUser);
+  }
+
+  #findNode(namespace: string, id: string, relation: string): number {
+    const owner = this.#names.find(namespace);
+    const name = this.#names.find(relation);
+    return this.nodeId(this.entityId(owner, id), name);
+  }
+
+  #findSubject(row: TupleRow): number {
+    if (row.subjectNamespace === WILDCARD_NAMESPACE) return WILDCARD_NODE;
+    return this.#findNode(row.subjectNamespace, row.subjectId, row.subjectRelation);
+  }
+
+  #dropIfUnused(node: number): void {
+    if (node === WILDCARD_NODE) return;
+    if (this.#field(node, NODE_USERS) !== 0 || this.#field(node, NODE_SETS) !== 0) return;
+    if (this.#field(node, NODE_REVERSE) !== 0) return;
+    const entity = this.#field(node, NODE_ENTITY);
+    const relation = this.#field(node, NODE_RELATION) & NODE_RELATION_MASK;
+    const entityUnused = this.#nodes.destroy(node);
+    this.#names.release(relation);
+    if (!entityUnused) return;
+    const namespace = this.namespaceOf(entity);
+    this.#dictionary.remove(entity);
+    this.#names.release(namespace);
+  }
+
+  #addWildcard(): void {
+    const namespace = this.#names.pin(WILDCARD_NAMESPACE);
+    assert(namespace !== NAME_OWNER, 'namespaces are no record owners');
+    const entity = this.#dictionary.addHidden(namespace, loadText(''));
+    const node = this.#nodes.create(entity, EMPTY_NAME, true);
+    assert(node === WILDCARD_NODE, 'the wildcard is the first node');
+  }
+
+  /** Starts over with the pinned names. O(names). */
+  #rebuildEmpty(): void {
+    const pinned: [number, string][] = [];
+    for (let id = 1; id < this.#names.top; id++) {
+      if (this.#names.isPinned(id)) pinned.push([id, this.#names.text(id)]);
+    }
+    this.#allocator.bytes = 0;
+    this.#dictionary = new Dictionary(this.#allocator);
+    this.#names = new NameTable(this.#dictionary, this.#allocator);
+    this.#adjacency = new Adjacency(this.#allocator);
+    this.#nodes = new NodeTable(this.#dictionary, this.#adjacency.lists, this.#allocator);
+    this.#nodePages = this.#nodes.pages;
+    this.#qualifiers = new QualifierStore(this.#adjacency.lists, this.#allocator);
+    for (const [id, name] of pinned) this.#names.restorePinned(id, name);
+    this.#addWildcard();
+  }
+}
+
+/** The parts of an index, for its own checks. */
+export type IndexParts = {
+  readonly dictionary: Dictionary;
+  readonly names: NameTable;
+  readonly nodes: NodeTable;
+  readonly adjacency: Adjacency;
+  readonly qualifiers: QualifierStore;
+};
