@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import {
   closeSync,
   openSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   realpathSync,
@@ -129,6 +130,32 @@ export function worksIn(pid: number, dataDirectory: string): boolean | undefined
   } catch {
     return undefined; // Gone, or of another user.
   }
+}
+
+/**
+ * Waits until no process works in the data directory: those of a killed server end by themselves,
+ * but not at once. Errors: STORE_UNAVAILABLE when one stays.
+ */
+export async function waitUntilUnused(dataDirectory: string): Promise<void> {
+  const deadline = performance.now() + IMMEDIATE_STOP_MS;
+  for (;;) {
+    const pid = processIn(dataDirectory);
+    if (pid === undefined) return;
+    if (performance.now() > deadline) {
+      throw new AppError(
+        'STORE_UNAVAILABLE',
+        `process ${pid} of a killed PostgreSQL still works in ${dataDirectory}; end it`,
+      );
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+function processIn(dataDirectory: string): number | undefined {
+  if (process.platform !== 'linux') return undefined;
+  return readdirSync('/proc')
+    .map(Number)
+    .find((pid) => pid > 0 && worksIn(pid, dataDirectory) === true);
 }
 
 /**

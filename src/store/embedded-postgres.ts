@@ -25,6 +25,7 @@ import {
   spawnDetached,
   stopServer,
   waitReady,
+  waitUntilUnused,
   worksIn,
 } from './embedded-postgres-process.ts';
 import { type ServerUser, chooseServerUser } from './embedded-postgres-user.ts';
@@ -37,6 +38,8 @@ const SOCKET_PORT = 5432;
 /** sun_path less its terminating zero, of the narrowest platform (macOS: 104). */
 const SOCKET_PATH_BYTES_MAX = 103;
 const START_TIMEOUT_MS = 120_000;
+/** How long a killed server may take to be gone. */
+const SETTLE_MS = 10_000;
 const RESTART_DELAY_MS_MIN = 50;
 const RESTART_DELAY_MS_MAX = 5_000;
 const SUPERUSER = 'gatehouse';
@@ -141,9 +144,9 @@ class Server {
   async start(): Promise<void> {
     if (!existsSync(join(this.#paths.data, 'PG_VERSION'))) await this.#createCluster();
     this.#assertVersion();
-    await this.#stopOrphan();
+    const hadOrphan = await this.#stopOrphan();
     this.#prepareSocketDirectory();
-    await this.#launch();
+    await (hadOrphan ? this.#launchAfterOrphan() : this.#launch());
     try {
       await this.#ensureDatabase();
     } catch (error) {
@@ -243,25 +246,51 @@ class Server {
     );
   }
 
-  /** Our lock says that no process of ours owns the directory: a server on it is an orphan. */
-  async #stopOrphan(): Promise<void> {
+  /**
+   * Our lock says that no process of ours owns the directory: a server on it is an orphan. Returns
+   * whether one was there, alive or killed.
+   */
+  async #stopOrphan(): Promise<boolean> {
     const { data } = this.#paths;
     const file = readPidFile(data);
-    if (file === undefined || !isAlive(file.pid)) return;
-    const here = worksIn(file.pid, data);
-    if (here === false) {
-      // Another program got the number; the server itself would refuse to start over this file.
-      rmSync(join(data, 'postmaster.pid'));
-      return;
+    if (file === undefined) return false;
+    const deadline = performance.now() + SETTLE_MS;
+    for (;;) {
+      const here = isAlive(file.pid) ? worksIn(file.pid, data) : false;
+      if (here === false) {
+        // The server was killed, or another program has its number by now. Its file must go, since
+        // PostgreSQL would take any process of that number, a zombie too, for a running server.
+        await waitUntilUnused(data);
+        rmSync(join(data, 'postmaster.pid'), { force: true });
+        return true;
+      }
+      if (here === true || (await this.#answersFrom(file.socketDirectory))) {
+        this.#log('warn', 'postgres_orphan_stopped', { pid: file.pid });
+        await stopServer(file.pid);
+        return true;
+      }
+      if (performance.now() > deadline) {
+        throw new AppError(
+          'STORE_UNAVAILABLE',
+          `${data}/postmaster.pid names the running process ${file.pid}, which does not answer as its PostgreSQL; stop that process or remove the file`,
+        );
+      }
+      await sleep(RESTART_DELAY_MS_MIN);
     }
-    if (here === undefined && !(await this.#answersFrom(file.socketDirectory))) {
-      throw new AppError(
-        'STORE_UNAVAILABLE',
-        `${data}/postmaster.pid names the running process ${file.pid}, which does not answer as its PostgreSQL; stop that process or remove the file`,
-      );
+  }
+
+  /** The last processes of a killed server hold its shared memory for a moment after they left. */
+  async #launchAfterOrphan(): Promise<void> {
+    const deadline = performance.now() + SETTLE_MS;
+    for (;;) {
+      try {
+        await this.#launch();
+        return;
+      } catch (error) {
+        if (performance.now() > deadline) throw error;
+        await sleep(RESTART_DELAY_MS_MIN);
+      }
     }
-    this.#log('warn', 'postgres_orphan_stopped', { pid: file.pid });
-    await stopServer(file.pid);
   }
 
   async #answersFrom(host: string): Promise<boolean> {

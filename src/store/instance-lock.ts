@@ -100,7 +100,6 @@ class Holder implements InstanceLock {
     clearTimeout(this.#timer);
     const client = this.#client;
     if (client === undefined) return;
-    client.removeAllListeners('end');
     await client
       .query('delete from instance where id = $1', [this.instanceId])
       .catch(() => undefined); // The row's lease ends by itself.

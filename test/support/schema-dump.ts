@@ -32,7 +32,10 @@ export async function dumpSchema(pool: pg.Pool): Promise<string> {
        from pg_trigger t join pg_class c on c.oid = t.tgrelid
        where c.relnamespace = 'public'::regnamespace and not t.tgisinternal
        union all
-       select 'function ' || pg_get_functiondef(oid)
+       -- The body stands in its migration; here only that it is that one.
+       select format('function %s(%s) returns %s %s %s %s', proname,
+         pg_get_function_arguments(oid), pg_get_function_result(oid), provolatile, proparallel,
+         md5(pg_get_functiondef(oid)))
        from pg_proc where pronamespace = 'public'::regnamespace
        union all
        select 'migration ' || name from schema_migration

@@ -1,0 +1,134 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
+import { writeChange } from '../../test/support/write-change.ts';
+import type { ShardKey } from '../model/relation-tuple.ts';
+import {
+  type ChangeFeed,
+  type ChangeFeedOptions,
+  parseHint,
+  startChangeFeed,
+} from './change-feed.ts';
+import { readChanges } from './changes.ts';
+
+let database: TestDatabase;
+const feeds: ChangeFeed[] = [];
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  await Promise.all(feeds.splice(0).map(async (feed) => await feed.stop()));
+});
+afterAll(async () => await database.drop());
+
+const shard = { projectId: 'p', tenantId: 't' };
+type Hint = { readonly shard: ShardKey | null; readonly seq: number };
+
+function start(options: Partial<ChangeFeedOptions> = {}): Hint[] {
+  const hints: Hint[] = [];
+  const feed = startChangeFeed({
+    target: database.target,
+    pool: database.pool,
+    pollIntervalMs: 3_600_000,
+    onHint: (hinted, seq) => void hints.push({ shard: hinted, seq }),
+    ...options,
+  });
+  feeds.push(feed);
+  return hints;
+}
+
+async function until(fact: () => boolean): Promise<void> {
+  while (!fact()) await sleep(5);
+}
+
+const CUT = `select pg_terminate_backend(pid) from pg_stat_activity
+  where application_name = 'gatehouse-listen' and datname = current_database()`;
+
+describe('startChangeFeed', () => {
+  it('assumes loss at the start, then passes on what is notified', async () => {
+    const hints = start();
+    await feeds[0]?.started;
+    expect(hints).toEqual([{ shard: null, seq: 0 }]);
+    const seq = await writeChange(database.pool, shard);
+    await until(() => hints.length > 1);
+    expect(hints[1]).toEqual({ shard, seq });
+  });
+
+  it('takes what it does not understand for a hint to look everywhere', async () => {
+    const hints = start();
+    await feeds[0]?.started;
+    await database.pool.query(`notify gatehouse_change, 'what?'`);
+    await until(() => hints.length > 1);
+    expect(hints[1]).toEqual({ shard: null, seq: 0 });
+    expect(parseHint('["p","t",-1]')).toBeUndefined();
+    expect(parseHint('["p","t"]')).toBeUndefined();
+    expect(parseHint('{"0":"p"}')).toBeUndefined();
+  });
+
+  it('catches up with every change although its connection is cut at random', async () => {
+    // The follower knows nothing but hints and pages, as a worker does.
+    let watermark = 0;
+    let target = 0;
+    let running = Promise.resolve();
+    const catchUp = async (): Promise<void> => {
+      for (;;) {
+        const page = await readChanges(database.pool, shard, watermark, 7);
+        watermark += page.changes.length;
+        if (watermark === page.head.seq) return;
+      }
+    };
+    start({
+      onHint: (hinted, seq) => {
+        if (hinted === null || seq > watermark) running = running.then(catchUp);
+      },
+    });
+    await feeds[0]?.started;
+    for (let i = 0; i < 120; i++) {
+      target = await writeChange(database.pool, shard);
+      if (i % 15 === 0) await database.pool.query(CUT);
+      if (i % 4 === 0) await sleep(Math.random() * 5);
+    }
+    await until(() => watermark === target);
+    await running;
+    expect(watermark).toBe(target);
+  });
+
+  it('also when it is cut while it listens again', async () => {
+    const hints = start();
+    await feeds[0]?.started;
+    for (let i = 0; i < 200; i++) {
+      await database.pool.query(CUT);
+      await sleep(1);
+    }
+    // What is notified before it listens again is lost; it does listen again.
+    let isHeard = false;
+    while (!isHeard) {
+      const seq = await writeChange(database.pool, shard);
+      await sleep(20);
+      isHeard = hints.some((hint) => hint.seq === seq);
+    }
+  });
+
+  it('polls the heads of the given shards, without any notification', async () => {
+    await database.pool.query(
+      `insert into shard (project_id, tenant_id, seq) values ('p', 'quiet', 42)`,
+    );
+    const quiet = { projectId: 'p', tenantId: 'quiet' };
+    const shardsToPoll = (): ShardKey[] => [quiet, { projectId: 'p', tenantId: 'unwritten' }];
+    const hints = start({ pollIntervalMs: 10, shardsToPoll });
+    await until(() => hints.some((hint) => hint.seq === 42));
+    expect(hints.find((hint) => hint.seq === 42)?.shard).toMatchObject(quiet);
+    expect(hints.some((hint) => hint.shard?.tenantId === 'unwritten')).toBe(false);
+  });
+
+  it('stops while the server cannot be reached', async () => {
+    const states: boolean[] = [];
+    start({
+      target: { host: '/nonexistent', port: 1, user: 'u', password: 'p', database: 'd' },
+      onConnected: (isConnected) => void states.push(isConnected),
+    });
+    await until(() => states.length > 1);
+    await feeds[0]?.stop();
+    expect(states.every((isConnected) => !isConnected)).toBe(true);
+  });
+});

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
+import { writeChange } from '../../test/support/write-change.ts';
+import { mustReload, readChanges } from './changes.ts';
+import { findExpired, pruneChanges } from './retention.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(async () => await database.drop());
+
+const shard = { projectId: 'p', tenantId: 't' };
+const neighbour = { projectId: 'p', tenantId: 'u' };
+
+describe('readChanges', () => {
+  it('answers an empty head for a shard that was never written', async () => {
+    const page = await readChanges(database.pool, { projectId: 'p', tenantId: 'none' }, 0);
+    expect(page).toMatchObject({
+      head: { seq: 0, stamp: '0', retainedFrom: 1 },
+      stampAtStart: '0',
+      changes: [],
+    });
+    expect(page.head.epoch).toBeGreaterThan(0);
+    expect(mustReload({ epoch: page.head.epoch, seq: 0, stamp: '0' }, page)).toBe(false);
+  });
+
+  it('pages from any watermark to the head', async () => {
+    for (let i = 1; i <= 10; i++) {
+      await writeChange(database.pool, shard, `[${i}]`);
+      await writeChange(database.pool, neighbour, `["other",${i}]`);
+    }
+    const seen: string[] = [];
+    let watermark = {
+      epoch: (await readChanges(database.pool, shard, 0)).head.epoch,
+      seq: 0,
+      stamp: '0',
+    };
+    for (;;) {
+      const page = await readChanges(database.pool, shard, watermark.seq, 3);
+      expect(page.changes.length).toBeLessThanOrEqual(3);
+      expect(mustReload(watermark, page)).toBe(false);
+      if (page.changes.length === 0) {
+        expect(page.head).toMatchObject({ seq: watermark.seq, stamp: watermark.stamp });
+        break;
+      }
+      for (const { seq, stamp, changes } of page.changes) {
+        seen.push(changes);
+        watermark = { ...watermark, seq, stamp };
+      }
+    }
+    expect(seen).toEqual(Array.from({ length: 10 }, (_, i) => `[${i + 1}]`));
+  });
+
+  it('ends a page by bytes, but never before its first change', async () => {
+    const big = { projectId: 'p', tenantId: 'big' };
+    const text = `["${'x'.repeat(3 * 1024 * 1024)}"]`;
+    for (let i = 0; i < 4; i++) await writeChange(database.pool, big, text);
+    expect((await readChanges(database.pool, big, 0)).changes.map((c) => c.seq)).toEqual([1, 2]);
+    expect((await readChanges(database.pool, big, 2)).changes.map((c) => c.seq)).toEqual([3, 4]);
+  });
+
+  it('says reload for another epoch, a head below, or another stamp', async () => {
+    const page = await readChanges(database.pool, shard, 5);
+    const good = { epoch: page.head.epoch, seq: 5, stamp: page.stampAtStart ?? '' };
+    expect(mustReload(good, page)).toBe(false);
+    expect(mustReload({ ...good, epoch: good.epoch + 1 }, page)).toBe(true);
+    expect(mustReload({ ...good, stamp: '1' }, page)).toBe(true);
+    const ahead = await readChanges(database.pool, shard, 11);
+    expect(ahead.changes).toEqual([]);
+    expect(mustReload({ ...good, seq: 11 }, ahead)).toBe(true);
+  });
+
+  it('stops at a gap instead of skipping it', async () => {
+    const torn = { projectId: 'p', tenantId: 'torn' };
+    for (let i = 0; i < 3; i++) await writeChange(database.pool, torn);
+    await database.pool.query(`delete from tuple_change where tenant_id = 'torn' and seq = 2`);
+    await expect(readChanges(database.pool, torn, 0)).rejects.toThrow('without a gap');
+  });
+});
+
+describe('pruneChanges', () => {
+  it('by count: raises the border with the delete, and sends readers behind it to reload', async () => {
+    const before = await readChanges(database.pool, shard, 0);
+    const rule = { ageMaxMs: 3_600_000, countMax: 4, ageMinMs: 0 };
+    expect(await pruneChanges(database.pool, rule)).toBeGreaterThanOrEqual(12);
+    const behind = await readChanges(database.pool, shard, 5);
+    expect(behind.head.retainedFrom).toBe(7);
+    expect(behind.changes).toEqual([]);
+    const stampOf = (seq: number): string => before.changes[seq - 1]?.stamp ?? '';
+    const epoch = before.head.epoch;
+    expect(mustReload({ epoch, seq: 5, stamp: stampOf(5) }, behind)).toBe(true);
+    // At the border the changes are there, but the stamp of the watermark is not: reload as well.
+    const border = await readChanges(database.pool, shard, 6);
+    expect(border.changes.map((change) => change.seq)).toEqual([7, 8, 9, 10]);
+    expect(mustReload({ epoch, seq: 6, stamp: stampOf(6) }, border)).toBe(true);
+    const inside = await readChanges(database.pool, shard, 7);
+    expect(mustReload({ epoch, seq: 7, stamp: stampOf(7) }, inside)).toBe(false);
+    expect(await pruneChanges(database.pool, rule)).toBe(0);
+  });
+
+  it('by age: leaves nothing old, keeps the head, and a reader at the head goes on', async () => {
+    await database.pool.query(
+      `update tuple_change set created_at = now() - interval '2 hours' where tenant_id = 'u'`,
+    );
+    await pruneChanges(database.pool, { ageMaxMs: 3_600_000, countMax: 1_000, ageMinMs: 60_000 });
+    const page = await readChanges(database.pool, neighbour, 10);
+    expect(page.head).toMatchObject({ seq: 10, retainedFrom: 11 });
+    expect(mustReload({ ...page.head }, page)).toBe(false);
+    await writeChange(database.pool, neighbour);
+    const next = await readChanges(database.pool, neighbour, 10);
+    expect(next.changes.map((change) => change.seq)).toEqual([11]);
+  });
+
+  it('keeps young rows whatever their number', async () => {
+    const rule = { ageMaxMs: 3_600_000, countMax: 1, ageMinMs: 60_000 };
+    expect(await pruneChanges(database.pool, rule)).toBe(0);
+  });
+});
+
+describe('findExpired', () => {
+  it('finds what is past the grace time, the oldest first', async () => {
+    const nowUs = BigInt(Date.now()) * 1000n;
+    const insert = async (id: string, expiresAtUs: bigint | null): Promise<unknown> =>
+      await database.pool.query(
+        `insert into relation_tuple values ('p', 't', 'doc', $1, 'viewer', '', 'alice', '', $2, null, null, 1)`,
+        [id, expiresAtUs],
+      );
+    await insert('recent', nowUs - 1_000_000n);
+    await insert('old', nowUs - 120_000_000n);
+    await insert('older', nowUs - 180_000_000n);
+    await insert('later', nowUs + 600_000_000n);
+    await insert('never', null);
+    const found = await findExpired(database.pool, 60_000, 10);
+    expect(found.map((tuple) => tuple.objectId)).toEqual(['older', 'old']);
+    expect(found[0]).toMatchObject({
+      ...shard,
+      subjectId: 'alice',
+      expiresAtUs: nowUs - 180_000_000n,
+    });
+    expect(await findExpired(database.pool, 60_000, 1)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,66 @@
+import type { ClientBase } from 'pg';
+import { textArray } from './write-group.ts';
+
+export type DeleteWhere = {
+  readonly projectId: string;
+  /** Sorted; their shards are locked in this order. */
+  readonly tenantIds: readonly string[];
+  /** All tuples of this concrete user… */
+  readonly userId: string | null;
+  /** …or those that expired at or before this time, at most rowsMax of each shard. */
+  readonly expiredByUs: bigint | null;
+  readonly rowsMax: number;
+  readonly commitId: string;
+  readonly rpc: string;
+  readonly actingUserId: string | null;
+  readonly requestId: string;
+};
+
+export type DeletedRow = {
+  readonly tenantId: string;
+  readonly epoch: number;
+  readonly seq: number;
+  readonly stamp: string;
+  readonly deleted: number;
+  readonly changes: string;
+};
+
+type Row = {
+  readonly tenant: string;
+  readonly epoch: string;
+  readonly seq: string;
+  readonly stamp: string;
+  readonly deleted: string;
+  readonly changes: string;
+};
+
+/** Deletes tuples by condition; one row per shard that held any. A repetition finds the first run's. */
+export async function deleteTuplesWhere(
+  client: ClientBase,
+  where: DeleteWhere,
+): Promise<DeletedRow[]> {
+  const { rows } = await client.query<Row>(
+    `select tenant, epoch::text as epoch, seq::text as seq, stamp::text as stamp,
+       deleted::text as deleted, changes
+     from gatehouse_delete_where($1, $2, $3, $4::bigint, $5::int, $6::uuid, $7, $8, $9)`,
+    [
+      where.projectId,
+      textArray(where.tenantIds),
+      where.userId,
+      where.expiredByUs === null ? null : where.expiredByUs.toString(),
+      where.rowsMax,
+      where.commitId,
+      where.rpc,
+      where.actingUserId,
+      where.requestId,
+    ],
+  );
+  return rows.map((row) => ({
+    tenantId: row.tenant,
+    epoch: Number(row.epoch),
+    seq: Number(row.seq),
+    stamp: row.stamp,
+    deleted: Number(row.deleted),
+    changes: row.changes,
+  }));
+}

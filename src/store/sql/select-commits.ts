@@ -1,0 +1,53 @@
+import type { ClientBase } from 'pg';
+import { plainArray } from './write-group.ts';
+
+export type CommitRow = {
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly commitId: string;
+  readonly epoch: number;
+  readonly seq: number;
+  readonly stamp: string;
+  readonly changes: string;
+};
+
+type Row = {
+  readonly project_id: string;
+  readonly tenant_id: string;
+  readonly commit_id: string;
+  readonly epoch: string;
+  readonly seq: string;
+  readonly stamp: string;
+  readonly changes: string;
+};
+
+/** The change rows of these commit ids, with the epoch of their shards. Rare: after a lost answer. */
+export async function selectCommits(
+  client: ClientBase,
+  shards: readonly { readonly projectId: string; readonly tenantId: string }[],
+  commitIds: readonly string[],
+): Promise<CommitRow[]> {
+  const { rows } = await client.query<Row>(
+    `select c.project_id, c.tenant_id, c.commit_id::text as commit_id, s.epoch::text as epoch,
+       c.seq::text as seq, c.stamp::text as stamp, c.changes
+     from unnest($1::text[], $2::text[]) k (project_id, tenant_id)
+     join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id
+     join tuple_change c on c.project_id = k.project_id and c.tenant_id = k.tenant_id
+     where c.commit_id = any ($3::uuid[])
+     order by c.project_id, c.tenant_id, c.seq`,
+    [
+      shards.map((shard) => shard.projectId),
+      shards.map((shard) => shard.tenantId),
+      plainArray(commitIds),
+    ],
+  );
+  return rows.map((row) => ({
+    projectId: row.project_id,
+    tenantId: row.tenant_id,
+    commitId: row.commit_id,
+    epoch: Number(row.epoch),
+    seq: Number(row.seq),
+    stamp: row.stamp,
+    changes: row.changes,
+  }));
+}

@@ -1,0 +1,40 @@
+import type { ClientBase, Pool } from 'pg';
+import { textArray } from './write-group.ts';
+
+export type HeadRow = {
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly epoch: number;
+  readonly seq: number;
+};
+
+type Row = {
+  readonly project_id: string;
+  readonly tenant_id: string;
+  readonly epoch: string;
+  readonly seq: string;
+};
+
+/** The heads of the given shards. One that was never written has seq 0 and the deployment's epoch. */
+export async function selectHeads(
+  client: ClientBase | Pool,
+  shards: readonly { readonly projectId: string; readonly tenantId: string }[],
+): Promise<HeadRow[]> {
+  const { rows } = await client.query<Row>({
+    name: 'select_heads',
+    text: `select k.project_id, k.tenant_id,
+        coalesce(s.epoch, deployment_epoch())::text as epoch, coalesce(s.seq, 0)::text as seq
+      from unnest($1::text[], $2::text[]) k (project_id, tenant_id)
+      left join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id`,
+    values: [
+      textArray(shards.map((shard) => shard.projectId)),
+      textArray(shards.map((shard) => shard.tenantId)),
+    ],
+  });
+  return rows.map((row) => ({
+    projectId: row.project_id,
+    tenantId: row.tenant_id,
+    epoch: Number(row.epoch),
+    seq: Number(row.seq),
+  }));
+}
