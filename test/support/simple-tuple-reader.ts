@@ -1,0 +1,183 @@
+import type { RelationTuple, Subject, TupleKey } from '../../src/model/relation-tuple.ts';
+import {
+  EDGE_ABSENT,
+  EDGE_PLAIN,
+  EDGE_QUALIFIED,
+  EDGE_WITH_QUALIFIER,
+  type EdgeQualifier,
+  type TupleReader,
+  WILDCARD_NODE,
+} from '../../src/model/tuple-reader.ts';
+
+/** The port of the index on plain maps: obvious, unbounded, for tests of the engine alone. */
+export class SimpleTupleReader implements TupleReader {
+  revision = 0;
+  nextCursor = -1;
+  readonly #names: string[] = [''];
+  readonly #nameIds = new Map<string, number>([['', 0]]);
+  readonly #entityIds = new Map<string, number>();
+  readonly #entities: { namespace: number; id: string; nodes: number[] }[] = [
+    { namespace: 0, id: '', nodes: [] },
+  ];
+  readonly #nodeIds = new Map<string, number>();
+  readonly #nodes: { entity: number; relation: number; next: number }[] = [
+    { entity: 0, relation: 0, next: 0 },
+    { entity: 0, relation: 0, next: 0 },
+  ];
+  readonly #forward = new Map<number, Map<number, EdgeQualifier | null>>();
+  readonly #reverse = new Map<number, Set<number>>();
+
+  insert(tuple: RelationTuple): void {
+    const node = this.#internNode(tuple.namespace, tuple.objectId, tuple.relation);
+    const subject = this.#internSubject(tuple.subject);
+    const isPlain = tuple.expiresAtUs === undefined && tuple.conditionName === undefined;
+    const qualifier = {
+      expiresAtMs:
+        tuple.expiresAtUs === undefined
+          ? Number.POSITIVE_INFINITY
+          : Number(tuple.expiresAtUs) / 1000,
+      conditionName: tuple.conditionName ?? '',
+      conditionParams: tuple.conditionParams ?? '',
+    };
+    let edges = this.#forward.get(node);
+    if (edges === undefined) this.#forward.set(node, (edges = new Map()));
+    edges.set(subject, isPlain ? null : qualifier);
+    let holders = this.#reverse.get(subject);
+    if (holders === undefined) this.#reverse.set(subject, (holders = new Set()));
+    holders.add(node);
+    this.revision++;
+  }
+
+  delete(key: TupleKey): void {
+    const node = this.#internNode(key.namespace, key.objectId, key.relation);
+    const subject = this.#internSubject(key.subject);
+    this.#forward.get(node)?.delete(subject);
+    this.#reverse.get(subject)?.delete(node);
+    this.revision++;
+  }
+
+  nameId(name: string): number {
+    return this.#nameIds.get(name) ?? -1;
+  }
+  pinName(name: string): number {
+    let id = this.#nameIds.get(name);
+    if (id === undefined) {
+      id = this.#names.push(name) - 1;
+      this.#nameIds.set(name, id);
+    }
+    return id;
+  }
+  nameText(name: number): string {
+    return this.#names[name] ?? '';
+  }
+  entityId(namespace: number, id: string): number {
+    return this.#entityIds.get(`${namespace}:${id}`) ?? 0;
+  }
+  entityIdOfBytes(namespace: number, bytes: Uint8Array, start: number, end: number): number {
+    return this.entityId(namespace, new TextDecoder().decode(bytes.subarray(start, end)));
+  }
+  nameIdOfBytes(bytes: Uint8Array, start: number, end: number): number {
+    return this.nameId(new TextDecoder().decode(bytes.subarray(start, end)));
+  }
+  namespaceOf(entity: number): number {
+    return this.#entities[entity]?.namespace ?? 0;
+  }
+  entityText(entity: number): string {
+    return this.#entities[entity]?.id ?? '';
+  }
+  compareEntityIds(a: number, b: number): number {
+    return Buffer.compare(Buffer.from(this.entityText(a)), Buffer.from(this.entityText(b)));
+  }
+  nodeId(entity: number, relation: number): number {
+    return this.#nodeIds.get(`${entity}#${relation}`) ?? 0;
+  }
+  entityOf(node: number): number {
+    return this.#nodes[node]?.entity ?? 0;
+  }
+  relationOf(node: number): number {
+    return this.#nodes[node]?.relation ?? 0;
+  }
+  firstNodeOf(entity: number): number {
+    return this.#entities[entity]?.nodes[0] ?? 0;
+  }
+  nextNodeOf(node: number): number {
+    const nodes = this.#entities[this.entityOf(node)]?.nodes ?? [];
+    return nodes[nodes.indexOf(node) + 1] ?? 0;
+  }
+  edge(node: number, subject: number): number {
+    const qualifier = this.#forward.get(node)?.get(subject);
+    if (qualifier === undefined) return EDGE_ABSENT;
+    return qualifier === null ? EDGE_PLAIN : EDGE_WITH_QUALIFIER;
+  }
+  qualifier(node: number, subject: number): EdgeQualifier {
+    const qualifier = this.#forward.get(node)?.get(subject);
+    if (!qualifier) throw new Error('no qualified edge');
+    return qualifier;
+  }
+  userCount(node: number): number {
+    return this.#subjects(node, true).length;
+  }
+  setCount(node: number): number {
+    return this.#subjects(node, false).length;
+  }
+  reverseCount(node: number): number {
+    return this.#reverse.get(node)?.size ?? 0;
+  }
+  readUsers(node: number, cursor: number, out: Uint32Array, outStart: number): number {
+    return this.#copy(this.#subjects(node, true), cursor, out, outStart);
+  }
+  readSets(node: number, cursor: number, out: Uint32Array, outStart: number): number {
+    return this.#copy(this.#subjects(node, false), cursor, out, outStart);
+  }
+  readReverse(node: number, cursor: number, out: Uint32Array, outStart: number): number {
+    const holders = [...(this.#reverse.get(node) ?? [])].map((holder) =>
+      this.#forward.get(holder)?.get(node) ? (holder | EDGE_QUALIFIED) >>> 0 : holder,
+    );
+    return this.#copy(holders, cursor, out, outStart);
+  }
+  readEntitiesOf(namespace: number, cursor: number, out: Uint32Array, outStart: number): number {
+    const ids = this.#entities.flatMap((entity, id) =>
+      entity.namespace === namespace && id ? [id] : [],
+    );
+    return this.#copy(ids, cursor, out, outStart);
+  }
+
+  #subjects(node: number, users: boolean): number[] {
+    const list: number[] = [];
+    for (const [subject, qualifier] of this.#forward.get(node) ?? []) {
+      const isUser = subject === WILDCARD_NODE || this.namespaceOf(this.entityOf(subject)) === 0;
+      if (isUser === users) list.push(qualifier ? (subject | EDGE_QUALIFIED) >>> 0 : subject);
+    }
+    return list;
+  }
+
+  #copy(list: readonly number[], cursor: number, out: Uint32Array, outStart: number): number {
+    const count = Math.min(list.length - cursor, out.length - outStart);
+    for (let i = 0; i < count; i++) out[outStart + i] = list[cursor + i] as number;
+    this.nextCursor = cursor + count < list.length ? cursor + count : -1;
+    return count;
+  }
+
+  #internSubject(subject: Subject): number {
+    if (subject.kind === 'wildcard') return WILDCARD_NODE;
+    if (subject.kind === 'user') return this.#internNode('', subject.userId, '');
+    return this.#internNode(subject.namespace, subject.objectId, subject.relation);
+  }
+
+  #internNode(namespace: string, id: string, relation: string): number {
+    const entityKey = `${this.pinName(namespace)}:${id}`;
+    let entity = this.#entityIds.get(entityKey);
+    if (entity === undefined) {
+      entity = this.#entities.push({ namespace: this.pinName(namespace), id, nodes: [] }) - 1;
+      this.#entityIds.set(entityKey, entity);
+    }
+    const nodeKey = `${entity}#${this.pinName(relation)}`;
+    let node = this.#nodeIds.get(nodeKey);
+    if (node === undefined) {
+      node = this.#nodes.push({ entity, relation: this.pinName(relation), next: 0 }) - 1;
+      this.#nodeIds.set(nodeKey, node);
+      this.#entities[entity]?.nodes.push(node);
+    }
+    return node;
+  }
+}
