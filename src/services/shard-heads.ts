@@ -14,7 +14,7 @@ type Load = {
   readonly reject: (error: unknown) => void;
 };
 
-/** Reads the heads of shards: one row per shard that exists, in any order. */
+/** Reads the heads of shards: one row for each, also for those never written, in any order. */
 export type HeadRow = ShardKey & { readonly epoch: number; readonly seq: number };
 export type ReadHeads = (shards: readonly ShardKey[]) => Promise<readonly HeadRow[]>;
 
@@ -155,8 +155,8 @@ export class ShardHeads {
     for (const load of loads) {
       const { projectId, tenantId } = load.shard;
       const row = find(found, projectId, tenantId);
-      // A shard without a row has never been written.
-      load.resolve(this.#install(load, row?.epoch ?? 1, row?.seq ?? 0));
+      if (row === undefined) load.reject(new Error('a shard has no head'));
+      else load.resolve(this.#install(load, row.epoch, row.seq));
     }
   }
 

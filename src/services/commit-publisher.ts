@@ -1,0 +1,87 @@
+import type { ShardKey } from '../model/relation-tuple.ts';
+import type { Clock } from '../shared/clock.ts';
+import type {
+  AuditSink,
+  ChangeHints,
+  CommittedChange,
+  CommittedChanges,
+  WriteMeta,
+} from './ports.ts';
+import type { ShardHeads } from './shard-heads.ts';
+import type { WriteResult } from './write-group.ts';
+
+export type PublisherOptions = {
+  readonly clock: Clock;
+  readonly heads: ShardHeads;
+  readonly committed: CommittedChanges;
+  /** Absent where audit is off: then nothing is built for it. */
+  readonly audit?: AuditSink | undefined;
+  /** Absent where nobody else listens. */
+  readonly hints?: ChangeHints | undefined;
+};
+
+/** A write as far as others are told of it. */
+export type PublishedWrite = {
+  readonly shard: ShardKey;
+  readonly stamp: string;
+  readonly meta: WriteMeta;
+};
+
+/** Tells everybody of commits, in the order that keeps reads right: heads first, callers last. */
+export class CommitPublisher {
+  readonly #options: PublisherOptions;
+
+  constructor(options: PublisherOptions) {
+    this.#options = options;
+  }
+
+  /** Writes of one transaction with their results by position, in seq order per shard. */
+  publish(writes: readonly PublishedWrite[], results: readonly WriteResult[]): void {
+    const { heads, committed, audit, hints } = this.#options;
+    const changes: CommittedChange[] = [];
+    writes.forEach((write, index) => {
+      const result = results[index] as WriteResult;
+      const { projectId, tenantId } = write.shard;
+      heads.raise(projectId, tenantId, result.epoch, result.seq);
+      if (result.changes === null) return;
+      changes.push({
+        projectId,
+        tenantId,
+        epoch: result.epoch,
+        seq: result.seq,
+        stamp: write.stamp,
+        changes: result.changes,
+      });
+    });
+    if (changes.length > 0) committed.onCommitted(changes);
+    if (audit !== undefined) this.#audit(audit, writes, results);
+    if (hints !== undefined) for (const change of changes) hints.hint(change, change.seq);
+  }
+
+  #audit(
+    audit: AuditSink,
+    writes: readonly PublishedWrite[],
+    results: readonly WriteResult[],
+  ): void {
+    const atMs = this.#options.clock.nowMs();
+    const entries = writes.flatMap((write, index) => {
+      const { epoch, seq, changes } = results[index] as WriteResult;
+      if (changes === null) return [];
+      const { rpc, actingUserId, requestId } = write.meta;
+      return [
+        {
+          ...write.shard,
+          epoch,
+          seq,
+          stamp: write.stamp,
+          changes,
+          rpc,
+          actingUserId,
+          requestId,
+          atMs,
+        },
+      ];
+    });
+    if (entries.length > 0) audit.tuplesChanged(entries);
+  }
+}

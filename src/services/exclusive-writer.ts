@@ -1,0 +1,192 @@
+import type { ClientBase, Pool, PoolClient } from 'pg';
+import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import type { IdSource } from '../shared/ids.ts';
+import { isRetryable, isUnavailable } from '../store/pg-errors.ts';
+import {
+  type BackendIdentity,
+  selectBackendIdentity,
+  terminateBackend,
+} from '../store/sql/backend-identity.ts';
+import {
+  type DeleteWhere,
+  type DeletedRow,
+  deleteTuplesWhere,
+} from '../store/sql/delete-tuples-where.ts';
+import { lockShards } from '../store/sql/lock-shards.ts';
+import { selectCommits } from '../store/sql/select-commits.ts';
+import { writeGroup } from '../store/sql/write-group.ts';
+import type { CommitPublisher } from './commit-publisher.ts';
+import { outcomeUnknown } from './group-runner.ts';
+import type { WriteMeta } from './ports.ts';
+import type { ShardHeads } from './shard-heads.ts';
+import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from './write-group.ts';
+
+/** What the work of an exclusive transaction may do. */
+export interface WriteTransaction {
+  /** Inside the transaction; its shards' rows are locked. */
+  readonly client: ClientBase;
+  /** As TupleWriter.write, within this transaction. */
+  write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult>;
+  /** Deletes tuples by condition, one seq for each shard that held any. */
+  deleteWhere(
+    where: Omit<DeleteWhere, 'commitId' | 'rpc' | 'actingUserId' | 'requestId'>,
+    meta: WriteMeta,
+  ): Promise<readonly DeletedRow[]>;
+}
+
+export type ExclusiveWriterOptions = {
+  readonly pool: Pool;
+  readonly ids: IdSource;
+  readonly heads: ShardHeads;
+  readonly publisher: CommitPublisher;
+  readonly answerTimeoutMs: number;
+  readonly attemptsMax: number;
+  readonly retryDelayMs: number;
+};
+
+type Recorded = { readonly write: Omit<ShardWrite, 'updates'>; readonly result: WriteResult };
+
+/** Transactions that write tuples next to other rows. The caller holds the shards' queues. */
+export class ExclusiveWriter {
+  readonly #options: ExclusiveWriterOptions;
+
+  constructor(options: ExclusiveWriterOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Runs `work` between BEGIN and COMMIT with the rows of `shards` (sorted) locked, and publishes
+   * what it wrote. Runs it again where Postgres asks for that. Errors: those of `work` as they are;
+   * STORE_UNAVAILABLE (nothing was applied), WRITE_OUTCOME_UNKNOWN.
+   */
+  async run<T>(
+    shards: readonly ShardKey[],
+    work: (transaction: WriteTransaction) => Promise<T>,
+  ): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#attempt(shards, work);
+      } catch (error) {
+        if (isUnavailable(error)) throw storeUnavailable(error);
+        if (!isRetryable(error)) throw error;
+        if (attempt >= this.#options.attemptsMax) throw storeUnavailable(error);
+        await pause(this.#options.retryDelayMs * attempt);
+      }
+    }
+  }
+
+  async #attempt<T>(
+    shards: readonly ShardKey[],
+    work: (transaction: WriteTransaction) => Promise<T>,
+  ): Promise<T> {
+    const recorded: Recorded[] = [];
+    const client = await this.#options.pool.connect();
+    let broken: Error | undefined;
+    const onError = (error: Error): void => {
+      broken = error;
+    };
+    client.on('error', onError);
+    try {
+      const backend = await selectBackendIdentity(client);
+      await client.query('begin isolation level read committed');
+      await lockShards(client, shards);
+      const value = await work(this.#transaction(client, recorded));
+      await client.query('commit').catch(async (error: Error) => {
+        broken = error;
+        await this.#resolveCommit(shards, recorded, backend, error);
+      });
+      this.#options.publisher.publish(
+        recorded.map(({ write }) => write),
+        recorded.map(({ result }) => result),
+      );
+      return value;
+    } catch (error) {
+      if (isUnavailable(error)) broken ??= error as Error;
+      else if (broken === undefined) {
+        await client.query('rollback').catch((failure: Error) => (broken = failure));
+      }
+      throw error;
+    } finally {
+      client.off('error', onError);
+      client.release(broken);
+    }
+  }
+
+  #transaction(client: PoolClient, recorded: Recorded[]): WriteTransaction {
+    const { ids, answerTimeoutMs } = this.#options;
+    return {
+      client,
+      write: async (shard, updates, meta) => {
+        const write = { shard, updates, meta, commitId: ids.uuid(), stamp: ids.stamp() };
+        const group = planGroup([write]);
+        const row = await writeGroup(client, group.values, answerTimeoutMs);
+        const result = readGroupResults(group, row)[0] as WriteResult;
+        recorded.push({ write, result });
+        return result;
+      },
+      deleteWhere: async (where, meta) => {
+        const commitId = ids.uuid();
+        const rows = await deleteTuplesWhere(client, { ...where, ...meta, commitId });
+        for (const { tenantId, stamp, ...result } of rows) {
+          const shard = { projectId: where.projectId, tenantId };
+          recorded.push({ write: { shard, meta, commitId, stamp }, result });
+        }
+        return rows;
+      },
+    };
+  }
+
+  /**
+   * Returns when a COMMIT whose answer was lost turns out to have been applied. Errors: the given one
+   * when it was not; WRITE_OUTCOME_UNKNOWN when nothing tells in time. Reads of the shards then go by
+   * Postgres for the rest of this process's life.
+   */
+  async #resolveCommit(
+    shards: readonly ShardKey[],
+    recorded: readonly Recorded[],
+    lost: BackendIdentity,
+    cause: Error,
+  ): Promise<void> {
+    if (!isUnavailable(cause)) throw cause;
+    const { pool, answerTimeoutMs, retryDelayMs, heads } = this.#options;
+    const effective = recorded.find(({ result }) => result.changes !== null);
+    for (const { projectId, tenantId } of shards) heads.markUnknown(projectId, tenantId);
+    const endMs = performance.now() + answerTimeoutMs;
+    while (effective !== undefined && performance.now() < endMs) {
+      try {
+        const isApplied = await this.#isApplied(pool, lost, effective);
+        for (const { projectId, tenantId } of shards) heads.clearUnknown(projectId, tenantId);
+        if (isApplied) return;
+        throw cause;
+      } catch (error) {
+        if (error === cause || !isUnavailable(error)) throw error;
+        await pause(retryDelayMs * 5);
+      }
+    }
+    throw outcomeUnknown(cause);
+  }
+
+  async #isApplied(pool: Pool, lost: BackendIdentity, { write }: Recorded): Promise<boolean> {
+    const client = await pool.connect();
+    let broken: Error | undefined;
+    try {
+      await terminateBackend(client, lost, this.#options.answerTimeoutMs);
+      return (await selectCommits(client, [write.shard], [write.commitId])).length > 0;
+    } catch (error) {
+      broken = error as Error;
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  }
+}
+
+/** STORE_UNAVAILABLE: nothing was applied. */
+export function storeUnavailable(cause: unknown): AppError {
+  return new AppError('STORE_UNAVAILABLE', 'the database is not available', {}, cause);
+}
+
+async function pause(ms: number): Promise<void> {
+  await new Promise((done) => setTimeout(done, ms));
+}

@@ -1,0 +1,209 @@
+import type { Pool, PoolClient } from 'pg';
+import type { ShardKey } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
+import { type PgFailure, classifyPgError } from '../store/pg-errors.ts';
+import {
+  type BackendIdentity,
+  selectBackendIdentity,
+  terminateBackend,
+} from '../store/sql/backend-identity.ts';
+import { selectCommits } from '../store/sql/select-commits.ts';
+import { selectHeads } from '../store/sql/select-heads.ts';
+import { writeGroup } from '../store/sql/write-group.ts';
+import {
+  type PlannedGroup,
+  type ShardWrite,
+  type WriteResult,
+  argumentsOfResend,
+  planGroup,
+  readGroupResults,
+} from './write-group.ts';
+
+export type GroupRunnerOptions = {
+  readonly pool: Pool;
+  /** After this long without an answer the connection is given up. Above the server's own timeouts. */
+  readonly answerTimeoutMs: number;
+  /** Tries of a group that Postgres refused for a passing reason (deadlock, lock timeout). */
+  readonly attemptsMax: number;
+  /** Between tries; grows with each up to 20 times this. */
+  readonly retryDelayMs: number;
+};
+
+/** Failures after which the same statement may succeed. */
+const PASSING: ReadonlySet<PgFailure> = new Set(['retryable', 'timeout', 'unavailable']);
+
+/** What a caller learns while a group runs. */
+export type GroupEvents = {
+  /** Once at most: from here on the outcome is unknown until `run` settles. */
+  readonly onOutcomeUnknown: () => void;
+};
+
+/** A failure that says that nothing of the write was applied. */
+export class NotAppliedError extends Error {
+  readonly failure: PgFailure;
+
+  constructor(failure: PgFailure, cause: unknown) {
+    super('write was not applied', { cause });
+    this.name = 'NotAppliedError';
+    this.failure = failure;
+  }
+}
+
+/**
+ * Runs groups one after another on one connection of its own.
+ *
+ * SPEC. An attempt ends in one of: applied; refused (nothing was applied, the server said so); lost
+ * (the connection broke after the statement was sent). After a loss
+ * L1 the old session is ended first, so that what it was sent cannot be applied later;
+ * L2 the same group is sent again with the same commit ids, and a check for them under the lock;
+ * L3 this goes on until the outcome is known or `close` was called, however long that takes.
+ */
+export class GroupRunner {
+  readonly #options: GroupRunnerOptions;
+  #client: PoolClient | undefined;
+  #backend: BackendIdentity | undefined;
+  #isClosed = false;
+
+  constructor(options: GroupRunnerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Applies `writes` in order and returns their results by position. Errors: NotAppliedError;
+   * WRITE_OUTCOME_UNKNOWN only when closed before the outcome was known.
+   */
+  async run(writes: readonly ShardWrite[], events: GroupEvents): Promise<WriteResult[]> {
+    assert(writes.length > 0, 'a group has writes');
+    const group = planGroup(writes);
+    let lost: BackendIdentity | undefined;
+    let isUnknown = false;
+    for (let attempt = 1; ; attempt++) {
+      let isSent = false;
+      try {
+        const client = await this.#connect();
+        if (lost !== undefined) await terminateBackend(client, lost, this.#options.answerTimeoutMs);
+        isSent = true;
+        return await this.#send(client, writes, group, isUnknown);
+      } catch (error) {
+        const failure = classifyPgError(error);
+        if (failure === 'unavailable') {
+          lost = this.#drop(error) ?? lost;
+          if (isSent && !isUnknown) {
+            isUnknown = true;
+            events.onOutcomeUnknown();
+          }
+        }
+        const mayPass = PASSING.has(failure);
+        // Of data that Postgres refuses nothing was applied by any attempt. Otherwise a loss obliges
+        // to go on: only a check under the lock tells (L3).
+        const isRefused = !mayPass && isSent;
+        const isSpent = !isUnknown && (!mayPass || attempt >= this.#options.attemptsMax);
+        if (isRefused || isSpent) throw new NotAppliedError(failure, error);
+        if (this.#isClosed) {
+          throw isUnknown ? outcomeUnknown(error) : new NotAppliedError(failure, error);
+        }
+        await this.#pause(attempt);
+      }
+    }
+  }
+
+  /** A run under way that must try again gives up instead. */
+  stop(): void {
+    this.#isClosed = true;
+  }
+
+  /** Gives the connection back; only while nothing runs. */
+  close(): void {
+    this.#isClosed = true;
+    const client = this.#client;
+    this.#client = undefined;
+    client?.off('error', ignoreError);
+    client?.release();
+  }
+
+  async #send(
+    client: PoolClient,
+    writes: readonly ShardWrite[],
+    group: PlannedGroup,
+    mayBeApplied: boolean,
+  ): Promise<WriteResult[]> {
+    const values = mayBeApplied ? argumentsOfResend(group) : group.values;
+    const row = await writeGroup(client, values, this.#options.answerTimeoutMs);
+    if (row.was_applied) return await readBack(client, writes);
+    return readGroupResults(group, row);
+  }
+
+  async #connect(): Promise<PoolClient> {
+    if (this.#client !== undefined) return this.#client;
+    const client = await this.#options.pool.connect();
+    // Without a listener an error between statements would end the process.
+    client.on('error', ignoreError);
+    try {
+      this.#backend = await selectBackendIdentity(client);
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+    this.#client = client;
+    return client;
+  }
+
+  /** Forgets a broken connection and returns the session that it had. */
+  #drop(error: unknown): BackendIdentity | undefined {
+    if (this.#client === undefined) return undefined;
+    this.#client.release(error instanceof Error ? error : true);
+    this.#client = undefined;
+    return this.#backend;
+  }
+
+  async #pause(attempt: number): Promise<void> {
+    const delayMs = this.#options.retryDelayMs * Math.min(attempt, 20);
+    await new Promise((done) => setTimeout(done, delayMs));
+  }
+}
+
+/** WRITE_OUTCOME_UNKNOWN, for callers that must be answered before the outcome is known. */
+export function outcomeUnknown(cause?: unknown): AppError {
+  return new AppError(
+    'WRITE_OUTCOME_UNKNOWN',
+    'the connection to the database was lost during the write: it may have been applied or not',
+    {},
+    cause,
+  );
+}
+
+/** Results of a group that an earlier attempt applied: its change rows, found by commit id. */
+async function readBack(client: PoolClient, writes: readonly ShardWrite[]): Promise<WriteResult[]> {
+  const shards = distinctShards(writes);
+  const rows = await selectCommits(
+    client,
+    shards,
+    writes.map((write) => write.commitId),
+  );
+  const heads = await selectHeads(client, shards);
+  return writes.map((write) => {
+    const row = rows.find(({ commitId }) => commitId === write.commitId);
+    if (row !== undefined) return { epoch: row.epoch, seq: row.seq, changes: row.changes };
+    // No record: it had no effect. The head is at or above the seq that it reached.
+    const head = heads.find((one) => isSameShard(one, write.shard));
+    assert(head !== undefined, 'every shard has a head');
+    return { epoch: head.epoch, seq: head.seq, changes: null };
+  });
+}
+
+function distinctShards(writes: readonly ShardWrite[]): ShardKey[] {
+  const shards: ShardKey[] = [];
+  for (const { shard } of writes) {
+    if (!shards.some((one) => isSameShard(one, shard))) shards.push(shard);
+  }
+  return shards;
+}
+
+function isSameShard(a: ShardKey, b: ShardKey): boolean {
+  return a.projectId === b.projectId && a.tenantId === b.tenantId;
+}
+
+function ignoreError(): void {
+  // The statement under way, or the next one, fails with it.
+}

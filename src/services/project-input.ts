@@ -1,0 +1,98 @@
+import {
+  checkDataRegion,
+  checkDisplayName,
+  checkProjectId,
+  checkText,
+} from '../model/names.ts';
+import { parseModel } from '../model/namespace-model.ts';
+import { fieldError } from '../shared/app-error.ts';
+import { PROJECT_ACTIVE, PROJECT_SUSPENDED } from './project-settings.ts';
+
+/** Requests of AdminService, close to the wire. */
+export type CreateProjectRequest = {
+  readonly id: string;
+  readonly name: string;
+  readonly modelJson: string;
+  readonly dataRegion: string;
+  readonly maxCheckReads: number;
+};
+export type UpdateProjectRequest = {
+  readonly id: string;
+  readonly name: string;
+  /** As the proto enum numbers it; 0 leaves the status. */
+  readonly status: number;
+  readonly modelJson: string;
+  readonly dataRegion: string;
+  readonly clearDataRegion: boolean;
+  readonly maxCheckReads: number;
+  readonly clearMaxCheckReads: boolean;
+};
+
+/** What an update sets; null leaves a column. */
+export type ProjectChange = {
+  readonly id: string;
+  readonly name: string | null;
+  readonly status: number | null;
+  readonly modelJson: string | null;
+  readonly dataRegion: string | null;
+  readonly maxCheckReads: number | null;
+};
+
+/** Validates a CreateProject. Errors: FIELD_INVALID, FIELD_REQUIRED, MODEL_INVALID. */
+export function checkCreateProject(
+  request: CreateProjectRequest,
+  readBudgetFloor: number,
+): CreateProjectRequest {
+  checkProjectId('id', request.id);
+  const name = checkDisplayName('name', request.name);
+  checkModel(request.modelJson);
+  if (request.dataRegion !== '') checkDataRegion('data_region', request.dataRegion);
+  checkMaxCheckReads(request.maxCheckReads, readBudgetFloor);
+  return { ...request, name };
+}
+
+/** Validates an UpdateProject and says what it sets. Errors: as `checkCreateProject`. */
+export function checkUpdateProject(
+  request: UpdateProjectRequest,
+  readBudgetFloor: number,
+): ProjectChange {
+  checkProjectId('id', request.id);
+  const name = request.name === '' ? null : checkDisplayName('name', request.name);
+  if (![0, PROJECT_ACTIVE, PROJECT_SUSPENDED].includes(request.status)) {
+    throw fieldError('status', 'is not a ProjectStatus');
+  }
+  checkModel(request.modelJson);
+  if (request.dataRegion !== '') {
+    if (request.clearDataRegion) {
+      throw fieldError('clear_data_region', 'excludes a non-empty data_region');
+    }
+    checkDataRegion('data_region', request.dataRegion);
+  }
+  checkMaxCheckReads(request.maxCheckReads, readBudgetFloor);
+  if (request.clearMaxCheckReads && request.maxCheckReads > 0) {
+    throw fieldError('clear_max_check_reads', 'excludes a positive max_check_reads');
+  }
+  return {
+    id: request.id,
+    name,
+    status: request.status === 0 ? null : request.status,
+    modelJson: request.modelJson === '' ? null : request.modelJson,
+    dataRegion: request.clearDataRegion ? '' : request.dataRegion || null,
+    maxCheckReads: request.clearMaxCheckReads ? 0 : request.maxCheckReads || null,
+  };
+}
+
+function checkModel(modelJson: string): void {
+  if (modelJson === '') return;
+  checkText('model_json', modelJson);
+  parseModel(modelJson);
+}
+
+function checkMaxCheckReads(value: number, floor: number): void {
+  if (!Number.isInteger(value) || value < 0) {
+    throw fieldError('max_check_reads', 'must be 0 or positive');
+  }
+  if (value > 0 && value < floor) {
+    throw fieldError('max_check_reads', `must be 0 or at least ${floor}`);
+  }
+}

@@ -1,0 +1,237 @@
+import { LRUCache } from 'lru-cache';
+import type { Pool } from 'pg';
+import { checkProjectId } from '../model/names.ts';
+import { AppError } from '../shared/app-error.ts';
+import type { Clock } from '../shared/clock.ts';
+import { classifyPgError } from '../store/pg-errors.ts';
+import {
+  type ProjectRow,
+  insertProject,
+  selectProject,
+  selectProjects,
+  updateProject,
+} from '../store/sql/projects.ts';
+import type { AdminAudit, AuditSink, ModelDistributor } from './ports.ts';
+import {
+  type CreateProjectRequest,
+  type UpdateProjectRequest,
+  checkCreateProject,
+  checkUpdateProject,
+} from './project-input.ts';
+import {
+  type GuardMode,
+  type Project,
+  type ProjectSettings,
+  type ProjectStatus,
+  refusalOf,
+  settingsFromProject,
+} from './project-settings.ts';
+
+export type ProjectServiceOptions = {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  /** The instance's region; '' is none. */
+  readonly region: string;
+  readonly defaultProjectId: string;
+  readonly readBudgetDefault: number;
+  readonly readBudgetFloor: number;
+  /** How long settings are believed without asking again. */
+  readonly ttlMs: number;
+  /** Projects remembered at most. */
+  readonly cacheMax: number;
+  /** Projects that ListProjects returns at most. */
+  readonly listMax: number;
+  readonly distributor: ModelDistributor;
+  readonly onRegionRefused: () => void;
+  readonly audit?: AuditSink | undefined;
+};
+
+type Cached = { readonly settings: ProjectSettings; readonly untilMs: number };
+
+/**
+ * Projects and the settings that every call needs.
+ *
+ * P1 Settings are given out only after every worker has compiled the model version that they name.
+ * P2 A version never replaces a newer one that this instance has seen, however late its query ends.
+ * P3 A change made through this instance is in effect here before it is acknowledged; one made
+ *    elsewhere within `ttlMs`.
+ */
+export class ProjectService {
+  readonly #options: ProjectServiceOptions;
+  readonly #cache: LRUCache<string, Cached>;
+  readonly #loading = new Map<string, Promise<ProjectSettings>>();
+
+  constructor(options: ProjectServiceOptions) {
+    this.#options = options;
+    this.#cache = new LRUCache({ max: options.cacheMax });
+  }
+
+  /** The id that a request means: '' is the default project. */
+  resolveId(projectId: string): string {
+    return projectId === '' ? this.#options.defaultProjectId : projectId;
+  }
+
+  /** Settings if they are known and fresh; otherwise `load`. '' is the default project. Hot. */
+  peek(projectId: string): ProjectSettings | undefined {
+    const cached = this.#cache.get(this.resolveId(projectId));
+    if (cached === undefined || cached.untilMs <= this.#options.clock.monotonicMs()) return undefined;
+    return cached.settings;
+  }
+
+  /**
+   * Settings from the database; concurrent loads of a project share one. Errors: FIELD_INVALID,
+   * PROJECT_UNKNOWN (not remembered), STORE_UNAVAILABLE, those of the distributor.
+   */
+  load(projectId: string): Promise<ProjectSettings> {
+    const id = this.resolveId(projectId);
+    const loading = this.#loading.get(id);
+    if (loading !== undefined) return loading;
+    const promise = this.#load(id).finally(() => this.#loading.delete(id));
+    this.#loading.set(id, promise);
+    return promise;
+  }
+
+  /** `peek`, or `load` where that does not know. */
+  async settings(projectId: string): Promise<ProjectSettings> {
+    return this.peek(projectId) ?? (await this.load(projectId));
+  }
+
+  /** Refuses a call on a suspended project or one of another region. Errors: PROJECT_SUSPENDED, REGION_REFUSED. */
+  guard(settings: ProjectSettings, mode: GuardMode): void {
+    const refusal = refusalOf(settings, mode);
+    if (refusal === undefined) return;
+    if (refusal.reason === 'REGION_REFUSED') this.#options.onRegionRefused();
+    throw refusal;
+  }
+
+  /** Errors: FIELD_*, MODEL_INVALID, PROJECT_EXISTS, STORE_UNAVAILABLE. */
+  async create(request: CreateProjectRequest, requestId: string): Promise<Project> {
+    const checked = checkCreateProject(request, this.#options.readBudgetFloor);
+    const row = await this.#ask(insertProject(this.#options.pool, checked));
+    if (row === undefined) {
+      throw new AppError('PROJECT_EXISTS', `project ${request.id} exists`, {
+        project_id: request.id,
+      });
+    }
+    const project = projectFromRow(row);
+    this.#audit('create_project', project.id, 'CreateProject', requestId);
+    await this.#install(project);
+    return project;
+  }
+
+  /** Errors: FIELD_*, PROJECT_UNKNOWN, STORE_UNAVAILABLE. */
+  async get(id: string): Promise<Project> {
+    checkProjectId('id', id);
+    const row = await this.#ask(selectProject(this.#options.pool, id));
+    if (row === undefined) throw projectUnknown(id);
+    return projectFromRow(row);
+  }
+
+  /** All projects by id. Errors: RESULT_TOO_LARGE beyond `listMax`, STORE_UNAVAILABLE. */
+  async list(): Promise<readonly Project[]> {
+    const { pool, listMax } = this.#options;
+    const rows = await this.#ask(selectProjects(pool, listMax + 1));
+    if (rows.length > listMax) {
+      throw new AppError('RESULT_TOO_LARGE', `there are more than ${listMax} projects`, {
+        limit: String(listMax),
+      });
+    }
+    return rows.map(projectFromRow);
+  }
+
+  /**
+   * Resolves after the change is in effect on this instance: every worker has the model.
+   * Errors: FIELD_*, MODEL_INVALID, PROJECT_UNKNOWN, STORE_UNAVAILABLE, those of the distributor.
+   */
+  async update(request: UpdateProjectRequest, requestId: string): Promise<Project> {
+    const change = checkUpdateProject(request, this.#options.readBudgetFloor);
+    const row = await this.#ask(updateProject(this.#options.pool, change));
+    if (row === undefined) throw projectUnknown(request.id);
+    const project = projectFromRow(row);
+    this.#audit('update_project', project.id, 'UpdateProject', requestId);
+    await this.#install(project);
+    return project;
+  }
+
+  /** Makes the default project where it is missing, and loads its settings. Called at start. */
+  async provisionDefault(): Promise<void> {
+    const id = this.#options.defaultProjectId;
+    checkProjectId('default project', id);
+    const fresh = { id, name: id, modelJson: '', dataRegion: '', maxCheckReads: 0 };
+    await this.#ask(insertProject(this.#options.pool, fresh));
+    await this.load(id);
+  }
+
+  async #load(id: string): Promise<ProjectSettings> {
+    checkProjectId('project_id', id);
+    const row = await this.#ask(selectProject(this.#options.pool, id));
+    if (row === undefined) {
+      this.#cache.delete(id);
+      throw projectUnknown(id);
+    }
+    return await this.#install(projectFromRow(row));
+  }
+
+  /** Distributes the model (P1), then remembers the settings unless newer ones are known (P2). */
+  async #install(project: Project): Promise<ProjectSettings> {
+    const { clock, ttlMs, region, readBudgetDefault, distributor } = this.#options;
+    const before = this.#cache.get(project.id)?.settings;
+    const askedMs = clock.monotonicMs();
+    if (before === undefined || before.modelVersion < project.version) {
+      try {
+        await distributor.setModel(project.id, project.version, project.modelJson);
+      } catch (error) {
+        // The next call loads and distributes again.
+        this.#cache.delete(project.id);
+        throw error;
+      }
+    }
+    const now = this.#cache.get(project.id);
+    if (now !== undefined && now.settings.modelVersion > project.version) return now.settings;
+    const settings = settingsFromProject(project, region, readBudgetDefault);
+    this.#cache.set(project.id, { settings, untilMs: askedMs + ttlMs });
+    return settings;
+  }
+
+  #audit(
+    operation: AdminAudit['operation'],
+    projectId: string,
+    rpc: string,
+    requestId: string,
+  ): void {
+    const atMs = this.#options.clock.nowMs();
+    this.#options.audit?.projectChanged({ operation, projectId, rpc, requestId, atMs });
+  }
+
+  async #ask<T>(query: Promise<T>): Promise<T> {
+    return await query.catch((error: unknown) => {
+      throw storeError(error);
+    });
+  }
+}
+
+/** PROJECT_UNKNOWN that names the id. */
+export function projectUnknown(id: string): AppError {
+  return new AppError('PROJECT_UNKNOWN', `project ${id} does not exist`, { project_id: id });
+}
+
+/** STORE_UNAVAILABLE for trouble that may pass; anything else as it is. */
+export function storeError(error: unknown): unknown {
+  const failure = classifyPgError(error);
+  if (failure !== 'unavailable' && failure !== 'timeout' && failure !== 'retryable') return error;
+  return new AppError('STORE_UNAVAILABLE', 'the database is not available', {}, error);
+}
+
+function projectFromRow(row: ProjectRow): Project {
+  return {
+    id: row.id,
+    name: row.name,
+    status: row.status as ProjectStatus,
+    modelJson: row.model_json,
+    createdAtUs: BigInt(row.created_at_us),
+    updatedAtUs: BigInt(row.updated_at_us),
+    dataRegion: row.data_region,
+    maxCheckReads: row.max_check_reads,
+    version: Number(row.version),
+  };
+}

@@ -1,0 +1,384 @@
+import type { Pool } from 'pg';
+import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { IdSource } from '../shared/ids.ts';
+import type { PgFailure } from '../store/pg-errors.ts';
+import { CommitPublisher, type PublisherOptions } from './commit-publisher.ts';
+import { ExclusiveWriter, type WriteTransaction } from './exclusive-writer.ts';
+import { GroupRunner, NotAppliedError, outcomeUnknown } from './group-runner.ts';
+import type { WriteMeta } from './ports.ts';
+import { type QueuedWrite, ShardQueue } from './shard-queue.ts';
+import type { WriteResult } from './write-group.ts';
+
+export type TupleWriterOptions = PublisherOptions & {
+  /** Needs a connection per lane and some more for `exclusive`. */
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  /** Groups in flight at once; a shard always takes the same lane. */
+  readonly lanes: number;
+  /** Writes that wait or are in flight, at most; beyond, QUEUE_FULL. */
+  readonly queuedWritesMax: number;
+  /** Updates of all those writes, at most. */
+  readonly queuedUpdatesMax: number;
+  /** Writes and updates of one group, at most; a larger single write goes alone. */
+  readonly groupWritesMax: number;
+  readonly groupUpdatesMax: number;
+  /** A write without a shorter deadline is answered after this long. */
+  readonly writeTimeoutMs: number;
+  readonly answerTimeoutMs: number;
+  readonly attemptsMax: number;
+  readonly retryDelayMs: number;
+};
+
+type Lane = {
+  readonly runner: GroupRunner;
+  ready: ShardQueue[];
+  inFlight: readonly QueuedWrite[];
+  isRunning: boolean;
+  isScheduled: boolean;
+  /** Shards that ShardHeads counts as unknown because of the group in flight. */
+  unknown: ShardKey[];
+};
+
+const SWEEP_MS = 50;
+
+/**
+ * All writes of this process to tuples pass here: per shard in order of arrival, grouped into one
+ * commit with what else waits in the same lane.
+ *
+ * W1 A shard is held by one group or one exclusive caller at a time, so that this process has at
+ *    most one connection on its row lock.
+ * W2 Before a writer is answered its seq was raised in ShardHeads and handed to CommittedChanges.
+ * W3 A write whose deadline passes is answered: DEADLINE_EXCEEDED if it was never sent, otherwise
+ *    WRITE_OUTCOME_UNKNOWN, and its shard counts as unknown in ShardHeads until the outcome is known.
+ */
+export class TupleWriter {
+  readonly #options: TupleWriterOptions;
+  readonly #publisher: CommitPublisher;
+  readonly #exclusive: ExclusiveWriter;
+  readonly #lanes: Lane[];
+  readonly #queues = new Map<string, Map<string, ShardQueue>>();
+  #writes = 0;
+  #updates = 0;
+  #sweep: NodeJS.Timeout | undefined;
+  #isClosing = false;
+
+  constructor(options: TupleWriterOptions) {
+    assert(options.lanes > 0, 'at least one lane');
+    this.#options = options;
+    this.#publisher = new CommitPublisher(options);
+    this.#exclusive = new ExclusiveWriter({ ...options, publisher: this.#publisher });
+    this.#lanes = Array.from({ length: options.lanes }, () => ({
+      runner: new GroupRunner(options),
+      ready: [],
+      inFlight: [],
+      isRunning: false,
+      isScheduled: false,
+      unknown: [],
+    }));
+  }
+
+  /** Writes that wait or are in flight. */
+  get depth(): number {
+    return this.#writes;
+  }
+
+  /**
+   * Applies `updates` (validated; an identity at most once) to a shard, all or nothing, and resolves
+   * after the commit. Errors: QUEUE_FULL, SHUTTING_DOWN, DEADLINE_EXCEEDED, STORE_UNAVAILABLE,
+   * WRITE_OUTCOME_UNKNOWN.
+   */
+  write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult> {
+    const refusal = this.#refusal(updates.length);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    assert(updates.length > 0, 'a write has updates');
+    const { promise, resolve, reject } = Promise.withResolvers<WriteResult>();
+    const queue = this.#queueOf(shard);
+    queue.push({
+      shard: queue.shard,
+      updates,
+      meta,
+      commitId: this.#options.ids.uuid(),
+      stamp: this.#options.ids.stamp(),
+      deadlineMs: Math.min(meta.deadlineMs, this.#nowMs() + this.#options.writeTimeoutMs),
+      resolve,
+      reject,
+      isSettled: false,
+    });
+    this.#writes++;
+    this.#updates += updates.length;
+    this.#sweep ??= setInterval(() => this.#settleOverdue(), SWEEP_MS).unref();
+    this.#wake(queue);
+    return promise;
+  }
+
+  /**
+   * Runs `work` in one transaction that holds the given shards (locked in sorted order before it
+   * starts), after everything that waits for them. What it writes through its argument is published
+   * after the commit, before this resolves. `work` must not call `write` or `exclusive` and must not
+   * have effects outside of the transaction. Errors: those of `work`; DEADLINE_EXCEEDED before it
+   * began; STORE_UNAVAILABLE, WRITE_OUTCOME_UNKNOWN; SHUTTING_DOWN.
+   */
+  async exclusive<T>(
+    shards: readonly ShardKey[],
+    meta: WriteMeta,
+    work: (transaction: WriteTransaction) => Promise<T>,
+  ): Promise<T> {
+    const refusal = this.#refusal(1);
+    if (refusal !== undefined) throw refusal;
+    this.#writes++;
+    const held: ShardQueue[] = [];
+    const sorted = sortShards(shards);
+    try {
+      for (const shard of sorted) held.push(await this.#hold(shard, meta.deadlineMs));
+      return await this.#exclusive.run(sorted, work);
+    } finally {
+      this.#writes--;
+      for (const queue of held) this.#release(queue);
+    }
+  }
+
+  /** Refuses new writes, waits for those under way (at most `timeoutMs`), closes the connections. */
+  async close(timeoutMs: number): Promise<void> {
+    this.#isClosing = true;
+    const endMs = this.#nowMs() + timeoutMs;
+    while (this.#writes > 0 && this.#nowMs() < endMs) {
+      await new Promise((done) => setTimeout(done, 5));
+    }
+    for (const lane of this.#lanes) lane.runner.stop();
+    while (this.#lanes.some((lane) => lane.isRunning)) {
+      await new Promise((done) => setTimeout(done, 5));
+    }
+    for (const lane of this.#lanes) lane.runner.close();
+    clearInterval(this.#sweep);
+    this.#sweep = undefined;
+  }
+
+  #refusal(updates: number): AppError | undefined {
+    if (this.#isClosing) return new AppError('SHUTTING_DOWN', 'the instance is shutting down');
+    const { queuedWritesMax, queuedUpdatesMax } = this.#options;
+    const isFull = this.#writes >= queuedWritesMax || this.#updates + updates > queuedUpdatesMax;
+    // One write that is larger than the whole bound is let through alone.
+    if (!isFull || this.#writes === 0) return undefined;
+    return new AppError('QUEUE_FULL', `more than ${queuedWritesMax} writes are waiting`, {
+      queue: 'writes',
+    });
+  }
+
+  #queueOf(shard: ShardKey): ShardQueue {
+    let tenants = this.#queues.get(shard.projectId);
+    if (tenants === undefined) this.#queues.set(shard.projectId, (tenants = new Map()));
+    let queue = tenants.get(shard.tenantId);
+    if (queue === undefined) {
+      const key = { projectId: shard.projectId, tenantId: shard.tenantId };
+      queue = new ShardQueue(key, laneOf(key, this.#lanes.length));
+      tenants.set(shard.tenantId, queue);
+    }
+    return queue;
+  }
+
+  /** Lets the head of a queue go ahead where nobody holds the shard. */
+  #wake(queue: ShardQueue): void {
+    if (queue.isHeld || queue.isListed) return;
+    let gate = queue.takeGate();
+    while (gate?.isCancelled === true) gate = queue.takeGate();
+    if (gate !== undefined) {
+      queue.isHeld = true;
+      gate.grant();
+      return;
+    }
+    if (queue.isEmpty) return this.#forget(queue.shard);
+    queue.isListed = true;
+    const lane = this.#lanes[queue.lane] as Lane;
+    lane.ready.push(queue);
+    this.#schedule(lane);
+  }
+
+  #forget(shard: ShardKey): void {
+    const tenants = this.#queues.get(shard.projectId);
+    tenants?.delete(shard.tenantId);
+    if (tenants?.size === 0) this.#queues.delete(shard.projectId);
+  }
+
+  #release(queue: ShardQueue): void {
+    queue.isHeld = false;
+    this.#wake(queue);
+  }
+
+  /** Waits for the shard's turn and holds it. */
+  async #hold(shard: ShardKey, deadlineMs: number): Promise<ShardQueue> {
+    const queue = this.#queueOf(shard);
+    const { promise, resolve, reject } = Promise.withResolvers<ShardQueue>();
+    const gate = { grant: () => resolve(queue), isCancelled: false };
+    const waitMs = Math.min(deadlineMs - this.#nowMs(), this.#options.writeTimeoutMs);
+    const timer = setTimeout(
+      () => {
+        gate.isCancelled = true;
+        reject(new AppError('DEADLINE_EXCEEDED', 'the deadline passed before the write began'));
+      },
+      Math.max(0, waitMs),
+    );
+    queue.push(gate);
+    this.#wake(queue);
+    return await promise.finally(() => clearTimeout(timer));
+  }
+
+  #schedule(lane: Lane): void {
+    if (lane.isRunning || lane.isScheduled) return;
+    lane.isScheduled = true;
+    // What arrives in the same turn of the event loop joins the group.
+    setImmediate(() => {
+      lane.isScheduled = false;
+      void this.#runLane(lane);
+    });
+  }
+
+  /** Never rejects. */
+  async #runLane(lane: Lane): Promise<void> {
+    const queues = lane.ready;
+    const group = this.#collect(lane, queues);
+    if (group.length > 0) {
+      lane.isRunning = true;
+      lane.inFlight = group;
+      await this.#runGroup(lane, group);
+      lane.inFlight = [];
+      lane.isRunning = false;
+    }
+    for (const queue of queues) if (!queue.isListed) this.#release(queue);
+    if (lane.ready.length > 0) this.#schedule(lane);
+  }
+
+  /** Takes the group's writes from the ready shards, a fair share each, and holds those shards. */
+  #collect(lane: Lane, queues: readonly ShardQueue[]): QueuedWrite[] {
+    const { groupWritesMax, groupUpdatesMax } = this.#options;
+    const share = Math.max(1, Math.floor(groupWritesMax / queues.length));
+    const group: QueuedWrite[] = [];
+    let updates = 0;
+    lane.ready = [];
+    for (const queue of queues) {
+      if (group.length >= groupWritesMax || updates >= groupUpdatesMax) {
+        lane.ready.push(queue);
+        continue;
+      }
+      queue.isListed = false;
+      queue.isHeld = true;
+      for (let taken = 0; taken < share && updates < groupUpdatesMax;) {
+        const write = queue.takeWrite();
+        if (write === undefined) break;
+        if (write.isSettled) continue;
+        group.push(write);
+        updates += write.updates.length;
+        taken++;
+      }
+    }
+    return group;
+  }
+
+  async #runGroup(lane: Lane, group: readonly QueuedWrite[]): Promise<void> {
+    await this.#tryGroup(lane, group);
+    const { heads } = this.#options;
+    for (const { projectId, tenantId } of lane.unknown) heads.clearUnknown(projectId, tenantId);
+    lane.unknown = [];
+  }
+
+  async #tryGroup(lane: Lane, group: readonly QueuedWrite[]): Promise<void> {
+    const onOutcomeUnknown = (): void => {
+      for (const { shard } of group) this.#markUnknown(lane, shard);
+    };
+    try {
+      const results = await lane.runner.run(group, { onOutcomeUnknown });
+      this.#publisher.publish(group, results);
+      group.forEach((write, index) => {
+        if (this.#settle(write)) write.resolve(results[index] as WriteResult);
+      });
+    } catch (error) {
+      const isForData = error instanceof NotAppliedError && !isPassing(error.failure);
+      if (isForData && group.length > 1) {
+        // Only the culprit may fail.
+        for (const write of group) await this.#tryGroup(lane, [write]);
+        return;
+      }
+      // Stopped before it was known: the shards stay unknown for what is left of this process.
+      if (!(error instanceof NotAppliedError)) lane.unknown = [];
+      for (const write of group) if (this.#settle(write)) write.reject(toAppError(error));
+    }
+  }
+
+  #markUnknown(lane: Lane, shard: ShardKey): void {
+    this.#options.heads.markUnknown(shard.projectId, shard.tenantId);
+    lane.unknown.push(shard);
+  }
+
+  /** Whether the caller was still waiting. */
+  #settle(write: QueuedWrite): boolean {
+    if (write.isSettled) return false;
+    write.isSettled = true;
+    this.#writes--;
+    this.#updates -= write.updates.length;
+    return true;
+  }
+
+  #settleOverdue(): void {
+    const nowMs = this.#nowMs();
+    if (this.#writes === 0) {
+      clearInterval(this.#sweep);
+      this.#sweep = undefined;
+      return;
+    }
+    for (const lane of this.#lanes) {
+      for (const write of lane.inFlight) {
+        if (write.deadlineMs > nowMs || !this.#settle(write)) continue;
+        this.#markUnknown(lane, write.shard);
+        write.reject(outcomeUnknown());
+      }
+    }
+    for (const tenants of this.#queues.values()) {
+      for (const queue of tenants.values()) {
+        for (const write of queue.writes()) {
+          if (write.deadlineMs > nowMs || !this.#settle(write)) continue;
+          write.reject(new AppError('DEADLINE_EXCEEDED', 'the deadline passed before the write'));
+        }
+      }
+    }
+  }
+
+  #nowMs(): number {
+    return performance.timeOrigin + this.#options.clock.monotonicMs();
+  }
+}
+
+function toAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  if (!(error instanceof NotAppliedError)) {
+    return new AppError('INTERNAL', 'internal error', {}, error);
+  }
+  return isPassing(error.failure)
+    ? new AppError('STORE_UNAVAILABLE', 'the database does not take writes', {}, error.cause)
+    : new AppError('INTERNAL', 'internal error', {}, error.cause);
+}
+
+function isPassing(failure: PgFailure): boolean {
+  return failure === 'unavailable' || failure === 'timeout' || failure === 'retryable';
+}
+
+/** Sorted as the database sorts them, without duplicates; all ids are ASCII. */
+function sortShards(shards: readonly ShardKey[]): ShardKey[] {
+  const keyed = new Map(
+    shards.map((shard) => [`${shard.projectId}\u0000${shard.tenantId}`, shard]),
+  );
+  return [...keyed.keys()].sort().map((key) => keyed.get(key) as ShardKey);
+}
+
+/** FNV-1a over both ids; which lane it names does not matter outside of this process. */
+function laneOf(shard: ShardKey, lanes: number): number {
+  let hash = 0x811c9dc5;
+  for (const text of [shard.projectId, shard.tenantId]) {
+    for (let i = 0; i < text.length; i++) {
+      hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+    }
+  }
+  return (hash >>> 0) % lanes;
+}

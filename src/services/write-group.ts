@@ -1,0 +1,242 @@
+import { packChange } from '../model/packed-changes.ts';
+import {
+  type ShardKey,
+  type SubjectColumns,
+  type TupleChange,
+  subjectToColumns,
+} from '../model/relation-tuple.ts';
+import { assert } from '../shared/assert.ts';
+import {
+  WRITE_GROUP_ARGUMENTS,
+  type WriteGroupArguments,
+  type WriteGroupRow,
+  plainArray,
+  textArray,
+} from '../store/sql/write-group.ts';
+import type { WriteMeta } from './ports.ts';
+
+/** One request's writes to one shard: applied together or not at all, under a seq of its own. */
+export type ShardWrite = {
+  readonly shard: ShardKey;
+  /** At least one; an identity at most once. */
+  readonly updates: readonly TupleChange[];
+  readonly meta: WriteMeta;
+  /** UUID made by this process: recognizes the write when its answer was lost. */
+  readonly commitId: string;
+  /** Decimal text of a random signed 64-bit number. */
+  readonly stamp: string;
+};
+
+/** What became of a write. Without an effect, seq is the one reached before it. */
+export type WriteResult = {
+  readonly epoch: number;
+  readonly seq: number;
+  /** The change row's text, or null where the write had no effect. */
+  readonly changes: string | null;
+};
+
+/** Arguments for the database, and what is needed to read its answer. */
+export type PlannedGroup = {
+  readonly values: (string | boolean)[];
+  readonly shardOfWrite: readonly number[];
+  readonly changes: readonly (string | null)[];
+};
+
+/** The last update of an identity within a group. */
+type Final = {
+  isInsert: boolean;
+  /** Position of the write, 1 is the first. */
+  write: number;
+  shard: number;
+  tuple: TupleChange['tuple'];
+  subject: SubjectColumns;
+};
+
+/** Effects of an update, as gatehouse_write takes them. */
+const EFFECT_NONE = 0;
+const EFFECT_SURE = 1;
+const EFFECT_IF_STORED = -1;
+
+/**
+ * Arguments with which gatehouse_write applies `writes` in order, each as if it came alone. Effects
+ * that depend only on earlier writes of the group are decided here: the database looks up the rest.
+ * Pure. Cost: O(updates), one map entry per identity.
+ */
+export function planGroup(writes: readonly ShardWrite[]): PlannedGroup {
+  const shards = new ShardTable(writes);
+  const finals = new Map<string, Final>();
+  const made = new MadeChanges();
+  const offsets: number[] = [];
+  const applied: string[] = [];
+  const changes: (string | null)[] = [];
+  const counts = new Array<number>(shards.count + 1).fill(0);
+  writes.forEach((write, index) => {
+    const shard = shards.positionOf[index] as number;
+    const effects = write.updates.map((update) => effectOf(finals, shard, index + 1, update));
+    const isUnsure = effects.includes(EFFECT_IF_STORED);
+    const packed = isUnsure ? null : packEffective(write.updates, effects);
+    if (isUnsure) made.add(index + 1, write.updates, effects);
+    if (packed !== null) counts[shard] = (counts[shard] as number) + 1;
+    offsets.push(counts[shard] as number);
+    applied.push(packed === null ? 'f' : 't');
+    changes.push(packed);
+  });
+  const values = [
+    false,
+    textArray(shards.sorted.map((key) => key.projectId)),
+    textArray(shards.sorted.map((key) => key.tenantId)),
+    plainArray(shards.positionOf),
+    plainArray(writes.map((write) => write.commitId)),
+    plainArray(writes.map((write) => write.stamp)),
+    textArray(writes.map((write) => write.meta.rpc)),
+    textArray(writes.map((write) => write.meta.actingUserId)),
+    textArray(writes.map((write) => write.meta.requestId)),
+    plainArray(offsets),
+    plainArray(applied),
+    textArray(changes),
+    ...made.toArguments(),
+    ...insertArguments(finals),
+    ...deleteArguments(finals),
+  ];
+  assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write');
+  return { values, shardOfWrite: shards.positionOf, changes };
+}
+
+/** The same arguments for a group that may have been applied by an attempt whose answer was lost. */
+export function argumentsOfResend(group: PlannedGroup): WriteGroupArguments {
+  return [true, ...group.values.slice(1)];
+}
+
+/** Results by write of a group that was applied just now. */
+export function readGroupResults(group: PlannedGroup, row: WriteGroupRow): WriteResult[] {
+  assert(row.epochs !== null && row.seqs !== null && row.effects !== null, 'row of a group');
+  const epochs = row.epochs.split(',');
+  const effects = row.effects.split(',');
+  return row.seqs.split(',').map((seq, index) => ({
+    epoch: Number(epochs[(group.shardOfWrite[index] as number) - 1]),
+    seq: Number(seq),
+    changes:
+      effects[index] === '1' ? (group.changes[index] ?? row.made_changes?.[index] ?? null) : null,
+  }));
+}
+
+/** The distinct shards of a group, sorted as the database sorts them (all ids are ASCII). */
+class ShardTable {
+  readonly sorted: readonly ShardKey[];
+  /** Position by write, 1 is the first. */
+  readonly positionOf: number[];
+
+  constructor(writes: readonly ShardWrite[]) {
+    const byKey = new Map<string, ShardKey>();
+    const keys = writes.map(({ shard }) => {
+      // Neither part can hold a NUL.
+      const key = `${shard.projectId}\u0000${shard.tenantId}`;
+      if (!byKey.has(key)) byKey.set(key, shard);
+      return key;
+    });
+    const order = [...byKey.keys()].sort();
+    const positions = new Map(order.map((key, index) => [key, index + 1]));
+    this.sorted = order.map((key) => byKey.get(key) as ShardKey);
+    this.positionOf = keys.map((key) => positions.get(key) as number);
+  }
+
+  get count(): number {
+    return this.sorted.length;
+  }
+}
+
+/** Decides an update's effect as far as the group tells, and records its identity's new state. */
+function effectOf(
+  finals: Map<string, Final>,
+  shard: number,
+  write: number,
+  update: TupleChange,
+): number {
+  const { tuple } = update;
+  const subject = subjectToColumns(tuple.subject);
+  const key = `${shard}\u0000${tuple.namespace}\u0000${tuple.objectId}\u0000${tuple.relation}\u0000${subject[0]}\u0000${subject[1]}\u0000${subject[2]}`;
+  const before = finals.get(key);
+  const isInsert = update.op === 'insert';
+  finals.set(key, { isInsert, write, shard, tuple, subject });
+  if (isInsert) return EFFECT_SURE;
+  if (before === undefined) return EFFECT_IF_STORED;
+  return before.isInsert ? EFFECT_SURE : EFFECT_NONE;
+}
+
+function packEffective(updates: readonly TupleChange[], effects: readonly number[]): string | null {
+  const effective = updates.filter((_, index) => effects[index] === EFFECT_SURE);
+  return effective.length === 0 ? null : `[${effective.map(packChange).join(',')}]`;
+}
+
+/** The g_ arrays: every update of the writes whose effect the database decides. */
+class MadeChanges {
+  readonly #write: number[] = [];
+  readonly #effect: number[] = [];
+  readonly #packed: string[] = [];
+  readonly #identity: string[][] = [[], [], [], [], [], []];
+
+  add(write: number, updates: readonly TupleChange[], effects: readonly number[]): void {
+    updates.forEach((update, index) => {
+      this.#write.push(write);
+      this.#effect.push(effects[index] as number);
+      this.#packed.push(packChange(update));
+      pushIdentity(this.#identity, update.tuple, subjectToColumns(update.tuple.subject));
+    });
+  }
+
+  toArguments(): string[] {
+    return [
+      plainArray(this.#write),
+      plainArray(this.#effect),
+      textArray(this.#packed),
+      ...this.#identity.map(textArray),
+    ];
+  }
+}
+
+function pushIdentity(
+  columns: string[][],
+  tuple: TupleChange['tuple'],
+  subject: SubjectColumns,
+): void {
+  columns[0]?.push(tuple.namespace);
+  columns[1]?.push(tuple.objectId);
+  columns[2]?.push(tuple.relation);
+  columns[3]?.push(subject[0]);
+  columns[4]?.push(subject[1]);
+  columns[5]?.push(subject[2]);
+}
+
+function insertArguments(finals: Map<string, Final>): string[] {
+  const writes: number[] = [];
+  const identity: string[][] = [[], [], [], [], [], []];
+  const expires: (string | null)[] = [];
+  const conditions: (string | null)[] = [];
+  const parameters: (string | null)[] = [];
+  for (const final of finals.values()) {
+    if (!final.isInsert) continue;
+    writes.push(final.write);
+    pushIdentity(identity, final.tuple, final.subject);
+    expires.push(final.tuple.expiresAtUs?.toString() ?? null);
+    conditions.push(final.tuple.conditionName ?? null);
+    parameters.push(final.tuple.conditionParams ?? null);
+  }
+  return [
+    plainArray(writes),
+    ...identity.map(textArray),
+    plainArray(expires),
+    textArray(conditions),
+    textArray(parameters),
+  ];
+}
+
+function deleteArguments(finals: Map<string, Final>): string[] {
+  const shards: number[] = [];
+  const identity: string[][] = [[], [], [], [], [], []];
+  for (const final of finals.values()) {
+    if (final.isInsert) continue;
+    shards.push(final.shard);
+    pushIdentity(identity, final.tuple, final.subject);
+  }
+  return [plainArray(shards), ...identity.map(textArray)];
+}
