@@ -86,7 +86,7 @@ describe('acquireInstanceLock', () => {
     const lock = await acquire(states, { leaseMs: 1_200 });
     const rival = new Client(database.target);
     await rival.connect();
-    const waiting = rival.query(`select pg_advisory_lock(${0x67617465}, ${0x696e7374})`);
+    const waiting = rival.query('select pg_advisory_lock($1, $2)', [0x67617465, 0x696e7374]);
     await cut();
     await waiting;
     await until(() => states.includes('taken'));
