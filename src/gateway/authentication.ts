@@ -1,4 +1,4 @@
-import { AppError } from "../shared/app-error.ts";
+import { AppError } from '../shared/app-error.ts';
 
 /** Decides whether an `Authorization` header carries a service token. */
 export interface Authenticator {
@@ -40,20 +40,13 @@ export function secretEquals(given: string, secret: string): boolean {
   return differs(given, 0, secret) === 0;
 }
 
-/**
- * Checks the operator secret of AdminService.
- * Errors: ADMIN_DISABLED when none is configured, ADMIN_SECRET_INVALID when it is wrong or missing.
- */
-export function assertAdminSecret(given: string | null, secret: string): void {
-  if (secret === "") {
-    throw new AppError(
-      "ADMIN_DISABLED",
-      "AdminService is disabled: no operator secret is configured",
-    );
+/** Why a call of AdminService is refused, or null. `secret` is '' when none is configured. */
+export function adminRefusal(given: string, secret: string): AppError | null {
+  if (secret === '') {
+    return new AppError('ADMIN_DISABLED', 'AdminService is disabled: no operator secret is set');
   }
-  if (!secretEquals(given ?? "", secret)) {
-    throw new AppError("ADMIN_SECRET_INVALID", "X-Admin-Secret is missing or wrong");
-  }
+  if (secretEquals(given, secret)) return null;
+  return new AppError('ADMIN_SECRET_INVALID', 'X-Admin-Secret is missing or wrong');
 }
 
 function hasBearerScheme(header: string): boolean {

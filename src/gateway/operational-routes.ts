@@ -1,0 +1,30 @@
+import type { HttpServer } from '../http/http-server.ts';
+import type { HttpExchange } from '../http/http-exchange.ts';
+import type { Readiness } from './readiness.ts';
+
+const JSON_TYPE = 'application/json';
+const NOT_FOUND = '{"code":"not_found","message":"no such path","details":[]}';
+
+/** /healthz and /readyz, which bypass the credential check; for both ports. */
+export function addHealthRoutes(server: HttpServer, readiness: Readiness): void {
+  server.route('GET', '/healthz', (exchange) => exchange.send(200, JSON_TYPE, '{"status":"ok"}'));
+  server.route('GET', '/readyz', (exchange) => {
+    const report = readiness.report();
+    exchange.send(report.statusCode, JSON_TYPE, report.body);
+  });
+}
+
+/** /metrics in the text exposition format; for the metrics port only. */
+export function addMetricsRoute(
+  server: HttpServer,
+  metrics: { readonly contentType: string; readonly render: () => string },
+): void {
+  server.route('GET', '/metrics', (exchange) => {
+    exchange.send(200, metrics.contentType, metrics.render());
+  });
+}
+
+/** The answer to a path that nobody serves. */
+export function sendNotFound(exchange: HttpExchange): void {
+  exchange.send(404, JSON_TYPE, NOT_FOUND);
+}

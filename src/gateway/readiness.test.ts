@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { Readiness } from './readiness.ts';
+
+test('is unavailable while starting, ready after, and never again after draining began', () => {
+  const readiness = new Readiness();
+  expect(readiness.report()).toEqual({
+    statusCode: 503,
+    body: '{"status":"unavailable","reason":"starting"}',
+  });
+  readiness.markReady(() => true);
+  expect(readiness.report()).toEqual({ statusCode: 200, body: '{"status":"ready","degraded":[]}' });
+  readiness.beginDrain();
+  readiness.markReady(() => true);
+  expect(readiness.notReadyReason).toBe('draining');
+});
+
+test('stays ready while only Postgres is away, and says so', () => {
+  const readiness = new Readiness();
+  readiness.markReady(() => true);
+  readiness.setPostgres('degraded');
+  expect(readiness.report()).toEqual({
+    statusCode: 200,
+    body: '{"status":"ready","degraded":["postgres"]}',
+  });
+  readiness.setPostgres('down');
+  expect(readiness.notReadyReason).toBe('postgres');
+  readiness.setPostgres('up');
+  expect(readiness.isReady).toBe(true);
+});
+
+test('is unavailable while a worker restarts', () => {
+  const readiness = new Readiness();
+  let isUp = false;
+  readiness.markReady(() => isUp);
+  expect(readiness.notReadyReason).toBe('workers');
+  isUp = true;
+  expect(readiness.isReady).toBe(true);
+});

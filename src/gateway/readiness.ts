@@ -1,0 +1,54 @@
+/** Why an instance does not take traffic. */
+export type NotReadyReason = 'starting' | 'draining' | 'postgres' | 'workers';
+
+/** What can be away while the instance still decides. */
+export type DegradedPart = 'postgres';
+
+/** What /readyz says. */
+export type ReadinessReport = { readonly statusCode: 200 | 503; readonly body: string };
+
+/**
+ * Whether this instance takes traffic. It starts as `starting`, becomes ready once, and never comes
+ * back from `draining`. Meanwhile Postgres and the workers come and go.
+ */
+export class Readiness {
+  #phase: 'starting' | 'ready' | 'draining' = 'starting';
+  #postgres: 'up' | 'degraded' | 'down' = 'up';
+  #workersReady: () => boolean = () => true;
+
+  /** `workersReady` is asked at every report. */
+  markReady(workersReady: () => boolean): void {
+    if (this.#phase !== 'starting') return;
+    this.#phase = 'ready';
+    this.#workersReady = workersReady;
+  }
+
+  beginDrain(): void {
+    this.#phase = 'draining';
+  }
+
+  /** `degraded`: Postgres is away, but loaded shards still decide; `down`: they may not either. */
+  setPostgres(state: 'up' | 'degraded' | 'down'): void {
+    this.#postgres = state;
+  }
+
+  /** Why no traffic should come, or null. */
+  get notReadyReason(): NotReadyReason | null {
+    if (this.#phase !== 'ready') return this.#phase;
+    if (this.#postgres === 'down') return 'postgres';
+    return this.#workersReady() ? null : 'workers';
+  }
+
+  get isReady(): boolean {
+    return this.notReadyReason === null;
+  }
+
+  report(): ReadinessReport {
+    const reason = this.notReadyReason;
+    if (reason !== null) {
+      return { statusCode: 503, body: JSON.stringify({ status: 'unavailable', reason }) };
+    }
+    const degraded: DegradedPart[] = this.#postgres === 'degraded' ? ['postgres'] : [];
+    return { statusCode: 200, body: JSON.stringify({ status: 'ready', degraded }) };
+  }
+}
