@@ -1,4 +1,4 @@
-import type { DescMethod, JsonReadOptions, JsonWriteOptions } from '@bufbuild/protobuf';
+import type { DescMethod, JsonReadOptions, JsonWriteOptions, Registry } from '@bufbuild/protobuf';
 import {
   createMethodImplSpec,
   createServiceImplSpec,
@@ -29,6 +29,8 @@ export type RouterOptions = {
   readonly writeMaxBytes: number;
   readonly compressMinBytes: number;
   readonly interceptors: readonly Interceptor[];
+  /** Types that google.protobuf.Any may hold in JSON. */
+  readonly registry: Registry | undefined;
   readonly drainSignal: AbortSignal | undefined;
 };
 
@@ -72,6 +74,8 @@ export function createRouter(options: RouterOptions): ConnectRouter {
 }
 
 function protocolsOf(options: RouterOptions): ProtocolHandlerFactory[] {
+  const { registry } = options;
+  const json = registry === undefined ? JSON_OPTIONS : { ...JSON_OPTIONS, registry };
   const guard = createGuard(
     options.policy,
     (request) => request.contextValues.get(kRequestId),
@@ -83,7 +87,7 @@ function protocolsOf(options: RouterOptions): ProtocolHandlerFactory[] {
     readMaxBytes: options.policy.readMaxBytes,
     writeMaxBytes: options.writeMaxBytes,
     maxTimeoutMs: TIMEOUT_MS_MAX,
-    jsonOptions: JSON_OPTIONS,
+    jsonOptions: json,
     interceptors: [guard, ...options.interceptors],
   });
   const unaryOptions = {
@@ -92,7 +96,7 @@ function protocolsOf(options: RouterOptions): ProtocolHandlerFactory[] {
     compressMinBytes: options.compressMinBytes,
     compressions: COMPRESSIONS,
     interceptors: [...options.interceptors],
-    json: JSON_OPTIONS,
+    json,
   };
   const connectStreams = createConnectFactory(shared);
   const connect: ProtocolHandlerFactory = Object.assign(

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { Registry } from '@bufbuild/protobuf';
 import {
   createContextValues,
   type ConnectError,
@@ -47,6 +48,8 @@ export type ConnectAdapterOptions = {
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** Told of each failure whose text the caller does not get to see. */
   readonly report: (failure: CallFailure) => void;
+  /** Types that google.protobuf.Any may hold in JSON. */
+  readonly registry?: Registry | undefined;
   /** How errors are presented; default adds google.rpc.ErrorInfo. */
   readonly presentError?: ((error: AppError) => ConnectError) | undefined;
 };
@@ -94,6 +97,7 @@ export function createConnectAdapter(options: ConnectAdapterOptions): ConnectAda
     compressMinBytes: options.compressMinBytes ?? COMPRESS_MIN_BYTES,
     interceptors: options.interceptors ?? [],
     drainSignal: options.drainSignal,
+    registry: options.registry,
   });
   options.routes(router);
   const calls = new Calls(options, policy, router.handlers);
