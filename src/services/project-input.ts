@@ -1,9 +1,4 @@
-import {
-  checkDataRegion,
-  checkDisplayName,
-  checkProjectId,
-  checkText,
-} from '../model/names.ts';
+import { checkDataRegion, checkDisplayName, checkProjectId, checkText } from '../model/names.ts';
 import { parseModel } from '../model/namespace-model.ts';
 import { fieldError } from '../shared/app-error.ts';
 import { PROJECT_ACTIVE, PROJECT_SUSPENDED } from './project-settings.ts';

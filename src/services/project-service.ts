@@ -74,7 +74,8 @@ export class ProjectService {
   /** Settings if they are known and fresh; otherwise `load`. '' is the default project. Hot. */
   peek(projectId: string): ProjectSettings | undefined {
     const cached = this.#cache.get(this.resolveId(projectId));
-    if (cached === undefined || cached.untilMs <= this.#options.clock.monotonicMs()) return undefined;
+    if (cached === undefined || cached.untilMs <= this.#options.clock.monotonicMs())
+      return undefined;
     return cached.settings;
   }
 

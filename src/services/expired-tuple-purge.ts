@@ -1,0 +1,78 @@
+import type { Pool } from 'pg';
+import type { Clock } from '../shared/clock.ts';
+import { selectExpiredShards } from '../store/sql/select-subject-tenants.ts';
+import type { TupleWriter } from './tuple-writer.ts';
+
+export type ExpiredTuplePurgeOptions = {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly writer: TupleWriter;
+  /** How long an expired tuple is kept. */
+  readonly graceMs: number;
+  readonly intervalMs: number;
+  /** Shards of one run and tuples of one shard and run, at most. */
+  readonly shardsMax: number;
+  readonly tuplesMax: number;
+  readonly requestId: () => string;
+  /** Told of a run that failed; the next one tries again. */
+  readonly onError: (error: unknown) => void;
+};
+
+/**
+ * Deletes tuples whose expiry passed long enough ago, through the change log like any delete. The
+ * expiry is compared again under the shard's lock, so that a tuple renewed meanwhile stays.
+ */
+export class ExpiredTuplePurge {
+  readonly #options: ExpiredTuplePurgeOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<number> | undefined;
+
+  constructor(options: ExpiredTuplePurgeOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => {
+      this.#running ??= this.run()
+        .catch((error: unknown) => {
+          this.#options.onError(error);
+          return 0;
+        })
+        .finally(() => (this.#running = undefined));
+    }, this.#options.intervalMs).unref();
+  }
+
+  /** Resolves when no run is under way. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    await this.#running;
+  }
+
+  /** One run; returns how many tuples it deleted. */
+  async run(): Promise<number> {
+    const { pool, clock, writer, graceMs, shardsMax, tuplesMax, requestId } = this.#options;
+    const expiredByUs = BigInt(Math.floor((clock.nowMs() - graceMs) * 1000));
+    let deleted = 0;
+    for (const shard of await selectExpiredShards(pool, expiredByUs, shardsMax)) {
+      const meta = {
+        rpc: 'PurgeExpired',
+        actingUserId: null,
+        requestId: requestId(),
+        deadlineMs: Infinity,
+      };
+      const where = {
+        projectId: shard.projectId,
+        tenantIds: [shard.tenantId],
+        userId: null,
+        expiredByUs,
+        rowsMax: tuplesMax,
+      };
+      const rows = await writer.exclusive([shard], meta, (transaction) =>
+        transaction.deleteWhere(where, meta),
+      );
+      for (const row of rows) deleted += row.deleted;
+    }
+    return deleted;
+  }
+}

@@ -1,0 +1,160 @@
+import { type JsonObject, canonicalJson } from '../model/canonical-json.ts';
+import {
+  SEAT_NAMESPACE,
+  checkConditionName,
+  checkJson,
+  checkNamespace,
+  checkObjectId,
+  checkRelation,
+  checkUserId,
+  requiredError,
+} from '../model/names.ts';
+import {
+  type ShardKey,
+  type Subject,
+  type TupleChange,
+  type TuplePayload,
+  subjectToColumns,
+} from '../model/relation-tuple.ts';
+import { AppError, fieldError } from '../shared/app-error.ts';
+import type { RawSubject, RawTimestamp, RawTuple, RawUpdate } from './tuple-requests.ts';
+
+const OP_INSERT = 1;
+const OP_DELETE = 2;
+/** Bytes of a condition's parameters at most, as canonical JSON. */
+export const CONDITION_PARAMS_BYTES_MAX = 65_536;
+/** 0001-01-01 and 9999-12-31, the range of google.protobuf.Timestamp, in seconds. */
+const SECONDS_MIN = -62_135_596_800n;
+const SECONDS_MAX = 253_402_300_799n;
+
+/**
+ * The validated updates of a WriteRelationTuples. `projectAddress` is the request's project id as it
+ * was written ('' where omitted), `shard` what it resolved to. Errors: FIELD_*, NAMESPACE_RESERVED,
+ * BATCH_TOO_LARGE; messages name the field, for example `updates[3].tuple.object_id`.
+ */
+export function checkUpdates(
+  updates: readonly RawUpdate[],
+  shard: ShardKey,
+  updatesMax: number,
+): TupleChange[] {
+  if (updates.length === 0) throw requiredError('updates');
+  if (updates.length > updatesMax) {
+    throw new AppError('BATCH_TOO_LARGE', `updates: at most ${updatesMax} in one request`, {
+      field: 'updates',
+      limit: String(updatesMax),
+    });
+  }
+  const positions = new Map<string, number>();
+  return updates.map((update, index) => {
+    const change = checkUpdate(`updates[${index}]`, update, shard);
+    const identity = identityOf(change.tuple);
+    const first = positions.get(identity);
+    if (first !== undefined) {
+      throw fieldError(`updates[${index}].tuple`, `is the same tuple as updates[${first}]`);
+    }
+    positions.set(identity, index);
+    return change;
+  });
+}
+
+function checkUpdate(field: string, update: RawUpdate, shard: ShardKey): TupleChange {
+  if (update.op !== OP_INSERT && update.op !== OP_DELETE) {
+    throw fieldError(`${field}.op`, 'must be OP_INSERT or OP_DELETE');
+  }
+  const { tuple } = update;
+  if (tuple === undefined) throw requiredError(`${field}.tuple`);
+  const at = `${field}.tuple`;
+  checkScope(at, tuple, shard);
+  checkNamespace(`${at}.namespace`, tuple.namespace);
+  if (tuple.namespace === SEAT_NAMESPACE) {
+    throw new AppError(
+      'NAMESPACE_RESERVED',
+      `${at}.namespace: tuples of the seat namespace are written by AssignSeat and RevokeSeat only`,
+      { field: `${at}.namespace` },
+    );
+  }
+  checkObjectId(`${at}.object_id`, tuple.objectId);
+  checkRelation(`${at}.relation`, tuple.relation);
+  const key = {
+    namespace: tuple.namespace,
+    objectId: tuple.objectId,
+    relation: tuple.relation,
+    subject: checkSubject(`${at}.subject`, tuple.subject?.kind),
+  };
+  // Also a delete's payload must be valid, although only the identity counts.
+  const payload = checkPayload(at, tuple);
+  return update.op === OP_INSERT
+    ? { op: 'insert', tuple: { ...key, ...payload } }
+    : { op: 'delete', tuple: key };
+}
+
+function checkScope(at: string, tuple: RawTuple, shard: ShardKey): void {
+  if (tuple.projectId !== '' && tuple.projectId !== shard.projectId) {
+    throw fieldError(`${at}.project_id`, "must be empty or equal the request's");
+  }
+  if (tuple.tenantId !== '' && tuple.tenantId !== shard.tenantId) {
+    throw fieldError(`${at}.tenant_id`, "must be empty or equal the request's");
+  }
+}
+
+function checkSubject(field: string, kind: RawSubject | undefined): Subject {
+  switch (kind?.case) {
+    case 'userId':
+      checkUserId(`${field}.user_id`, kind.value);
+      return { kind: 'user', userId: kind.value };
+    case 'set': {
+      const { namespace, objectId, relation } = kind.value;
+      checkNamespace(`${field}.set.namespace`, namespace);
+      checkObjectId(`${field}.set.object_id`, objectId);
+      if (relation !== '') checkRelation(`${field}.set.relation`, relation);
+      return { kind: 'set', namespace, objectId, relation };
+    }
+    case 'wildcard':
+      if (!kind.value) throw fieldError(`${field}.wildcard`, 'must be true where it is set');
+      return { kind: 'wildcard' };
+    default:
+      throw requiredError(field);
+  }
+}
+
+function checkPayload(at: string, tuple: RawTuple): TuplePayload {
+  const expiresAtUs =
+    tuple.expiresAt === undefined ? undefined : microseconds(`${at}.expires_at`, tuple.expiresAt);
+  const conditionName = tuple.conditionName === '' ? undefined : tuple.conditionName;
+  if (conditionName !== undefined) checkConditionName(`${at}.condition_name`, conditionName);
+  const conditionParams =
+    tuple.conditionParams === undefined
+      ? undefined
+      : checkParameters(`${at}.condition_params`, tuple.conditionParams);
+  if (conditionParams !== undefined && conditionName === undefined) {
+    throw fieldError(`${at}.condition_params`, 'needs a condition_name');
+  }
+  return { expiresAtUs, conditionName, conditionParams };
+}
+
+function checkParameters(field: string, parameters: JsonObject): string {
+  checkJson(field, parameters);
+  const text = canonicalJson(parameters);
+  if (Buffer.byteLength(text) > CONDITION_PARAMS_BYTES_MAX) {
+    throw fieldError(field, `must have at most ${CONDITION_PARAMS_BYTES_MAX} bytes as JSON`);
+  }
+  return text;
+}
+
+/** Microseconds since the epoch; what is finer is cut off, so that nothing lives longer than asked. */
+function microseconds(field: string, { seconds, nanos }: RawTimestamp): bigint {
+  const isValid =
+    seconds >= SECONDS_MIN &&
+    seconds <= SECONDS_MAX &&
+    Number.isInteger(nanos) &&
+    nanos >= 0 &&
+    nanos <= 999_999_999;
+  if (!isValid) throw fieldError(field, 'must lie between the years 0001 and 9999');
+  return seconds * 1_000_000n + BigInt(Math.floor(nanos / 1000));
+}
+
+/** No part can hold a NUL. */
+function identityOf(tuple: TupleChange['tuple']): string {
+  const subject = subjectToColumns(tuple.subject).join('\u0000');
+  return `${tuple.namespace}\u0000${tuple.objectId}\u0000${tuple.relation}\u0000${subject}`;
+}

@@ -1,0 +1,214 @@
+import type { Pool } from 'pg';
+import type { TokenCodec } from '../model/consistency-token.ts';
+import {
+  checkNamespace,
+  checkObjectId,
+  checkRelation,
+  checkTenantId,
+  checkUserId,
+} from '../model/names.ts';
+import { type RelationTuple, subjectFromColumns } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import type { Clock } from '../shared/clock.ts';
+import { selectHeads } from '../store/sql/select-heads.ts';
+import { selectSubjectGrants } from '../store/sql/select-subject-grants.ts';
+import { selectSubjectTenants } from '../store/sql/select-subject-tenants.ts';
+import {
+  type TupleFilter,
+  type TupleRow,
+  declareTupleCursor,
+  fetchTuples,
+  selectFirstTuples,
+} from '../store/sql/select-tuples.ts';
+import { inTransaction } from '../store/transaction.ts';
+import { type ProjectService, storeError } from './project-service.ts';
+import type { ReadPositions } from './read-positions.ts';
+import type { ShardHeads } from './shard-heads.ts';
+import { checkUpdates } from './tuple-input.ts';
+import type {
+  DeprovisionRequest,
+  ExportRequest,
+  ReadRequest,
+  SubjectGrant,
+  WriteRequest,
+} from './tuple-requests.ts';
+import type { TupleWriter } from './tuple-writer.ts';
+
+export type TupleServiceOptions = {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly projects: ProjectService;
+  readonly codec: TokenCodec;
+  readonly heads: ShardHeads;
+  readonly positions: ReadPositions;
+  readonly writer: TupleWriter;
+  /** GATEWAY_MAX_WRITE_UPDATES. */
+  readonly updatesMax: number;
+  /** Tuples of one ReadRelationTuples, at most. */
+  readonly readTuplesMax: number;
+  /** Grants of one ExportSubjectGrants, at most. */
+  readonly exportGrantsMax: number;
+};
+
+/** Rows that are parsed in one turn of the event loop. */
+const PAGE_ROWS = 256;
+
+/** The four methods of AuthzService that read or write stored tuples without evaluating them. */
+export class TupleService {
+  readonly #options: TupleServiceOptions;
+
+  constructor(options: TupleServiceOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * WriteRelationTuples: returns the consistency token. Errors: FIELD_*, NAMESPACE_RESERVED,
+   * BATCH_TOO_LARGE, those of the project and of TupleWriter.write.
+   */
+  async write(request: WriteRequest): Promise<string> {
+    const { projects, writer, codec, updatesMax } = this.#options;
+    checkTenantId('tenant_id', request.tenantId);
+    const projectId = projects.resolveId(request.projectId);
+    const shard = { projectId, tenantId: request.tenantId };
+    const updates = checkUpdates(request.updates, shard, updatesMax);
+    projects.guard(projects.peek(projectId) ?? (await projects.load(projectId)), 'data');
+    const { epoch, seq } = await writer.write(shard, updates, request.meta);
+    return codec.encode(shard, epoch, seq);
+  }
+
+  /**
+   * ReadRelationTuples: stored tuples that match, expired ones too, in order of identity, from one
+   * snapshot. Errors: FIELD_*, TOKEN_INVALID, RESULT_TOO_LARGE, STORE_UNAVAILABLE, the project's.
+   */
+  async read(request: ReadRequest): Promise<readonly RelationTuple[]> {
+    const { projects, positions, heads, readTuplesMax, pool } = this.#options;
+    checkTenantId('tenant_id', request.tenantId);
+    const projectId = projects.resolveId(request.projectId);
+    const filter = checkFilter(request, projectId);
+    projects.guard(await projects.settings(projectId), 'data');
+    const shard = { projectId, tenantId: request.tenantId };
+    // Postgres has every commit: a token that is valid needs no waiting.
+    if (request.token !== '') await positions.resolve(shard, request.token);
+    const first = await selectFirstTuples(pool, filter, PAGE_ROWS + 1).catch(rethrowStoreError);
+    heads.raise(projectId, shard.tenantId, first.epoch, first.seq);
+    if (first.rows.length <= PAGE_ROWS) return first.rows.map(tupleFromRow);
+    return await this.#readPages(filter, readTuplesMax).catch(rethrowStoreError);
+  }
+
+  /**
+   * DeprovisionUser: deletes every tuple of the user in all tenants of the project, in one
+   * transaction, and returns how many. Errors: FIELD_*, REGION_REFUSED, those of TupleWriter.
+   */
+  async deprovisionUser(request: DeprovisionRequest): Promise<number> {
+    const { projects, writer, pool } = this.#options;
+    checkUserId('user_id', request.userId);
+    const projectId = projects.resolveId(request.projectId);
+    projects.guard(await projects.settings(projectId), 'subject-rights');
+    const tenantIds = await selectSubjectTenants(pool, projectId, request.userId).catch(
+      rethrowStoreError,
+    );
+    if (tenantIds.length === 0) return 0;
+    const shards = tenantIds.map((tenantId) => ({ projectId, tenantId }));
+    const where = { projectId, tenantIds, userId: request.userId, expiredByUs: null, rowsMax: 0 };
+    const rows = await writer.exclusive(shards, request.meta, (transaction) =>
+      transaction.deleteWhere(where, request.meta),
+    );
+    return rows.reduce((sum, row) => sum + row.deleted, 0);
+  }
+
+  /**
+   * ExportSubjectGrants: what the user holds directly or through groups, in all tenants; sorted.
+   * Errors: FIELD_*, REGION_REFUSED, RESULT_TOO_LARGE, STORE_UNAVAILABLE.
+   */
+  async exportSubjectGrants(request: ExportRequest): Promise<readonly SubjectGrant[]> {
+    const { projects, pool, clock, heads, exportGrantsMax } = this.#options;
+    checkUserId('user_id', request.userId);
+    const projectId = projects.resolveId(request.projectId);
+    projects.guard(await projects.settings(projectId), 'subject-rights');
+    const nowUs = BigInt(Math.floor(clock.nowMs() * 1000));
+    const { rows, positions } = await inTransaction(
+      pool,
+      async (client) => {
+        const limit = exportGrantsMax + 1;
+        const found = await selectSubjectGrants(client, projectId, request.userId, nowUs, limit);
+        const tenantIds = [...new Set(found.map((row) => row.tenant_id))];
+        const shards = tenantIds.map((tenantId) => ({ projectId, tenantId }));
+        return { rows: found, positions: await selectHeads(client, shards) };
+      },
+      'repeatable read, read only',
+    ).catch(rethrowStoreError);
+    for (const { tenantId, epoch, seq } of positions) heads.raise(projectId, tenantId, epoch, seq);
+    if (rows.length > exportGrantsMax) {
+      throw new AppError('RESULT_TOO_LARGE', `there are more than ${exportGrantsMax} grants`, {
+        limit: String(exportGrantsMax),
+      });
+    }
+    return rows.map((row) => ({
+      tenantId: row.tenant_id,
+      namespace: row.namespace,
+      objectId: row.object_id,
+      relation: row.relation,
+      viaGroup: row.via_group,
+    }));
+  }
+
+  /** A long list page by page, so that the event loop turns in between; all from one snapshot. */
+  async #readPages(filter: TupleFilter, tuplesMax: number): Promise<RelationTuple[]> {
+    const { pool, heads } = this.#options;
+    const { tuples, head } = await inTransaction(
+      pool,
+      async (client) => {
+        const [position] = await selectHeads(client, [filter]);
+        await declareTupleCursor(client, filter, tuplesMax + 1);
+        const all: RelationTuple[] = [];
+        for (;;) {
+          const rows = await fetchTuples(client, PAGE_ROWS);
+          for (const row of rows) all.push(tupleFromRow(row));
+          if (rows.length < PAGE_ROWS) return { tuples: all, head: position };
+        }
+      },
+      'repeatable read, read only',
+    );
+    if (head !== undefined) heads.raise(filter.projectId, filter.tenantId, head.epoch, head.seq);
+    if (tuples.length > tuplesMax) {
+      throw new AppError(
+        'RESULT_TOO_LARGE',
+        `more than ${tuplesMax} tuples match: filter by namespace, object_id, relation or subject_user_id`,
+        { limit: String(tuplesMax) },
+      );
+    }
+    return tuples;
+  }
+}
+
+function checkFilter(request: ReadRequest, projectId: string): TupleFilter {
+  const { tenantId, namespace, objectId, relation, subjectUserId } = request;
+  if (namespace !== '') checkNamespace('namespace', namespace);
+  if (objectId !== '') checkObjectId('object_id', objectId);
+  if (relation !== '') checkRelation('relation', relation);
+  if (subjectUserId !== '') checkUserId('subject_user_id', subjectUserId);
+  return {
+    projectId,
+    tenantId,
+    namespace: namespace || null,
+    objectId: objectId || null,
+    relation: relation || null,
+    userId: subjectUserId || null,
+  };
+}
+
+function tupleFromRow(row: TupleRow): RelationTuple {
+  return {
+    namespace: row.namespace,
+    objectId: row.object_id,
+    relation: row.relation,
+    subject: subjectFromColumns(row.subject_namespace, row.subject_id, row.subject_relation),
+    expiresAtUs: row.expires_at_us === null ? undefined : BigInt(row.expires_at_us),
+    conditionName: row.condition_name ?? undefined,
+    conditionParams: row.condition_params ?? undefined,
+  };
+}
+
+function rethrowStoreError(error: unknown): never {
+  throw storeError(error);
+}
