@@ -47,6 +47,13 @@ export class ListStore {
     for (let order = ORDER_MIN; order < PAGE_ORDER_FIRST; order++) this.#link(1 << order, order);
   }
 
+  get bytes(): number {
+    let bytes = 0;
+    for (const page of this.pages) bytes += page.byteLength;
+    for (const tags of this.#tags) bytes += tags.byteLength;
+    return bytes;
+  }
+
   /** A list of two entries. Throws SHARD_TOO_LARGE, as every growth here. */
   createPair(first: number, second: number): number {
     const list = this.create();

@@ -28,6 +28,10 @@ export class NameTable {
     this.#words = new PagedWords(allocator, STRIDE << PAGE_NAMES_SHIFT, STRIDE * PAGE_NAMES_FIRST);
   }
 
+  get bytes(): number {
+    return this.#words.bytes;
+  }
+
   /** Ids from 1 on that were ever used are below. */
   get top(): number {
     return this.#top;

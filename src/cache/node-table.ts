@@ -55,7 +55,6 @@ export class NodeTable {
   /** Nodes of entities with many, by (entity, relation). */
   readonly table: SegmentedHash;
   count = 0;
-  readonly #dictionary: Dictionary;
   readonly #records: readonly Uint32Array[];
   readonly #lists: ListStore;
   #free = 0;
@@ -66,7 +65,6 @@ export class NodeTable {
     this.words = new PagedWords(allocator, pageWords, NODE_STRIDE * PAGE_NODES_FIRST);
     this.pages = this.words.pages;
     this.table = new SegmentedHash(allocator);
-    this.#dictionary = dictionary;
     this.#records = dictionary.records.pages;
     this.#lists = lists;
   }

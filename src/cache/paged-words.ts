@@ -23,6 +23,10 @@ export class PagedWords {
     return first.length + (this.pages.length - 1) * this.pageWords;
   }
 
+  get bytes(): number {
+    return this.capacity * 4;
+  }
+
   /** Doubles the first page, or adds a page once that one is full-sized. O(page). */
   grow(): void {
     const first = this.pages[0] as Uint32Array;

@@ -43,6 +43,13 @@ export class SegmentedHash {
     this.directory = [this.#segment(SLOTS_FIRST, 0)];
   }
 
+  /** Bytes of all segments. O(segments). */
+  get bytes(): number {
+    let bytes = 0;
+    for (const segment of new Set(this.directory)) bytes += segment.byteLength;
+    return bytes;
+  }
+
   /**
    * The segment of a hash (int32). Scan from `homeSlot(hash, segment[SEGMENT_SLOTS])`, slot i at words
    * SEGMENT_HEADER + 2i (hash) and + 1 (value), wrapping, until a value 0. Hot.

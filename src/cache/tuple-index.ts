@@ -88,6 +88,20 @@ export class TupleIndex implements TupleReader {
     return this.#nodes.count;
   }
 
+  /** Bytes by kind, for benches and metrics. */
+  partBytes(): Readonly<Record<string, number>> {
+    return {
+      records: this.#dictionary.records.bytes,
+      dictionaryHash: this.#dictionary.table.bytes,
+      nodes: this.#nodes.words.bytes,
+      nodeHash: this.#nodes.table.bytes,
+      lists: this.#adjacency.lists.bytes,
+      positions: this.#adjacency.positions.bytes,
+      qualifierHash: this.#qualifiers.table.bytes,
+      names: this.#names.bytes,
+    };
+  }
+
   /** For `checkIndex`, which verifies what the parts promise each other. */
   get parts(): IndexParts {
     return {
