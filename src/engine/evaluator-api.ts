@@ -44,6 +44,8 @@ export interface EvaluationTask<T> {
   result(): T;
   /** BACKSTOP_ bits that fired; valid after 'done' and after an error. */
   readonly backstops: number;
+  /** Reads so far; absent where none are needed. A batch has a total budget. */
+  readonly reads?: number | undefined;
 }
 
 /** Expand's answer, structurally the one of the protocol (fields as in the message UsersetTree). */

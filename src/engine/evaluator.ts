@@ -13,7 +13,7 @@ import {
   type UsersetRef,
 } from './evaluator-api.ts';
 import { ExpandRun } from './expand.ts';
-import { checkUserHot, hotBackstops, HOT_NODES_MAX } from './hot-check.ts';
+import { checkUserHot, hotBackstops, hotReads, HOT_NODES_MAX } from './hot-check.ts';
 import { ListObjectsRun } from './list-objects-run.ts';
 import { ConditionCache, Scope, type Target, TRUE } from './scope.ts';
 import { SubjectSetRun } from './subject-set-run.ts';
@@ -44,6 +44,11 @@ export class Evaluator {
   /** BACKSTOP_ bits of the last `checkUser` that did not say CHECK_GENERAL. */
   get lastBackstops(): number {
     return hotBackstops;
+  }
+
+  /** Reads of the last `checkUser` that did not say CHECK_GENERAL: a batch has a total budget. */
+  get lastReads(): number {
+    return hotReads;
   }
 
   /**
@@ -224,6 +229,9 @@ function guarded<T>(scope: Scope, task: EvaluationTask<T>): EvaluationTask<T> {
     result: () => task.result(),
     get backstops() {
       return isExhausted ? BACKSTOP_BUDGET : task.backstops;
+    },
+    get reads() {
+      return scope.reads;
     },
   };
 }

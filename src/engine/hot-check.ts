@@ -29,6 +29,8 @@ let evaluation = 0;
 
 /** Of the last `checkUserHot` on this thread: BACKSTOP_ bits. */
 export let hotBackstops = 0;
+/** Of the last `checkUserHot` on this thread: reads, unless it said CHECK_GENERAL. */
+export let hotReads = 0;
 
 /**
  * The ordinary check of a concrete user: depth first over usersets made of unions, at most
@@ -47,6 +49,7 @@ export function checkUserHot(
   readsMax: number,
 ): number {
   hotBackstops = 0;
+  hotReads = 0;
   if (entity === 0 || relation <= 0) return CHECK_DENIED;
   const hasWildcards = reader.reverseCount(WILDCARD_NODE) > 0;
   const mark = ++evaluation * 2;
@@ -88,11 +91,17 @@ export function checkUserHot(
       if (node !== 0) {
         if (reader.userCount(node) > 0) {
           const edge = userNode === 0 ? EDGE_ABSENT : reader.edge(node, userNode);
-          if (edge === EDGE_PLAIN) return reads > readsMax ? CHECK_GENERAL : CHECK_ALLOWED;
+          if (edge === EDGE_PLAIN) {
+            hotReads = reads;
+            return reads > readsMax ? CHECK_GENERAL : CHECK_ALLOWED;
+          }
           if (edge !== EDGE_ABSENT) return CHECK_GENERAL;
           if (hasWildcards) {
             const wildcard = reader.edge(node, WILDCARD_NODE);
-            if (wildcard === EDGE_PLAIN) return reads > readsMax ? CHECK_GENERAL : CHECK_ALLOWED;
+            if (wildcard === EDGE_PLAIN) {
+              hotReads = reads;
+              return reads > readsMax ? CHECK_GENERAL : CHECK_ALLOWED;
+            }
             if (wildcard !== EDGE_ABSENT) return CHECK_GENERAL;
           }
         }
@@ -142,5 +151,6 @@ export function checkUserHot(
     }
   }
   if (sawCycle) hotBackstops = BACKSTOP_CYCLE;
+  hotReads = reads;
   return reads > readsMax ? CHECK_GENERAL : CHECK_DENIED;
 }

@@ -192,6 +192,14 @@ export type AnswerBatch = {
   /** Models that requests named and this worker does not hold. */
   readonly modelsWanted: readonly { readonly projectId: string; readonly modelVersion: number }[];
   readonly stats: WorkerStats | null;
+  readonly reports: readonly WorkerReport[];
+};
+
+/** Something for the log. No tuple contents, and a hash instead of the tenant. */
+export type WorkerReport = {
+  readonly event: string;
+  readonly shardHash: string;
+  readonly error: string;
 };
 
 /** First task of a worker. The reply is `HelloReply`; another version is a bootstrap failure. */

@@ -1,7 +1,13 @@
 import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
 import { systemClock } from '../shared/clock.ts';
-import type { ArgsMap, Method, ResultMap, WorkerStats } from '../protocol/messages.ts';
+import type {
+  ArgsMap,
+  Method,
+  ResultMap,
+  WorkerReport,
+  WorkerStats,
+} from '../protocol/messages.ts';
 import { rawOpcode } from '../protocol/messages.ts';
 import type {
   BatchItem,
@@ -27,6 +33,7 @@ import type { CreateTransport } from './slot-transport.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
 export type WorkerPoolEvent =
+  | { readonly kind: 'workerReport'; readonly slot: number; readonly report: WorkerReport }
   | { readonly kind: 'workerReady'; readonly slot: number }
   | {
       readonly kind: 'workerLost';
@@ -86,6 +93,8 @@ class SlotPool implements WorkerPool {
     const limits = { queueDepthMax: options.queueDepthMax, queueBytesMax: options.queueBytesMax };
     const reports = {
       onStats: options.onStats,
+      onReport: (slot: number, report: WorkerReport) =>
+        options.onEvent({ kind: 'workerReport', slot, report }),
       onReady: (slot: number) => options.onEvent({ kind: 'workerReady', slot }),
       onLost: (slot: number, cause: unknown, killer: PendingRequest | null) => {
         if (killer !== null) this.#refused.add(killer.label(), killer.bodyBytes());

@@ -1,6 +1,11 @@
 import { AppError, errorFromData } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
-import type { AnswerBatch, WorkerResponse, WorkerStats } from '../protocol/messages.ts';
+import type {
+  AnswerBatch,
+  WorkerReport,
+  WorkerResponse,
+  WorkerStats,
+} from '../protocol/messages.ts';
 import {
   ANSWER_ALLOWED,
   ANSWER_BODY,
@@ -40,6 +45,7 @@ export type SlotLimits = {
 /** What a slot tells the pool. */
 export type SlotReports = {
   readonly onStats: (slot: number, stats: WorkerStats) => void;
+  readonly onReport: (slot: number, report: WorkerReport) => void;
   readonly onReady: (slot: number) => void;
   /** `killer` was under evaluation when the worker died. */
   readonly onLost: (slot: number, cause: unknown, killer: PendingRequest | null) => void;
@@ -328,6 +334,7 @@ export class WorkerSlot {
       this.#schedule();
     }
     if (answers.stats !== null) this.#reports.onStats(this.index, answers.stats);
+    for (const report of answers.reports) this.#reports.onReport(this.index, report);
   }
 
   #rawAnswersArrived(answers: AnswerBatch): void {

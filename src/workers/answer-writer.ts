@@ -1,0 +1,149 @@
+import type { ErrorData } from '../shared/app-error.ts';
+import type {
+  AnswerBatch,
+  WorkerReport,
+  WorkerResponse,
+  WorkerStats,
+} from '../protocol/messages.ts';
+import { ANSWER_BODY, ANSWER_LARGE_BODY } from '../protocol/messages.ts';
+
+const REPORTS_MAX = 64;
+const FIRST_ANSWERS = 256;
+const FIRST_BYTES = 64 * 1024;
+/** From here on a body travels in a buffer of its own, transferred and never copied. */
+const LARGE_BODY_BYTES = 64 * 1024;
+
+/**
+ * Gathers the answers of one turn into one message. Hot: no allocation per answer but the growth
+ * of its buffers.
+ */
+export class AnswerWriter {
+  #ids = new Float64Array(FIRST_ANSWERS);
+  #kinds = new Uint8Array(FIRST_ANSWERS);
+  #count = 0;
+  #bodies = new Uint8Array(FIRST_BYTES);
+  #bodiesEnd = 0;
+  #bodyEnds = new Uint32Array(FIRST_ANSWERS);
+  #bodyCount = 0;
+  #largeBodies: Uint8Array[] = [];
+  #responses: WorkerResponse[] = [];
+  #acks: { readonly ackId: number; readonly error?: ErrorData | undefined }[] = [];
+  #modelsWanted: { readonly projectId: string; readonly modelVersion: number }[] = [];
+  #stats: WorkerStats | null = null;
+  #reports: WorkerReport[] = [];
+
+  get isEmpty(): boolean {
+    return (
+      this.#count === 0 &&
+      this.#responses.length === 0 &&
+      this.#acks.length === 0 &&
+      this.#modelsWanted.length === 0 &&
+      this.#stats === null &&
+      this.#reports.length === 0
+    );
+  }
+
+  /** An answer of ANSWER_ALLOWED, ANSWER_DENIED or ANSWER_FALLBACK. */
+  kind(requestId: number, kind: number): void {
+    if (this.#count === this.#ids.length) this.#growAnswers();
+    this.#ids[this.#count] = requestId;
+    this.#kinds[this.#count] = kind;
+    this.#count += 1;
+  }
+
+  /** A body, copied; a large one must own its buffer, which is given away. */
+  body(requestId: number, body: Uint8Array): void {
+    if (body.length >= LARGE_BODY_BYTES) {
+      this.kind(requestId, ANSWER_LARGE_BODY);
+      this.#largeBodies.push(body);
+      return;
+    }
+    this.kind(requestId, ANSWER_BODY);
+    if (this.#bodiesEnd + body.length > this.#bodies.length) this.#growBodies(body.length);
+    this.#bodies.set(body, this.#bodiesEnd);
+    this.#bodiesEnd += body.length;
+    if (this.#bodyCount === this.#bodyEnds.length) {
+      const grown = new Uint32Array(this.#bodyEnds.length * 2);
+      grown.set(this.#bodyEnds);
+      this.#bodyEnds = grown;
+    }
+    this.#bodyEnds[this.#bodyCount] = this.#bodiesEnd;
+    this.#bodyCount += 1;
+  }
+
+  response(response: WorkerResponse): void {
+    this.#responses.push(response);
+  }
+
+  error(requestId: number, error: ErrorData): void {
+    this.#responses.push({ requestId, error });
+  }
+
+  ack(ackId: number, error?: ErrorData): void {
+    this.#acks.push(error === undefined ? { ackId } : { ackId, error });
+  }
+
+  modelWanted(projectId: string, modelVersion: number): void {
+    this.#modelsWanted.push({ projectId, modelVersion });
+  }
+
+  stats(stats: WorkerStats): void {
+    this.#stats = stats;
+  }
+
+  /** Bounded: what comes in one turn beyond the bound is dropped. */
+  report(report: WorkerReport): void {
+    if (this.#reports.length < REPORTS_MAX) this.#reports.push(report);
+  }
+
+  /** Everything gathered, in buffers of its own. Empties the writer. */
+  take(): AnswerBatch {
+    const taken: AnswerBatch = {
+      ids: this.#ids.slice(0, this.#count),
+      kinds: this.#kinds.slice(0, this.#count),
+      bodies: this.#bodies.slice(0, this.#bodiesEnd),
+      bodyEnds: this.#bodyEnds.slice(0, this.#bodyCount),
+      largeBodies: this.#largeBodies,
+      responses: this.#responses,
+      acks: this.#acks,
+      modelsWanted: this.#modelsWanted,
+      stats: this.#stats,
+      reports: this.#reports,
+    };
+    this.#count = 0;
+    this.#bodiesEnd = 0;
+    this.#bodyCount = 0;
+    this.#largeBodies = [];
+    this.#responses = [];
+    this.#acks = [];
+    this.#modelsWanted = [];
+    this.#stats = null;
+    this.#reports = [];
+    return taken;
+  }
+
+  #growAnswers(): void {
+    const ids = new Float64Array(this.#ids.length * 2);
+    ids.set(this.#ids);
+    this.#ids = ids;
+    const kinds = new Uint8Array(this.#kinds.length * 2);
+    kinds.set(this.#kinds);
+    this.#kinds = kinds;
+  }
+
+  #growBodies(needed: number): void {
+    let length = this.#bodies.length * 2;
+    while (length < this.#bodiesEnd + needed) length *= 2;
+    const bodies = new Uint8Array(length);
+    bodies.set(this.#bodies.subarray(0, this.#bodiesEnd));
+    this.#bodies = bodies;
+  }
+}
+
+/** The buffers of a message that can be transferred instead of copied. */
+export function transferablesOf(answers: AnswerBatch): ArrayBuffer[] {
+  const list: ArrayBuffer[] = [];
+  if (answers.bodies.byteLength > 0) list.push(answers.bodies.buffer as ArrayBuffer);
+  for (const body of answers.largeBodies) list.push(body.buffer as ArrayBuffer);
+  return list;
+}

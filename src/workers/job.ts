@@ -1,0 +1,25 @@
+import type { AppError } from '../shared/app-error.ts';
+import type { ScopeEntry } from '../protocol/messages.ts';
+import type { ShardActor } from './shard-actor.ts';
+
+/**
+ * One read request inside a worker. It is run by its shard's actor, over one revision, in slices.
+ */
+export interface Job {
+  readonly requestId: number;
+  readonly scope: ScopeEntry;
+  readonly minSeq: number;
+  readonly deadlineMs: number;
+  /** How long it waits for its shard: the deadline, or a bound where there is none. */
+  readonly waitUntilMs: number;
+  isCancelled: boolean;
+  /**
+   * Works until answered or until the monotonic clock passed `sliceEndMs`. Errors: whatever is
+   * thrown fails the request; 'more' keeps the revision until the next call.
+   */
+  run(actor: ShardActor, sliceEndMs: number): 'done' | 'more';
+  /** Forgets a begun evaluation: its index has gone. */
+  restart(): void;
+  /** Answers with an error. */
+  fail(error: AppError): void;
+}

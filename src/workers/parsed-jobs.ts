@@ -1,0 +1,267 @@
+import { AppError, errorToData } from '../shared/app-error.ts';
+import type { Evaluator } from '../engine/evaluator.ts';
+import type { EvaluationTask, ExpandTree } from '../engine/evaluator-api.ts';
+import type { NamespaceModel } from '../model/namespace-model.ts';
+import { EMPTY_NAME } from '../model/tuple-reader.ts';
+import type { TupleReader } from '../model/tuple-reader.ts';
+import type { Method, ScopeEntry, WorkerRequest } from '../protocol/messages.ts';
+import type { BatchItem, BatchItemResult } from '../protocol/shard-client.ts';
+import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
+import type { ItemSource } from './batch-evaluation.ts';
+import type { Job } from './job.ts';
+import type { JobContext } from './job-context.ts';
+import type { ShardActor } from './shard-actor.ts';
+
+/** Ids of a list that travel in one message: a longer one comes in parts, so that its clone stops nobody. */
+const IDS_PER_PART = 4_096;
+
+/** The job of a request that the gateway parsed and validated. */
+export function parsedJob(
+  context: JobContext,
+  request: WorkerRequest,
+  scope: ScopeEntry,
+  waitMsMax: number,
+): Job {
+  const nowMs = performance.timeOrigin + context.clock.monotonicMs();
+  const waitUntilMs = Math.min(request.deadlineMs, nowMs + waitMsMax);
+  switch (request.method) {
+    case 'check':
+      return new CheckJob(context, request, scope, waitUntilMs);
+    case 'batchCheck':
+      return new BatchCheckJob(context, request, scope, waitUntilMs);
+    case 'expand':
+      return new ExpandJob(context, request, scope, waitUntilMs);
+    case 'listObjects':
+      return new ListObjectsJob(context, request, scope, waitUntilMs);
+  }
+}
+
+type Started = {
+  readonly evaluator: Evaluator;
+  readonly model: NamespaceModel;
+  readonly reader: TupleReader;
+  readonly nowMs: number;
+};
+
+abstract class ParsedJob<M extends Method> implements Job {
+  readonly requestId: number;
+  readonly scope: ScopeEntry;
+  readonly minSeq: number;
+  readonly deadlineMs: number;
+  readonly waitUntilMs: number;
+  protected readonly context: JobContext;
+  protected readonly request: WorkerRequest<M>;
+  #isStarted = false;
+
+  constructor(
+    context: JobContext,
+    request: WorkerRequest<M>,
+    scope: ScopeEntry,
+    waitUntilMs: number,
+  ) {
+    this.context = context;
+    this.request = request;
+    this.scope = scope;
+    this.requestId = request.requestId;
+    this.minSeq = request.minSeq;
+    this.deadlineMs = request.deadlineMs;
+    this.waitUntilMs = waitUntilMs;
+  }
+
+  get isCancelled(): boolean {
+    const { cancelled } = this.context;
+    return cancelled.size > 0 && cancelled.has(this.requestId);
+  }
+
+  run(actor: ShardActor, sliceEndMs: number): 'done' | 'more' {
+    if (!this.#isStarted) {
+      const { projectId, modelVersion } = this.scope;
+      const model = this.context.models.get(projectId, modelVersion);
+      if (model === undefined) throw new AppError('SHARD_UNAVAILABLE', 'the model is gone');
+      this.start({
+        evaluator: this.context.evaluatorOf(actor.index, model),
+        model,
+        reader: actor.index.reader,
+        nowMs: this.context.clock.nowMs(),
+      });
+      this.#isStarted = true;
+    }
+    return this.advance(sliceEndMs);
+  }
+
+  restart(): void {
+    this.#isStarted = false;
+  }
+
+  fail(error: AppError): void {
+    this.context.stats.error(this.rpc, error.reason);
+    this.context.writer.error(this.requestId, errorToData(error));
+  }
+
+  /** Runs a task, counting the backstops once, at its end. */
+  protected runTask(task: EvaluationTask<unknown>, sliceEndMs: number): 'done' | 'more' {
+    try {
+      if (task.run(sliceEndMs) === 'more') return 'more';
+    } catch (error) {
+      this.context.stats.backstops(task.backstops);
+      throw error;
+    }
+    this.context.stats.backstops(task.backstops);
+    return 'done';
+  }
+
+  protected abstract readonly rpc: string;
+  protected abstract start(started: Started): void;
+  protected abstract advance(sliceEndMs: number): 'done' | 'more';
+}
+
+class CheckJob extends ParsedJob<'check'> {
+  #task: EvaluationTask<boolean> | null = null;
+  #model: NamespaceModel | null = null;
+
+  protected get rpc(): string {
+    return this.request.args.subject.kind === 'set' ? 'CheckSet' : 'Check';
+  }
+
+  protected start({ evaluator, model, nowMs }: Started): void {
+    this.#model = model;
+    this.#task = evaluator.startCheck(this.request.args, nowMs, this.scope.readBudget);
+  }
+
+  protected advance(sliceEndMs: number): 'done' | 'more' {
+    const task = this.#task;
+    const model = this.#model;
+    if (task === null || model === null) throw new Error('a check that was not started');
+    const { namespace, relation } = this.request.args;
+    const counter = this.context.stats.counter(model, namespace, relation);
+    try {
+      if (this.runTask(task, sliceEndMs) === 'more') return 'more';
+    } catch (error) {
+      counter.error += 1;
+      throw error;
+    }
+    const result = task.result();
+    if (result) counter.allowed += 1;
+    else counter.denied += 1;
+    const { requestId } = this;
+    this.context.writer.response({ requestId, method: 'check', result, isPart: false });
+    return 'done';
+  }
+}
+
+class BatchCheckJob extends ParsedJob<'batchCheck'> {
+  protected readonly rpc = 'BatchCheck';
+  #evaluation: BatchEvaluation | null = null;
+
+  protected start({ evaluator, model, reader, nowMs }: Started): void {
+    const { readBudget } = this.scope;
+    const totalBudget = readBudget * this.context.batchBudgetFactor;
+    const items = new TextItems(reader, this.request.args);
+    const limits = { readBudget, totalBudget, nowMs };
+    this.#evaluation = new BatchEvaluation(items, evaluator, model, this.context.stats, limits);
+  }
+
+  protected advance(sliceEndMs: number): 'done' | 'more' {
+    const evaluation = this.#evaluation;
+    if (evaluation === null) throw new Error('a batch that was not started');
+    if (evaluation.run(sliceEndMs) === 'more') return 'more';
+    const result: BatchItemResult[] = Array.from(evaluation.outcomes, (outcome, index) => ({
+      allowed: outcome === ITEM_ALLOWED,
+      error: evaluation.errors.get(index) ?? '',
+    }));
+    const { requestId } = this;
+    this.context.writer.response({ requestId, method: 'batchCheck', result, isPart: false });
+    return 'done';
+  }
+}
+
+class ExpandJob extends ParsedJob<'expand'> {
+  protected readonly rpc = 'Expand';
+  #task: EvaluationTask<ExpandTree> | null = null;
+
+  protected start({ evaluator, nowMs }: Started): void {
+    this.#task = evaluator.startExpand(this.request.args, nowMs, this.scope.readBudget);
+  }
+
+  protected advance(sliceEndMs: number): 'done' | 'more' {
+    const task = this.#task;
+    if (task === null) throw new Error('an expansion that was not started');
+    if (this.runTask(task, sliceEndMs) === 'more') return 'more';
+    const { requestId } = this;
+    const result = task.result();
+    this.context.writer.response({ requestId, method: 'expand', result, isPart: false });
+    return 'done';
+  }
+}
+
+class ListObjectsJob extends ParsedJob<'listObjects'> {
+  protected readonly rpc = 'ListObjects';
+  #task: EvaluationTask<readonly string[]> | null = null;
+  #ids: readonly string[] | null = null;
+  #sent = 0;
+
+  protected start({ evaluator, nowMs }: Started): void {
+    this.#ids = null;
+    this.#task = evaluator.startListObjects(this.request.args, nowMs, this.scope.readBudget);
+  }
+
+  protected advance(sliceEndMs: number): 'done' | 'more' {
+    const task = this.#task;
+    if (task === null) throw new Error('a list that was not started');
+    if (this.#ids === null) {
+      if (this.runTask(task, sliceEndMs) === 'more') return 'more';
+      this.#ids = task.result();
+      this.#sent = 0;
+    }
+    // One part a turn, each in a message of its own.
+    const result = this.#ids.slice(this.#sent, this.#sent + IDS_PER_PART);
+    this.#sent += result.length;
+    const isPart = this.#sent < this.#ids.length;
+    const { requestId } = this;
+    this.context.writer.response({ requestId, method: 'listObjects', result, isPart });
+    return isPart ? 'more' : 'done';
+  }
+
+  /** Parts that were sent cannot be taken back: what was evaluated stays the answer. */
+  override restart(): void {
+    if (this.#ids === null || this.#sent === 0) super.restart();
+  }
+}
+
+/** Parsed items as ids of one index. */
+class TextItems implements ItemSource {
+  readonly count: number;
+  namespace = -1;
+  relation = -1;
+  object = 0;
+  user = 0;
+  readonly #reader: TupleReader;
+  readonly #items: readonly BatchItem[];
+
+  constructor(reader: TupleReader, items: readonly BatchItem[]) {
+    this.#reader = reader;
+    this.#items = items;
+    this.count = items.length;
+  }
+
+  load(index: number): void {
+    const { namespace, objectId, relation, userId } = this.#item(index);
+    const reader = this.#reader;
+    this.namespace = reader.nameId(namespace);
+    this.relation = reader.nameId(relation);
+    this.object = this.namespace < 0 ? 0 : reader.entityId(this.namespace, objectId);
+    this.user = reader.entityId(EMPTY_NAME, userId);
+  }
+
+  namespaceText(index: number): string {
+    return this.#item(index).namespace;
+  }
+
+  relationText(index: number): string {
+    return this.#item(index).relation;
+  }
+
+  #item(index: number): BatchItem {
+    return this.#items[index] as BatchItem; // below count
+  }
+}

@@ -1,0 +1,291 @@
+import type { Evaluator } from '../engine/evaluator.ts';
+import { AppError, errorToData } from '../shared/app-error.ts';
+import { CHECK_ALLOWED, CHECK_GENERAL } from '../engine/evaluator-api.ts';
+import type { EvaluationTask } from '../engine/evaluator-api.ts';
+import type { NamespaceModel } from '../model/namespace-model.ts';
+import type { RequestBatch, ScopeEntry } from '../protocol/messages.ts';
+import {
+  ANSWER_ALLOWED,
+  ANSWER_DENIED,
+  ANSWER_FALLBACK,
+  RAW_BODY_END,
+  RAW_BODY_START,
+  RAW_DEADLINE_MS,
+  RAW_MIN_SEQ,
+  RAW_OPCODE,
+  RAW_REQUEST_ID,
+  RAW_SCOPE,
+  RAW_TOKEN,
+  rawMethodOf,
+  wireFormatOf,
+} from '../protocol/messages.ts';
+import { BatchEvaluation } from './batch-evaluation.ts';
+import type { PairCounter } from './decision-stats.ts';
+import type { Job } from './job.ts';
+import type { JobContext } from './job-context.ts';
+import { ListEncoder, jsonOfBatch, protoOfBatch } from './raw/answer-encoder.ts';
+import { equalsText } from './raw/raw-fields.ts';
+import { RawItems } from './raw/raw-items.ts';
+import type { ShardActor } from './shard-actor.ts';
+
+/** The job of the raw request at `field` of `batch.raw`. Nothing is parsed before it runs. */
+export function rawJob(
+  context: JobContext,
+  batch: RequestBatch,
+  field: number,
+  waitMsMax: number,
+): Job {
+  const { raw } = batch;
+  const method = rawMethodOf(raw[field + RAW_OPCODE] as number);
+  const request = new RawJobRequest(batch, field);
+  const nowMs = performance.timeOrigin + context.clock.monotonicMs();
+  const waitUntilMs = Math.min(raw[field + RAW_DEADLINE_MS] as number, nowMs + waitMsMax);
+  if (method === 'check') return new RawCheckJob(context, request, waitUntilMs);
+  if (method === 'batchCheck') return new RawBatchJob(context, request, waitUntilMs);
+  return new RawListJob(context, request, waitUntilMs);
+}
+
+/** Where one raw request stands in its message, which is kept until the answer. */
+class RawJobRequest {
+  readonly requestId: number;
+  readonly scope: ScopeEntry;
+  readonly minSeq: number;
+  readonly deadlineMs: number;
+  readonly isJson: boolean;
+  readonly bodies: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+  readonly token: string;
+
+  constructor(batch: RequestBatch, field: number) {
+    const { raw, bodies } = batch;
+    const scope = batch.scopes[raw[field + RAW_SCOPE] as number];
+    if (scope === undefined) throw new Error('a raw request without scope');
+    this.requestId = raw[field + RAW_REQUEST_ID] as number;
+    this.scope = scope;
+    this.minSeq = raw[field + RAW_MIN_SEQ] as number;
+    this.deadlineMs = raw[field + RAW_DEADLINE_MS] as number;
+    this.isJson = wireFormatOf(raw[field + RAW_OPCODE] as number) === 'json';
+    this.bodies = bodies;
+    this.start = raw[field + RAW_BODY_START] as number;
+    this.end = raw[field + RAW_BODY_END] as number;
+    this.token = batch.tokens[raw[field + RAW_TOKEN] as number] ?? '';
+  }
+}
+
+abstract class RawJob implements Job {
+  readonly requestId: number;
+  readonly scope: ScopeEntry;
+  readonly minSeq: number;
+  readonly deadlineMs: number;
+  readonly waitUntilMs: number;
+  protected readonly context: JobContext;
+  protected readonly request: RawJobRequest;
+  #isStarted = false;
+
+  constructor(context: JobContext, request: RawJobRequest, waitUntilMs: number) {
+    this.context = context;
+    this.request = request;
+    this.requestId = request.requestId;
+    this.scope = request.scope;
+    this.minSeq = request.minSeq;
+    this.deadlineMs = request.deadlineMs;
+    this.waitUntilMs = waitUntilMs;
+  }
+
+  get isCancelled(): boolean {
+    const { cancelled } = this.context;
+    return cancelled.size > 0 && cancelled.has(this.requestId);
+  }
+
+  run(actor: ShardActor, sliceEndMs: number): 'done' | 'more' {
+    if (!this.#isStarted) {
+      if (!this.scan() || !this.#isExpectedScope()) {
+        this.context.writer.kind(this.requestId, ANSWER_FALLBACK);
+        return 'done';
+      }
+      const { projectId, modelVersion } = this.scope;
+      const model = this.context.models.get(projectId, modelVersion);
+      if (model === undefined) throw new AppError('SHARD_UNAVAILABLE', 'the model is gone');
+      this.start(actor, model, this.context.evaluatorOf(actor.index, model));
+      this.#isStarted = true;
+    }
+    return this.advance(sliceEndMs);
+  }
+
+  restart(): void {
+    this.#isStarted = false;
+  }
+
+  fail(error: AppError): void {
+    this.context.stats.error(this.rpc, error.reason);
+    this.context.writer.error(this.requestId, errorToData(error));
+  }
+
+  protected abstract readonly rpc: string;
+  /** Fills the context's fields; false is a request for the general path. */
+  protected abstract scan(): boolean;
+  protected abstract start(actor: ShardActor, model: NamespaceModel, evaluator: Evaluator): void;
+  protected abstract advance(sliceEndMs: number): 'done' | 'more';
+
+  /** The parse here is authoritative: what was routed and guarded must be what the body says. */
+  #isExpectedScope(): boolean {
+    const { bodies, token } = this.request;
+    const at = this.context.fields.scope;
+    const { expectedProjectId, expectedTenantId } = this.scope;
+    return (
+      equalsText(bodies, at[0] as number, at[1] as number, expectedProjectId) &&
+      equalsText(bodies, at[2] as number, at[3] as number, expectedTenantId) &&
+      equalsText(bodies, at[4] as number, at[5] as number, token)
+    );
+  }
+
+  protected items(actor: ShardActor): RawItems {
+    const { fields } = this.context;
+    return new RawItems(actor.index.reader, this.request.bodies, fields.items, fields.itemCount);
+  }
+}
+
+class RawCheckJob extends RawJob {
+  protected readonly rpc = 'Check';
+  #task: EvaluationTask<boolean> | null = null;
+  #items: RawItems | null = null;
+  #model: NamespaceModel | null = null;
+
+  protected scan(): boolean {
+    const { isJson, bodies, start, end } = this.request;
+    const { json, proto } = this.context;
+    return isJson ? json.check(bodies, start, end) : proto.check(bodies, start, end);
+  }
+
+  protected start(actor: ShardActor, model: NamespaceModel, evaluator: Evaluator): void {
+    const items = this.items(actor);
+    items.load(0);
+    this.#items = items;
+    this.#model = model;
+    this.#task = null;
+    const { object, relation, user } = items;
+    const { readBudget } = this.scope;
+    const nowMs = this.context.clock.nowMs();
+    const quick = evaluator.checkUser(object, relation, user, nowMs, readBudget);
+    if (quick === CHECK_GENERAL) {
+      items.keep();
+      this.#task = evaluator.startCheckIds(object, relation, user, nowMs, readBudget);
+    } else {
+      if (evaluator.lastBackstops !== 0) this.context.stats.backstops(evaluator.lastBackstops);
+      this.#answer(quick === CHECK_ALLOWED);
+    }
+  }
+
+  protected advance(sliceEndMs: number): 'done' | 'more' {
+    const task = this.#task;
+    if (task === null) return 'done';
+    try {
+      if (task.run(sliceEndMs) === 'more') return 'more';
+    } catch (error) {
+      this.#counter().error += 1;
+      this.context.stats.backstops(task.backstops);
+      throw error;
+    }
+    this.context.stats.backstops(task.backstops);
+    this.#answer(task.result());
+    return 'done';
+  }
+
+  #answer(isAllowed: boolean): void {
+    const counter = this.#counter();
+    if (isAllowed) counter.allowed += 1;
+    else counter.denied += 1;
+    this.context.writer.kind(this.requestId, isAllowed ? ANSWER_ALLOWED : ANSWER_DENIED);
+  }
+
+  #counter(): PairCounter {
+    const { stats } = this.context;
+    const items = this.#items;
+    if (items === null || this.#model === null) return stats.other;
+    return stats.counter(this.#model, items.namespaceText(0), items.relationText(0));
+  }
+}
+
+class RawBatchJob extends RawJob {
+  protected readonly rpc = 'BatchCheck';
+  #evaluation: BatchEvaluation | null = null;
+  #items: RawItems | null = null;
+  #isKept = false;
+
+  protected scan(): boolean {
+    const { isJson, bodies, start, end } = this.request;
+    const { json, proto } = this.context;
+    return isJson ? json.batchCheck(bodies, start, end) : proto.batchCheck(bodies, start, end);
+  }
+
+  protected start(actor: ShardActor, model: NamespaceModel, evaluator: Evaluator): void {
+    const { clock, stats, batchBudgetFactor } = this.context;
+    const { readBudget } = this.scope;
+    const items = this.items(actor);
+    this.#items = items;
+    this.#isKept = false;
+    this.#evaluation = new BatchEvaluation(items, evaluator, model, stats, {
+      readBudget,
+      totalBudget: readBudget * batchBudgetFactor,
+      nowMs: clock.nowMs(),
+    });
+  }
+
+  protected advance(sliceEndMs: number): 'done' | 'more' {
+    const evaluation = this.#evaluation;
+    if (evaluation === null) throw new Error('a batch that was not started');
+    if (evaluation.run(sliceEndMs) === 'more') {
+      if (!this.#isKept) this.#items?.keep();
+      this.#isKept = true;
+      return 'more';
+    }
+    const encode = this.request.isJson ? jsonOfBatch : protoOfBatch;
+    this.context.writer.body(this.requestId, encode(evaluation.outcomes, evaluation.errors));
+    return 'done';
+  }
+}
+
+class RawListJob extends RawJob {
+  protected readonly rpc = 'ListObjects';
+  #task: EvaluationTask<readonly string[]> | null = null;
+  #encoder: ListEncoder | null = null;
+
+  protected scan(): boolean {
+    const { isJson, bodies, start, end } = this.request;
+    const { json, proto } = this.context;
+    return isJson ? json.listObjects(bodies, start, end) : proto.listObjects(bodies, start, end);
+  }
+
+  protected start(actor: ShardActor, _model: NamespaceModel, evaluator: Evaluator): void {
+    const items = this.items(actor);
+    this.#encoder = null;
+    this.#task = evaluator.startListObjects(
+      {
+        namespace: items.namespaceText(0),
+        relation: items.relationText(0),
+        userId: items.userText(0),
+      },
+      this.context.clock.nowMs(),
+      this.scope.readBudget,
+    );
+  }
+
+  protected advance(sliceEndMs: number): 'done' | 'more' {
+    const task = this.#task;
+    if (task === null) throw new Error('a list that was not started');
+    if (this.#encoder === null) {
+      try {
+        if (task.run(sliceEndMs) === 'more') return 'more';
+      } catch (error) {
+        this.context.stats.backstops(task.backstops);
+        throw error;
+      }
+      this.context.stats.backstops(task.backstops);
+      this.#encoder = new ListEncoder(task.result(), this.request.isJson);
+    }
+    if (this.#encoder.run(sliceEndMs) === 'more') return 'more';
+    this.context.writer.body(this.requestId, this.#encoder.body());
+    return 'done';
+  }
+}

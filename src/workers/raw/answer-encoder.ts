@@ -1,0 +1,179 @@
+const utf8 = new TextEncoder();
+
+const JSON_RESULTS_START = utf8.encode('{"results":[');
+const JSON_ALLOWED = utf8.encode('{"allowed":true,"error":""}');
+const JSON_DENIED = utf8.encode('{"allowed":false,"error":""}');
+const JSON_END = utf8.encode(']}');
+const COMMA = 0x2c;
+
+const OUTCOME_ALLOWED = 1;
+const OUTCOME_ERROR = 2;
+
+/**
+ * The body of a BatchCheck answer, exactly as the general path's JSON encoder writes it: every
+ * field, no spaces. `outcomes`: 0 denied, 1 allowed, 2 error with its text in `errors`.
+ * Hot: one allocation. O(items + error texts).
+ */
+export function jsonOfBatch(
+  outcomes: Uint8Array,
+  errors: ReadonlyMap<number, string>,
+): Uint8Array<ArrayBuffer> {
+  const failures = new Map<number, Uint8Array>();
+  let length = JSON_RESULTS_START.length + JSON_END.length + Math.max(0, outcomes.length - 1);
+  for (let i = 0; i < outcomes.length; i++) {
+    const outcome = outcomes[i];
+    if (outcome === OUTCOME_ERROR) {
+      const text = utf8.encode(`{"allowed":false,"error":${JSON.stringify(errors.get(i) ?? '')}}`);
+      failures.set(i, text);
+      length += text.length;
+    } else length += outcome === OUTCOME_ALLOWED ? JSON_ALLOWED.length : JSON_DENIED.length;
+  }
+  const body = new Uint8Array(length);
+  body.set(JSON_RESULTS_START, 0);
+  let at = JSON_RESULTS_START.length;
+  for (let i = 0; i < outcomes.length; i++) {
+    if (i > 0) {
+      body[at] = COMMA;
+      at += 1;
+    }
+    const outcome = outcomes[i];
+    const text =
+      outcome === OUTCOME_ERROR
+        ? (failures.get(i) ?? JSON_DENIED)
+        : outcome === OUTCOME_ALLOWED
+          ? JSON_ALLOWED
+          : JSON_DENIED;
+    body.set(text, at);
+    at += text.length;
+  }
+  body.set(JSON_END, at);
+  return body;
+}
+
+const TAG_FIRST_MESSAGE = 0x0a; // field 1, length-delimited
+const TAG_ALLOWED = 0x08; // field 1, varint
+const TAG_ERROR = 0x12; // field 2, length-delimited
+
+/** The same answer as a binary BatchCheckResponse: defaults are left out, as proto3 writes them. */
+export function protoOfBatch(
+  outcomes: Uint8Array,
+  errors: ReadonlyMap<number, string>,
+): Uint8Array<ArrayBuffer> {
+  const failures = new Map<number, Uint8Array>();
+  let length = 0;
+  for (let i = 0; i < outcomes.length; i++) {
+    const outcome = outcomes[i];
+    if (outcome === OUTCOME_ERROR) {
+      const text = utf8.encode(errors.get(i) ?? '');
+      failures.set(i, text);
+      const inner = 1 + varintLength(text.length) + text.length;
+      length += 1 + varintLength(inner) + inner;
+    } else length += outcome === OUTCOME_ALLOWED ? 4 : 2;
+  }
+  const body = new Uint8Array(length);
+  let at = 0;
+  for (let i = 0; i < outcomes.length; i++) {
+    body[at] = TAG_FIRST_MESSAGE;
+    const failure = failures.get(i);
+    if (failure !== undefined) {
+      at = writeVarint(body, at + 1, 1 + varintLength(failure.length) + failure.length);
+      body[at] = TAG_ERROR;
+      at = writeVarint(body, at + 1, failure.length);
+      body.set(failure, at);
+      at += failure.length;
+    } else if (outcomes[i] === OUTCOME_ALLOWED) {
+      body[at + 1] = 2;
+      body[at + 2] = TAG_ALLOWED;
+      body[at + 3] = 1;
+      at += 4;
+    } else at += 2; // an empty message: length 0
+  }
+  return body;
+}
+
+const JSON_LIST_START = '{"object_ids":[';
+const JSON_LIST_END = ']}';
+/** Characters of text that are gathered before they are encoded. */
+const CHUNK_CHARACTERS = 32 * 1024;
+const IDS_PER_CLOCK_LOOK = 64;
+
+/** Encodes a ListObjects answer in slices, so that a long list stops nobody. */
+export class ListEncoder {
+  readonly #ids: readonly string[];
+  readonly #isJson: boolean;
+  readonly #chunks: Uint8Array[] = [];
+  #bytes = 0;
+  #text: string;
+  #next = 0;
+
+  constructor(ids: readonly string[], isJson: boolean) {
+    this.#ids = ids;
+    this.#isJson = isJson;
+    this.#text = isJson ? JSON_LIST_START : '';
+  }
+
+  /** Works until all ids are encoded or the slice has ended. */
+  run(sliceEndMs: number): 'done' | 'more' {
+    while (this.#next < this.#ids.length) {
+      const id = this.#ids[this.#next] as string; // below length
+      if (this.#isJson) {
+        this.#text += this.#next === 0 ? JSON.stringify(id) : `,${JSON.stringify(id)}`;
+        if (this.#text.length >= CHUNK_CHARACTERS) this.#flushText();
+      } else this.#addProto(id);
+      this.#next += 1;
+      if (this.#next % IDS_PER_CLOCK_LOOK === 0 && performance.now() >= sliceEndMs) return 'more';
+    }
+    if (this.#isJson) {
+      this.#text += JSON_LIST_END;
+      this.#flushText();
+    }
+    return 'done';
+  }
+
+  /** Only after `run` said 'done'. A buffer of its own. */
+  body(): Uint8Array<ArrayBuffer> {
+    const body = new Uint8Array(this.#bytes);
+    let at = 0;
+    for (const chunk of this.#chunks) {
+      body.set(chunk, at);
+      at += chunk.length;
+    }
+    return body;
+  }
+
+  #flushText(): void {
+    this.#add(utf8.encode(this.#text));
+    this.#text = '';
+  }
+
+  #addProto(id: string): void {
+    const text = utf8.encode(id);
+    const field = new Uint8Array(1 + varintLength(text.length) + text.length);
+    field[0] = TAG_FIRST_MESSAGE;
+    field.set(text, writeVarint(field, 1, text.length));
+    this.#add(field);
+  }
+
+  #add(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+  }
+}
+
+function varintLength(value: number): number {
+  let length = 1;
+  for (let rest = value >>> 7; rest > 0; rest >>>= 7) length += 1;
+  return length;
+}
+
+function writeVarint(body: Uint8Array, start: number, value: number): number {
+  let at = start;
+  let rest = value;
+  while (rest > 0x7f) {
+    body[at] = (rest & 0x7f) | 0x80;
+    at += 1;
+    rest >>>= 7;
+  }
+  body[at] = rest;
+  return at + 1;
+}

@@ -1,0 +1,443 @@
+import { AppError, errorToData } from '../shared/app-error.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { ShardKey } from '../model/relation-tuple.ts';
+import type {
+  AnswerBatch,
+  ControlMessage,
+  RequestBatch,
+  ScopeEntry,
+  WorkerRequest,
+  WorkerStats,
+} from '../protocol/messages.ts';
+import { RAW_FIELDS } from '../protocol/messages.ts';
+import { shardHash } from '../protocol/shard-routing.ts';
+import { AnswerWriter } from './answer-writer.ts';
+import { DecisionStats } from './decision-stats.ts';
+import { IndexBudget } from './index-budget.ts';
+import type { Job } from './job.ts';
+import { JobContext } from './job-context.ts';
+import { LoadPlaces } from './load-places.ts';
+import { ModelRegistry } from './model-registry.ts';
+import { modelKey } from './model-store.ts';
+import { parsedJob } from './parsed-jobs.ts';
+import type { ShardIndex, ShardSource } from './ports.ts';
+import { rawJob } from './raw-jobs.ts';
+import { ShardActor } from './shard-actor.ts';
+import type { ActorHost } from './shard-actor.ts';
+import type { WorkerSettings } from './worker-settings.ts';
+
+/** A batch task runs at most this many slices before it replies; the rest is deferred. */
+const SLICES_PER_BATCH = 4;
+const SWEEP_MS = 20;
+const STATS_MS = 250;
+const HEADS_PER_QUERY_MAX = 1_000;
+/** Of one evaluator, that is of one loaded shard and model. */
+const CLOSURE_BYTES_MAX = 8 * 1024 * 1024;
+const CANCELLED_MAX = 65_536;
+
+export type ShardHostOptions = {
+  readonly settings: Pick<
+    WorkerSettings,
+    | 'indexBytesMax'
+    | 'sliceMs'
+    | 'depthMax'
+    | 'batchBudgetFactor'
+    | 'batchItemsMax'
+    | 'pollMs'
+    | 'loadTimeoutMs'
+    | 'poolMax'
+  >;
+  readonly clock: Clock;
+  readonly source: ShardSource;
+  readonly createIndex: () => ShardIndex;
+  /** Posts deferred answers by a message of their own. */
+  readonly post: (answers: AnswerBatch) => void;
+  /** One double: the id of the request under evaluation. */
+  readonly underEvaluation: Float64Array;
+};
+
+/**
+ * One worker without its thread: the actors of its shards, their turns, models, memory and
+ * statistics. A batch is handled without awaiting: what can be answered now is in the reply, the
+ * rest is posted when it is ready. Shards take turns of one slice each.
+ */
+export class ShardHost {
+  readonly #options: ShardHostOptions;
+  readonly #actors = new Map<string, Map<string, ShardActor>>();
+  readonly #models = new ModelRegistry();
+  readonly #modelWaiters = new Map<string, Job[]>();
+  readonly #writer = new AnswerWriter();
+  readonly #stats = new DecisionStats();
+  readonly #budget: IndexBudget;
+  readonly #loads: LoadPlaces;
+  readonly #context: JobContext;
+  readonly #actorHost: ActorHost;
+  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #counts = { load: 0, loadFailure: 0, catchUp: 0 };
+  #runnable: ShardActor[] = [];
+  #isInTurn = false;
+  #isTurnScheduled = false;
+  #isPolling = false;
+  #isStoreAway = false;
+  #isStopped = false;
+  readonly #mark: (requestId: number) => void;
+
+  constructor(options: ShardHostOptions) {
+    this.#options = options;
+    const { settings, clock } = options;
+    const { underEvaluation } = options;
+    this.#mark = (requestId) => {
+      underEvaluation[0] = requestId;
+    };
+    this.#budget = new IndexBudget(settings.indexBytesMax);
+    // One connection stays free for catching up while snapshots are being read.
+    this.#loads = new LoadPlaces(Math.max(1, settings.poolMax - 1));
+    this.#context = new JobContext({
+      writer: this.#writer,
+      stats: this.#stats,
+      models: this.#models,
+      clock,
+      batchBudgetFactor: settings.batchBudgetFactor,
+      batchItemsMax: settings.batchItemsMax,
+      evaluator: { depthMax: settings.depthMax, closureBytesMax: CLOSURE_BYTES_MAX },
+    });
+    this.#actorHost = {
+      clock,
+      source: options.source,
+      loadTimeoutMs: settings.loadTimeoutMs,
+      createIndex: options.createIndex,
+      withLoadPlace: (load) => this.#loads.run(load),
+      runnable: (actor) => this.#makeRunnable(actor),
+      settled: (actor) => this.#settled(actor),
+      counted: (what) => {
+        this.#counts[what] += 1;
+      },
+      report: (event, shard, error) => this.#report(event, shard, error),
+    };
+  }
+
+  /** Starts the timers: deadlines of waiting requests, statistics, the poll backstop. */
+  start(): void {
+    this.#every(SWEEP_MS, () => this.#sweep());
+    this.#every(STATS_MS, () => this.#postStats());
+    this.#every(this.#options.settings.pollMs, () => void this.poll());
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const timer of this.#timers) clearInterval(timer);
+  }
+
+  /** One message of the gateway. Never awaits. */
+  handle(batch: RequestBatch): AnswerBatch {
+    this.#isInTurn = true;
+    try {
+      for (const message of batch.control) this.#control(message);
+      for (const requestId of batch.cancelled) this.#context.cancelled.add(requestId);
+      this.#acceptRaw(batch);
+      for (const request of batch.requests) this.#acceptParsed(batch, request);
+      this.#turn(SLICES_PER_BATCH);
+    } finally {
+      this.#isInTurn = false;
+    }
+    this.#scheduleTurn();
+    return this.#writer.take();
+  }
+
+  /** The loaded shard, for tests and statistics. */
+  actor(shard: ShardKey): ShardActor | undefined {
+    return this.#actors.get(shard.projectId)?.get(shard.tenantId);
+  }
+
+  get indexBytes(): number {
+    return this.#budget.bytes;
+  }
+
+  /** Asks the store for the heads of all loaded shards: the backstop for lost hints. */
+  async poll(): Promise<void> {
+    if (this.#isPolling) return;
+    this.#isPolling = true;
+    try {
+      const loaded = this.#allActors().filter((actor) => actor.isLoaded);
+      for (const actor of loaded) this.#budget.reaccount(actor);
+      for (let i = 0; i < loaded.length; i += HEADS_PER_QUERY_MAX) {
+        await this.#pollSome(loaded.slice(i, i + HEADS_PER_QUERY_MAX));
+      }
+      this.#isStoreAway = false;
+    } catch (error) {
+      if (!this.#isStoreAway && !this.#isStopped) this.#report('poll_failed', null, error);
+      this.#isStoreAway = true;
+    } finally {
+      this.#isPolling = false;
+    }
+  }
+
+  async #pollSome(actors: readonly ShardActor[]): Promise<void> {
+    const heads = await this.#options.source.readHeads(actors.map((actor) => actor.key));
+    for (const head of heads) {
+      const actor = this.actor(head);
+      if (actor === undefined || !actor.isLoaded) continue;
+      const { epoch, seq, stamp } = actor.position;
+      // A watermark that moved past the head meanwhile is caught up with, which finds nothing.
+      const isSame = head.epoch === epoch && head.seq === seq && head.stamp === stamp;
+      if (!isSame) actor.hint(0);
+    }
+  }
+
+  // --- requests -------------------------------------------------------------------------------
+
+  #acceptRaw(batch: RequestBatch): void {
+    const { raw } = batch;
+    for (let field = 0; field < raw.length; field += RAW_FIELDS) {
+      const job = rawJob(this.#context, batch, field, this.#waitMsMax);
+      this.#accept(job);
+    }
+  }
+
+  #acceptParsed(batch: RequestBatch, request: WorkerRequest): void {
+    const scope = batch.scopes[request.scope];
+    if (scope === undefined) {
+      this.#writer.error(request.requestId, errorToData(new Error('a request without scope')));
+      return;
+    }
+    this.#accept(parsedJob(this.#context, request, scope, this.#waitMsMax));
+  }
+
+  get #waitMsMax(): number {
+    return this.#options.settings.loadTimeoutMs;
+  }
+
+  #accept(job: Job): void {
+    const { scope } = job;
+    if (this.#models.get(scope.projectId, scope.modelVersion) === undefined) {
+      this.#awaitModel(job, scope);
+      return;
+    }
+    this.#actorOf(scope).submit(job);
+  }
+
+  #awaitModel(job: Job, scope: ScopeEntry): void {
+    const key = modelKey(scope.projectId, scope.modelVersion);
+    const waiting = this.#modelWaiters.get(key);
+    if (waiting !== undefined) {
+      waiting.push(job);
+      return;
+    }
+    this.#modelWaiters.set(key, [job]);
+    this.#writer.modelWanted(scope.projectId, scope.modelVersion);
+  }
+
+  #takeModelWaiters(projectId: string, modelVersion: number): readonly Job[] {
+    const key = modelKey(projectId, modelVersion);
+    const jobs = this.#modelWaiters.get(key) ?? [];
+    this.#modelWaiters.delete(key);
+    return jobs;
+  }
+
+  #control(message: ControlMessage): void {
+    switch (message.kind) {
+      case 'setModel':
+        this.#setModel(message.ackId, message.projectId, message.modelVersion, message.modelJson);
+        break;
+      case 'modelUnknown':
+        for (const job of this.#takeModelWaiters(message.projectId, message.modelVersion)) {
+          job.fail(new AppError('SHARD_UNAVAILABLE', 'the model of the project is not known yet'));
+        }
+        break;
+      case 'committed':
+        this.actor(message.change)?.committed(message.change);
+        break;
+      case 'hint':
+        if (message.shard === null) void this.poll();
+        else this.actor(message.shard)?.hint(message.seq);
+        break;
+    }
+  }
+
+  #setModel(ackId: number, projectId: string, modelVersion: number, modelJson: string): void {
+    try {
+      this.#models.set(projectId, modelVersion, modelJson);
+    } catch (error) {
+      if (ackId !== 0) this.#writer.ack(ackId, errorToData(error));
+      for (const job of this.#takeModelWaiters(projectId, modelVersion)) {
+        job.fail(new AppError('INTERNAL', 'internal error', {}, error));
+      }
+      return;
+    }
+    if (ackId !== 0) this.#writer.ack(ackId);
+    for (const job of this.#takeModelWaiters(projectId, modelVersion)) this.#accept(job);
+  }
+
+  // --- turns ----------------------------------------------------------------------------------
+
+  #makeRunnable(actor: ShardActor): void {
+    if (actor.isScheduled) return;
+    actor.isScheduled = true;
+    this.#runnable.push(actor);
+    this.#budget.touch(actor);
+    if (!this.#isInTurn) this.#scheduleTurn();
+  }
+
+  /** Round robin: one slice a shard, until nothing is runnable or `slices` have passed. */
+  #turn(slices: number): void {
+    const { clock, settings } = this.#options;
+    const { sliceMs } = settings;
+    let nowMs = clock.monotonicMs();
+    const endMs = nowMs + sliceMs * slices;
+    while (this.#runnable.length > 0 && nowMs < endMs) {
+      // Actors that become runnable meanwhile go behind these.
+      const actors = this.#runnable;
+      this.#runnable = [];
+      for (let i = 0; i < actors.length; i++) {
+        const actor = actors[i] as ShardActor; // below length
+        if (nowMs >= endMs) {
+          this.#runnable.push(actor);
+          continue;
+        }
+        actor.isScheduled = false;
+        if (actor.runSlice(nowMs + sliceMs, this.#mark)) {
+          actor.isScheduled = true;
+          this.#runnable.push(actor);
+        }
+        if (actor.isEvictable === this.#budget.isPinned(actor)) this.#settled(actor);
+        nowMs = clock.monotonicMs();
+      }
+    }
+  }
+
+  #scheduleTurn(): void {
+    if (this.#isTurnScheduled || this.#isStopped) return;
+    if (this.#runnable.length === 0 && this.#writer.isEmpty) return;
+    this.#isTurnScheduled = true;
+    setImmediate(() => {
+      this.#isTurnScheduled = false;
+      this.#isInTurn = true;
+      try {
+        this.#turn(1);
+      } finally {
+        this.#isInTurn = false;
+      }
+      this.#postAnswers();
+      this.#scheduleTurn();
+    });
+  }
+
+  #postAnswers(): void {
+    if (!this.#writer.isEmpty && !this.#isStopped) this.#options.post(this.#writer.take());
+  }
+
+  #settled(actor: ShardActor): void {
+    this.#budget.settled(actor);
+    if (actor.state === 'unloaded' && actor.depth === 0) this.#forget(actor);
+    // Failures were written outside of a turn.
+    if (!this.#isInTurn) this.#scheduleTurn();
+  }
+
+  #actorOf(shard: ShardKey): ShardActor {
+    let tenants = this.#actors.get(shard.projectId);
+    if (tenants === undefined) {
+      tenants = new Map();
+      this.#actors.set(shard.projectId, tenants);
+    }
+    let actor = tenants.get(shard.tenantId);
+    if (actor === undefined) {
+      const key = { projectId: shard.projectId, tenantId: shard.tenantId };
+      actor = new ShardActor(key, this.#actorHost);
+      tenants.set(shard.tenantId, actor);
+    }
+    return actor;
+  }
+
+  #forget(actor: ShardActor): void {
+    const { projectId, tenantId } = actor.key;
+    const tenants = this.#actors.get(projectId);
+    if (tenants?.get(tenantId) !== actor) return;
+    tenants.delete(tenantId);
+    if (tenants.size === 0) this.#actors.delete(projectId);
+  }
+
+  #allActors(): ShardActor[] {
+    return [...this.#actors.values()].flatMap((tenants) => [...tenants.values()]);
+  }
+
+  #report(event: string, shard: ShardKey | null, error: unknown): void {
+    this.#writer.report({
+      event,
+      shardHash: shard === null ? '' : shardHash(shard).toString(16).padStart(8, '0'),
+      error: textOfError(error),
+    });
+    if (!this.#isInTurn) this.#scheduleTurn();
+  }
+
+  // --- time -----------------------------------------------------------------------------------
+
+  #every(ms: number, work: () => void): void {
+    const timer = setInterval(work, ms);
+    timer.unref();
+    this.#timers.push(timer);
+  }
+
+  #sweep(): void {
+    const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
+    let open = 0;
+    for (const actor of this.#allActors()) {
+      if (actor.depth === 0) continue;
+      actor.sweep(nowMs);
+      open += actor.depth;
+    }
+    for (const [key, jobs] of this.#modelWaiters) {
+      const kept = jobs.filter((job) => !job.isCancelled && job.waitUntilMs > nowMs);
+      for (const job of jobs) {
+        if (job.isCancelled || job.waitUntilMs > nowMs) continue;
+        job.fail(new AppError('SHARD_UNAVAILABLE', 'the model of the project did not arrive'));
+      }
+      if (kept.length === 0) this.#modelWaiters.delete(key);
+      else this.#modelWaiters.set(key, kept);
+      open += kept.length;
+    }
+    const { cancelled } = this.#context;
+    if (open === 0 || cancelled.size > CANCELLED_MAX) cancelled.clear();
+    this.#postAnswers();
+  }
+
+  #postStats(): void {
+    this.#writer.stats(this.#takeStats());
+    this.#postAnswers();
+  }
+
+  #takeStats(): WorkerStats {
+    let shardsLoaded = 0;
+    let tuples = 0;
+    let watermarkLagMax = 0;
+    let queueDepth = 0;
+    for (const actor of this.#allActors()) {
+      if (actor.isLoaded) shardsLoaded += 1;
+      tuples += actor.tupleCount;
+      watermarkLagMax = Math.max(watermarkLagMax, actor.lag);
+      queueDepth += actor.depth;
+    }
+    const { load, loadFailure, catchUp } = this.#counts;
+    this.#counts.load = 0;
+    this.#counts.loadFailure = 0;
+    this.#counts.catchUp = 0;
+    return {
+      ...this.#stats.take(),
+      indexBytes: this.#budget.bytes,
+      shardsLoaded,
+      tuples,
+      watermarkLagMax,
+      queueDepth,
+      shardLoads: load,
+      shardLoadFailures: loadFailure,
+      shardEvictions: this.#budget.takeEvictions(),
+      catchUps: catchUp,
+    };
+  }
+}
+
+/** Text for the log: the stack names our code, an AppError's cause what the store said. */
+function textOfError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  return error instanceof AppError ? error.message + cause : (error.stack ?? error.message);
+}
