@@ -1,4 +1,4 @@
-import { ConnectError } from '@connectrpc/connect';
+import type { ConnectError } from '@connectrpc/connect';
 import { encodeEnvelope, type UniversalHandler } from '@connectrpc/connect/protocol';
 import {
   createEndStreamSerialization,
@@ -53,6 +53,6 @@ function headerOf(contentType: string): Headers {
   return new Headers({ 'content-type': contentType });
 }
 
-function bodyOf(bytes: Uint8Array): NonNullable<UniversalResponse['body']> {
-  return new BytesBody(bytes) as unknown as NonNullable<UniversalResponse['body']>;
+function bodyOf(bytes: Uint8Array): BytesBody {
+  return new BytesBody(bytes);
 }

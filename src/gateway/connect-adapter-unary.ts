@@ -113,11 +113,11 @@ export function createUnaryConnectHandler(
       context.abort();
     }
     if (compression.response !== null && body.byteLength >= options.compressMinBytes) {
-      body = await compression.response.compress(body as Uint8Array<ArrayBuffer>);
+      body = await compression.response.compress(body);
       context.responseHeader.set('content-encoding', compression.response.name);
     }
     const header = trailerMux(context.responseHeader, context.responseTrailer);
-    return { status, header, body: new BytesBody(body) as unknown as UniversalBody };
+    return { status, header, body: new BytesBody(body) };
   };
   return Object.assign(handle, {
     protocolNames: ['connect'],
@@ -128,8 +128,6 @@ export function createUnaryConnectHandler(
     method,
   });
 }
-
-type UniversalBody = NonNullable<UniversalResponse['body']>;
 
 async function readBody(
   request: UniversalRequest,
@@ -142,7 +140,7 @@ async function readBody(
   const bytes = await request.body.whole;
   if (bytes.byteLength > maxBytes) throw bodyTooLarge(maxBytes);
   if (compression === null) return bytes;
-  return compression.decompress(bytes as Uint8Array<ArrayBuffer>, maxBytes);
+  return compression.decompress(bytes, maxBytes);
 }
 
 function decode(

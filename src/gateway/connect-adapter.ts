@@ -279,7 +279,7 @@ function requestOf(
     body,
     signal,
     contextValues,
-  } as UniversalRequest;
+  };
 }
 
 /** A deadline beyond what timers can hold would fire at once; it is as good as the longest one. */

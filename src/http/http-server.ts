@@ -1,5 +1,5 @@
 import './uws-environment.ts';
-import net from 'node:net';
+import type net from 'node:net';
 import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
 import { AppError } from '../shared/app-error.ts';
@@ -236,7 +236,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
           return;
         }
         this.#listenSocket = socket;
-        resolve(us_socket_local_port(socket as never));
+        resolve(us_socket_local_port(socket));
       });
     });
     if (this.#http2 === null) return { port, http2Port: port };

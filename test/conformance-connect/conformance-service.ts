@@ -1,16 +1,22 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { anyPack, type Any } from '@bufbuild/protobuf/wkt';
-import { ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect';
+import {
+  type Code,
+  ConnectError,
+  type ConnectRouter,
+  type HandlerContext,
+} from '@connectrpc/connect';
 import {
   BidiStreamRequestSchema,
   ClientStreamRequestSchema,
   ConformancePayload_RequestInfoSchema,
-  ConformancePayloadSchema,
+  type ConformancePayloadSchema,
   ConformanceService,
-  HeaderSchema,
+  type HeaderSchema,
   IdempotentUnaryRequestSchema,
   ServerStreamRequestSchema,
   UnaryRequestSchema,
+  type BidiStreamRequest,
   type Error as ErrorDefinition,
   type Header,
   type StreamResponseDefinition,
@@ -61,7 +67,7 @@ export function conformanceRoutes(router: ConnectRouter): void {
 }
 
 async function* bidi(
-  requests: AsyncIterable<MessageShapeOfBidi>,
+  requests: AsyncIterable<BidiStreamRequest>,
   context: HandlerContext,
 ): AsyncGenerator<{ payload: Payload }> {
   let definition: StreamResponseDefinition | undefined;
@@ -97,8 +103,6 @@ async function* bidi(
   failIfDefined(definition, context, received);
 }
 
-type MessageShapeOfBidi = import('./gen/connectrpc/conformance/v1/service_pb.ts').BidiStreamRequest;
-
 async function unaryPayload(
   definition: UnaryResponseDefinition | undefined,
   context: HandlerContext,
@@ -127,7 +131,10 @@ function connectErrorFrom(
   definition: ErrorDefinition,
   requestInfo: MessageInitShape<typeof ConformancePayload_RequestInfoSchema> | undefined,
 ): ConnectError {
-  const error = new ConnectError(definition.message ?? '', definition.code as number);
+  // Both enums are the codes of gRPC.
+  // oxlint-disable-next-line typescript/no-unsafe-enum-assignment
+  const code: Code = definition.code;
+  const error = new ConnectError(definition.message ?? '', code);
   error.details = definition.details.map((detail) => ({
     type: detail.typeUrl.slice(detail.typeUrl.lastIndexOf('/') + 1),
     value: detail.value,

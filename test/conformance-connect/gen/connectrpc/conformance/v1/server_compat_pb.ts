@@ -16,21 +16,17 @@
 // @generated from file connectrpc/conformance/v1/server_compat.proto (package connectrpc.conformance.v1, syntax proto3)
 /* eslint-disable */
 
-import type { Message } from '@bufbuild/protobuf';
-import type { GenFile, GenMessage } from '@bufbuild/protobuf/codegenv2';
-import { fileDesc, messageDesc } from '@bufbuild/protobuf/codegenv2';
-import type { HTTPVersion, Protocol, TLSCreds } from './config_pb.ts';
-import { file_connectrpc_conformance_v1_config } from './config_pb.ts';
+import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { HTTPVersion, Protocol, TLSCreds } from "./config_pb.ts";
+import { file_connectrpc_conformance_v1_config } from "./config_pb.ts";
+import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file connectrpc/conformance/v1/server_compat.proto.
  */
-export const file_connectrpc_conformance_v1_server_compat: GenFile =
-  /*@__PURE__*/
-  fileDesc(
-    'Ci1jb25uZWN0cnBjL2NvbmZvcm1hbmNlL3YxL3NlcnZlcl9jb21wYXQucHJvdG8SGWNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEijgIKE1NlcnZlckNvbXBhdFJlcXVlc3QSNQoIcHJvdG9jb2wYASABKA4yIy5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlByb3RvY29sEjwKDGh0dHBfdmVyc2lvbhgCIAEoDjImLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuSFRUUFZlcnNpb24SDwoHdXNlX3RscxgEIAEoCBIXCg9jbGllbnRfdGxzX2NlcnQYBSABKAwSHQoVbWVzc2FnZV9yZWNlaXZlX2xpbWl0GAYgASgNEjkKDHNlcnZlcl9jcmVkcxgHIAEoCzIjLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuVExTQ3JlZHMiRAoUU2VydmVyQ29tcGF0UmVzcG9uc2USDAoEaG9zdBgBIAEoCRIMCgRwb3J0GAIgASgNEhAKCHBlbV9jZXJ0GAMgASgMYgZwcm90bzM',
-    [file_connectrpc_conformance_v1_config],
-  );
+export const file_connectrpc_conformance_v1_server_compat: GenFile = /*@__PURE__*/
+  fileDesc("Ci1jb25uZWN0cnBjL2NvbmZvcm1hbmNlL3YxL3NlcnZlcl9jb21wYXQucHJvdG8SGWNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEijgIKE1NlcnZlckNvbXBhdFJlcXVlc3QSNQoIcHJvdG9jb2wYASABKA4yIy5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlByb3RvY29sEjwKDGh0dHBfdmVyc2lvbhgCIAEoDjImLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuSFRUUFZlcnNpb24SDwoHdXNlX3RscxgEIAEoCBIXCg9jbGllbnRfdGxzX2NlcnQYBSABKAwSHQoVbWVzc2FnZV9yZWNlaXZlX2xpbWl0GAYgASgNEjkKDHNlcnZlcl9jcmVkcxgHIAEoCzIjLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuVExTQ3JlZHMiRAoUU2VydmVyQ29tcGF0UmVzcG9uc2USDAoEaG9zdBgBIAEoCRIMCgRwb3J0GAIgASgNEhAKCHBlbV9jZXJ0GAMgASgMYgZwcm90bzM", [file_connectrpc_conformance_v1_config]);
 
 /**
  * Describes one configuration for an RPC server. The server is
@@ -50,7 +46,7 @@ export const file_connectrpc_conformance_v1_server_compat: GenFile =
  *
  * @generated from message connectrpc.conformance.v1.ServerCompatRequest
  */
-export type ServerCompatRequest = Message<'connectrpc.conformance.v1.ServerCompatRequest'> & {
+export type ServerCompatRequest = Message<"connectrpc.conformance.v1.ServerCompatRequest"> & {
   /**
    * Signals to the server that it must support at least this protocol. Note
    * that it is fine to support others.
@@ -132,8 +128,7 @@ export type ServerCompatRequest = Message<'connectrpc.conformance.v1.ServerCompa
  * Describes the message connectrpc.conformance.v1.ServerCompatRequest.
  * Use `create(ServerCompatRequestSchema)` to create a new message.
  */
-export const ServerCompatRequestSchema: GenMessage<ServerCompatRequest> =
-  /*@__PURE__*/
+export const ServerCompatRequestSchema: GenMessage<ServerCompatRequest> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_server_compat, 0);
 
 /**
@@ -141,7 +136,7 @@ export const ServerCompatRequestSchema: GenMessage<ServerCompatRequest> =
  *
  * @generated from message connectrpc.conformance.v1.ServerCompatResponse
  */
-export type ServerCompatResponse = Message<'connectrpc.conformance.v1.ServerCompatResponse'> & {
+export type ServerCompatResponse = Message<"connectrpc.conformance.v1.ServerCompatResponse"> & {
   /**
    * The host where the server is running. This should usually be `127.0.0.1`,
    * unless your program actually starts a remote server to which the client
@@ -172,6 +167,6 @@ export type ServerCompatResponse = Message<'connectrpc.conformance.v1.ServerComp
  * Describes the message connectrpc.conformance.v1.ServerCompatResponse.
  * Use `create(ServerCompatResponseSchema)` to create a new message.
  */
-export const ServerCompatResponseSchema: GenMessage<ServerCompatResponse> =
-  /*@__PURE__*/
+export const ServerCompatResponseSchema: GenMessage<ServerCompatResponse> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_server_compat, 1);
+

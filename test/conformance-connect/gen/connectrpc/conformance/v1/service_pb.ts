@@ -16,23 +16,19 @@
 // @generated from file connectrpc/conformance/v1/service.proto (package connectrpc.conformance.v1, syntax proto3)
 /* eslint-disable */
 
-import type { Message } from '@bufbuild/protobuf';
-import type { GenFile, GenMessage, GenService } from '@bufbuild/protobuf/codegenv2';
-import { fileDesc, messageDesc, serviceDesc } from '@bufbuild/protobuf/codegenv2';
-import type { Any } from '@bufbuild/protobuf/wkt';
-import { file_google_protobuf_any } from '@bufbuild/protobuf/wkt';
-import type { Code, Compression } from './config_pb.ts';
-import { file_connectrpc_conformance_v1_config } from './config_pb.ts';
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Code, Compression } from "./config_pb.ts";
+import { file_connectrpc_conformance_v1_config } from "./config_pb.ts";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_any } from "@bufbuild/protobuf/wkt";
+import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file connectrpc/conformance/v1/service.proto.
  */
-export const file_connectrpc_conformance_v1_service: GenFile =
-  /*@__PURE__*/
-  fileDesc(
-    'Cidjb25uZWN0cnBjL2NvbmZvcm1hbmNlL3YxL3NlcnZpY2UucHJvdG8SGWNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEiyQIKF1VuYXJ5UmVzcG9uc2VEZWZpbml0aW9uEjsKEHJlc3BvbnNlX2hlYWRlcnMYASADKAsyIS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkhlYWRlchIXCg1yZXNwb25zZV9kYXRhGAIgASgMSAASMQoFZXJyb3IYAyABKAsyIC5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkVycm9ySAASPAoRcmVzcG9uc2VfdHJhaWxlcnMYBCADKAsyIS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkhlYWRlchIZChFyZXNwb25zZV9kZWxheV9tcxgGIAEoDRJACgxyYXdfcmVzcG9uc2UYBSABKAsyKi5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlJhd0hUVFBSZXNwb25zZUIKCghyZXNwb25zZSK6AgoYU3RyZWFtUmVzcG9uc2VEZWZpbml0aW9uEjsKEHJlc3BvbnNlX2hlYWRlcnMYASADKAsyIS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkhlYWRlchIVCg1yZXNwb25zZV9kYXRhGAIgAygMEhkKEXJlc3BvbnNlX2RlbGF5X21zGAMgASgNEi8KBWVycm9yGAQgASgLMiAuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5FcnJvchI8ChFyZXNwb25zZV90cmFpbGVycxgFIAMoCzIhLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuSGVhZGVyEkAKDHJhd19yZXNwb25zZRgGIAEoCzIqLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuUmF3SFRUUFJlc3BvbnNlInUKDFVuYXJ5UmVxdWVzdBJPChNyZXNwb25zZV9kZWZpbml0aW9uGAEgASgLMjIuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5VbmFyeVJlc3BvbnNlRGVmaW5pdGlvbhIUCgxyZXF1ZXN0X2RhdGEYAiABKAwiTwoNVW5hcnlSZXNwb25zZRI+CgdwYXlsb2FkGAEgASgLMi0uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5Db25mb3JtYW5jZVBheWxvYWQifwoWSWRlbXBvdGVudFVuYXJ5UmVxdWVzdBJPChNyZXNwb25zZV9kZWZpbml0aW9uGAEgASgLMjIuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5VbmFyeVJlc3BvbnNlRGVmaW5pdGlvbhIUCgxyZXF1ZXN0X2RhdGEYAiABKAwiWQoXSWRlbXBvdGVudFVuYXJ5UmVzcG9uc2USPgoHcGF5bG9hZBgBIAEoCzItLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ29uZm9ybWFuY2VQYXlsb2FkIn0KE1NlcnZlclN0cmVhbVJlcXVlc3QSUAoTcmVzcG9uc2VfZGVmaW5pdGlvbhgBIAEoCzIzLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuU3RyZWFtUmVzcG9uc2VEZWZpbml0aW9uEhQKDHJlcXVlc3RfZGF0YRgCIAEoDCJWChRTZXJ2ZXJTdHJlYW1SZXNwb25zZRI+CgdwYXlsb2FkGAEgASgLMi0uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5Db25mb3JtYW5jZVBheWxvYWQifAoTQ2xpZW50U3RyZWFtUmVxdWVzdBJPChNyZXNwb25zZV9kZWZpbml0aW9uGAEgASgLMjIuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5VbmFyeVJlc3BvbnNlRGVmaW5pdGlvbhIUCgxyZXF1ZXN0X2RhdGEYAiABKAwiVgoUQ2xpZW50U3RyZWFtUmVzcG9uc2USPgoHcGF5bG9hZBgBIAEoCzItLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ29uZm9ybWFuY2VQYXlsb2FkIpABChFCaWRpU3RyZWFtUmVxdWVzdBJQChNyZXNwb25zZV9kZWZpbml0aW9uGAEgASgLMjMuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5TdHJlYW1SZXNwb25zZURlZmluaXRpb24SEwoLZnVsbF9kdXBsZXgYAiABKAgSFAoMcmVxdWVzdF9kYXRhGAMgASgMIlQKEkJpZGlTdHJlYW1SZXNwb25zZRI+CgdwYXlsb2FkGAEgASgLMi0uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5Db25mb3JtYW5jZVBheWxvYWQiFgoUVW5pbXBsZW1lbnRlZFJlcXVlc3QiFwoVVW5pbXBsZW1lbnRlZFJlc3BvbnNlIrIDChJDb25mb3JtYW5jZVBheWxvYWQSDAoEZGF0YRgBIAEoDBJPCgxyZXF1ZXN0X2luZm8YAiABKAsyOS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkNvbmZvcm1hbmNlUGF5bG9hZC5SZXF1ZXN0SW5mbxrxAQoLUmVxdWVzdEluZm8SOgoPcmVxdWVzdF9oZWFkZXJzGAEgAygLMiEuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5IZWFkZXISFwoKdGltZW91dF9tcxgCIAEoA0gAiAEBEiYKCHJlcXVlc3RzGAMgAygLMhQuZ29vZ2xlLnByb3RvYnVmLkFueRJWChBjb25uZWN0X2dldF9pbmZvGAQgASgLMjwuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5Db25mb3JtYW5jZVBheWxvYWQuQ29ubmVjdEdldEluZm9CDQoLX3RpbWVvdXRfbXMaSQoOQ29ubmVjdEdldEluZm8SNwoMcXVlcnlfcGFyYW1zGAEgAygLMiEuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5IZWFkZXIifwoFRXJyb3ISLQoEY29kZRgBIAEoDjIfLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ29kZRIUCgdtZXNzYWdlGAIgASgJSACIAQESJQoHZGV0YWlscxgDIAMoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnlCCgoIX21lc3NhZ2UiJQoGSGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiADKAki7gMKDlJhd0hUVFBSZXF1ZXN0EgwKBHZlcmIYASABKAkSCwoDdXJpGAIgASgJEjIKB2hlYWRlcnMYAyADKAsyIS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkhlYWRlchI7ChByYXdfcXVlcnlfcGFyYW1zGAQgAygLMiEuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5IZWFkZXISWQoUZW5jb2RlZF9xdWVyeV9wYXJhbXMYBSADKAsyOy5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlJhd0hUVFBSZXF1ZXN0LkVuY29kZWRRdWVyeVBhcmFtEjsKBXVuYXJ5GAYgASgLMiouY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5NZXNzYWdlQ29udGVudHNIABI7CgZzdHJlYW0YByABKAsyKS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlN0cmVhbUNvbnRlbnRzSAAacwoRRW5jb2RlZFF1ZXJ5UGFyYW0SDAoEbmFtZRgBIAEoCRI5CgV2YWx1ZRgCIAEoCzIqLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuTWVzc2FnZUNvbnRlbnRzEhUKDWJhc2U2NF9lbmNvZGUYAyABKAhCBgoEYm9keSKoAQoPTWVzc2FnZUNvbnRlbnRzEhAKBmJpbmFyeRgBIAEoDEgAEg4KBHRleHQYAiABKAlIABIuCg5iaW5hcnlfbWVzc2FnZRgDIAEoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnlIABI7Cgtjb21wcmVzc2lvbhgEIAEoDjImLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ29tcHJlc3Npb25CBgoEZGF0YSLPAQoOU3RyZWFtQ29udGVudHMSQwoFaXRlbXMYASADKAsyNC5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlN0cmVhbUNvbnRlbnRzLlN0cmVhbUl0ZW0aeAoKU3RyZWFtSXRlbRINCgVmbGFncxgBIAEoDRITCgZsZW5ndGgYAiABKA1IAIgBARI7CgdwYXlsb2FkGAMgASgLMiouY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5NZXNzYWdlQ29udGVudHNCCQoHX2xlbmd0aCKRAgoPUmF3SFRUUFJlc3BvbnNlEhMKC3N0YXR1c19jb2RlGAEgASgNEjIKB2hlYWRlcnMYAiADKAsyIS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkhlYWRlchI7CgV1bmFyeRgDIAEoCzIqLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuTWVzc2FnZUNvbnRlbnRzSAASOwoGc3RyZWFtGAQgASgLMikuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5TdHJlYW1Db250ZW50c0gAEjMKCHRyYWlsZXJzGAUgAygLMiEuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5IZWFkZXJCBgoEYm9keTK4BQoSQ29uZm9ybWFuY2VTZXJ2aWNlEloKBVVuYXJ5EicuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5VbmFyeVJlcXVlc3QaKC5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlVuYXJ5UmVzcG9uc2UScQoMU2VydmVyU3RyZWFtEi4uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5TZXJ2ZXJTdHJlYW1SZXF1ZXN0Gi8uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5TZXJ2ZXJTdHJlYW1SZXNwb25zZTABEnEKDENsaWVudFN0cmVhbRIuLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ2xpZW50U3RyZWFtUmVxdWVzdBovLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ2xpZW50U3RyZWFtUmVzcG9uc2UoARJtCgpCaWRpU3RyZWFtEiwuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5CaWRpU3RyZWFtUmVxdWVzdBotLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQmlkaVN0cmVhbVJlc3BvbnNlKAEwARJyCg1VbmltcGxlbWVudGVkEi8uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5VbmltcGxlbWVudGVkUmVxdWVzdBowLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuVW5pbXBsZW1lbnRlZFJlc3BvbnNlEn0KD0lkZW1wb3RlbnRVbmFyeRIxLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuSWRlbXBvdGVudFVuYXJ5UmVxdWVzdBoyLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuSWRlbXBvdGVudFVuYXJ5UmVzcG9uc2UiA5ACAWIGcHJvdG8z',
-    [file_connectrpc_conformance_v1_config, file_google_protobuf_any],
-  );
+export const file_connectrpc_conformance_v1_service: GenFile = /*@__PURE__*/
+  fileDesc("Cidjb25uZWN0cnBjL2NvbmZvcm1hbmNlL3YxL3NlcnZpY2UucHJvdG8SGWNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEiyQIKF1VuYXJ5UmVzcG9uc2VEZWZpbml0aW9uEjsKEHJlc3BvbnNlX2hlYWRlcnMYASADKAsyIS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkhlYWRlchIXCg1yZXNwb25zZV9kYXRhGAIgASgMSAASMQoFZXJyb3IYAyABKAsyIC5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkVycm9ySAASPAoRcmVzcG9uc2VfdHJhaWxlcnMYBCADKAsyIS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkhlYWRlchIZChFyZXNwb25zZV9kZWxheV9tcxgGIAEoDRJACgxyYXdfcmVzcG9uc2UYBSABKAsyKi5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlJhd0hUVFBSZXNwb25zZUIKCghyZXNwb25zZSK6AgoYU3RyZWFtUmVzcG9uc2VEZWZpbml0aW9uEjsKEHJlc3BvbnNlX2hlYWRlcnMYASADKAsyIS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkhlYWRlchIVCg1yZXNwb25zZV9kYXRhGAIgAygMEhkKEXJlc3BvbnNlX2RlbGF5X21zGAMgASgNEi8KBWVycm9yGAQgASgLMiAuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5FcnJvchI8ChFyZXNwb25zZV90cmFpbGVycxgFIAMoCzIhLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuSGVhZGVyEkAKDHJhd19yZXNwb25zZRgGIAEoCzIqLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuUmF3SFRUUFJlc3BvbnNlInUKDFVuYXJ5UmVxdWVzdBJPChNyZXNwb25zZV9kZWZpbml0aW9uGAEgASgLMjIuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5VbmFyeVJlc3BvbnNlRGVmaW5pdGlvbhIUCgxyZXF1ZXN0X2RhdGEYAiABKAwiTwoNVW5hcnlSZXNwb25zZRI+CgdwYXlsb2FkGAEgASgLMi0uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5Db25mb3JtYW5jZVBheWxvYWQifwoWSWRlbXBvdGVudFVuYXJ5UmVxdWVzdBJPChNyZXNwb25zZV9kZWZpbml0aW9uGAEgASgLMjIuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5VbmFyeVJlc3BvbnNlRGVmaW5pdGlvbhIUCgxyZXF1ZXN0X2RhdGEYAiABKAwiWQoXSWRlbXBvdGVudFVuYXJ5UmVzcG9uc2USPgoHcGF5bG9hZBgBIAEoCzItLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ29uZm9ybWFuY2VQYXlsb2FkIn0KE1NlcnZlclN0cmVhbVJlcXVlc3QSUAoTcmVzcG9uc2VfZGVmaW5pdGlvbhgBIAEoCzIzLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuU3RyZWFtUmVzcG9uc2VEZWZpbml0aW9uEhQKDHJlcXVlc3RfZGF0YRgCIAEoDCJWChRTZXJ2ZXJTdHJlYW1SZXNwb25zZRI+CgdwYXlsb2FkGAEgASgLMi0uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5Db25mb3JtYW5jZVBheWxvYWQifAoTQ2xpZW50U3RyZWFtUmVxdWVzdBJPChNyZXNwb25zZV9kZWZpbml0aW9uGAEgASgLMjIuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5VbmFyeVJlc3BvbnNlRGVmaW5pdGlvbhIUCgxyZXF1ZXN0X2RhdGEYAiABKAwiVgoUQ2xpZW50U3RyZWFtUmVzcG9uc2USPgoHcGF5bG9hZBgBIAEoCzItLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ29uZm9ybWFuY2VQYXlsb2FkIpABChFCaWRpU3RyZWFtUmVxdWVzdBJQChNyZXNwb25zZV9kZWZpbml0aW9uGAEgASgLMjMuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5TdHJlYW1SZXNwb25zZURlZmluaXRpb24SEwoLZnVsbF9kdXBsZXgYAiABKAgSFAoMcmVxdWVzdF9kYXRhGAMgASgMIlQKEkJpZGlTdHJlYW1SZXNwb25zZRI+CgdwYXlsb2FkGAEgASgLMi0uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5Db25mb3JtYW5jZVBheWxvYWQiFgoUVW5pbXBsZW1lbnRlZFJlcXVlc3QiFwoVVW5pbXBsZW1lbnRlZFJlc3BvbnNlIrIDChJDb25mb3JtYW5jZVBheWxvYWQSDAoEZGF0YRgBIAEoDBJPCgxyZXF1ZXN0X2luZm8YAiABKAsyOS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkNvbmZvcm1hbmNlUGF5bG9hZC5SZXF1ZXN0SW5mbxrxAQoLUmVxdWVzdEluZm8SOgoPcmVxdWVzdF9oZWFkZXJzGAEgAygLMiEuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5IZWFkZXISFwoKdGltZW91dF9tcxgCIAEoA0gAiAEBEiYKCHJlcXVlc3RzGAMgAygLMhQuZ29vZ2xlLnByb3RvYnVmLkFueRJWChBjb25uZWN0X2dldF9pbmZvGAQgASgLMjwuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5Db25mb3JtYW5jZVBheWxvYWQuQ29ubmVjdEdldEluZm9CDQoLX3RpbWVvdXRfbXMaSQoOQ29ubmVjdEdldEluZm8SNwoMcXVlcnlfcGFyYW1zGAEgAygLMiEuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5IZWFkZXIifwoFRXJyb3ISLQoEY29kZRgBIAEoDjIfLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ29kZRIUCgdtZXNzYWdlGAIgASgJSACIAQESJQoHZGV0YWlscxgDIAMoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnlCCgoIX21lc3NhZ2UiJQoGSGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiADKAki7gMKDlJhd0hUVFBSZXF1ZXN0EgwKBHZlcmIYASABKAkSCwoDdXJpGAIgASgJEjIKB2hlYWRlcnMYAyADKAsyIS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkhlYWRlchI7ChByYXdfcXVlcnlfcGFyYW1zGAQgAygLMiEuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5IZWFkZXISWQoUZW5jb2RlZF9xdWVyeV9wYXJhbXMYBSADKAsyOy5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlJhd0hUVFBSZXF1ZXN0LkVuY29kZWRRdWVyeVBhcmFtEjsKBXVuYXJ5GAYgASgLMiouY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5NZXNzYWdlQ29udGVudHNIABI7CgZzdHJlYW0YByABKAsyKS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlN0cmVhbUNvbnRlbnRzSAAacwoRRW5jb2RlZFF1ZXJ5UGFyYW0SDAoEbmFtZRgBIAEoCRI5CgV2YWx1ZRgCIAEoCzIqLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuTWVzc2FnZUNvbnRlbnRzEhUKDWJhc2U2NF9lbmNvZGUYAyABKAhCBgoEYm9keSKoAQoPTWVzc2FnZUNvbnRlbnRzEhAKBmJpbmFyeRgBIAEoDEgAEg4KBHRleHQYAiABKAlIABIuCg5iaW5hcnlfbWVzc2FnZRgDIAEoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnlIABI7Cgtjb21wcmVzc2lvbhgEIAEoDjImLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ29tcHJlc3Npb25CBgoEZGF0YSLPAQoOU3RyZWFtQ29udGVudHMSQwoFaXRlbXMYASADKAsyNC5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlN0cmVhbUNvbnRlbnRzLlN0cmVhbUl0ZW0aeAoKU3RyZWFtSXRlbRINCgVmbGFncxgBIAEoDRITCgZsZW5ndGgYAiABKA1IAIgBARI7CgdwYXlsb2FkGAMgASgLMiouY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5NZXNzYWdlQ29udGVudHNCCQoHX2xlbmd0aCKRAgoPUmF3SFRUUFJlc3BvbnNlEhMKC3N0YXR1c19jb2RlGAEgASgNEjIKB2hlYWRlcnMYAiADKAsyIS5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLkhlYWRlchI7CgV1bmFyeRgDIAEoCzIqLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuTWVzc2FnZUNvbnRlbnRzSAASOwoGc3RyZWFtGAQgASgLMikuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5TdHJlYW1Db250ZW50c0gAEjMKCHRyYWlsZXJzGAUgAygLMiEuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5IZWFkZXJCBgoEYm9keTK4BQoSQ29uZm9ybWFuY2VTZXJ2aWNlEloKBVVuYXJ5EicuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5VbmFyeVJlcXVlc3QaKC5jb25uZWN0cnBjLmNvbmZvcm1hbmNlLnYxLlVuYXJ5UmVzcG9uc2UScQoMU2VydmVyU3RyZWFtEi4uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5TZXJ2ZXJTdHJlYW1SZXF1ZXN0Gi8uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5TZXJ2ZXJTdHJlYW1SZXNwb25zZTABEnEKDENsaWVudFN0cmVhbRIuLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ2xpZW50U3RyZWFtUmVxdWVzdBovLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQ2xpZW50U3RyZWFtUmVzcG9uc2UoARJtCgpCaWRpU3RyZWFtEiwuY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5CaWRpU3RyZWFtUmVxdWVzdBotLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuQmlkaVN0cmVhbVJlc3BvbnNlKAEwARJyCg1VbmltcGxlbWVudGVkEi8uY29ubmVjdHJwYy5jb25mb3JtYW5jZS52MS5VbmltcGxlbWVudGVkUmVxdWVzdBowLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuVW5pbXBsZW1lbnRlZFJlc3BvbnNlEn0KD0lkZW1wb3RlbnRVbmFyeRIxLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuSWRlbXBvdGVudFVuYXJ5UmVxdWVzdBoyLmNvbm5lY3RycGMuY29uZm9ybWFuY2UudjEuSWRlbXBvdGVudFVuYXJ5UmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_connectrpc_conformance_v1_config, file_google_protobuf_any]);
 
 /**
  * A definition of a response to be sent from a single-response endpoint.
@@ -40,73 +36,68 @@ export const file_connectrpc_conformance_v1_service: GenFile =
  *
  * @generated from message connectrpc.conformance.v1.UnaryResponseDefinition
  */
-export type UnaryResponseDefinition =
-  Message<'connectrpc.conformance.v1.UnaryResponseDefinition'> & {
-    /**
-     * Response headers to send
-     *
-     * @generated from field: repeated connectrpc.conformance.v1.Header response_headers = 1;
-     */
-    responseHeaders: Header[];
+export type UnaryResponseDefinition = Message<"connectrpc.conformance.v1.UnaryResponseDefinition"> & {
+  /**
+   * Response headers to send
+   *
+   * @generated from field: repeated connectrpc.conformance.v1.Header response_headers = 1;
+   */
+  responseHeaders: Header[];
 
+  /**
+   * @generated from oneof connectrpc.conformance.v1.UnaryResponseDefinition.response
+   */
+  response: {
     /**
-     * @generated from oneof connectrpc.conformance.v1.UnaryResponseDefinition.response
+     * Response data to send
+     *
+     * @generated from field: bytes response_data = 2;
      */
-    response:
-      | {
-          /**
-           * Response data to send
-           *
-           * @generated from field: bytes response_data = 2;
-           */
-          value: Uint8Array;
-          case: 'responseData';
-        }
-      | {
-          /**
-           * Error to raise instead of response message
-           * Servers should build a RequestInfo and append it to the details of the
-           * requested error.
-           *
-           * @generated from field: connectrpc.conformance.v1.Error error = 3;
-           */
-          value: Error;
-          case: 'error';
-        }
-      | { case: undefined; value?: undefined };
+    value: Uint8Array;
+    case: "responseData";
+  } | {
+    /**
+     * Error to raise instead of response message
+     * Servers should build a RequestInfo and append it to the details of the
+     * requested error.
+     *
+     * @generated from field: connectrpc.conformance.v1.Error error = 3;
+     */
+    value: Error;
+    case: "error";
+  } | { case: undefined; value?: undefined };
 
-    /**
-     * Response trailers to send - together with the error if present
-     *
-     * @generated from field: repeated connectrpc.conformance.v1.Header response_trailers = 4;
-     */
-    responseTrailers: Header[];
+  /**
+   * Response trailers to send - together with the error if present
+   *
+   * @generated from field: repeated connectrpc.conformance.v1.Header response_trailers = 4;
+   */
+  responseTrailers: Header[];
 
-    /**
-     * Wait this many milliseconds before sending a response message
-     *
-     * @generated from field: uint32 response_delay_ms = 6;
-     */
-    responseDelayMs: number;
+  /**
+   * Wait this many milliseconds before sending a response message
+   *
+   * @generated from field: uint32 response_delay_ms = 6;
+   */
+  responseDelayMs: number;
 
-    /**
-     * This field is only used by the reference server. If you are implementing a
-     * server under test, you can ignore this field or respond with an error if the
-     * server receives a request where it is set.
-     *
-     * For test definitions, this field should be used instead of the above fields.
-     *
-     * @generated from field: connectrpc.conformance.v1.RawHTTPResponse raw_response = 5;
-     */
-    rawResponse?: RawHTTPResponse | undefined;
-  };
+  /**
+   * This field is only used by the reference server. If you are implementing a
+   * server under test, you can ignore this field or respond with an error if the
+   * server receives a request where it is set.
+   *
+   * For test definitions, this field should be used instead of the above fields.
+   *
+   * @generated from field: connectrpc.conformance.v1.RawHTTPResponse raw_response = 5;
+   */
+  rawResponse?: RawHTTPResponse | undefined;
+};
 
 /**
  * Describes the message connectrpc.conformance.v1.UnaryResponseDefinition.
  * Use `create(UnaryResponseDefinitionSchema)` to create a new message.
  */
-export const UnaryResponseDefinitionSchema: GenMessage<UnaryResponseDefinition> =
-  /*@__PURE__*/
+export const UnaryResponseDefinitionSchema: GenMessage<UnaryResponseDefinition> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 0);
 
 /**
@@ -115,71 +106,69 @@ export const UnaryResponseDefinitionSchema: GenMessage<UnaryResponseDefinition> 
  *
  * @generated from message connectrpc.conformance.v1.StreamResponseDefinition
  */
-export type StreamResponseDefinition =
-  Message<'connectrpc.conformance.v1.StreamResponseDefinition'> & {
-    /**
-     * Response headers to send
-     *
-     * @generated from field: repeated connectrpc.conformance.v1.Header response_headers = 1;
-     */
-    responseHeaders: Header[];
+export type StreamResponseDefinition = Message<"connectrpc.conformance.v1.StreamResponseDefinition"> & {
+  /**
+   * Response headers to send
+   *
+   * @generated from field: repeated connectrpc.conformance.v1.Header response_headers = 1;
+   */
+  responseHeaders: Header[];
 
-    /**
-     * Response data to send
-     *
-     * @generated from field: repeated bytes response_data = 2;
-     */
-    responseData: Uint8Array[];
+  /**
+   * Response data to send
+   *
+   * @generated from field: repeated bytes response_data = 2;
+   */
+  responseData: Uint8Array[];
 
-    /**
-     * Wait this many milliseconds before sending each response message
-     *
-     * @generated from field: uint32 response_delay_ms = 3;
-     */
-    responseDelayMs: number;
+  /**
+   * Wait this many milliseconds before sending each response message
+   *
+   * @generated from field: uint32 response_delay_ms = 3;
+   */
+  responseDelayMs: number;
 
-    /**
-     * Optional error to raise, but only after sending any response messages.
-     * In the event an immediate error is thrown before any responses are sent,
-     * (i.e. the equivalent of a trailers-only response), then servers should
-     * build a RequestInfo message with available information and append that to
-     * the error details.
-     *
-     * @generated from field: connectrpc.conformance.v1.Error error = 4;
-     */
-    error?: Error | undefined;
+  /**
+   * Optional error to raise, but only after sending any response messages.
+   * In the event an immediate error is thrown before any responses are sent,
+   * (i.e. the equivalent of a trailers-only response), then servers should
+   * build a RequestInfo message with available information and append that to
+   * the error details.
+   *
+   * @generated from field: connectrpc.conformance.v1.Error error = 4;
+   */
+  error?: Error | undefined;
 
-    /**
-     * Response trailers to send - together with the error if present
-     *
-     * @generated from field: repeated connectrpc.conformance.v1.Header response_trailers = 5;
-     */
-    responseTrailers: Header[];
+  /**
+   * Response trailers to send - together with the error if present
+   *
+   * @generated from field: repeated connectrpc.conformance.v1.Header response_trailers = 5;
+   */
+  responseTrailers: Header[];
 
-    /**
-     * This field is only used by the reference server. If you are implementing a
-     * server under test, you can ignore this field or respond with an error if the
-     * server receives a request where it is set.
-     *
-     * For test definitions, this field should be used instead of the above fields.
-     *
-     * @generated from field: connectrpc.conformance.v1.RawHTTPResponse raw_response = 6;
-     */
-    rawResponse?: RawHTTPResponse | undefined;
-  };
+  /**
+   * This field is only used by the reference server. If you are implementing a
+   * server under test, you can ignore this field or respond with an error if the
+   * server receives a request where it is set.
+   *
+   * For test definitions, this field should be used instead of the above fields.
+   *
+   * @generated from field: connectrpc.conformance.v1.RawHTTPResponse raw_response = 6;
+   */
+  rawResponse?: RawHTTPResponse | undefined;
+};
 
 /**
  * Describes the message connectrpc.conformance.v1.StreamResponseDefinition.
  * Use `create(StreamResponseDefinitionSchema)` to create a new message.
  */
-export const StreamResponseDefinitionSchema: GenMessage<StreamResponseDefinition> =
-  /*@__PURE__*/
+export const StreamResponseDefinitionSchema: GenMessage<StreamResponseDefinition> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 1);
 
 /**
  * @generated from message connectrpc.conformance.v1.UnaryRequest
  */
-export type UnaryRequest = Message<'connectrpc.conformance.v1.UnaryRequest'> & {
+export type UnaryRequest = Message<"connectrpc.conformance.v1.UnaryRequest"> & {
   /**
    * The response definition which should be returned in the conformance payload
    *
@@ -199,14 +188,13 @@ export type UnaryRequest = Message<'connectrpc.conformance.v1.UnaryRequest'> & {
  * Describes the message connectrpc.conformance.v1.UnaryRequest.
  * Use `create(UnaryRequestSchema)` to create a new message.
  */
-export const UnaryRequestSchema: GenMessage<UnaryRequest> =
-  /*@__PURE__*/
+export const UnaryRequestSchema: GenMessage<UnaryRequest> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 2);
 
 /**
  * @generated from message connectrpc.conformance.v1.UnaryResponse
  */
-export type UnaryResponse = Message<'connectrpc.conformance.v1.UnaryResponse'> & {
+export type UnaryResponse = Message<"connectrpc.conformance.v1.UnaryResponse"> & {
   /**
    * The conformance payload to respond with.
    *
@@ -219,14 +207,13 @@ export type UnaryResponse = Message<'connectrpc.conformance.v1.UnaryResponse'> &
  * Describes the message connectrpc.conformance.v1.UnaryResponse.
  * Use `create(UnaryResponseSchema)` to create a new message.
  */
-export const UnaryResponseSchema: GenMessage<UnaryResponse> =
-  /*@__PURE__*/
+export const UnaryResponseSchema: GenMessage<UnaryResponse> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 3);
 
 /**
  * @generated from message connectrpc.conformance.v1.IdempotentUnaryRequest
  */
-export type IdempotentUnaryRequest = Message<'connectrpc.conformance.v1.IdempotentUnaryRequest'> & {
+export type IdempotentUnaryRequest = Message<"connectrpc.conformance.v1.IdempotentUnaryRequest"> & {
   /**
    * The response definition which should be returned in the conformance payload
    *
@@ -246,35 +233,32 @@ export type IdempotentUnaryRequest = Message<'connectrpc.conformance.v1.Idempote
  * Describes the message connectrpc.conformance.v1.IdempotentUnaryRequest.
  * Use `create(IdempotentUnaryRequestSchema)` to create a new message.
  */
-export const IdempotentUnaryRequestSchema: GenMessage<IdempotentUnaryRequest> =
-  /*@__PURE__*/
+export const IdempotentUnaryRequestSchema: GenMessage<IdempotentUnaryRequest> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 4);
 
 /**
  * @generated from message connectrpc.conformance.v1.IdempotentUnaryResponse
  */
-export type IdempotentUnaryResponse =
-  Message<'connectrpc.conformance.v1.IdempotentUnaryResponse'> & {
-    /**
-     * The conformance payload to respond with.
-     *
-     * @generated from field: connectrpc.conformance.v1.ConformancePayload payload = 1;
-     */
-    payload?: ConformancePayload | undefined;
-  };
+export type IdempotentUnaryResponse = Message<"connectrpc.conformance.v1.IdempotentUnaryResponse"> & {
+  /**
+   * The conformance payload to respond with.
+   *
+   * @generated from field: connectrpc.conformance.v1.ConformancePayload payload = 1;
+   */
+  payload?: ConformancePayload | undefined;
+};
 
 /**
  * Describes the message connectrpc.conformance.v1.IdempotentUnaryResponse.
  * Use `create(IdempotentUnaryResponseSchema)` to create a new message.
  */
-export const IdempotentUnaryResponseSchema: GenMessage<IdempotentUnaryResponse> =
-  /*@__PURE__*/
+export const IdempotentUnaryResponseSchema: GenMessage<IdempotentUnaryResponse> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 5);
 
 /**
  * @generated from message connectrpc.conformance.v1.ServerStreamRequest
  */
-export type ServerStreamRequest = Message<'connectrpc.conformance.v1.ServerStreamRequest'> & {
+export type ServerStreamRequest = Message<"connectrpc.conformance.v1.ServerStreamRequest"> & {
   /**
    * The response definition which should be returned in the conformance payload.
    *
@@ -294,14 +278,13 @@ export type ServerStreamRequest = Message<'connectrpc.conformance.v1.ServerStrea
  * Describes the message connectrpc.conformance.v1.ServerStreamRequest.
  * Use `create(ServerStreamRequestSchema)` to create a new message.
  */
-export const ServerStreamRequestSchema: GenMessage<ServerStreamRequest> =
-  /*@__PURE__*/
+export const ServerStreamRequestSchema: GenMessage<ServerStreamRequest> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 6);
 
 /**
  * @generated from message connectrpc.conformance.v1.ServerStreamResponse
  */
-export type ServerStreamResponse = Message<'connectrpc.conformance.v1.ServerStreamResponse'> & {
+export type ServerStreamResponse = Message<"connectrpc.conformance.v1.ServerStreamResponse"> & {
   /**
    * The conformance payload to respond with
    *
@@ -314,14 +297,13 @@ export type ServerStreamResponse = Message<'connectrpc.conformance.v1.ServerStre
  * Describes the message connectrpc.conformance.v1.ServerStreamResponse.
  * Use `create(ServerStreamResponseSchema)` to create a new message.
  */
-export const ServerStreamResponseSchema: GenMessage<ServerStreamResponse> =
-  /*@__PURE__*/
+export const ServerStreamResponseSchema: GenMessage<ServerStreamResponse> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 7);
 
 /**
  * @generated from message connectrpc.conformance.v1.ClientStreamRequest
  */
-export type ClientStreamRequest = Message<'connectrpc.conformance.v1.ClientStreamRequest'> & {
+export type ClientStreamRequest = Message<"connectrpc.conformance.v1.ClientStreamRequest"> & {
   /**
    * Tells the server how to reply once all client messages are
    * complete. Required in the first message in the stream, but
@@ -344,14 +326,13 @@ export type ClientStreamRequest = Message<'connectrpc.conformance.v1.ClientStrea
  * Describes the message connectrpc.conformance.v1.ClientStreamRequest.
  * Use `create(ClientStreamRequestSchema)` to create a new message.
  */
-export const ClientStreamRequestSchema: GenMessage<ClientStreamRequest> =
-  /*@__PURE__*/
+export const ClientStreamRequestSchema: GenMessage<ClientStreamRequest> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 8);
 
 /**
  * @generated from message connectrpc.conformance.v1.ClientStreamResponse
  */
-export type ClientStreamResponse = Message<'connectrpc.conformance.v1.ClientStreamResponse'> & {
+export type ClientStreamResponse = Message<"connectrpc.conformance.v1.ClientStreamResponse"> & {
   /**
    * The conformance payload to respond with
    *
@@ -364,14 +345,13 @@ export type ClientStreamResponse = Message<'connectrpc.conformance.v1.ClientStre
  * Describes the message connectrpc.conformance.v1.ClientStreamResponse.
  * Use `create(ClientStreamResponseSchema)` to create a new message.
  */
-export const ClientStreamResponseSchema: GenMessage<ClientStreamResponse> =
-  /*@__PURE__*/
+export const ClientStreamResponseSchema: GenMessage<ClientStreamResponse> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 9);
 
 /**
  * @generated from message connectrpc.conformance.v1.BidiStreamRequest
  */
-export type BidiStreamRequest = Message<'connectrpc.conformance.v1.BidiStreamRequest'> & {
+export type BidiStreamRequest = Message<"connectrpc.conformance.v1.BidiStreamRequest"> & {
   /**
    * Tells the server how to reply; required in the first message
    * in the stream. Should be ignored in subsequent messages.
@@ -412,14 +392,13 @@ export type BidiStreamRequest = Message<'connectrpc.conformance.v1.BidiStreamReq
  * Describes the message connectrpc.conformance.v1.BidiStreamRequest.
  * Use `create(BidiStreamRequestSchema)` to create a new message.
  */
-export const BidiStreamRequestSchema: GenMessage<BidiStreamRequest> =
-  /*@__PURE__*/
+export const BidiStreamRequestSchema: GenMessage<BidiStreamRequest> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 10);
 
 /**
  * @generated from message connectrpc.conformance.v1.BidiStreamResponse
  */
-export type BidiStreamResponse = Message<'connectrpc.conformance.v1.BidiStreamResponse'> & {
+export type BidiStreamResponse = Message<"connectrpc.conformance.v1.BidiStreamResponse"> & {
   /**
    * The conformance payload to respond with
    *
@@ -432,40 +411,39 @@ export type BidiStreamResponse = Message<'connectrpc.conformance.v1.BidiStreamRe
  * Describes the message connectrpc.conformance.v1.BidiStreamResponse.
  * Use `create(BidiStreamResponseSchema)` to create a new message.
  */
-export const BidiStreamResponseSchema: GenMessage<BidiStreamResponse> =
-  /*@__PURE__*/
+export const BidiStreamResponseSchema: GenMessage<BidiStreamResponse> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 11);
 
 /**
  * @generated from message connectrpc.conformance.v1.UnimplementedRequest
  */
-export type UnimplementedRequest = Message<'connectrpc.conformance.v1.UnimplementedRequest'> & {};
+export type UnimplementedRequest = Message<"connectrpc.conformance.v1.UnimplementedRequest"> & {
+};
 
 /**
  * Describes the message connectrpc.conformance.v1.UnimplementedRequest.
  * Use `create(UnimplementedRequestSchema)` to create a new message.
  */
-export const UnimplementedRequestSchema: GenMessage<UnimplementedRequest> =
-  /*@__PURE__*/
+export const UnimplementedRequestSchema: GenMessage<UnimplementedRequest> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 12);
 
 /**
  * @generated from message connectrpc.conformance.v1.UnimplementedResponse
  */
-export type UnimplementedResponse = Message<'connectrpc.conformance.v1.UnimplementedResponse'> & {};
+export type UnimplementedResponse = Message<"connectrpc.conformance.v1.UnimplementedResponse"> & {
+};
 
 /**
  * Describes the message connectrpc.conformance.v1.UnimplementedResponse.
  * Use `create(UnimplementedResponseSchema)` to create a new message.
  */
-export const UnimplementedResponseSchema: GenMessage<UnimplementedResponse> =
-  /*@__PURE__*/
+export const UnimplementedResponseSchema: GenMessage<UnimplementedResponse> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 13);
 
 /**
  * @generated from message connectrpc.conformance.v1.ConformancePayload
  */
-export type ConformancePayload = Message<'connectrpc.conformance.v1.ConformancePayload'> & {
+export type ConformancePayload = Message<"connectrpc.conformance.v1.ConformancePayload"> & {
   /**
    * Any response data specified in the response definition to the server should be
    * echoed back here.
@@ -486,83 +464,78 @@ export type ConformancePayload = Message<'connectrpc.conformance.v1.ConformanceP
  * Describes the message connectrpc.conformance.v1.ConformancePayload.
  * Use `create(ConformancePayloadSchema)` to create a new message.
  */
-export const ConformancePayloadSchema: GenMessage<ConformancePayload> =
-  /*@__PURE__*/
+export const ConformancePayloadSchema: GenMessage<ConformancePayload> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 14);
 
 /**
  * @generated from message connectrpc.conformance.v1.ConformancePayload.RequestInfo
  */
-export type ConformancePayload_RequestInfo =
-  Message<'connectrpc.conformance.v1.ConformancePayload.RequestInfo'> & {
-    /**
-     * The server echos back the request headers it observed here.
-     *
-     * @generated from field: repeated connectrpc.conformance.v1.Header request_headers = 1;
-     */
-    requestHeaders: Header[];
+export type ConformancePayload_RequestInfo = Message<"connectrpc.conformance.v1.ConformancePayload.RequestInfo"> & {
+  /**
+   * The server echos back the request headers it observed here.
+   *
+   * @generated from field: repeated connectrpc.conformance.v1.Header request_headers = 1;
+   */
+  requestHeaders: Header[];
 
-    /**
-     * The timeout observed that was included in the request. Other timeouts use a
-     * type of uint32, but we want to be lenient here to allow whatever value the RPC
-     * server observes, even if it's outside the range of uint32.
-     *
-     * @generated from field: optional int64 timeout_ms = 2;
-     */
-    timeoutMs?: bigint | undefined;
+  /**
+   * The timeout observed that was included in the request. Other timeouts use a
+   * type of uint32, but we want to be lenient here to allow whatever value the RPC
+   * server observes, even if it's outside the range of uint32.
+   *
+   * @generated from field: optional int64 timeout_ms = 2;
+   */
+  timeoutMs?: bigint | undefined;
 
-    /**
-     * The server should echo back all requests received.
-     * For unary and server-streaming requests, this should always contain a single request
-     * For client-streaming and half-duplex bidi-streaming, this should contain
-     * all client requests in the order received and be present in each response.
-     * For full-duplex bidirectional-streaming, this should contain all requests in the order
-     * they were received since the last sent response.
-     *
-     * @generated from field: repeated google.protobuf.Any requests = 3;
-     */
-    requests: Any[];
+  /**
+   * The server should echo back all requests received.
+   * For unary and server-streaming requests, this should always contain a single request
+   * For client-streaming and half-duplex bidi-streaming, this should contain
+   * all client requests in the order received and be present in each response.
+   * For full-duplex bidirectional-streaming, this should contain all requests in the order
+   * they were received since the last sent response.
+   *
+   * @generated from field: repeated google.protobuf.Any requests = 3;
+   */
+  requests: Any[];
 
-    /**
-     * If present, the request used the Connect protocol and a GET method. This
-     * captures other relevant information about the request. If a server implementation
-     * is unable to populate this (due to the server framework not exposing all of these
-     * details to application code), it may be an empty message. This implies that the
-     * server framework, at a minimum, at least expose to application code whether the
-     * request used GET vs. POST.
-     *
-     * @generated from field: connectrpc.conformance.v1.ConformancePayload.ConnectGetInfo connect_get_info = 4;
-     */
-    connectGetInfo?: ConformancePayload_ConnectGetInfo | undefined;
-  };
+  /**
+   * If present, the request used the Connect protocol and a GET method. This
+   * captures other relevant information about the request. If a server implementation
+   * is unable to populate this (due to the server framework not exposing all of these
+   * details to application code), it may be an empty message. This implies that the
+   * server framework, at a minimum, at least expose to application code whether the
+   * request used GET vs. POST.
+   *
+   * @generated from field: connectrpc.conformance.v1.ConformancePayload.ConnectGetInfo connect_get_info = 4;
+   */
+  connectGetInfo?: ConformancePayload_ConnectGetInfo | undefined;
+};
 
 /**
  * Describes the message connectrpc.conformance.v1.ConformancePayload.RequestInfo.
  * Use `create(ConformancePayload_RequestInfoSchema)` to create a new message.
  */
-export const ConformancePayload_RequestInfoSchema: GenMessage<ConformancePayload_RequestInfo> =
-  /*@__PURE__*/
+export const ConformancePayload_RequestInfoSchema: GenMessage<ConformancePayload_RequestInfo> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 14, 0);
 
 /**
  * @generated from message connectrpc.conformance.v1.ConformancePayload.ConnectGetInfo
  */
-export type ConformancePayload_ConnectGetInfo =
-  Message<'connectrpc.conformance.v1.ConformancePayload.ConnectGetInfo'> & {
-    /**
-     * The query params observed in the request URL.
-     *
-     * @generated from field: repeated connectrpc.conformance.v1.Header query_params = 1;
-     */
-    queryParams: Header[];
-  };
+export type ConformancePayload_ConnectGetInfo = Message<"connectrpc.conformance.v1.ConformancePayload.ConnectGetInfo"> & {
+  /**
+   * The query params observed in the request URL.
+   *
+   * @generated from field: repeated connectrpc.conformance.v1.Header query_params = 1;
+   */
+  queryParams: Header[];
+};
 
 /**
  * Describes the message connectrpc.conformance.v1.ConformancePayload.ConnectGetInfo.
  * Use `create(ConformancePayload_ConnectGetInfoSchema)` to create a new message.
  */
-export const ConformancePayload_ConnectGetInfoSchema: GenMessage<ConformancePayload_ConnectGetInfo> =
-  /*@__PURE__*/
+export const ConformancePayload_ConnectGetInfoSchema: GenMessage<ConformancePayload_ConnectGetInfo> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 14, 1);
 
 /**
@@ -570,7 +543,7 @@ export const ConformancePayload_ConnectGetInfoSchema: GenMessage<ConformancePayl
  *
  * @generated from message connectrpc.conformance.v1.Error
  */
-export type Error = Message<'connectrpc.conformance.v1.Error'> & {
+export type Error = Message<"connectrpc.conformance.v1.Error"> & {
   /**
    * The error code.
    * For a list of Connect error codes see: https://connectrpc.com/docs/protocol#error-codes
@@ -602,8 +575,7 @@ export type Error = Message<'connectrpc.conformance.v1.Error'> & {
  * Describes the message connectrpc.conformance.v1.Error.
  * Use `create(ErrorSchema)` to create a new message.
  */
-export const ErrorSchema: GenMessage<Error> =
-  /*@__PURE__*/
+export const ErrorSchema: GenMessage<Error> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 15);
 
 /**
@@ -611,7 +583,7 @@ export const ErrorSchema: GenMessage<Error> =
  *
  * @generated from message connectrpc.conformance.v1.Header
  */
-export type Header = Message<'connectrpc.conformance.v1.Header'> & {
+export type Header = Message<"connectrpc.conformance.v1.Header"> & {
   /**
    * Header/trailer name (key).
    *
@@ -633,8 +605,7 @@ export type Header = Message<'connectrpc.conformance.v1.Header'> & {
  * Describes the message connectrpc.conformance.v1.Header.
  * Use `create(HeaderSchema)` to create a new message.
  */
-export const HeaderSchema: GenMessage<Header> =
-  /*@__PURE__*/
+export const HeaderSchema: GenMessage<Header> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 16);
 
 /**
@@ -644,7 +615,7 @@ export const HeaderSchema: GenMessage<Header> =
  *
  * @generated from message connectrpc.conformance.v1.RawHTTPRequest
  */
-export type RawHTTPRequest = Message<'connectrpc.conformance.v1.RawHTTPRequest'> & {
+export type RawHTTPRequest = Message<"connectrpc.conformance.v1.RawHTTPRequest"> & {
   /**
    * The HTTP verb (i.e. GET , POST).
    *
@@ -685,71 +656,65 @@ export type RawHTTPRequest = Message<'connectrpc.conformance.v1.RawHTTPRequest'>
   /**
    * @generated from oneof connectrpc.conformance.v1.RawHTTPRequest.body
    */
-  body:
-    | {
-        /**
-         * The body is a single message.
-         *
-         * @generated from field: connectrpc.conformance.v1.MessageContents unary = 6;
-         */
-        value: MessageContents;
-        case: 'unary';
-      }
-    | {
-        /**
-         * The body is a stream, encoded using a five-byte
-         * prefix before each item in the stream.
-         *
-         * @generated from field: connectrpc.conformance.v1.StreamContents stream = 7;
-         */
-        value: StreamContents;
-        case: 'stream';
-      }
-    | { case: undefined; value?: undefined };
+  body: {
+    /**
+     * The body is a single message.
+     *
+     * @generated from field: connectrpc.conformance.v1.MessageContents unary = 6;
+     */
+    value: MessageContents;
+    case: "unary";
+  } | {
+    /**
+     * The body is a stream, encoded using a five-byte
+     * prefix before each item in the stream.
+     *
+     * @generated from field: connectrpc.conformance.v1.StreamContents stream = 7;
+     */
+    value: StreamContents;
+    case: "stream";
+  } | { case: undefined; value?: undefined };
 };
 
 /**
  * Describes the message connectrpc.conformance.v1.RawHTTPRequest.
  * Use `create(RawHTTPRequestSchema)` to create a new message.
  */
-export const RawHTTPRequestSchema: GenMessage<RawHTTPRequest> =
-  /*@__PURE__*/
+export const RawHTTPRequestSchema: GenMessage<RawHTTPRequest> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 17);
 
 /**
  * @generated from message connectrpc.conformance.v1.RawHTTPRequest.EncodedQueryParam
  */
-export type RawHTTPRequest_EncodedQueryParam =
-  Message<'connectrpc.conformance.v1.RawHTTPRequest.EncodedQueryParam'> & {
-    /**
-     * Query param name.
-     *
-     * @generated from field: string name = 1;
-     */
-    name: string;
+export type RawHTTPRequest_EncodedQueryParam = Message<"connectrpc.conformance.v1.RawHTTPRequest.EncodedQueryParam"> & {
+  /**
+   * Query param name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
 
-    /**
-     * Query param value.
-     *
-     * @generated from field: connectrpc.conformance.v1.MessageContents value = 2;
-     */
-    value?: MessageContents | undefined;
+  /**
+   * Query param value.
+   *
+   * @generated from field: connectrpc.conformance.v1.MessageContents value = 2;
+   */
+  value?: MessageContents | undefined;
 
-    /**
-     * If true, the message contents will be base64-encoded and the
-     * resulting string used as the query parameter value.
-     *
-     * @generated from field: bool base64_encode = 3;
-     */
-    base64Encode: boolean;
-  };
+  /**
+   * If true, the message contents will be base64-encoded and the
+   * resulting string used as the query parameter value.
+   *
+   * @generated from field: bool base64_encode = 3;
+   */
+  base64Encode: boolean;
+};
 
 /**
  * Describes the message connectrpc.conformance.v1.RawHTTPRequest.EncodedQueryParam.
  * Use `create(RawHTTPRequest_EncodedQueryParamSchema)` to create a new message.
  */
-export const RawHTTPRequest_EncodedQueryParamSchema: GenMessage<RawHTTPRequest_EncodedQueryParam> =
-  /*@__PURE__*/
+export const RawHTTPRequest_EncodedQueryParamSchema: GenMessage<RawHTTPRequest_EncodedQueryParam> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 17, 0);
 
 /**
@@ -757,43 +722,39 @@ export const RawHTTPRequest_EncodedQueryParamSchema: GenMessage<RawHTTPRequest_E
  *
  * @generated from message connectrpc.conformance.v1.MessageContents
  */
-export type MessageContents = Message<'connectrpc.conformance.v1.MessageContents'> & {
+export type MessageContents = Message<"connectrpc.conformance.v1.MessageContents"> & {
   /**
    * The message data can be defined in one of three ways.
    *
    * @generated from oneof connectrpc.conformance.v1.MessageContents.data
    */
-  data:
-    | {
-        /**
-         * Arbitrary bytes.
-         *
-         * @generated from field: bytes binary = 1;
-         */
-        value: Uint8Array;
-        case: 'binary';
-      }
-    | {
-        /**
-         * Arbitrary text.
-         *
-         * @generated from field: string text = 2;
-         */
-        value: string;
-        case: 'text';
-      }
-    | {
-        /**
-         * An actual message. The message inside the Any will be
-         * serialized to the protobuf binary formats, and the
-         * resulting bytes will be the contents.
-         *
-         * @generated from field: google.protobuf.Any binary_message = 3;
-         */
-        value: Any;
-        case: 'binaryMessage';
-      }
-    | { case: undefined; value?: undefined };
+  data: {
+    /**
+     * Arbitrary bytes.
+     *
+     * @generated from field: bytes binary = 1;
+     */
+    value: Uint8Array;
+    case: "binary";
+  } | {
+    /**
+     * Arbitrary text.
+     *
+     * @generated from field: string text = 2;
+     */
+    value: string;
+    case: "text";
+  } | {
+    /**
+     * An actual message. The message inside the Any will be
+     * serialized to the protobuf binary formats, and the
+     * resulting bytes will be the contents.
+     *
+     * @generated from field: google.protobuf.Any binary_message = 3;
+     */
+    value: Any;
+    case: "binaryMessage";
+  } | { case: undefined; value?: undefined };
 
   /**
    * If specified and not identity, the above data will be
@@ -808,8 +769,7 @@ export type MessageContents = Message<'connectrpc.conformance.v1.MessageContents
  * Describes the message connectrpc.conformance.v1.MessageContents.
  * Use `create(MessageContentsSchema)` to create a new message.
  */
-export const MessageContentsSchema: GenMessage<MessageContents> =
-  /*@__PURE__*/
+export const MessageContentsSchema: GenMessage<MessageContents> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 18);
 
 /**
@@ -817,7 +777,7 @@ export const MessageContentsSchema: GenMessage<MessageContents> =
  *
  * @generated from message connectrpc.conformance.v1.StreamContents
  */
-export type StreamContents = Message<'connectrpc.conformance.v1.StreamContents'> & {
+export type StreamContents = Message<"connectrpc.conformance.v1.StreamContents"> & {
   /**
    * The messages in the stream.
    *
@@ -830,41 +790,38 @@ export type StreamContents = Message<'connectrpc.conformance.v1.StreamContents'>
  * Describes the message connectrpc.conformance.v1.StreamContents.
  * Use `create(StreamContentsSchema)` to create a new message.
  */
-export const StreamContentsSchema: GenMessage<StreamContents> =
-  /*@__PURE__*/
+export const StreamContentsSchema: GenMessage<StreamContents> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 19);
 
 /**
  * @generated from message connectrpc.conformance.v1.StreamContents.StreamItem
  */
-export type StreamContents_StreamItem =
-  Message<'connectrpc.conformance.v1.StreamContents.StreamItem'> & {
-    /**
-     * must be in the range 0 to 255.
-     *
-     * @generated from field: uint32 flags = 1;
-     */
-    flags: number;
+export type StreamContents_StreamItem = Message<"connectrpc.conformance.v1.StreamContents.StreamItem"> & {
+  /**
+   * must be in the range 0 to 255.
+   *
+   * @generated from field: uint32 flags = 1;
+   */
+  flags: number;
 
-    /**
-     * if absent use actual length of payload
-     *
-     * @generated from field: optional uint32 length = 2;
-     */
-    length?: number | undefined;
+  /**
+   * if absent use actual length of payload
+   *
+   * @generated from field: optional uint32 length = 2;
+   */
+  length?: number | undefined;
 
-    /**
-     * @generated from field: connectrpc.conformance.v1.MessageContents payload = 3;
-     */
-    payload?: MessageContents | undefined;
-  };
+  /**
+   * @generated from field: connectrpc.conformance.v1.MessageContents payload = 3;
+   */
+  payload?: MessageContents | undefined;
+};
 
 /**
  * Describes the message connectrpc.conformance.v1.StreamContents.StreamItem.
  * Use `create(StreamContents_StreamItemSchema)` to create a new message.
  */
-export const StreamContents_StreamItemSchema: GenMessage<StreamContents_StreamItem> =
-  /*@__PURE__*/
+export const StreamContents_StreamItemSchema: GenMessage<StreamContents_StreamItem> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 19, 0);
 
 /**
@@ -874,7 +831,7 @@ export const StreamContents_StreamItemSchema: GenMessage<StreamContents_StreamIt
  *
  * @generated from message connectrpc.conformance.v1.RawHTTPResponse
  */
-export type RawHTTPResponse = Message<'connectrpc.conformance.v1.RawHTTPResponse'> & {
+export type RawHTTPResponse = Message<"connectrpc.conformance.v1.RawHTTPResponse"> & {
   /**
    * If status code is not specified, it will default to a 200 response code.
    *
@@ -892,27 +849,24 @@ export type RawHTTPResponse = Message<'connectrpc.conformance.v1.RawHTTPResponse
   /**
    * @generated from oneof connectrpc.conformance.v1.RawHTTPResponse.body
    */
-  body:
-    | {
-        /**
-         * The body is a single message.
-         *
-         * @generated from field: connectrpc.conformance.v1.MessageContents unary = 3;
-         */
-        value: MessageContents;
-        case: 'unary';
-      }
-    | {
-        /**
-         * The body is a stream, encoded using a five-byte
-         * prefix before each item in the stream.
-         *
-         * @generated from field: connectrpc.conformance.v1.StreamContents stream = 4;
-         */
-        value: StreamContents;
-        case: 'stream';
-      }
-    | { case: undefined; value?: undefined };
+  body: {
+    /**
+     * The body is a single message.
+     *
+     * @generated from field: connectrpc.conformance.v1.MessageContents unary = 3;
+     */
+    value: MessageContents;
+    case: "unary";
+  } | {
+    /**
+     * The body is a stream, encoded using a five-byte
+     * prefix before each item in the stream.
+     *
+     * @generated from field: connectrpc.conformance.v1.StreamContents stream = 4;
+     */
+    value: StreamContents;
+    case: "stream";
+  } | { case: undefined; value?: undefined };
 
   /**
    * Trailers to be set on the response.
@@ -926,8 +880,7 @@ export type RawHTTPResponse = Message<'connectrpc.conformance.v1.RawHTTPResponse
  * Describes the message connectrpc.conformance.v1.RawHTTPResponse.
  * Use `create(RawHTTPResponseSchema)` to create a new message.
  */
-export const RawHTTPResponseSchema: GenMessage<RawHTTPResponse> =
-  /*@__PURE__*/
+export const RawHTTPResponseSchema: GenMessage<RawHTTPResponse> = /*@__PURE__*/
   messageDesc(file_connectrpc_conformance_v1_service, 20);
 
 /**
@@ -959,10 +912,10 @@ export const ConformanceService: GenService<{
    * @generated from rpc connectrpc.conformance.v1.ConformanceService.Unary
    */
   unary: {
-    methodKind: 'unary';
+    methodKind: "unary";
     input: typeof UnaryRequestSchema;
     output: typeof UnaryResponseSchema;
-  };
+  },
   /**
    * A server-streaming operation. The request indicates the response headers,
    * response messages, trailers, and an optional error to send back. The
@@ -988,10 +941,10 @@ export const ConformanceService: GenService<{
    * @generated from rpc connectrpc.conformance.v1.ConformanceService.ServerStream
    */
   serverStream: {
-    methodKind: 'server_streaming';
+    methodKind: "server_streaming";
     input: typeof ServerStreamRequestSchema;
     output: typeof ServerStreamResponseSchema;
-  };
+  },
   /**
    * A client-streaming operation. The first request indicates the response
    * headers and trailers and also indicates either a response message or an
@@ -1015,10 +968,10 @@ export const ConformanceService: GenService<{
    * @generated from rpc connectrpc.conformance.v1.ConformanceService.ClientStream
    */
   clientStream: {
-    methodKind: 'client_streaming';
+    methodKind: "client_streaming";
     input: typeof ClientStreamRequestSchema;
     output: typeof ClientStreamResponseSchema;
-  };
+  },
   /**
    * A bidirectional-streaming operation. The first request indicates the response
    * headers, response messages, trailers, and an optional error to send back.
@@ -1072,10 +1025,10 @@ export const ConformanceService: GenService<{
    * @generated from rpc connectrpc.conformance.v1.ConformanceService.BidiStream
    */
   bidiStream: {
-    methodKind: 'bidi_streaming';
+    methodKind: "bidi_streaming";
     input: typeof BidiStreamRequestSchema;
     output: typeof BidiStreamResponseSchema;
-  };
+  },
   /**
    * A unary endpoint that the server should not implement and should instead
    * return an unimplemented error when invoked.
@@ -1083,10 +1036,10 @@ export const ConformanceService: GenService<{
    * @generated from rpc connectrpc.conformance.v1.ConformanceService.Unimplemented
    */
   unimplemented: {
-    methodKind: 'unary';
+    methodKind: "unary";
     input: typeof UnimplementedRequestSchema;
     output: typeof UnimplementedResponseSchema;
-  };
+  },
   /**
    * A unary endpoint denoted as having no side effects (i.e. idempotent).
    * Implementations should use an HTTP GET when invoking this endpoint and
@@ -1095,8 +1048,10 @@ export const ConformanceService: GenService<{
    * @generated from rpc connectrpc.conformance.v1.ConformanceService.IdempotentUnary
    */
   idempotentUnary: {
-    methodKind: 'unary';
+    methodKind: "unary";
     input: typeof IdempotentUnaryRequestSchema;
     output: typeof IdempotentUnaryResponseSchema;
-  };
-}> = /*@__PURE__*/ serviceDesc(file_connectrpc_conformance_v1_service, 0);
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_connectrpc_conformance_v1_service, 0);
+
