@@ -34,6 +34,8 @@ export type Program = {
    * of an intersection, the include side of an exclusion. Backward walks and candidates use it.
    */
   readonly positive: Op;
+  /** All leaves but those of exclude sides: where a member can be stored as a concrete user. */
+  readonly mentioning: Op;
 };
 
 /** A relation that follows from another one on the same object. */
@@ -95,8 +97,9 @@ export class BoundModel {
   #add(namespace: number, relation: number, root: Op): void {
     const isSimple = root.kind === OP_LEAF;
     const positive = positiveLeaf(root);
+    const mentioning = mentioningLeaf(root);
     this.#programIndex.insert(namespace, relation);
-    this.programs.push({ namespace, relation, root, isSimple, positive });
+    this.programs.push({ namespace, relation, root, isSimple, positive, mentioning });
     for (const used of positive.computed) {
       const ofNamespace = getOrAdd(this.#computedUses, namespace, () => new Map());
       getOrAdd(ofNamespace, used, () => []).push({ relation, isSimple });
@@ -188,6 +191,12 @@ function positiveLeaf(op: Op): Op {
     case OP_EXCLUSION:
       return positiveLeaf(op.children[0] as Op);
   }
+}
+
+function mentioningLeaf(op: Op): Op {
+  if (op.kind === OP_LEAF) return op;
+  if (op.kind === OP_EXCLUSION) return mentioningLeaf(op.children[0] as Op);
+  return mergeLeaves(op.children.map(mentioningLeaf));
 }
 
 /** Of two necessary leaves the one that is likely to hold for fewer objects. */

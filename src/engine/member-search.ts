@@ -8,10 +8,15 @@ const MAYBE = 1;
 const SURE = 2;
 const chunk = new Uint32Array(1024);
 
+/** Which usersets below one are searched. */
+export type MemberScan =
+  /** What must hold: one side of an intersection suffices to meet every member (or the wildcard). */
+  | 'necessary'
+  /** All but exclude sides: meets every member that is stored as a concrete user. */
+  | 'mentioned';
+
 /**
- * The concrete users stored anywhere below a userset: all whom it can contain, walking only what
- * must hold (unions whole, one side of an intersection, the include side of an exclusion).
- * Breadth first and bounded in depth, so a user whose every way is longer is not listed.
+ * The concrete users stored anywhere below a userset: all whom it can contain. Breadth first and bounded in depth, so a user whose every way is longer is not listed.
  */
 export class MemberSearch {
   /** Users (node, 0) in the order in which they were met. */
@@ -20,14 +25,16 @@ export class MemberSearch {
   hasWildcard = false;
   isWildcardSure = false;
   readonly #scope: Scope;
+  readonly #scan: MemberScan;
   readonly #isUserSure: boolean[] = [];
   readonly #seen = new PairTable();
   readonly #strength: number[] = [];
   readonly #queue: number[] = []; // quadruples entity, relation, level, strength
   #next = 0;
 
-  constructor(scope: Scope, entity: number, relation: number) {
+  constructor(scope: Scope, entity: number, relation: number, scan: MemberScan) {
     this.#scope = scope;
+    this.#scan = scan;
     this.#reach(entity, relation, 1, SURE);
   }
 
@@ -61,7 +68,9 @@ export class MemberSearch {
   #visit(entity: number, relation: number, level: number, reached: number): void {
     const { reader, model } = this.#scope;
     const program = model.programOf(reader.namespaceOf(entity), relation);
-    const leaf = program === undefined ? THIS_OP : program.positive;
+    const isNecessary = this.#scan === 'necessary';
+    const leaf =
+      program === undefined ? THIS_OP : isNecessary ? program.positive : program.mentioning;
     const strength = program === undefined || program.isSimple ? reached : MAYBE;
     this.#scope.charge(1 + (leaf.walks.length >> 1));
     if (leaf.hasThis) {

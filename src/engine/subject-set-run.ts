@@ -1,6 +1,6 @@
 import { CheckRun } from './check-run.ts';
 import type { EvaluationTask } from './evaluator-api.ts';
-import { MemberSearch } from './member-search.ts';
+import { type MemberScan, MemberSearch } from './member-search.ts';
 import { type Scope, TRUE } from './scope.ts';
 
 const STEPS_PER_CLOCK_LOOK = 32;
@@ -66,13 +66,13 @@ export class SubjectSetRun implements EvaluationTask<boolean> {
         else this.#phase = 'members';
         return true;
       case 'members':
-        this.#members ??= this.#searchOf(this.#subject);
+        this.#members ??= this.#searchOf(this.#subject, 'mentioned');
         if (this.#members.step()) return true;
         if (this.#members.users.size === 0) this.#finish(false);
         else this.#phase = 'holders';
         return true;
       case 'holders':
-        this.#holders ??= this.#searchOf(this.#object);
+        this.#holders ??= this.#searchOf(this.#object, 'necessary');
         if (!this.#holders.step()) this.#phase = 'sure';
         return true;
       case 'sure':
@@ -85,8 +85,8 @@ export class SubjectSetRun implements EvaluationTask<boolean> {
     }
   }
 
-  #searchOf(userset: UsersetIds): MemberSearch {
-    return new MemberSearch(this.#scope, userset.entity, userset.relation);
+  #searchOf(userset: UsersetIds, scan: MemberScan): MemberSearch {
+    return new MemberSearch(this.#scope, userset.entity, userset.relation, scan);
   }
 
   #finish(isAllowed: boolean): void {
