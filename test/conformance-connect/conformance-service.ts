@@ -1,11 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { anyPack, type Any } from '@bufbuild/protobuf/wkt';
-import {
-  type Code,
-  ConnectError,
-  type ConnectRouter,
-  type HandlerContext,
-} from '@connectrpc/connect';
+import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect';
 import {
   BidiStreamRequestSchema,
   ClientStreamRequestSchema,
@@ -131,9 +126,8 @@ function connectErrorFrom(
   definition: ErrorDefinition,
   requestInfo: MessageInitShape<typeof ConformancePayload_RequestInfoSchema> | undefined,
 ): ConnectError {
-  // Both enums are the codes of gRPC.
-  // oxlint-disable-next-line typescript/no-unsafe-enum-assignment
-  const code: Code = definition.code;
+  // Both enums are the codes of gRPC, under the same numbers.
+  const code = Code[Code[definition.code as number] as keyof typeof Code];
   const error = new ConnectError(definition.message ?? '', code);
   error.details = definition.details.map((detail) => ({
     type: detail.typeUrl.slice(detail.typeUrl.lastIndexOf('/') + 1),
