@@ -7,6 +7,7 @@ import {
   type ChangeFeed,
   type ChangeFeedOptions,
   parseHint,
+  readHeads,
   startChangeFeed,
 } from './change-feed.ts';
 import { readChanges } from './changes.ts';
@@ -28,7 +29,6 @@ function start(options: Partial<ChangeFeedOptions> = {}): Hint[] {
   const hints: Hint[] = [];
   const feed = startChangeFeed({
     target: database.target,
-    pool: database.pool,
     pollIntervalMs: 3_600_000,
     onHint: (hinted, seq) => void hints.push({ shard: hinted, seq }),
     ...options,
@@ -109,16 +109,24 @@ describe('startChangeFeed', () => {
     }
   });
 
-  it('polls the heads of the given shards, without any notification', async () => {
+  it('hints without any notification, again and again', async () => {
+    const hints = start({ pollIntervalMs: 5 });
+    await until(() => hints.length > 4);
+    expect(hints.every((hint) => hint.shard === null)).toBe(true);
+  });
+
+  it('reads heads, of shards that were never written too', async () => {
     await database.pool.query(
-      `insert into shard (project_id, tenant_id, seq) values ('p', 'quiet', 42)`,
+      `insert into shard (project_id, tenant_id, seq, stamp) values ('p', 'quiet', 42, 7)`,
     );
     const quiet = { projectId: 'p', tenantId: 'quiet' };
-    const shardsToPoll = (): ShardKey[] => [quiet, { projectId: 'p', tenantId: 'unwritten' }];
-    const hints = start({ pollIntervalMs: 10, shardsToPoll });
-    await until(() => hints.some((hint) => hint.seq === 42));
-    expect(hints.find((hint) => hint.seq === 42)?.shard).toMatchObject(quiet);
-    expect(hints.some((hint) => hint.shard?.tenantId === 'unwritten')).toBe(false);
+    const unwritten = { projectId: 'p', tenantId: 'unwritten' };
+    const heads = await readHeads(database.pool, [quiet, unwritten]);
+    const { head } = await readChanges(database.pool, unwritten, 0);
+    expect(heads.toSorted((a, b) => b.seq - a.seq)).toEqual([
+      { ...quiet, epoch: head.epoch, seq: 42, stamp: '7' },
+      { ...unwritten, epoch: head.epoch, seq: 0, stamp: '0' },
+    ]);
   });
 
   it('stops while the server cannot be reached', async () => {

@@ -10,12 +10,8 @@ export type ChangeFeedOptions = {
   readonly target: PostgresTarget;
   /** A shard has reached `seq`; null: any shard may have changed. A hint: may repeat, or be old. */
   readonly onHint: (shard: ShardKey | null, seq: number) => void;
-  /** How often the heads are asked for without any notification. */
+  /** How often onHint(null, 0) is said without any notification: the backstop for lost ones. */
   readonly pollIntervalMs: number;
-  /** Runs the polls. */
-  readonly pool: Pool;
-  /** Shards worth a poll, the loaded ones; undefined: each poll says onHint(null, 0) instead. */
-  readonly shardsToPoll?: (() => readonly ShardKey[]) | undefined;
   /** Called with false when the LISTEN connection is lost, with true when it is there (again). */
   readonly onConnected?: ((isConnected: boolean) => void) | undefined;
   readonly log?: StoreLog | undefined;
@@ -31,7 +27,6 @@ const RETRY_MS_MIN = 20;
 const RETRY_MS_MAX = 2_000;
 /** A connection that died without a word is noticed by the query that is due this often. */
 const PROBE_INTERVAL_MS = 10_000;
-const SHARDS_PER_POLL_QUERY = 1_000;
 
 /**
  * Hears of committed changes. Notifications are hints: a lost one costs the time to the next poll,
@@ -43,11 +38,12 @@ const SHARDS_PER_POLL_QUERY = 1_000;
  */
 export function startChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   const listener = new Listener(options);
-  const poller = new Poller(options);
+  const timer = setInterval(() => options.onHint(null, 0), options.pollIntervalMs).unref();
   return {
     started: listener.started,
     stop: async () => {
-      await Promise.all([listener.stop(), poller.stop()]);
+      clearInterval(timer);
+      await listener.stop();
     },
   };
 }
@@ -135,58 +131,14 @@ class Listener {
   }
 }
 
-/** The backstop for lost notifications. */
-class Poller {
-  readonly #options: ChangeFeedOptions;
-  readonly #stop = new AbortController();
-  readonly #done: Promise<void>;
-
-  constructor(options: ChangeFeedOptions) {
-    this.#options = options;
-    this.#done = this.#run();
-  }
-
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    await this.#done;
-  }
-
-  async #run(): Promise<void> {
-    const { pollIntervalMs, log = silentLog } = this.#options;
-    for (;;) {
-      await pause(pollIntervalMs, this.#stop.signal);
-      if (this.#stop.signal.aborted) return;
-      try {
-        await this.#poll();
-      } catch (error) {
-        log('warn', 'change_poll_failed', { error: String(error) });
-      }
-    }
-  }
-
-  async #poll(): Promise<void> {
-    const { pool, onHint, shardsToPoll } = this.#options;
-    if (shardsToPoll === undefined) {
-      onHint(null, 0);
-      return;
-    }
-    const shards = shardsToPoll();
-    for (let from = 0; from < shards.length; from += SHARDS_PER_POLL_QUERY) {
-      const some = shards.slice(from, from + SHARDS_PER_POLL_QUERY);
-      for (const head of await readHeads(pool, some)) onHint(head, head.seq);
-      if (this.#stop.signal.aborted) return;
-    }
-  }
-}
-
-/** Head of a shard that has a row. */
+/** Where a shard stands; one that was never written stands at seq 0. */
 export type HeadRow = ShardKey & {
   readonly epoch: number;
   readonly seq: number;
   readonly stamp: string;
 };
 
-/** Heads of the given shards; those that were never written are left out. Cost: one index lookup each. */
+/** Heads of the given shards, in any order. Cost: one index lookup each. */
 export async function readHeads(
   pool: Pool,
   shards: readonly ShardKey[],
@@ -200,9 +152,10 @@ export async function readHeads(
   }>({
     name: 'read-heads',
     text: `
-      select s.project_id, s.tenant_id, s.epoch, s.seq, s.stamp
+      select k.project_id, k.tenant_id, coalesce(s.epoch, deployment_epoch()) as epoch,
+        coalesce(s.seq, 0) as seq, coalesce(s.stamp, 0) as stamp
       from unnest($1::text[], $2::text[]) as k (project_id, tenant_id)
-        join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id`,
+        left join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id`,
     values: [shards.map((shard) => shard.projectId), shards.map((shard) => shard.tenantId)],
   });
   return rows.map((row) => ({

@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { writeChange } from '../../test/support/write-change.ts';
 import { mustReload, readChanges } from './changes.ts';
-import { findExpired, pruneChanges } from './retention.ts';
+import { ChangeRetention, pruneChanges } from './retention.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -119,26 +120,21 @@ describe('pruneChanges', () => {
   });
 });
 
-describe('findExpired', () => {
-  it('finds what is past the grace time, the oldest first', async () => {
-    const nowUs = BigInt(Date.now()) * 1000n;
-    const insert = async (id: string, expiresAtUs: bigint | null): Promise<unknown> =>
-      await database.pool.query(
-        `insert into relation_tuple values ('p', 't', 'doc', $1, 'viewer', '', 'alice', '', $2, null, null, 1)`,
-        [id, expiresAtUs],
-      );
-    await insert('recent', nowUs - 1_000_000n);
-    await insert('old', nowUs - 120_000_000n);
-    await insert('older', nowUs - 180_000_000n);
-    await insert('later', nowUs + 600_000_000n);
-    await insert('never', null);
-    const found = await findExpired(database.pool, 60_000, 10);
-    expect(found.map((tuple) => tuple.objectId)).toEqual(['older', 'old']);
-    expect(found[0]).toMatchObject({
-      ...shard,
-      subjectId: 'alice',
-      expiresAtUs: nowUs - 180_000_000n,
-    });
-    expect(await findExpired(database.pool, 60_000, 1)).toHaveLength(1);
+describe('ChangeRetention', () => {
+  it('prunes by itself until it is stopped', async () => {
+    const kept = { projectId: 'p', tenantId: 'kept' };
+    for (let i = 0; i < 5; i++) await writeChange(database.pool, kept);
+    const rule = { ageMaxMs: 3_600_000, countMax: 2, ageMinMs: 0 };
+    const retention = new ChangeRetention({ pool: database.pool, rule, intervalMs: 5 });
+    retention.start();
+    let retainedFrom = 1;
+    while (retainedFrom !== 4) {
+      await sleep(5);
+      ({ retainedFrom } = (await readChanges(database.pool, kept, 5)).head);
+    }
+    await retention.stop();
+    await writeChange(database.pool, kept);
+    await sleep(20);
+    expect((await readChanges(database.pool, kept, 6)).head.retainedFrom).toBe(4);
   });
 });

@@ -63,7 +63,9 @@ async function completeLinks(root: string, linksDirectory: string) {
   for (const { source, target } of links) {
     await symlinkOnce(join(root, source), join(linksDirectory, basename(target)));
   }
-  return { LD_LIBRARY_PATH: linksDirectory };
+  const variable = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH';
+  // The package's own folder too: a library found through a link looks for others beside the link.
+  return { [variable]: `${linksDirectory}:${join(root, 'native/lib')}` };
 }
 
 /** True when the link is there; false when the package cannot be written. */

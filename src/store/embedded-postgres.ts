@@ -1,5 +1,4 @@
 import type { ChildProcess } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
 import {
   chownSync,
   existsSync,
@@ -10,7 +9,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { rename } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
@@ -28,15 +26,18 @@ import {
   waitUntilUnused,
   worksIn,
 } from './embedded-postgres-process.ts';
+import {
+  SOCKET_PORT,
+  makeDataDirectory,
+  readOrMakePassword,
+  serverSettings,
+  socketDirectory,
+} from './embedded-postgres-settings.ts';
 import { type ServerUser, chooseServerUser } from './embedded-postgres-user.ts';
 import { isUnknownDatabase } from './pg-errors.ts';
 import type { ServerTarget } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
-/** Only a name inside the socket's path: the server listens on no TCP port. */
-const SOCKET_PORT = 5432;
-/** sun_path less its terminating zero, of the narrowest platform (macOS: 104). */
-const SOCKET_PATH_BYTES_MAX = 103;
 const START_TIMEOUT_MS = 120_000;
 /** How long a killed server may take to be gone. */
 const SETTLE_MS = 10_000;
@@ -82,7 +83,7 @@ export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
   const root = resolve(options.dataDirectory);
-  mkdirSync(root, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
+  makeDataDirectory(root);
   const lock = lockDirectory(join(root, 'postgres.lock'), `The data directory ${root}`);
   try {
     const server = new Server(root, options, await findPostgresBinaries(join(root, 'lib')));
@@ -351,50 +352,4 @@ class Server {
     const env = this.#binaries.env;
     return { command, args, user: this.#user, env, logPath: this.#paths.log };
   }
-}
-
-/** Inside the data directory, or a short one under the temporary directory when that path is too long. */
-function socketDirectory(root: string): string {
-  const near = join(root, 'socket');
-  const path = join(near, `.s.PGSQL.${SOCKET_PORT}`);
-  if (Buffer.byteLength(path) <= SOCKET_PATH_BYTES_MAX && !path.includes(',')) return near;
-  const digest = createHash('sha256').update(root).digest('hex').slice(0, 16);
-  return join(tmpdir(), `gatehouse-${digest}`);
-}
-
-function readOrMakePassword(path: string): string {
-  if (existsSync(path)) return readFileSync(path, 'utf8').trim();
-  const password = randomBytes(24).toString('base64url');
-  writeFileSync(path, `${password}\n`, { mode: 0o600, flag: 'wx' });
-  return password;
-}
-
-/** Settings of the server. Nothing here trades durability for speed. */
-function serverSettings(socket: string, maxConnections: number): Readonly<Record<string, string>> {
-  return {
-    listen_addresses: '',
-    unix_socket_directories: socket,
-    unix_socket_permissions: '0700',
-    port: String(SOCKET_PORT),
-    max_connections: String(maxConnections),
-    fsync: 'on',
-    synchronous_commit: 'on',
-    full_page_writes: 'on',
-    shared_buffers: '128MB',
-    wal_buffers: '16MB',
-    max_wal_size: '2GB',
-    min_wal_size: '256MB',
-    checkpoint_timeout: '15min',
-    checkpoint_completion_target: '0.9',
-    maintenance_work_mem: '128MB',
-    random_page_cost: '1.1',
-    // Compiling costs more than our short statements take.
-    jit: 'off',
-    // Shared memory under /dev/shm is small in containers.
-    max_parallel_workers_per_gather: '0',
-    autovacuum_naptime: '15s',
-    log_min_messages: 'log',
-    log_checkpoints: 'off',
-    log_line_prefix: '%m [%p] ',
-  };
 }

@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import { type StoreLog, silentLog } from './store-log.ts';
 
 export type RetentionRule = {
   /** Change rows older than this go. */
@@ -69,14 +70,20 @@ export async function pruneChanges(
     let deleted = 0;
     for (const { project_id, tenant_id, up_to } of [...byAge.rows, ...byCount.rows]) {
       if (signal?.aborted === true) return total + deleted;
-      deleted += await pruneShard(pool, { projectId: project_id, tenantId: tenant_id }, up_to);
+      const shard = { projectId: project_id, tenantId: tenant_id };
+      deleted += await pruneShard(pool, shard, up_to, signal);
     }
     total += deleted;
     if (deleted === 0) return total;
   }
 }
 
-async function pruneShard(pool: Pool, shard: ShardKey, upTo: string): Promise<number> {
+async function pruneShard(
+  pool: Pool,
+  shard: ShardKey,
+  upTo: string,
+  signal: AbortSignal | undefined,
+): Promise<number> {
   let total = 0;
   for (;;) {
     const { rowCount } = await pool.query({
@@ -85,51 +92,48 @@ async function pruneShard(pool: Pool, shard: ShardKey, upTo: string): Promise<nu
       values: [shard.projectId, shard.tenantId, upTo, BATCH_ROWS_MAX],
     });
     total += rowCount ?? 0;
-    if ((rowCount ?? 0) === 0) return total;
+    if ((rowCount ?? 0) === 0 || signal?.aborted === true) return total;
   }
 }
 
-/** Identity and expiry of an expired tuple, as columns. */
-export type ExpiredTuple = ShardKey & {
-  readonly namespace: string;
-  readonly objectId: string;
-  readonly relation: string;
-  readonly subjectNamespace: string;
-  readonly subjectId: string;
-  readonly subjectRelation: string;
-  readonly expiresAtUs: bigint;
+export type ChangeRetentionOptions = {
+  readonly pool: Pool;
+  readonly rule: RetentionRule;
+  readonly intervalMs: number;
+  readonly log?: StoreLog | undefined;
 };
 
-/**
- * Tuples whose expiry is past by at least `graceMs` on the database's clock, the oldest first, at
- * most `limit`. Deleting them is an ordinary write, to be made conditional on the expiry still being
- * `expiresAtUs`, since they may have been re-written meanwhile. Cost: a range of a partial index.
- */
-export async function findExpired(
-  pool: Pool,
-  graceMs: number,
-  limit: number,
-): Promise<readonly ExpiredTuple[]> {
-  const { rows } = await pool.query<Record<string, string>>({
-    name: 'find-expired',
-    text: `
-      select project_id, tenant_id, namespace, object_id, relation,
-        subject_namespace, subject_id, subject_relation, expires_at_us
-      from relation_tuple
-      where expires_at_us
-        < (extract(epoch from clock_timestamp()) * 1000000)::bigint - $1::float8 * 1000
-      order by expires_at_us limit $2`,
-    values: [graceMs, limit],
-  });
-  return rows.map((row) => ({
-    projectId: row['project_id'] ?? '',
-    tenantId: row['tenant_id'] ?? '',
-    namespace: row['namespace'] ?? '',
-    objectId: row['object_id'] ?? '',
-    relation: row['relation'] ?? '',
-    subjectNamespace: row['subject_namespace'] ?? '',
-    subjectId: row['subject_id'] ?? '',
-    subjectRelation: row['subject_relation'] ?? '',
-    expiresAtUs: BigInt(row['expires_at_us'] ?? 0),
-  }));
+/** Prunes by itself, again and again; a run that fails is logged and made up for by the next one. */
+export class ChangeRetention {
+  readonly #options: ChangeRetentionOptions;
+  readonly #abort = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(options: ChangeRetentionOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => {
+      this.#running ??= this.#run().finally(() => (this.#running = undefined));
+    }, this.#options.intervalMs).unref();
+  }
+
+  /** Resolves when no run is under way; a running one ends after its present transaction. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#abort.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { pool, rule, log = silentLog } = this.#options;
+    try {
+      const deleted = await pruneChanges(pool, rule, this.#abort.signal);
+      if (deleted > 0) log('info', 'changes_pruned', { deleted });
+    } catch (error) {
+      log('warn', 'change_pruning_failed', { error: String(error) });
+    }
+  }
 }
