@@ -10,11 +10,11 @@ import { trailerFlag, trailerSerialize } from '@connectrpc/connect/protocol-grpc
 import type { AppError } from '../shared/app-error.ts';
 import { BytesBody } from './connect-adapter-body.ts';
 import type { ErrorPolicy } from './connect-adapter-guard.ts';
-import { connectErrorFromAppError, httpStatusOfReason } from './connect-error.ts';
+import { connectErrorFromAppError, ERROR_JSON, httpStatusOfReason } from './connect-error.ts';
 
 type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
 
-const endStream = createEndStreamSerialization(undefined);
+const endStream = createEndStreamSerialization(ERROR_JSON);
 
 /**
  * An error for a call that never reaches a handler (no credential, unknown method), in the protocol
@@ -39,7 +39,7 @@ export function refusal(
     const body = bodyOf(encodeEnvelope(endStreamFlag, data));
     return { status: 200, header: headerOf(contentType), body };
   }
-  const body = bodyOf(errorToJsonBytes(shown, undefined));
+  const body = bodyOf(errorToJsonBytes(shown, ERROR_JSON));
   return { status: httpStatusOfReason(error.reason), header: headerOf('application/json'), body };
 }
 

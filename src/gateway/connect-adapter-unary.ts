@@ -36,7 +36,7 @@ import { AppError } from '../shared/app-error.ts';
 import { BytesBody, WholeBody } from './connect-adapter-body.ts';
 import { outgoingError, untilAborted, type ErrorPolicy } from './connect-adapter-guard.ts';
 import { kRequestId } from './connect-adapter-request-id.ts';
-import { httpStatusOfCode, malformedJson } from './connect-error.ts';
+import { ERROR_JSON, httpStatusOfCode, malformedJson } from './connect-error.ts';
 
 type MethodSpec = Parameters<typeof invokeUnaryImplementation>[0];
 type UniversalRequest = Parameters<UniversalHandler>[0];
@@ -159,7 +159,7 @@ function decode(
   try {
     return fromJsonString(desc, text, json);
   } catch (error) {
-    throw malformedJson(error as Error);
+    throw malformedJson(error as Error, desc);
   }
 }
 
@@ -193,7 +193,7 @@ function writeError(context: HandlerContext, error: ConnectError): Uint8Array {
   context.responseHeader.set('content-type', 'application/json');
   if (!error.isWireError) mergeNonProtocolHeaders(context.responseHeader, error.metadata);
   try {
-    return errorToJsonBytes(error, undefined);
+    return errorToJsonBytes(error, ERROR_JSON);
   } catch {
     // A detail that cannot be serialized must not cost the caller the code.
     return errorToJsonBytes(new ConnectError('internal error', Code.Internal), undefined);

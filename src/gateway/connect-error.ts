@@ -1,4 +1,4 @@
-import { create, toBinary, toJson } from '@bufbuild/protobuf';
+import { create, toBinary, toJson, type DescMessage } from '@bufbuild/protobuf';
 import { base64Encode } from '@bufbuild/protobuf/wire';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToHttpStatus, codeToString } from '@connectrpc/connect/protocol-connect';
@@ -45,6 +45,8 @@ export const CODE_OF_REASON = {
 export const ERROR_DOMAIN = 'gatehouse';
 
 const INTERNAL_TEXT = 'internal error';
+/** Of the readable form of details: every field is emitted, as in answers. */
+export const ERROR_JSON = { alwaysEmitImplicit: true, useProtoFieldName: true };
 const JSON_TYPE = 'application/json';
 
 /** The Connect code of a reason. O(1). */
@@ -83,7 +85,7 @@ export function errorBody(error: AppError): string {
       {
         type: ErrorInfoSchema.typeName,
         value: base64Encode(toBinary(ErrorInfoSchema, info), 'std_raw'),
-        debug: toJson(ErrorInfoSchema, info),
+        debug: toJson(ErrorInfoSchema, info, ERROR_JSON),
       },
     ],
   });
@@ -131,13 +133,36 @@ export function deadlineExceeded(): AppError {
   return new AppError('DEADLINE_EXCEEDED', 'the deadline of the request has passed');
 }
 
-/** BODY_MALFORMED for an error of protobuf's JSON reader; names the field where the reader does. */
-export function malformedJson(error: Error): AppError {
+/**
+ * BODY_MALFORMED for an error of protobuf's JSON reader while it read a `desc`. Names the field:
+ * the one that the reader names, the unknown key, or else the only one of the type that it names.
+ */
+export function malformedJson(error: Error, desc?: DescMessage): AppError {
   const text = error instanceof ConnectError ? error.rawMessage : error.message;
-  const field = /^cannot decode (?:field|oneof) (?:\S+\.)?(\w+) from JSON/.exec(text)?.[1];
+  const named = /^cannot decode (?:field|oneof) (?:\S+\.)?(\w+) from JSON/.exec(text)?.[1];
   const unknownKey = /: key "([^"]{1,100})" is unknown$/.exec(text)?.[1];
-  const name = field ?? unknownKey;
-  return new AppError('BODY_MALFORMED', text, name === undefined ? {} : { field: name }, error);
+  const typeName = /^cannot decode message (\S+) from JSON/.exec(text)?.[1];
+  const field = named ?? unknownKey ?? (desc && typeName && onlyFieldOfType(desc, typeName));
+  if (!field) return new AppError('BODY_MALFORMED', text, {}, error);
+  const message = text.includes(field) ? text : `${field}: ${text}`;
+  return new AppError('BODY_MALFORMED', message, { field }, error);
+}
+
+function onlyFieldOfType(desc: DescMessage, typeName: string): string | undefined {
+  const found = new Set<string>();
+  const visited = new Set<DescMessage>();
+  const visit = (message: DescMessage, prefix: string): void => {
+    if (visited.has(message)) return;
+    visited.add(message);
+    for (const field of message.fields) {
+      if (field.message === undefined) continue;
+      if (field.message.typeName === typeName) found.add(prefix + field.name);
+      else visit(field.message, `${prefix}${field.name}.`);
+    }
+  };
+  visit(desc, '');
+  const [only] = found;
+  return found.size === 1 ? only : undefined;
 }
 
 function unforeseen(error: unknown): AppError {
