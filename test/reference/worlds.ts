@@ -111,9 +111,39 @@ export const worlds: fc.Arbitrary<World> = fc.record({
     .map((list) => [...new Map(list.map((tuple) => [identityOf(tuple), tuple])).values()]),
 });
 
+/** Shallow rules that mostly exclude or intersect, so that cycles pass through them. */
+function tangledRewrites(relationIndex: number): fc.Arbitrary<RewriteJson> {
+  const own = fc.constant<RewriteJson>({});
+  const walk = fc.record({
+    tuple_to_userset: fc.record({
+      tupleset: fc.constant('parent'),
+      computed: fc.constantFrom(...RELATIONS),
+    }),
+  });
+  const earlier = fc.record({
+    computed: fc.constantFrom(...RELATIONS.slice(0, Math.max(1, relationIndex))),
+  });
+  const leaf = relationIndex === 0 ? fc.oneof(own, walk) : fc.oneof(own, walk, earlier);
+  const union = fc.record({ union: fc.array(leaf, { minLength: 2, maxLength: 3 }) });
+  const operand = fc.oneof(leaf, leaf, union);
+  const exclusion = fc.record({ exclusion: fc.record({ include: operand, exclude: operand }) });
+  return fc.oneof(
+    leaf,
+    union,
+    fc.record({ intersection: fc.tuple(operand, operand) }),
+    exclusion,
+    fc.record({ exclusion: fc.record({ include: operand, exclude: exclusion }) }),
+    fc.record({ union: fc.tuple(leaf, exclusion) }),
+  );
+}
+
+const tangledModels = fc
+  .record(Object.fromEntries(RELATIONS.map((relation, i) => [relation, tangledRewrites(i)])))
+  .map((relations) => JSON.stringify({ namespaces: { doc: { relations } } }));
+
 /** Worlds of one namespace whose usersets hang together closely, for cycles and depth. */
 export const knots: fc.Arbitrary<World> = fc.record({
-  modelJson: models,
+  modelJson: fc.oneof(tangledModels, tangledModels, models),
   tuples: fc
     .array(
       fc.record({
@@ -121,9 +151,9 @@ export const knots: fc.Arbitrary<World> = fc.record({
         objectId: fc.constantFrom('a', 'b'),
         relation: fc.constantFrom(...RELATIONS),
         subject: fc.oneof(
-          { weight: 1, arbitrary: fc.constant<Subject>({ kind: 'user', userId: 'u0' }) },
+          { weight: 2, arbitrary: fc.constant<Subject>({ kind: 'user', userId: 'u0' }) },
           {
-            weight: 4,
+            weight: 3,
             arbitrary: fc.record({
               kind: fc.constant('set' as const),
               namespace: fc.constant('doc'),
