@@ -13,7 +13,6 @@ function seriesValue(text: string, series: string): number | undefined {
 const FIGURES: WorkerFigures = {
   decisions: [],
   backstops: { depth: 0, cycle: 0, budget: 0 },
-  errors: [],
   indexBytes: 10,
   shardsLoaded: 1,
   tuples: 5,
@@ -32,7 +31,7 @@ function exercised(): Metrics {
   metrics.checkDuration.Check.observe(0.0003);
   metrics.decisions.add('doc', 'viewer', 'allowed');
   metrics.decisionError('Check', 'unavailable');
-  metrics.workerReport(0, FIGURES, () => 'internal');
+  metrics.workerReport(0, FIGURES);
   return metrics;
 }
 
@@ -83,21 +82,28 @@ test('worker reports add counts and replace standing figures', () => {
     ...FIGURES,
     decisions: [{ namespace: 'doc', relation: 'viewer', outcome: 'denied', count: 4 }],
     backstops: { depth: 1, cycle: 2, budget: 3 },
-    errors: [{ rpc: 'BatchCheck', reason: 'BUDGET_EXHAUSTED', count: 3 }],
   };
-  const codeOfReason = (): string => 'resource_exhausted';
-  metrics.workerReport(0, figures, codeOfReason);
-  metrics.workerReport(0, figures, codeOfReason);
-  metrics.workerReport(1, FIGURES, codeOfReason);
+  metrics.workerReport(0, figures);
+  metrics.workerReport(0, figures);
+  metrics.workerReport(1, FIGURES);
   const text = metrics.render();
   const decisions =
     'authz_check_decisions_total{namespace="doc",relation="viewer",outcome="denied"}';
-  const errors = 'authz_decision_errors_total{rpc="BatchCheck",reason="resource_exhausted"}';
   expect(seriesValue(text, decisions)).toBe(8);
-  expect(seriesValue(text, errors)).toBe(6);
   expect(seriesValue(text, 'authz_eval_backstop_total{reason="budget"}')).toBe(6);
   expect(seriesValue(text, 'gatehouse_index_bytes')).toBe(20);
   expect(seriesValue(text, 'gatehouse_shard_loads_total')).toBe(3);
+});
+
+test('failed decisions count by RPC and code, unforeseen codes as unknown', () => {
+  const metrics = createMetrics('1');
+  metrics.decisionError('BatchCheck', 'resource_exhausted', 6);
+  metrics.decisionError('Check', 'no such code');
+  const text = metrics.render();
+  const series = (rpc: string, reason: string): string =>
+    `authz_decision_errors_total{rpc="${rpc}",reason="${reason}"}`;
+  expect(seriesValue(text, series('BatchCheck', 'resource_exhausted'))).toBe(6);
+  expect(seriesValue(text, series('Check', 'unknown'))).toBe(1);
 });
 
 test('a collector that throws spoils nothing and is counted', () => {

@@ -45,11 +45,6 @@ export type WorkerFigures = {
     readonly count: number;
   }[];
   readonly backstops: Readonly<Record<BackstopReason, number>>;
-  readonly errors: readonly {
-    readonly rpc: string;
-    readonly reason: string;
-    readonly count: number;
-  }[];
   readonly indexBytes: number;
   readonly shardsLoaded: number;
   readonly tuples: number;
@@ -76,14 +71,10 @@ export type Metrics = {
   readonly backstops: Readonly<Record<BackstopReason, Counter>>;
   readonly regionRefused: Counter;
   /**
-   * Takes over a worker's report: adds its counts, replaces its standing figures. `codeOfReason` is
-   * the gateway's table: the Connect code's name of an error reason.
+   * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
+   * the caller, who knows the Connect code of a reason.
    */
-  readonly workerReport: (
-    slot: number,
-    figures: WorkerFigures,
-    codeOfReason: (reason: string) => string,
-  ) => void;
+  readonly workerReport: (slot: number, figures: WorkerFigures) => void;
   readonly workerRestarts: Counter;
   readonly poolConnections: Gauge;
   readonly poolIdle: Gauge;
@@ -192,7 +183,7 @@ type StandingFigures = Pick<
 /** Figures of the workers, all together: a label by worker would say nothing about the service. */
 function workerMetrics(
   store: MetricStore,
-  metrics: Pick<Metrics, 'decisions' | 'decisionError' | 'backstops'>,
+  metrics: Pick<Metrics, 'decisions' | 'backstops'>,
 ): Metrics['workerReport'] {
   const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
   const counter = (name: string, help: string): Counter => store.counter({ name, help });
@@ -220,12 +211,8 @@ function workerMetrics(
     queue.set(sum((figures) => figures.queueDepth));
     lag.set(all.reduce((largest, figures) => Math.max(largest, figures.watermarkLagMax), 0));
   });
-  return (slot, figures, codeOfReason) => {
+  return (slot, figures) => {
     standing.set(slot, figures);
-    for (const { rpc, reason, count } of figures.errors) {
-      const known = DECISION_RPCS.find((name) => name === rpc);
-      if (known !== undefined) metrics.decisionError(known, codeOfReason(reason), count);
-    }
     for (const { namespace, relation, outcome, count } of figures.decisions) {
       metrics.decisions.add(namespace, relation, outcome, count);
     }
