@@ -22,8 +22,8 @@ export const RECORD_LINK = 2;
 const RECORD_HEADER = 3;
 
 /** Owner of the records that are names. */
-export const NAME_OWNER = 0xffff_fffe;
-const FREE_OWNER = 0xffff_ffff;
+export const NAME_OWNER = 0x7fff_fffe;
+const FREE_OWNER = 0x7fff_ffff;
 
 /** Blocks of at most this many words come in exact sizes, larger ones in powers of two. */
 const EXACT_WORDS_MAX = 128;
@@ -59,7 +59,7 @@ export class Dictionary {
       const at = SEGMENT_HEADER + slot * 2;
       const address = segment[at + 1] as number;
       if (address === 0) return 0;
-      if (((segment[at] as number) | 0) === hash && this.#matches(address, owner, length)) {
+      if (((segment[at] as number) | 0) === hash && this.matches(address, owner, length)) {
         return address;
       }
       slot += 1;
@@ -163,7 +163,8 @@ export class Dictionary {
     return address + blockWords((page[address & RECORD_PAGE_MASK] as number) & RECORD_LENGTH_MASK);
   }
 
-  #matches(address: number, owner: number, length: number): boolean {
+  /** Whether a live record holds the scratch's first `length` bytes under `owner`. Hot. */
+  matches(address: number, owner: number, length: number): boolean {
     const page = this.records.pages[address >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const at = address & RECORD_PAGE_MASK;
     if (((page[at] as number) & RECORD_LENGTH_MASK) !== length) return false;

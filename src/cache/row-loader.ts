@@ -1,5 +1,6 @@
 import { WILDCARD_NODE } from '../model/tuple-reader.ts';
 import { fieldError } from '../shared/app-error.ts';
+import type { Dictionary } from './dictionary.ts';
 import type { NameTable } from './name-table.ts';
 import { NEVER_US } from './qualifier-store.ts';
 import { loadBytes, mustFit } from './text-scratch.ts';
@@ -22,6 +23,7 @@ const ASTERISK = 42;
 
 /** What rows are loaded into: the inner methods of TupleIndex. */
 export interface EdgeSink {
+  readonly revision: number;
   entityOfScratch(namespace: number, length: number): number;
   nodeOfEntity(entity: number, namespace: number, relation: number): number;
   insertEdge(
@@ -36,46 +38,82 @@ export interface EdgeSink {
 }
 
 /**
- * Inserts every row. In key order a row's object, and often its relation and its subject's kind, equal those of
- * the row before: equal bytes reuse the ids. Allocates only for qualified rows.
+ * Turns rows of bytes into edges. In key order a row's object, and often its relation and its subject's kind, are those
+ * of the row before: strings equal to the ones just used are not looked up again. Allocates for qualified rows only.
  */
-export function loadRows(sink: EdgeSink, names: NameTable, input: RowBytes): void {
-  const { bytes, bounds, rows } = input;
-  let namespace = 0;
-  let entity = 0;
-  let relation = 0;
-  let node = 0;
-  let subjectNamespace = 0;
-  let subjectRelation = 0;
-  for (let row = 0; row < rows; row++) {
-    const at = row * ROW_BOUNDS;
-    const sameNamespace = row > 0 && sameAsBefore(bytes, bounds, at + NAMESPACE);
-    if (!sameNamespace) namespace = internColumn(names, bytes, bounds, at + NAMESPACE);
-    const sameEntity = sameNamespace && sameAsBefore(bytes, bounds, at + OBJECT_ID);
-    if (!sameEntity) entity = internEntity(sink, namespace, bytes, bounds, at + OBJECT_ID);
-    const sameRelation = row > 0 && sameAsBefore(bytes, bounds, at + RELATION);
-    if (!sameRelation) relation = internColumn(names, bytes, bounds, at + RELATION);
-    if (!sameEntity || !sameRelation) node = sink.nodeOfEntity(entity, namespace, relation);
-    let subject = WILDCARD_NODE;
-    if (!isWildcard(bytes, bounds, at + SUBJECT_NAMESPACE)) {
-      if (row === 0 || !sameAsBefore(bytes, bounds, at + SUBJECT_NAMESPACE)) {
-        subjectNamespace = internColumn(names, bytes, bounds, at + SUBJECT_NAMESPACE);
+export class RowLoader {
+  readonly #sink: EdgeSink;
+  readonly #dictionary: Dictionary;
+  readonly #names: NameTable;
+  // What the row before used; valid while nothing else changed the index.
+  #revision = -1;
+  #namespace = 0;
+  #entity = 0;
+  #relation = 0;
+  #node = 0;
+  #subjectNamespace = 0;
+  #subjectRelation = 0;
+
+  constructor(sink: EdgeSink, dictionary: Dictionary, names: NameTable) {
+    this.#sink = sink;
+    this.#dictionary = dictionary;
+    this.#names = names;
+  }
+
+  /** Inserts every row, or replaces what its tuple carries. Errors: FIELD_INVALID, SHARD_TOO_LARGE. */
+  load(input: RowBytes): void {
+    const { bytes, bounds, rows } = input;
+    if (this.#revision !== this.#sink.revision) this.#forget();
+    for (let at = 0; at < rows * ROW_BOUNDS; at += ROW_BOUNDS) {
+      const node = this.#nodeOf(bytes, bounds, at);
+      const subject = this.#subjectOf(bytes, bounds, at);
+      if ((bounds[at + EXPIRES] as number) < 0 && (bounds[at + CONDITION] as number) < 0) {
+        this.#sink.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
+      } else {
+        insertQualified(this.#sink, this.#names, input, at, node, subject);
       }
-      if (row === 0 || !sameAsBefore(bytes, bounds, at + SUBJECT_RELATION)) {
-        subjectRelation = internColumn(names, bytes, bounds, at + SUBJECT_RELATION);
-      }
-      const subjectEntity = internEntity(sink, subjectNamespace, bytes, bounds, at + SUBJECT_ID);
-      subject = sink.nodeOfEntity(subjectEntity, subjectNamespace, subjectRelation);
-    } else if (row === 0 || !sameAsBefore(bytes, bounds, at + SUBJECT_RELATION)) {
-      subjectRelation = internColumn(names, bytes, bounds, at + SUBJECT_RELATION);
     }
-    const expires = bounds[at + EXPIRES] as number;
-    const condition = bounds[at + CONDITION] as number;
-    if (expires < 0 && condition < 0) {
-      sink.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
-    } else {
-      insertQualified(sink, names, input, at, node, subject);
-    }
+    this.#revision = this.#sink.revision;
+  }
+
+  #nodeOf(bytes: Uint8Array, bounds: Int32Array, at: number): number {
+    const namespace = this.#internNear(bytes, bounds, at + NAMESPACE, this.#namespace);
+    const relation = this.#internNear(bytes, bounds, at + RELATION, this.#relation);
+    const start = bounds[at + OBJECT_ID] as number;
+    const length = mustFit(loadBytes(bytes, start, bounds[at + OBJECT_ID + 1] as number));
+    const same = this.#entity !== 0 && this.#dictionary.matches(this.#entity, namespace, length);
+    if (same && relation === this.#relation) return this.#node;
+    if (!same) this.#entity = this.#sink.entityOfScratch(namespace, length);
+    this.#namespace = namespace;
+    this.#relation = relation;
+    this.#node = this.#sink.nodeOfEntity(this.#entity, namespace, relation);
+    return this.#node;
+  }
+
+  #subjectOf(bytes: Uint8Array, bounds: Int32Array, at: number): number {
+    if (isWildcard(bytes, bounds, at + SUBJECT_NAMESPACE)) return WILDCARD_NODE;
+    const near = this.#subjectNamespace;
+    const namespace = this.#internNear(bytes, bounds, at + SUBJECT_NAMESPACE, near);
+    const relation = this.#internNear(bytes, bounds, at + SUBJECT_RELATION, this.#subjectRelation);
+    this.#subjectNamespace = namespace;
+    this.#subjectRelation = relation;
+    const start = bounds[at + SUBJECT_ID] as number;
+    const length = mustFit(loadBytes(bytes, start, bounds[at + SUBJECT_ID + 1] as number));
+    const entity = this.#sink.entityOfScratch(namespace, length);
+    return this.#sink.nodeOfEntity(entity, namespace, relation);
+  }
+
+  #internNear(bytes: Uint8Array, bounds: Int32Array, at: number, near: number): number {
+    return this.#names.internBytes(bytes, bounds[at] as number, bounds[at + 1] as number, near);
+  }
+
+  #forget(): void {
+    this.#namespace = 0;
+    this.#entity = 0;
+    this.#relation = 0;
+    this.#node = 0;
+    this.#subjectNamespace = 0;
+    this.#subjectRelation = 0;
   }
 }
 
@@ -97,7 +135,7 @@ function insertQualified(
   }
   const paramsStart = bounds[at + PARAMS] as number;
   const params =
-    paramsStart < 0 ? NO_BYTES : bytes.subarray(paramsStart, bounds[at + PARAMS + 1] as number);
+    paramsStart < 0 ? NO_BYTES : bytes.subarray(paramsStart, bounds[at + PARAMS + 1]);
   const low = Number(BigInt.asUintN(32, expires));
   const high = Number(BigInt.asUintN(32, expires >> 32n));
   sink.insertEdge(node, subject, true, low, high, condition, params);
@@ -121,31 +159,7 @@ function internColumn(names: NameTable, bytes: Uint8Array, bounds: Int32Array, a
   return names.internBytes(bytes, bounds[at] as number, bounds[at + 1] as number);
 }
 
-function internEntity(
-  sink: EdgeSink,
-  namespace: number,
-  bytes: Uint8Array,
-  bounds: Int32Array,
-  at: number,
-): number {
-  const length = mustFit(loadBytes(bytes, bounds[at] as number, bounds[at + 1] as number));
-  return sink.entityOfScratch(namespace, length);
-}
-
 function isWildcard(bytes: Uint8Array, bounds: Int32Array, at: number): boolean {
   const start = bounds[at] as number;
   return (bounds[at + 1] as number) === start + 1 && bytes[start] === ASTERISK;
-}
-
-/** Whether a column equals that of the row before. Hot. */
-function sameAsBefore(bytes: Uint8Array, bounds: Int32Array, at: number): boolean {
-  const start = bounds[at] as number;
-  const length = (bounds[at + 1] as number) - start;
-  const before = bounds[at - ROW_BOUNDS] as number;
-  if ((bounds[at - ROW_BOUNDS + 1] as number) - before !== length) return false;
-  // Ids that differ mostly differ at the end.
-  for (let i = length - 1; i >= 0; i--) {
-    if (bytes[start + i] !== bytes[before + i]) return false;
-  }
-  return true;
 }

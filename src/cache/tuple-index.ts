@@ -32,7 +32,7 @@ import {
 } from './node-table.ts';
 import { PageAllocator } from './page-allocator.ts';
 import { NEVER_US, QualifierStore } from './qualifier-store.ts';
-import { loadRows } from './row-loader.ts';
+import { RowLoader } from './row-loader.ts';
 import { hashScratch, loadBytes, loadText, mustFit } from './text-scratch.ts';
 import { rowFromTuple } from './tuple-row.ts';
 import type { RowBytes, TupleRow } from './tuple-row.ts';
@@ -66,6 +66,7 @@ export class TupleIndex implements TupleReader {
   #nodes: NodeTable;
   #nodePages: readonly Uint32Array[];
   #qualifiers: QualifierStore;
+  #loader: RowLoader;
 
   constructor(options: TupleIndexOptions = {}) {
     this.#allocator = new PageAllocator(options.bytesMax ?? Number.MAX_SAFE_INTEGER);
@@ -75,6 +76,7 @@ export class TupleIndex implements TupleReader {
     this.#nodes = new NodeTable(this.#dictionary, this.#adjacency.lists, this.#allocator);
     this.#nodePages = this.#nodes.pages;
     this.#qualifiers = new QualifierStore(this.#adjacency.lists, this.#allocator);
+    this.#loader = new RowLoader(this, this.#dictionary, this.#names);
     this.#addWildcard();
   }
 
@@ -263,11 +265,10 @@ export class TupleIndex implements TupleReader {
   }
 
   /**
-   * Inserts rows given as bytes: the way to load a snapshot. Call it once per batch of rows, in as many slices as
-   * wanted. Fastest in key order: what a row shares with the one before is not looked up again.
+   * Inserts rows given as bytes: the way to load a snapshot. In as many slices as wanted, down to single rows. Fastest in key order: what a row shares with the one before is not looked up again.
    */
   insertRows(rows: RowBytes): void {
-    loadRows(this, this.#names, rows);
+    this.#loader.load(rows);
   }
 
   /** Removes one row given as bytes, at `row` of `rows`. Returns whether it was stored. */
@@ -455,6 +456,7 @@ export class TupleIndex implements TupleReader {
     this.#nodes = new NodeTable(this.#dictionary, this.#adjacency.lists, this.#allocator);
     this.#nodePages = this.#nodes.pages;
     this.#qualifiers = new QualifierStore(this.#adjacency.lists, this.#allocator);
+    this.#loader = new RowLoader(this, this.#dictionary, this.#names);
     for (const [id, name] of pinned) this.#names.restorePinned(id, name);
     this.#addWildcard();
   }
