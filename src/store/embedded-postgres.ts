@@ -1,15 +1,17 @@
 import type { ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import {
   chownSync,
   existsSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
 import { rename } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
@@ -43,6 +45,8 @@ const START_TIMEOUT_MS = 120_000;
 const SETTLE_MS = 10_000;
 const RESTART_DELAY_MS_MIN = 50;
 const RESTART_DELAY_MS_MAX = 5_000;
+/** Clusters in the making. */
+const FRESH_PREFIX = 'postgres.new-';
 const SUPERUSER = 'gatehouse';
 const DATABASE = 'gatehouse';
 
@@ -119,7 +123,8 @@ class Server {
     this.#log = options.log ?? silentLog;
     this.#paths = {
       data: join(root, 'postgres'),
-      fresh: join(root, 'postgres.new'),
+      // Its own name, since the initdb of a killed process may still be writing.
+      fresh: join(root, `${FRESH_PREFIX}${randomUUID()}`),
       socket: socketDirectory(root),
       log: join(root, 'postgres.log'),
       password: join(root, 'postgres.password'),
@@ -202,7 +207,11 @@ class Server {
     if (existsSync(data)) {
       throw new AppError('STORE_UNAVAILABLE', `${data} exists but holds no PostgreSQL cluster`);
     }
-    rmSync(fresh, { recursive: true, force: true });
+    const root = dirname(fresh);
+    for (const name of readdirSync(root)) {
+      if (!name.startsWith(FRESH_PREFIX)) continue;
+      rmSync(join(root, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+    }
     mkdirSync(fresh, { mode: 0o700 });
     const passwordFile = `${fresh}.password`;
     writeFileSync(passwordFile, `${this.target.password}\n`, { mode: 0o600 });

@@ -83,8 +83,3 @@ export function violatedConstraint(error: unknown): string | undefined {
 export function isUnknownDatabase(error: unknown): boolean {
   return sqlState(error) === '3D000';
 }
-
-/** Whether a table that was asked for does not exist. */
-export function isUnknownTable(error: unknown): boolean {
-  return sqlState(error) === '42P01';
-}

@@ -61,7 +61,7 @@ async function until(fact: () => boolean): Promise<void> {
   while (!fact()) await sleep(5);
 }
 
-describe('startEmbeddedPostgres', () => {
+describe('startEmbeddedPostgres', { timeout: 120_000 }, () => {
   it('keeps what was written, by a socket that only its owner may enter', async () => {
     const first = await start();
     expect(statSync(join(dataDirectory, 'postgres.password')).mode & 0o777).toBe(0o600);
@@ -106,12 +106,12 @@ describe('startEmbeddedPostgres', () => {
   it('starts below directories open to others, with a path too long for a socket, over a broken first start', async () => {
     chmodSync(parent, 0o755);
     dataDirectory = join(parent, 'd'.repeat(120));
-    mkdirSync(join(dataDirectory, 'postgres.new', 'base'), { recursive: true });
+    mkdirSync(join(dataDirectory, 'postgres.new-1', 'base'), { recursive: true });
     const server = await start();
     expect(server.target.host.startsWith(join(tmpdir(), 'gatehouse-'))).toBe(true);
     expect(statSync(server.target.host).mode & 0o777).toBe(0o700);
     expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
-    expect(existsSync(join(dataDirectory, 'postgres.new'))).toBe(false);
+    expect(existsSync(join(dataDirectory, 'postgres.new-1'))).toBe(false);
     await server.stop();
     rmSync(server.target.host, { recursive: true });
   });
@@ -136,7 +136,7 @@ describe('startEmbeddedPostgres', () => {
   });
 });
 
-describe('faults', () => {
+describe('faults', { timeout: 120_000 }, () => {
   it('kill -9 of the server during writes: it comes back, with everything acknowledged and nothing halved', async () => {
     const events: Event[] = [];
     const server = await start(events);
