@@ -98,6 +98,13 @@ export class ShardHeads {
     }
   }
 
+  /** Every read queries its shard again: somebody else may have written. */
+  forgetAll(): void {
+    this.#young = new Map();
+    this.#old = new Map();
+    this.#youngCount = 0;
+  }
+
   /** From now on reads of this shard query, until `clearUnknown` was called as often. */
   markUnknown(projectId: string, tenantId: string): void {
     put(this.#unknown, projectId, tenantId, (find(this.#unknown, projectId, tenantId) ?? 0) + 1);

@@ -1,0 +1,115 @@
+import { TokenCodec } from '../../src/model/consistency-token.ts';
+import type { CommittedChange, TupleAudit } from '../../src/services/ports.ts';
+import { ProjectService } from '../../src/services/project-service.ts';
+import { ReadPositions } from '../../src/services/read-positions.ts';
+import { ShardHeads } from '../../src/services/shard-heads.ts';
+import { TupleService } from '../../src/services/tuple-service.ts';
+import { TupleWriter, type TupleWriterOptions } from '../../src/services/tuple-writer.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { IdSource } from '../../src/shared/ids.ts';
+import { selectHeads } from '../../src/store/sql/select-heads.ts';
+import type { TestDatabase } from './postgres.ts';
+
+/** The services on one database, as the composition root wires them, with what left them recorded. */
+export type TestServices = {
+  readonly committed: CommittedChange[];
+  readonly audited: TupleAudit[];
+  readonly models: [projectId: string, version: number, json: string][];
+  readonly regionRefusals: { count: number };
+  readonly codec: TokenCodec;
+  readonly heads: ShardHeads;
+  readonly positions: ReadPositions;
+  readonly projects: ProjectService;
+  readonly writer: TupleWriter;
+  readonly tuples: TupleService;
+  close(): Promise<void>;
+};
+
+/** Wires the services; `overrides` are for the limits that a test reaches. */
+export async function createTestServices(
+  database: TestDatabase,
+  overrides: Partial<TupleWriterOptions> = {},
+): Promise<TestServices> {
+  const { pool } = database;
+  await pool.query(
+    `insert into deployment (system_identifier, timeline, token_key, epoch)
+     values ('test', 1, '\\x01', 1) on conflict do nothing`,
+  );
+  const committed: CommittedChange[] = [];
+  const audited: TupleAudit[] = [];
+  const models: TestServices['models'] = [];
+  const regionRefusals = { count: 0 };
+  const clock = systemClock;
+  const codec = new TokenCodec({ key: Buffer.alloc(32, 7), rememberMax: 100 });
+  const heads = new ShardHeads({
+    entriesMax: 100,
+    readHeads: (shards) => selectHeads(pool, shards),
+  });
+  const audit = {
+    tuplesChanged: (entries: readonly TupleAudit[]) => void audited.push(...entries),
+    projectChanged: () => undefined,
+  };
+  const positions = new ReadPositions({ codec, heads });
+  const projects = new ProjectService({
+    pool,
+    clock,
+    region: 'eu',
+    defaultProjectId: 'default',
+    readBudgetDefault: 10_000,
+    readBudgetFloor: 100,
+    ttlMs: 30_000,
+    cacheMax: 100,
+    listMax: 1_000,
+    distributor: {
+      setModel: async (projectId, version, json) => {
+        await Promise.resolve();
+        models.push([projectId, version, json]);
+      },
+    },
+    onRegionRefused: () => (regionRefusals.count += 1),
+  });
+  const writer = new TupleWriter({
+    pool,
+    clock,
+    heads,
+    audit,
+    ids: new IdSource(clock),
+    committed: { onCommitted: (changes) => void committed.push(...changes) },
+    lanes: 2,
+    queuedWritesMax: 1_000,
+    queuedUpdatesMax: 10_000,
+    groupWritesMax: 64,
+    groupUpdatesMax: 2_000,
+    writeTimeoutMs: 10_000,
+    answerTimeoutMs: 15_000,
+    attemptsMax: 5,
+    retryDelayMs: 5,
+    ...overrides,
+  });
+  const tuples = new TupleService({
+    pool,
+    clock,
+    projects,
+    codec,
+    heads,
+    positions,
+    writer,
+    updatesMax: 1_000,
+    readTuplesMax: 600,
+    exportGrantsMax: 1_000,
+  });
+  await projects.provisionDefault();
+  return {
+    committed,
+    audited,
+    models,
+    regionRefusals,
+    codec,
+    heads,
+    positions,
+    projects,
+    writer,
+    tuples,
+    close: () => writer.close(5_000),
+  };
+}
