@@ -1,3 +1,4 @@
+import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import {
   CHECK_ALLOWED,
   CHECK_GENERAL,
@@ -5,8 +6,10 @@ import {
   type EvaluationTask,
 } from '../../src/engine/evaluator-api.ts';
 import type { Evaluator } from '../../src/engine/evaluator.ts';
+import type { RelationTuple, TupleKey } from '../../src/model/relation-tuple.ts';
 import type { TupleReader } from '../../src/model/tuple-reader.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
+import { SimpleTupleReader } from '../support/simple-tuple-reader.ts';
 
 export const READS_DEFAULT = 10_000;
 
@@ -40,4 +43,31 @@ export function checkBoth(
     if (hot !== allowed) throw new Error(`hot path says ${hot}: ${JSON.stringify(input)}`);
   }
   return allowed;
+}
+
+/** An index that tests can write to, whichever it is. */
+export type WritableReader = {
+  readonly reader: TupleReader;
+  readonly insert: (tuple: RelationTuple) => void;
+  readonly remove: (key: TupleKey) => void;
+};
+
+/** The index that ships. */
+export function createIndex(): WritableReader {
+  const reader = new TupleIndex();
+  return {
+    reader,
+    insert: (tuple) => void reader.applyChange('insert', tuple),
+    remove: (key) => void reader.applyChange('delete', key),
+  };
+}
+
+/** The same port on plain maps. */
+export function createSimpleIndex(): WritableReader {
+  const reader = new SimpleTupleReader();
+  return {
+    reader,
+    insert: (tuple) => reader.insert(tuple),
+    remove: (key) => reader.delete(key),
+  };
 }
