@@ -1,9 +1,8 @@
-import type { Evaluator } from '../engine/evaluator.ts';
 import { AppError } from '../shared/app-error.ts';
 import { BACKSTOP_BUDGET, CHECK_ALLOWED, CHECK_GENERAL } from '../engine/evaluator-api.ts';
 import type { EvaluationTask } from '../engine/evaluator-api.ts';
-import type { NamespaceModel } from '../model/namespace-model.ts';
 import type { DecisionStats, PairCounter } from './decision-stats.ts';
+import type { Bound, JobContext, PairNames } from './job-context.ts';
 
 /** Items between two looks at the clock: about 20 µs. */
 const ITEMS_PER_CLOCK_LOOK = 16;
@@ -13,7 +12,7 @@ export const ITEM_ALLOWED = 1;
 export const ITEM_ERROR = 2;
 
 /** The questions of a batch as ids of the index; `load(i)` sets the fields of item i. */
-export interface ItemSource {
+export interface ItemSource extends PairNames {
   readonly count: number;
   /** Name ids, -1 where nothing mentions the name. */
   namespace: number;
@@ -22,8 +21,6 @@ export interface ItemSource {
   object: number;
   user: number;
   load(index: number): void;
-  namespaceText(index: number): string;
-  relationText(index: number): string;
 }
 
 export type BatchLimits = {
@@ -41,8 +38,8 @@ export class BatchEvaluation {
   readonly outcomes: Uint8Array;
   readonly errors = new Map<number, string>();
   readonly #source: ItemSource;
-  readonly #evaluator: Evaluator;
-  readonly #model: NamespaceModel;
+  readonly #context: JobContext;
+  readonly #bound: Bound;
   readonly #stats: DecisionStats;
   readonly #limits: BatchLimits;
   #next = 0;
@@ -52,26 +49,20 @@ export class BatchEvaluation {
   #counterNamespace = -2;
   #counterRelation = -2;
 
-  constructor(
-    source: ItemSource,
-    evaluator: Evaluator,
-    model: NamespaceModel,
-    stats: DecisionStats,
-    limits: BatchLimits,
-  ) {
+  constructor(source: ItemSource, context: JobContext, bound: Bound, limits: BatchLimits) {
     this.outcomes = new Uint8Array(source.count);
     this.#source = source;
-    this.#evaluator = evaluator;
-    this.#model = model;
-    this.#stats = stats;
+    this.#context = context;
+    this.#bound = bound;
+    this.#stats = context.stats;
     this.#limits = limits;
-    this.#counter = stats.other;
+    this.#counter = context.stats.other;
   }
 
   /** Works until every item has an outcome or the slice has ended. */
   run(sliceEndMs: number): 'done' | 'more' {
     const source = this.#source;
-    const evaluator = this.#evaluator;
+    const { evaluator } = this.#bound;
     const { readBudget, nowMs } = this.#limits;
     const { count } = source;
     while (this.#next < count) {
@@ -160,9 +151,6 @@ export class BatchEvaluation {
     if (namespace === this.#counterNamespace && relation === this.#counterRelation) return;
     this.#counterNamespace = namespace;
     this.#counterRelation = relation;
-    this.#counter =
-      namespace < 0 || relation < 0
-        ? this.#stats.other
-        : this.#stats.counter(this.#model, source.namespaceText(index), source.relationText(index));
+    this.#counter = this.#context.counterOf(this.#bound, namespace, relation, source, index);
   }
 }

@@ -3,7 +3,7 @@ import type { EvaluatorOptions } from '../engine/evaluator-api.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import type { AnswerWriter } from './answer-writer.ts';
-import type { DecisionStats } from './decision-stats.ts';
+import type { DecisionStats, PairCounter } from './decision-stats.ts';
 import type { ModelRegistry } from './model-registry.ts';
 import type { ShardIndex } from './ports.ts';
 import { JsonScanner } from './raw/json-scanner.ts';
@@ -24,7 +24,21 @@ export type JobContextOptions = {
   readonly evaluator: EvaluatorOptions;
 };
 
-type Bound = { readonly model: NamespaceModel; readonly evaluator: Evaluator };
+/** The engine bound to one index and one model, with the counters of the model's names. */
+export type Bound = {
+  readonly model: NamespaceModel;
+  readonly evaluator: Evaluator;
+  /** By name ids, which the model pins for the life of the index. */
+  readonly counters: Map<number, PairCounter>;
+};
+
+const NAMES_MAX = 2 ** 26;
+
+/** Texts of the names of item `index`. */
+export interface PairNames {
+  namespaceText(index: number): string;
+  relationText(index: number): string;
+}
 
 /** What the jobs of one worker share: where answers go, the scanners, evaluators per index. */
 export class JobContext {
@@ -55,7 +69,7 @@ export class JobContext {
   }
 
   /** The evaluator of this index and model; made at first use. */
-  evaluatorOf(index: ShardIndex, model: NamespaceModel): Evaluator {
+  boundOf(index: ShardIndex, model: NamespaceModel): Bound {
     let bound = this.#bound.get(index);
     if (bound === undefined) {
       bound = [];
@@ -63,11 +77,34 @@ export class JobContext {
     }
     for (let i = 0; i < bound.length; i++) {
       const known = bound[i] as Bound; // below length
-      if (known.model === model) return known.evaluator;
+      if (known.model === model) return known;
     }
     const evaluator = new Evaluator(index.reader, model, this.#evaluatorOptions, this.clock);
     if (bound.length >= EVALUATORS_PER_INDEX) bound.shift();
-    bound.push({ model, evaluator });
-    return evaluator;
+    const made: Bound = { model, evaluator, counters: new Map() };
+    bound.push(made);
+    return made;
+  }
+
+  /** The counter of a decision; texts are only made the first time. Hot. */
+  counterOf(
+    bound: Bound,
+    namespace: number,
+    relation: number,
+    names: PairNames,
+    index: number,
+  ): PairCounter {
+    if (namespace <= 0 || relation <= 0) return this.stats.other;
+    const key = namespace * NAMES_MAX + relation;
+    const known = bound.counters.get(key);
+    if (known !== undefined) return known;
+    const found = this.stats.counter(
+      bound.model,
+      names.namespaceText(index),
+      names.relationText(index),
+    );
+    // Ids of names outside the model may be used again for others.
+    if (found !== this.stats.other) bound.counters.set(key, found);
+    return found;
   }
 }

@@ -1,5 +1,4 @@
 import { AppError, errorToData } from '../shared/app-error.ts';
-import type { Evaluator } from '../engine/evaluator.ts';
 import type { EvaluationTask, ExpandTree } from '../engine/evaluator-api.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import { EMPTY_NAME } from '../model/tuple-reader.ts';
@@ -9,7 +8,7 @@ import type { BatchItem, BatchItemResult } from '../protocol/shard-client.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
 import type { ItemSource } from './batch-evaluation.ts';
 import type { Job } from './job.ts';
-import type { JobContext } from './job-context.ts';
+import type { Bound, JobContext } from './job-context.ts';
 import type { ShardActor } from './shard-actor.ts';
 
 /** Ids of a list that travel in one message: a longer one comes in parts, so that its clone stops nobody. */
@@ -37,8 +36,7 @@ export function parsedJob(
 }
 
 type Started = {
-  readonly evaluator: Evaluator;
-  readonly model: NamespaceModel;
+  readonly bound: Bound;
   readonly reader: TupleReader;
   readonly nowMs: number;
 };
@@ -79,8 +77,7 @@ abstract class ParsedJob<M extends Method> implements Job {
       const model = this.context.models.get(projectId, modelVersion);
       if (model === undefined) throw new AppError('SHARD_UNAVAILABLE', 'the model is gone');
       this.start({
-        evaluator: this.context.evaluatorOf(actor.index, model),
-        model,
+        bound: this.context.boundOf(actor.index, model),
         reader: actor.index.reader,
         nowMs: this.context.clock.nowMs(),
       });
@@ -123,9 +120,9 @@ class CheckJob extends ParsedJob<'check'> {
     return this.request.args.subject.kind === 'set' ? 'CheckSet' : 'Check';
   }
 
-  protected start({ evaluator, model, nowMs }: Started): void {
-    this.#model = model;
-    this.#task = evaluator.startCheck(this.request.args, nowMs, this.scope.readBudget);
+  protected start({ bound, nowMs }: Started): void {
+    this.#model = bound.model;
+    this.#task = bound.evaluator.startCheck(this.request.args, nowMs, this.scope.readBudget);
   }
 
   protected advance(sliceEndMs: number): 'done' | 'more' {
@@ -153,12 +150,12 @@ class BatchCheckJob extends ParsedJob<'batchCheck'> {
   protected readonly rpc = 'BatchCheck';
   #evaluation: BatchEvaluation | null = null;
 
-  protected start({ evaluator, model, reader, nowMs }: Started): void {
+  protected start({ bound, reader, nowMs }: Started): void {
     const { readBudget } = this.scope;
     const totalBudget = readBudget * this.context.batchBudgetFactor;
     const items = new TextItems(reader, this.request.args);
     const limits = { readBudget, totalBudget, nowMs };
-    this.#evaluation = new BatchEvaluation(items, evaluator, model, this.context.stats, limits);
+    this.#evaluation = new BatchEvaluation(items, this.context, bound, limits);
   }
 
   protected advance(sliceEndMs: number): 'done' | 'more' {
@@ -179,8 +176,8 @@ class ExpandJob extends ParsedJob<'expand'> {
   protected readonly rpc = 'Expand';
   #task: EvaluationTask<ExpandTree> | null = null;
 
-  protected start({ evaluator, nowMs }: Started): void {
-    this.#task = evaluator.startExpand(this.request.args, nowMs, this.scope.readBudget);
+  protected start({ bound, nowMs }: Started): void {
+    this.#task = bound.evaluator.startExpand(this.request.args, nowMs, this.scope.readBudget);
   }
 
   protected advance(sliceEndMs: number): 'done' | 'more' {
@@ -200,9 +197,9 @@ class ListObjectsJob extends ParsedJob<'listObjects'> {
   #ids: readonly string[] | null = null;
   #sent = 0;
 
-  protected start({ evaluator, nowMs }: Started): void {
+  protected start({ bound, nowMs }: Started): void {
     this.#ids = null;
-    this.#task = evaluator.startListObjects(this.request.args, nowMs, this.scope.readBudget);
+    this.#task = bound.evaluator.startListObjects(this.request.args, nowMs, this.scope.readBudget);
   }
 
   protected advance(sliceEndMs: number): 'done' | 'more' {

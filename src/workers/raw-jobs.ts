@@ -1,8 +1,6 @@
-import type { Evaluator } from '../engine/evaluator.ts';
 import { AppError, errorToData } from '../shared/app-error.ts';
 import { CHECK_ALLOWED, CHECK_GENERAL } from '../engine/evaluator-api.ts';
 import type { EvaluationTask } from '../engine/evaluator-api.ts';
-import type { NamespaceModel } from '../model/namespace-model.ts';
 import type { RequestBatch, ScopeEntry } from '../protocol/messages.ts';
 import {
   ANSWER_ALLOWED,
@@ -22,7 +20,7 @@ import {
 import { BatchEvaluation } from './batch-evaluation.ts';
 import type { PairCounter } from './decision-stats.ts';
 import type { Job } from './job.ts';
-import type { JobContext } from './job-context.ts';
+import type { Bound, JobContext } from './job-context.ts';
 import { ListEncoder, jsonOfBatch, protoOfBatch } from './raw/answer-encoder.ts';
 import { equalsText } from './raw/raw-fields.ts';
 import { RawItems } from './raw/raw-items.ts';
@@ -107,7 +105,7 @@ abstract class RawJob implements Job {
       const { projectId, modelVersion } = this.scope;
       const model = this.context.models.get(projectId, modelVersion);
       if (model === undefined) throw new AppError('SHARD_UNAVAILABLE', 'the model is gone');
-      this.start(actor, model, this.context.evaluatorOf(actor.index, model));
+      this.start(actor, this.context.boundOf(actor.index, model));
       this.#isStarted = true;
     }
     return this.advance(sliceEndMs);
@@ -125,7 +123,7 @@ abstract class RawJob implements Job {
   protected abstract readonly rpc: string;
   /** Fills the context's fields; false is a request for the general path. */
   protected abstract scan(): boolean;
-  protected abstract start(actor: ShardActor, model: NamespaceModel, evaluator: Evaluator): void;
+  protected abstract start(actor: ShardActor, bound: Bound): void;
   protected abstract advance(sliceEndMs: number): 'done' | 'more';
 
   /** The parse here is authoritative: what was routed and guarded must be what the body says. */
@@ -150,7 +148,7 @@ class RawCheckJob extends RawJob {
   protected readonly rpc = 'Check';
   #task: EvaluationTask<boolean> | null = null;
   #items: RawItems | null = null;
-  #model: NamespaceModel | null = null;
+  #bound: Bound | null = null;
 
   protected scan(): boolean {
     const { isJson, bodies, start, end } = this.request;
@@ -158,12 +156,13 @@ class RawCheckJob extends RawJob {
     return isJson ? json.check(bodies, start, end) : proto.check(bodies, start, end);
   }
 
-  protected start(actor: ShardActor, model: NamespaceModel, evaluator: Evaluator): void {
+  protected start(actor: ShardActor, bound: Bound): void {
     const items = this.items(actor);
     items.load(0);
     this.#items = items;
-    this.#model = model;
+    this.#bound = bound;
     this.#task = null;
+    const { evaluator } = bound;
     const { object, relation, user } = items;
     const { readBudget } = this.scope;
     const nowMs = this.context.clock.nowMs();
@@ -200,10 +199,10 @@ class RawCheckJob extends RawJob {
   }
 
   #counter(): PairCounter {
-    const { stats } = this.context;
     const items = this.#items;
-    if (items === null || this.#model === null) return stats.other;
-    return stats.counter(this.#model, items.namespaceText(0), items.relationText(0));
+    const bound = this.#bound;
+    if (items === null || bound === null) return this.context.stats.other;
+    return this.context.counterOf(bound, items.namespace, items.relation, items, 0);
   }
 }
 
@@ -219,13 +218,13 @@ class RawBatchJob extends RawJob {
     return isJson ? json.batchCheck(bodies, start, end) : proto.batchCheck(bodies, start, end);
   }
 
-  protected start(actor: ShardActor, model: NamespaceModel, evaluator: Evaluator): void {
-    const { clock, stats, batchBudgetFactor } = this.context;
+  protected start(actor: ShardActor, bound: Bound): void {
+    const { clock, batchBudgetFactor } = this.context;
     const { readBudget } = this.scope;
     const items = this.items(actor);
     this.#items = items;
     this.#isKept = false;
-    this.#evaluation = new BatchEvaluation(items, evaluator, model, stats, {
+    this.#evaluation = new BatchEvaluation(items, this.context, bound, {
       readBudget,
       totalBudget: readBudget * batchBudgetFactor,
       nowMs: clock.nowMs(),
@@ -257,7 +256,7 @@ class RawListJob extends RawJob {
     return isJson ? json.listObjects(bodies, start, end) : proto.listObjects(bodies, start, end);
   }
 
-  protected start(actor: ShardActor, _model: NamespaceModel, evaluator: Evaluator): void {
+  protected start(actor: ShardActor, { evaluator }: Bound): void {
     const items = this.items(actor);
     this.#encoder = null;
     this.#task = evaluator.startListObjects(

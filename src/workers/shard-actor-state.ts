@@ -26,7 +26,7 @@
  * - I7 All items of a request see one revision and one now: no change is applied while it is
  *   suspended. Test: shard-actor.test.ts "a suspended evaluation keeps its revision".
  * - I8 An index with waiters, a load, a catch-up or a suspended evaluation is never evicted.
- *   Test: shard-host.test.ts "a busy shard is not evicted".
+ *   Test: worker-pool.test.ts "a busy shard is not evicted, idle ones go by least recent use".
  * - I9 Without the store, a loaded shard goes on answering what its watermark allows.
  *   Test: shard-actor.test.ts "decides without the store".
  *

@@ -1,0 +1,165 @@
+import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
+import { subjectToColumns } from '../../src/model/relation-tuple.ts';
+import { packChanges } from '../../src/model/packed-changes.ts';
+import type { CommittedChange } from '../../src/protocol/shard-client.ts';
+import type {
+  ChangePage,
+  ShardHead,
+  ShardPosition,
+  StoredChange,
+} from '../../src/store/changes.ts';
+import type { SnapshotSink } from '../../src/store/snapshot.ts';
+import type { ShardSource } from '../../src/workers/ports.ts';
+
+type Stored = {
+  head: ShardHead;
+  changes: StoredChange[];
+  readonly tuples: Map<string, TupleChange['tuple']>;
+};
+
+export const EPOCH = 1;
+
+/** What a test does to the store: throw, wait, or nothing. Called before each read. */
+export type StoreFault = (
+  what: 'load' | 'changes' | 'heads',
+  shard: ShardKey | null,
+) => Promise<void>;
+
+/** The truth in memory, for actors without Postgres. Every answer is a consistent copy. */
+export class MemoryShardSource implements ShardSource {
+  readonly #shards = new Map<string, Stored>();
+  fault: StoreFault = () => Promise.resolve();
+  loads = 0;
+  pages = 0;
+  /** Rows between two pauses of a snapshot. */
+  rowsPerSlice = 64;
+  pauseMs = 0;
+
+  /** Commits one seq and returns it as the writer hands it on. */
+  commit(shard: ShardKey, changes: readonly TupleChange[]): CommittedChange {
+    const stored = this.#stored(shard);
+    const seq = stored.head.seq + 1;
+    const stamp = String(seq * 7919 + stored.head.epoch);
+    const packed = packChanges(changes);
+    stored.changes.push({ seq, stamp, changes: packed });
+    stored.head = { ...stored.head, seq, stamp };
+    for (const { op, tuple } of changes) {
+      const key = identity(tuple);
+      if (op === 'insert') stored.tuples.set(key, tuple);
+      else stored.tuples.delete(key);
+    }
+    const { epoch } = stored.head;
+    return { ...shard, epoch, seq, stamp, changes: packed };
+  }
+
+  head(shard: ShardKey): ShardHead {
+    return this.#stored(shard).head;
+  }
+
+  tuplesOf(shard: ShardKey): ReadonlyMap<string, TupleChange['tuple']> {
+    return this.#stored(shard).tuples;
+  }
+
+  /** Forgets changes before `seq`, as retention does. */
+  prune(shard: ShardKey, seq: number): void {
+    const stored = this.#stored(shard);
+    stored.changes = stored.changes.filter((change) => change.seq >= seq);
+    stored.head = { ...stored.head, retainedFrom: seq };
+  }
+
+  /** Another history: a restore from an older backup, or a new epoch. */
+  diverge(shard: ShardKey, head: Partial<ShardHead>): void {
+    const stored = this.#stored(shard);
+    stored.head = { ...stored.head, ...head };
+    stored.changes = stored.changes
+      .filter((change) => change.seq <= stored.head.seq)
+      .map((change) =>
+        change.seq === stored.head.seq ? { ...change, stamp: stored.head.stamp } : change,
+      );
+  }
+
+  async loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead> {
+    this.loads += 1;
+    await this.fault('load', shard);
+    const { head, tuples } = this.#stored(shard);
+    const rows = [...tuples.values()];
+    sink.begin(head);
+    let count = 0;
+    for (const tuple of rows) {
+      const { bytes, bounds } = rowOf(tuple);
+      sink.row(bytes, bounds);
+      count += 1;
+      if (count % this.rowsPerSlice === 0) {
+        await new Promise((resolve) => setTimeout(resolve, this.pauseMs));
+        signal.throwIfAborted();
+      }
+    }
+    return head;
+  }
+
+  async readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {
+    this.pages += 1;
+    await this.fault('changes', shard);
+    const { head, changes } = this.#stored(shard);
+    const at = changes.find((change) => change.seq === afterSeq);
+    const stampAtStart = afterSeq === 0 ? '0' : afterSeq === head.seq ? head.stamp : at?.stamp;
+    const isPruned = afterSeq + 1 < head.retainedFrom;
+    return {
+      head,
+      stampAtStart,
+      changes: isPruned ? [] : changes.filter((change) => change.seq > afterSeq).slice(0, 3),
+    };
+  }
+
+  async readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {
+    await this.fault('heads', null);
+    return shards.map((shard) => ({ ...shard, ...this.#stored(shard).head }));
+  }
+
+  #stored(shard: ShardKey): Stored {
+    const key = `${shard.projectId}\0${shard.tenantId}`;
+    let stored = this.#shards.get(key);
+    if (stored === undefined) {
+      stored = {
+        head: { epoch: EPOCH, seq: 0, stamp: '0', retainedFrom: 1 },
+        changes: [],
+        tuples: new Map(),
+      };
+      this.#shards.set(key, stored);
+    }
+    return stored;
+  }
+}
+
+function identity(tuple: TupleChange['tuple']): string {
+  return JSON.stringify([
+    tuple.namespace,
+    tuple.objectId,
+    tuple.relation,
+    ...subjectToColumns(tuple.subject),
+  ]);
+}
+
+/** A tuple as COPY sends it. */
+function rowOf(tuple: TupleChange['tuple']): { bytes: Uint8Array; bounds: Int32Array } {
+  const expires = Buffer.alloc(8);
+  if (tuple.expiresAtUs !== undefined) expires.writeBigInt64BE(tuple.expiresAtUs);
+  const columns = [
+    Buffer.from(tuple.namespace),
+    Buffer.from(tuple.objectId),
+    Buffer.from(tuple.relation),
+    ...subjectToColumns(tuple.subject).map((text) => Buffer.from(text)),
+    tuple.expiresAtUs === undefined ? null : expires,
+    tuple.conditionName === undefined ? null : Buffer.from(tuple.conditionName),
+    tuple.conditionParams === undefined ? null : Buffer.from(tuple.conditionParams),
+  ];
+  const bounds = new Int32Array(18).fill(-1);
+  let end = 0;
+  columns.forEach((column, i) => {
+    if (column === null) return;
+    bounds[2 * i] = end;
+    end += column.length;
+    bounds[2 * i + 1] = end;
+  });
+  return { bytes: Buffer.concat(columns.filter((column) => column !== null)), bounds };
+}

@@ -1,0 +1,123 @@
+import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
+import type { RawAnswer, ReadScope } from '../../src/protocol/shard-client.ts';
+import { InProcessTransport } from '../../src/workers/in-process-transport.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
+import { createWorkerPool } from '../../src/workers/worker-pool.ts';
+import type { WorkerPool, WorkerPoolEvent } from '../../src/workers/worker-pool.ts';
+import { EPOCH, MemoryShardSource } from './memory-shard-source.ts';
+
+export const MODEL_VERSION = 1;
+
+export type Fixture = {
+  readonly pool: WorkerPool;
+  readonly source: MemoryShardSource;
+  readonly transports: InProcessTransport[];
+  readonly events: WorkerPoolEvent[];
+  readonly fatal: unknown[];
+  [Symbol.asyncDispose](): Promise<void>;
+};
+
+export type FixtureOptions = {
+  readonly workerCount?: number | undefined;
+  readonly indexBytesMax?: number | undefined;
+  readonly queueDepthMax?: number | undefined;
+  readonly shardQueueDepthMax?: number | undefined;
+  readonly pollMs?: number | undefined;
+  readonly modelJson?: string | undefined;
+};
+
+/** A started pool over workers in this process and a store in memory, with one model set. */
+export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
+  const source = new MemoryShardSource();
+  const transports: InProcessTransport[] = [];
+  const events: WorkerPoolEvent[] = [];
+  const fatal: unknown[] = [];
+  const settings = {
+    ...WORKER_DEFAULTS,
+    poolMax: 3,
+    indexBytesMax: options.indexBytesMax ?? 256 * 1024 * 1024,
+    pollMs: options.pollMs ?? 3_600_000,
+  };
+  const pool = createWorkerPool({
+    workerCount: options.workerCount ?? 2,
+    createTransport: (slot) => {
+      const transport = new InProcessTransport({ settings, source });
+      transports[slot] = transport;
+      return transport;
+    },
+    queueDepthMax: options.queueDepthMax ?? 1_000,
+    shardQueueDepthMax: options.shardQueueDepthMax ?? 500,
+    queueBytesMax: 1_000_000,
+    onFatal: (cause) => fatal.push(cause),
+    onStats: () => undefined,
+    onEvent: (event) => events.push(event),
+  });
+  await pool.start();
+  await pool.setModel('p', MODEL_VERSION, options.modelJson ?? '');
+  return {
+    pool,
+    source,
+    transports,
+    events,
+    fatal,
+    [Symbol.asyncDispose]: () => pool.stop(),
+  };
+}
+
+/** The scope of a read that may wait ten seconds. */
+export function scopeOf(
+  shard: ShardKey,
+  minSeq: number,
+  overrides: Partial<ReadScope> = {},
+): ReadScope {
+  return {
+    ...shard,
+    modelVersion: MODEL_VERSION,
+    readBudget: 10_000,
+    epoch: EPOCH,
+    minSeq,
+    deadlineMs: performance.timeOrigin + performance.now() + 10_000,
+    ...overrides,
+  };
+}
+
+/** `doc:<objectId>#viewer@user:<userId>` as a change. */
+export function viewer(op: 'insert' | 'delete', objectId: string, userId: string): TupleChange {
+  return {
+    op,
+    tuple: { namespace: 'doc', objectId, relation: 'viewer', subject: { kind: 'user', userId } },
+  };
+}
+
+/** Check of `doc:<objectId>#viewer@user:<userId>`. */
+export function checkViewer(
+  pool: WorkerPool,
+  scope: ReadScope,
+  objectId: string,
+  userId: string,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const subject = { kind: 'user', userId } as const;
+  const query = { namespace: 'doc', objectId, relation: 'viewer', subject, contextJson: '' };
+  return pool.check(scope, query, signal);
+}
+
+/** A raw request as the gateway sends it, when its scan read exactly what the body says. */
+export function askRaw(
+  pool: WorkerPool,
+  scope: ReadScope,
+  method: 'check' | 'batchCheck' | 'listObjects',
+  body: string | Uint8Array,
+  expected = { projectId: '', tenantId: '', token: '' },
+): Promise<RawAnswer> {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  const format = typeof body === 'string' ? 'json' : 'proto';
+  return new Promise((resolve) => {
+    pool.raw(method, format, bytes, scope, expected, resolve);
+  });
+}
+
+/** A shard whose slot is `slot` of `slotCount`. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error && 'reason' in error ? String(error.reason) : String(error);
+}

@@ -1,0 +1,204 @@
+import { expect, test } from 'vitest';
+import type { ShardKey } from '../../src/model/relation-tuple.ts';
+import { slotOfShard } from '../../src/protocol/shard-routing.ts';
+import { createWorkerPool } from '../../src/workers/worker-pool.ts';
+import { InProcessTransport } from '../../src/workers/in-process-transport.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
+import { askRaw, checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
+import { MemoryShardSource } from './memory-shard-source.ts';
+
+/** The n-th shard that slot `slot` of two owns. */
+function shardOfSlot(slot: number, n = 0): ShardKey {
+  let found = 0;
+  for (let i = 0; ; i++) {
+    const shard = { projectId: 'p', tenantId: `t${i}` };
+    if (slotOfShard(shard, 2) === slot && found++ === n) return shard;
+  }
+}
+
+test('while one shard loads, others on the same and on another worker are answered', async () => {
+  await using fixture = await startFixture();
+  const { pool, source } = fixture;
+  const [slow, same, other] = [shardOfSlot(0), shardOfSlot(0, 1), shardOfSlot(1)];
+  const gate = Promise.withResolvers<void>();
+  source.fault = (what, shard) =>
+    what === 'load' && shard?.tenantId === slow.tenantId ? gate.promise : Promise.resolve();
+  let isSlowDone = false;
+  const waiting = checkViewer(pool, scopeOf(slow, 0), 'a', 'u').then(() => {
+    isSlowDone = true;
+  });
+  for (let i = 0; i < 20; i++) {
+    expect(await checkViewer(pool, scopeOf(same, 0), 'a', 'u')).toBe(false);
+    expect(await checkViewer(pool, scopeOf(other, 0), 'a', 'u')).toBe(false);
+  }
+  expect(isSlowDone).toBe(false);
+  gate.resolve();
+  await waiting;
+});
+
+test('a crash fails what the worker held at once, moves no shard, and reloads lazily', async () => {
+  await using fixture = await startFixture();
+  const { pool, source, transports } = fixture;
+  const [lost, kept] = [shardOfSlot(0), shardOfSlot(1)];
+  source.commit(lost, [viewer('insert', 'a', 'u')]);
+  source.commit(kept, [viewer('insert', 'a', 'u')]);
+  await checkViewer(pool, scopeOf(kept, 1), 'a', 'u');
+  const survivor = transports[1];
+  source.fault = (_what, shard) =>
+    shard?.tenantId === lost.tenantId ? new Promise(() => undefined) : Promise.resolve();
+  const held = checkViewer(pool, scopeOf(lost, 1), 'a', 'u').catch(reasonOf);
+  await expect.poll(() => transports[0]?.host?.actor(lost)?.state).toBe('loading');
+  transports[0]?.crash();
+  expect(await held).toBe('WORKER_LOST');
+  expect(await checkViewer(pool, scopeOf(kept, 1), 'a', 'u')).toBe(true);
+  source.fault = () => Promise.resolve();
+  // Asked while the worker restarts: it waits in its slot.
+  expect(await checkViewer(pool, scopeOf(lost, 1), 'a', 'u')).toBe(true);
+  expect(transports[0]?.host?.actor(lost)?.state).toBe('ready');
+  expect(transports[1]).toBe(survivor);
+  expect(survivor?.host?.actor(lost)).toBeUndefined();
+});
+
+test('a request that was under evaluation when its worker died is refused afterwards', async () => {
+  await using fixture = await startFixture({ workerCount: 1 });
+  const { pool, source, transports } = fixture;
+  const shard = shardOfSlot(0);
+  source.fault = () => new Promise(() => undefined);
+  const body = (user: string): string =>
+    `{"namespace":"doc","object_id":"a","relation":"viewer","subject_user_id":"${user}"}`;
+  const killer = askRaw(pool, scopeOf(shard, 0), 'check', body('killer'));
+  const bystander = askRaw(pool, scopeOf(shard, 0), 'check', body('victim'));
+  await expect.poll(() => transports[0]?.host?.actor(shard)?.state).toBe('loading');
+  transports[0]?.crash(1); // the id of the first request
+  for (const answer of [await killer, await bystander]) {
+    expect(answer.kind === 'error' && answer.error.reason).toBe('WORKER_LOST');
+  }
+  source.fault = () => Promise.resolve();
+  const refused = await askRaw(pool, scopeOf(shard, 0), 'check', body('killer'));
+  expect(refused.kind === 'error' && refused.error.reason).toBe('REQUEST_REFUSED');
+  expect(await askRaw(pool, scopeOf(shard, 0), 'check', body('victim'))).toEqual({
+    kind: 'denied',
+  });
+});
+
+test('two failed bootstraps in a row are fatal', async () => {
+  const fatal: unknown[] = [];
+  let bootstraps = 0;
+  const pool = createWorkerPool({
+    workerCount: 1,
+    createTransport: () => {
+      const transport = new InProcessTransport({
+        settings: { ...WORKER_DEFAULTS, poolMax: 1, indexBytesMax: 1e6 },
+        source: new MemoryShardSource(),
+      });
+      transport.start = () => {
+        bootstraps += 1;
+        return Promise.reject(new Error('no such module'));
+      };
+      return transport;
+    },
+    queueDepthMax: 10,
+    shardQueueDepthMax: 10,
+    queueBytesMax: 1e6,
+    onFatal: (cause) => fatal.push(cause),
+    onStats: () => undefined,
+    onEvent: () => undefined,
+  });
+  await expect(pool.start()).rejects.toThrow('no such module');
+  expect([bootstraps, fatal.length, pool.isReady]).toEqual([2, 1, false]);
+  const asked = await checkViewer(pool, scopeOf(shardOfSlot(0), 0), 'a', 'u').catch(reasonOf);
+  expect(asked).toBe('SHARD_UNAVAILABLE');
+  await pool.stop();
+});
+
+test('queues are bounded per worker and per shard', async () => {
+  await using fixture = await startFixture({
+    workerCount: 1,
+    queueDepthMax: 8,
+    shardQueueDepthMax: 5,
+  });
+  const { pool, source } = fixture;
+  const gate = Promise.withResolvers<void>();
+  source.fault = () => gate.promise;
+  const ask = (shard: ShardKey): Promise<unknown> =>
+    checkViewer(pool, scopeOf(shard, 0), 'a', 'u').catch(reasonOf);
+  const first = Array.from({ length: 6 }, () => ask(shardOfSlot(0)));
+  const second = Array.from({ length: 4 }, () => ask(shardOfSlot(0, 1)));
+  expect(await first[5]).toBe('QUEUE_FULL');
+  expect(await second[3]).toBe('QUEUE_FULL');
+  gate.resolve();
+  expect(await Promise.all([...first.slice(0, 5), ...second.slice(0, 3)])).toEqual(
+    Array.from({ length: 8 }, () => false),
+  );
+  expect(pool.pendingCount).toBe(0);
+});
+
+test('a cancelled request is not answered, and frees its place', async () => {
+  await using fixture = await startFixture({ workerCount: 1 });
+  const { pool, source } = fixture;
+  const gate = Promise.withResolvers<void>();
+  source.fault = () => gate.promise;
+  const shard = shardOfSlot(0);
+  const abort = new AbortController();
+  const cancelled = checkViewer(pool, scopeOf(shard, 0), 'a', 'u', abort.signal).catch(reasonOf);
+  let answers = 0;
+  const expected = { projectId: '', tenantId: '', token: '' };
+  const body = Buffer.from(
+    '{"namespace":"doc","object_id":"a","relation":"v","subject_user_id":"u"}',
+  );
+  const handle = pool.raw('check', 'json', body, scopeOf(shard, 0), expected, () => {
+    answers += 1;
+  });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  abort.abort();
+  handle.cancel();
+  handle.cancel();
+  expect(await cancelled).toBe('CANCELLED');
+  expect(pool.pendingCount).toBe(0);
+  gate.resolve();
+  expect(await checkViewer(pool, scopeOf(shard, 0), 'a', 'u')).toBe(false);
+  expect(answers).toBe(0);
+});
+
+test('drain lets requests finish, refuses new ones, and stop ends what is left', async () => {
+  await using fixture = await startFixture({ workerCount: 1 });
+  const { pool, source } = fixture;
+  const shard = shardOfSlot(0);
+  const gate = Promise.withResolvers<void>();
+  source.fault = () => gate.promise;
+  const held = checkViewer(pool, scopeOf(shard, 0), 'a', 'u').catch(reasonOf);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  const drained = pool.drain(5_000);
+  expect(await checkViewer(pool, scopeOf(shard, 0), 'a', 'u').catch(reasonOf)).toBe(
+    'SHUTTING_DOWN',
+  );
+  gate.resolve();
+  await drained;
+  expect(await held).toBe(false);
+  await pool.stop();
+  await pool.stop();
+});
+
+test('a busy shard is not evicted, idle ones go by least recent use', async () => {
+  await using fixture = await startFixture({ workerCount: 1, indexBytesMax: 1_200_000 });
+  const { pool, source, transports } = fixture;
+  const shards = Array.from({ length: 12 }, (_, n) => shardOfSlot(0, n));
+  for (const shard of shards) {
+    source.commit(
+      shard,
+      Array.from({ length: 800 }, (_, i) => viewer('insert', `d${i}`, `u${i}`)),
+    );
+  }
+  source.rowsPerSlice = 1_000;
+  for (let round = 0; round < 3; round++) {
+    for (const shard of shards) {
+      expect(await checkViewer(pool, scopeOf(shard, 1), 'd7', 'u7')).toBe(true);
+    }
+  }
+  const host = transports[0]?.host;
+  expect(source.loads).toBeGreaterThan(shards.length);
+  expect(host?.indexBytes).toBeLessThanOrEqual(1_200_000);
+  // All at once: each has a waiter while it loads, and each is answered.
+  const all = shards.map((shard) => checkViewer(pool, scopeOf(shard, 1), 'd9', 'u9'));
+  expect((await Promise.all(all)).every(Boolean)).toBe(true);
+});
