@@ -112,13 +112,13 @@ export function createAuthzService(options: AuthzServiceOptions): ServiceImpl<ty
       assertNoUnknownFields(request);
       const { projectId, userId } = request;
       const meta = metaOf(context, 'DeprovisionUser');
-      return { deletedCount: BigInt(await tuples.deprovision({ projectId, userId, meta })) };
+      return { deletedCount: BigInt(await tuples.deprovisionUser({ projectId, userId, meta })) };
     },
 
     async exportSubjectGrants(request) {
       assertNoUnknownFields(request);
       const { projectId, userId } = request;
-      return { grants: [...(await tuples.exportGrants({ projectId, userId }))] };
+      return { grants: [...(await tuples.exportSubjectGrants({ projectId, userId }))] };
     },
   };
 }

@@ -5,13 +5,21 @@ import { AuthzService } from '../gen/workspace/v1/authz_service_pb.ts';
 import { GroupService } from '../gen/workspace/v1/group_service_pb.ts';
 import { SeatService } from '../gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../gen/workspace/v1/workspace_service_pb.ts';
+import type { HttpExchange } from '../http/http-exchange.ts';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
+import { requestIdOf } from '../http/request-id.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
 import { createAuthenticator } from './authentication.ts';
 import { createAuthorize } from './authorization.ts';
-import { createConnectAdapter, type ConnectAdapterOptions } from './connect-adapter.ts';
+import {
+  createConnectAdapter,
+  type ConnectAdapter,
+  type ConnectAdapterOptions,
+} from './connect-adapter.ts';
+import { sendConnectError } from './connect-error.ts';
 import type { DecisionMeter } from './decision-meter.ts';
 import { HealthState } from './health-service.ts';
 import { HOT_METHODS, HotPath } from './hot-path.ts';
@@ -24,6 +32,13 @@ export type GatewayOptions = {
   readonly host: string;
   readonly port: number;
   readonly metricsPort: number;
+  readonly readiness: Readiness;
+  readonly renderMetrics: () => string;
+  readonly onIncident: (event: string, detail: string) => void;
+};
+
+/** What answers calls, once the instance can. */
+export type CallOptions = {
   readonly tokens: readonly string[];
   /** '' disables AdminService. */
   readonly adminSecret: string;
@@ -35,20 +50,19 @@ export type GatewayOptions = {
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
-  readonly readiness: Readiness;
-  readonly renderMetrics: () => string;
   readonly report: ConnectAdapterOptions['report'];
-  readonly onIncident: (event: string, detail: string) => void;
   /** Tests only: false sends every request the general path. */
   readonly isHotPathEnabled?: boolean | undefined;
 };
 
 /** Both listeners of the service. */
 export interface Gateway {
-  /** Errors: rejects with the system's error (port taken, no right to it). */
+  /** Binds both ports: health routes answer, calls are told that the service is starting. */
   listen(): Promise<{ readonly port: number; readonly metricsPort: number }>;
-  /** The gRPC health service follows the readiness; call it when that changes. */
-  setServing(isServing: boolean): void;
+  /** Answers calls from now on. Once. */
+  serve(options: CallOptions): void;
+  /** The gRPC health service follows the readiness; call it when that may have changed. */
+  updateHealth(): void;
   /** Answers close their connections from now on; everything is still served. */
   beginDrain(): void;
   /** Stops accepting, lets calls in flight end within `timeoutMs`, then closes the RPC port. */
@@ -62,81 +76,120 @@ export interface Gateway {
 const COMPRESS_MIN_BYTES = 1_024;
 const SERVICES = [WorkspaceService, GroupService, AuthzService, AdminService, SeatService] as const;
 
-/** Builds the listeners with every route; nothing is bound before `listen`. */
+/** The listeners with every route; nothing is bound before `listen`. */
 export function createGateway(options: GatewayOptions): Gateway {
-  const authenticator = createAuthenticator(options.tokens);
-  const health = new HealthState();
-  for (const service of SERVICES) health.setServing(service.typeName, false);
-  const draining = new AbortController();
-  const adapter = createConnectAdapter({
-    routes: (router) => {
-      router.service(AuthzService, options.authz);
-      router.service(AdminService, options.admin);
-      // Part of the contract, built later: until then each method says so.
-      for (const service of [WorkspaceService, GroupService, SeatService]) {
-        router.service(service, {});
-      }
-      health.routes(router);
-      reflectionRoutes(router, [...SERVICES, Health]);
-    },
-    authorize: createAuthorize(authenticator, options.adminSecret),
-    readMaxBytes: options.bodyBytesMax,
-    compressMinBytes: COMPRESS_MIN_BYTES,
-    drainSignal: draining.signal,
-    report: options.report,
-  });
-  const server = createHttpServer({
-    host: options.host,
-    port: options.port,
-    http2: { onStream: adapter.handleHttp2 },
-    onIncident: options.onIncident,
-  });
-  if (options.isHotPathEnabled !== false) {
-    const hotPath = new HotPath({
-      ...options,
-      authenticator,
-      general: adapter,
-      compressMinBytes: COMPRESS_MIN_BYTES,
-    });
-    for (const hot of HOT_METHODS) {
-      server.route('POST', hot.path, (exchange) => hotPath.handle(exchange, hot));
-    }
-  }
-  addHealthRoutes(server, options.readiness);
-  server.fallback((exchange) => {
-    const isCall = exchange.method() !== 'GET' || adapter.paths.includes(exchange.path());
-    if (isCall) adapter.handleHttp1(exchange);
-    else sendNotFound(exchange);
-  });
-  const metricsServer = createMetricsServer(options);
-  return {
-    async listen() {
-      const { port } = await server.listen();
-      const { port: metricsPort } = await metricsServer.listen();
-      return { port, metricsPort };
-    },
-    setServing: (isServing) => health.setAllServing(isServing),
-    beginDrain() {
-      health.setAllServing(false);
-      server.beginDrain();
-    },
-    async stop(timeoutMs) {
-      draining.abort(new AppError('SHUTTING_DOWN', 'the service is stopping'));
-      await server.stop(timeoutMs);
-    },
-    stopMetrics: () => metricsServer.stop(0),
-    get inFlightCount() {
-      return server.inFlightCount;
-    },
-  };
+  return new ListenerPair(options);
 }
 
+class ListenerPair implements Gateway {
+  readonly #options: GatewayOptions;
+  readonly #server: HttpServer;
+  readonly #metricsServer: HttpServer;
+  readonly #health = new HealthState();
+  readonly #draining = new AbortController();
+  #adapter: ConnectAdapter | null = null;
+  #hotPath: HotPath | null = null;
+
+  constructor(options: GatewayOptions) {
+    this.#options = options;
+    for (const service of SERVICES) this.#health.setServing(service.typeName, false);
+    const { host, port, onIncident } = options;
+    this.#server = createHttpServer({
+      host,
+      port,
+      http2: {
+        onStream: (stream, headers, deadlines) => {
+          if (this.#adapter === null) stream.close(HTTP2_REFUSED_STREAM);
+          else this.#adapter.handleHttp2(stream, headers, deadlines);
+        },
+      },
+      onIncident,
+    });
+    for (const hot of HOT_METHODS) {
+      this.#server.route('POST', hot.path, (exchange) => {
+        if (this.#hotPath === null) this.#handle(exchange);
+        else this.#hotPath.handle(exchange, hot);
+      });
+    }
+    addHealthRoutes(this.#server, options.readiness);
+    this.#server.fallback((exchange) => this.#handle(exchange));
+    this.#metricsServer = createMetricsServer(options);
+  }
+
+  async listen(): Promise<{ readonly port: number; readonly metricsPort: number }> {
+    const { port } = await this.#server.listen();
+    const { port: metricsPort } = await this.#metricsServer.listen();
+    return { port, metricsPort };
+  }
+
+  serve(options: CallOptions): void {
+    assert(this.#adapter === null, 'a gateway is given its calls once');
+    const authenticator = createAuthenticator(options.tokens);
+    const adapter = createConnectAdapter({
+      routes: (router) => {
+        router.service(AuthzService, options.authz);
+        router.service(AdminService, options.admin);
+        // Part of the contract, built later: until then each method says so.
+        for (const service of [WorkspaceService, GroupService, SeatService]) {
+          router.service(service, {});
+        }
+        this.#health.routes(router);
+        reflectionRoutes(router, [...SERVICES, Health]);
+      },
+      authorize: createAuthorize(authenticator, options.adminSecret),
+      readMaxBytes: options.bodyBytesMax,
+      compressMinBytes: COMPRESS_MIN_BYTES,
+      drainSignal: this.#draining.signal,
+      report: options.report,
+    });
+    this.#adapter = adapter;
+    if (options.isHotPathEnabled === false) return;
+    const compressMinBytes = COMPRESS_MIN_BYTES;
+    this.#hotPath = new HotPath({ ...options, authenticator, general: adapter, compressMinBytes });
+  }
+
+  updateHealth(): void {
+    this.#health.setAllServing(this.#options.readiness.isReady);
+  }
+
+  beginDrain(): void {
+    this.updateHealth();
+    this.#server.beginDrain();
+  }
+
+  async stop(timeoutMs: number): Promise<void> {
+    this.#draining.abort(new AppError('SHUTTING_DOWN', 'the service is stopping'));
+    await this.#server.stop(timeoutMs);
+  }
+
+  stopMetrics(): Promise<void> {
+    return this.#metricsServer.stop(0);
+  }
+
+  get inFlightCount(): number {
+    return this.#server.inFlightCount;
+  }
+
+  #handle(exchange: HttpExchange): void {
+    const adapter = this.#adapter;
+    if (exchange.method() === 'GET' && adapter?.paths.includes(exchange.path()) !== true) {
+      sendNotFound(exchange);
+    } else if (adapter === null) {
+      const requestId = requestIdOf(exchange.header('x-request-id'));
+      const starting = new AppError('STORE_UNAVAILABLE', 'the service is starting');
+      sendConnectError(exchange, starting, requestId);
+    } else {
+      adapter.handleHttp1(exchange);
+    }
+  }
+}
+
+/** NGHTTP2_REFUSED_STREAM: nothing was done, the client may try again. */
+const HTTP2_REFUSED_STREAM = 7;
+
 function createMetricsServer(options: GatewayOptions): HttpServer {
-  const server = createHttpServer({
-    host: options.host,
-    port: options.metricsPort,
-    onIncident: options.onIncident,
-  });
+  const { host, metricsPort: port, onIncident } = options;
+  const server = createHttpServer({ host, port, onIncident });
   addHealthRoutes(server, options.readiness);
   addMetricsRoute(server, { contentType: METRICS_CONTENT_TYPE, render: options.renderMetrics });
   server.fallback(sendNotFound);

@@ -1,29 +1,20 @@
 import type { ShardKey } from '../model/relation-tuple.ts';
-import { AppError } from '../shared/app-error.ts';
 import type { ReadScope } from '../protocol/shard-client.ts';
-import { type GuardMode, type ProjectSettings, refusalOf } from '../services/project-settings.ts';
-import type { ShardHead } from '../services/shard-heads.ts';
-
-/** Settings of projects as the gateway needs them; ProjectService is one. */
-export interface SettingsSource {
-  /** The settings when they are cached, fresh and known to every worker. Hot. */
-  peek(projectId: string): ProjectSettings | undefined;
-  /** Errors: PROJECT_UNKNOWN, STORE_UNAVAILABLE. */
-  resolve(projectId: string): Promise<ProjectSettings>;
-}
-
-/** Positions of reads; ReadPositions is one. */
-export interface PositionSource {
-  /** Errors: TOKEN_INVALID, thrown or rejected; STORE_UNAVAILABLE, rejected. Hot. */
-  resolve(shard: ShardKey, token: string): ShardHead | Promise<ShardHead>;
-}
+import type { ProjectService } from '../services/project-service.ts';
+import type { ProjectSettings } from '../services/project-settings.ts';
+import type { ReadPositions } from '../services/read-positions.ts';
+import type { ShardHead, ShardHeads } from '../services/shard-heads.ts';
+import { AppError } from '../shared/app-error.ts';
 
 export type ReadScopesOptions = {
-  readonly settings: SettingsSource;
-  readonly positions: PositionSource;
-  readonly defaultProjectId: string;
-  /** Called for each request refused because of the project's region. */
-  readonly onRegionRefused: () => void;
+  readonly projects: Pick<ProjectService, 'peek' | 'settings' | 'guard' | 'resolveId'>;
+  readonly positions: Pick<ReadPositions, 'resolve'>;
+  readonly heads: Pick<ShardHeads, 'load'>;
+  /**
+   * Whether no other instance can have written meanwhile. While it is false what this process knows
+   * of heads is not enough: every read asks Postgres for its shard's head first.
+   */
+  readonly isAlone: () => boolean;
 };
 
 /**
@@ -39,7 +30,7 @@ export class ReadScopes {
 
   /** The project that `projectId` of a request names. */
   projectIdOf(projectId: string): string {
-    return projectId === '' ? this.#options.defaultProjectId : projectId;
+    return this.#options.projects.resolveId(projectId);
   }
 
   /**
@@ -47,40 +38,34 @@ export class ReadScopes {
    * `resolve` then waits, or gives the error. Hot: allocates the scope only.
    */
   peek(
-    requested: string,
+    projectId: string,
     tenantId: string,
     token: string,
     deadlineMs: number,
   ): ReadScope | undefined {
-    const projectId = this.projectIdOf(requested);
-    const settings = this.#options.settings.peek(projectId);
+    if (!this.#options.isAlone()) return undefined;
+    const settings = this.#options.projects.peek(projectId);
     if (settings === undefined || settings.suspended || !settings.regionServed) return undefined;
-    const head = this.#headNow({ projectId, tenantId }, token);
+    const head = this.#headNow({ projectId: settings.projectId, tenantId }, token);
     return head === undefined ? undefined : scopeOf(settings, tenantId, head, deadlineMs);
   }
 
-  /** Errors: PROJECT_UNKNOWN, PROJECT_SUSPENDED, REGION_REFUSED, TOKEN_INVALID, STORE_UNAVAILABLE. */
+  /**
+   * Errors: PROJECT_UNKNOWN, PROJECT_SUSPENDED, REGION_REFUSED, TOKEN_INVALID, STORE_UNAVAILABLE;
+   * FIELD_INVALID for a project id that none can have.
+   */
   async resolve(
-    requested: string,
+    projectId: string,
     tenantId: string,
     token: string,
     deadlineMs: number,
   ): Promise<ReadScope> {
-    const settings = await this.settings(requested, 'data');
-    const shard = { projectId: settings.projectId, tenantId };
-    const head = await this.#options.positions.resolve(shard, token);
+    const { projects, positions, heads, isAlone } = this.#options;
+    const settings = await projects.settings(projectId);
+    projects.guard(settings, 'data');
+    if (!isAlone()) await heads.load(settings.projectId, tenantId);
+    const head = await positions.resolve({ projectId: settings.projectId, tenantId }, token);
     return scopeOf(settings, tenantId, head, deadlineMs);
-  }
-
-  /** The project's settings once it is known, not suspended (unless `mode` allows) and served here. */
-  async settings(requested: string, mode: GuardMode): Promise<ProjectSettings> {
-    const projectId = this.projectIdOf(requested);
-    const { settings: source } = this.#options;
-    const settings = source.peek(projectId) ?? (await source.resolve(projectId));
-    const refusal = refusalOf(settings, mode);
-    if (refusal === undefined) return settings;
-    if (refusal.reason === 'REGION_REFUSED') this.#options.onRegionRefused();
-    throw refusal;
   }
 
   #headNow(shard: ShardKey, token: string): ShardHead | undefined {

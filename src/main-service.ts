@@ -1,0 +1,228 @@
+import type { Config } from './config/options.ts';
+import { createAdminService } from './gateway/admin-service.ts';
+import { createAuthzService } from './gateway/authz-service.ts';
+import { DecisionMeter } from './gateway/decision-meter.ts';
+import { createGateway, type Gateway } from './gateway/gateway.ts';
+import { ReadScopes } from './gateway/read-scopes.ts';
+import { Readiness } from './gateway/readiness.ts';
+import { createAuditSink } from './main-audit.ts';
+import { type Database, openDatabase } from './main-database.ts';
+import { PostgresWatch } from './main-postgres-watch.ts';
+import { createServices, type Services } from './main-services.ts';
+import { createWorkers } from './main-workers.ts';
+import { createAuditLog } from './observability/audit.ts';
+import { type EventLog, eventLogOf, type Logger } from './observability/logger.ts';
+import { createMetrics, type Metrics } from './observability/metrics.ts';
+import { type ChangeFeed, startChangeFeed } from './store/change-feed.ts';
+import { ChangeRetention } from './store/retention.ts';
+import type { WorkerPool } from './workers/worker-pool.ts';
+
+/** How often the state of Postgres and the workers is looked at. */
+const WATCH_MS = 250;
+
+export type ServiceOptions = {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly version: string;
+  /** Something that cannot be mended happened; the process must end with an error. */
+  readonly onFatal: (event: string, cause: unknown) => void;
+};
+
+/** The running authorization service. */
+export interface Service {
+  readonly port: number;
+  readonly metricsPort: number;
+  /**
+   * Readiness fails at once; the ports go on accepting for GATEWAY_DRAIN_MS; then calls in flight
+   * end, and everything is closed. Idempotent.
+   */
+  stop(): Promise<void>;
+}
+
+type Parts = {
+  readonly config: Config;
+  readonly database: Database;
+  readonly workers: WorkerPool;
+  readonly services: Services;
+  readonly gateway: Gateway;
+  readonly feed: ChangeFeed;
+  readonly retention: ChangeRetention;
+  readonly readiness: Readiness;
+  readonly watch: NodeJS.Timeout;
+};
+
+/**
+ * Starts everything in order: ports (not ready yet), database, workers, services, calls.
+ * Errors: those of the part that cannot start; what had started is stopped again.
+ */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { config, logger, version } = options;
+  const log = eventLogOf(logger);
+  const readiness = new Readiness();
+  const metrics = createMetrics(version);
+  const gateway = createGateway({
+    host: config.host,
+    port: config.connectPort,
+    metricsPort: config.metricsPort,
+    readiness,
+    renderMetrics: metrics.render,
+    onIncident: (event, detail) => log('warn', event, { detail }),
+  });
+  const undo: (() => Promise<void>)[] = [];
+  try {
+    const ports = await gateway.listen();
+    undo.push(async () => {
+      await gateway.stop(0);
+      await gateway.stopMetrics();
+    });
+    const parts = await startParts(options, log, metrics, gateway, readiness, undo);
+    readiness.markReady(() => parts.workers.isReady);
+    gateway.updateHealth();
+    let stopping: Promise<void> | undefined;
+    return { ...ports, stop: () => (stopping ??= stopParts(parts)) };
+  } catch (error) {
+    for (const step of undo.toReversed()) await step().catch(ignoreWhileFailing);
+    throw error;
+  }
+}
+
+async function startParts(
+  options: ServiceOptions,
+  log: EventLog,
+  metrics: Metrics,
+  gateway: Gateway,
+  readiness: Readiness,
+  undo: (() => Promise<void>)[],
+): Promise<Parts> {
+  const { config, logger } = options;
+  const postgres = new PostgresWatch(readiness, options.onFatal);
+  const database = await openDatabase(config, log, (state) => postgres.changed(state));
+  undo.push(() => database.stop());
+  const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
+  const workers = createWorkers({ config, target: database.target, metrics, log, onFatal });
+  undo.push(() => workers.stop());
+  await workers.start();
+  const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
+  const services = createServices({ config, database, shards: workers, metrics, audit, log });
+  await services.projects.provisionDefault();
+  const feed = startChangeFeed({
+    target: database.target,
+    onHint: (shard, seq) => workers.hint(shard, seq),
+    pollIntervalMs: config.pollIntervalMs,
+    onConnected: (isConnected) => {
+      if (!isConnected) metrics.feedReconnects.add();
+    },
+    log,
+  });
+  undo.push(() => feed.stop());
+  await feed.started;
+  const retention = startUpkeep(config, database, services, log);
+  postgres.watch(database.instance, services, workers);
+  serveCalls(options, log, metrics, gateway, { database, workers, services });
+  metrics.onCollect(() => collect(metrics, database, services, readiness));
+  const watch = setInterval(() => {
+    postgres.update();
+    gateway.updateHealth();
+  }, WATCH_MS).unref();
+  return { config, database, workers, services, gateway, feed, retention, readiness, watch };
+}
+
+const UPKEEP_MS = 60_000;
+const CHANGES_PER_SHARD_MAX = 100_000;
+/** Writers that lost their connection look for their commit among changes of this age. */
+const CHANGE_AGE_MIN_MS = 60_000;
+
+function startUpkeep(
+  config: Config,
+  database: Database,
+  services: Services,
+  log: EventLog,
+): ChangeRetention {
+  const retention = new ChangeRetention({
+    pool: database.pool,
+    rule: {
+      ageMaxMs: config.changeRetentionSeconds * 1000,
+      countMax: CHANGES_PER_SHARD_MAX,
+      ageMinMs: CHANGE_AGE_MIN_MS,
+    },
+    intervalMs: Math.min(UPKEEP_MS, config.changeRetentionSeconds * 1000),
+    log,
+  });
+  retention.start();
+  services.purge.start();
+  return retention;
+}
+
+function serveCalls(
+  options: ServiceOptions,
+  log: EventLog,
+  metrics: Metrics,
+  gateway: Gateway,
+  parts: Pick<Parts, 'database' | 'workers' | 'services'>,
+): void {
+  const { config } = options;
+  const { database, workers: shards, services } = parts;
+  const { projects, positions, heads, tuples } = services;
+  const isAlone = (): boolean => database.instance.isAlone();
+  const scopes = new ReadScopes({ projects, positions, heads, isAlone });
+  const meter = new DecisionMeter(metrics);
+  const timeoutMsMax = config.requestTimeoutMs;
+  const batchItemsMax = config.maxBatchItems;
+  gateway.serve({
+    tokens: config.serviceAuthTokens,
+    adminSecret: config.adminApiSecret ?? '',
+    bodyBytesMax: config.maxBodyBytes,
+    timeoutMsMax,
+    authz: createAuthzService({ tuples, shards, scopes, meter, timeoutMsMax, batchItemsMax }),
+    admin: createAdminService(projects),
+    shards,
+    scopes,
+    meter,
+    report: ({ requestId, rpc, error }) => {
+      const fields = { request_id: requestId, rpc, error: String(error), stack: stackOf(error) };
+      log('error', 'call_failed', fields);
+    },
+  });
+}
+
+function stackOf(error: unknown): string | undefined {
+  return error instanceof Error ? error.stack : undefined;
+}
+
+function collect(
+  metrics: Metrics,
+  database: Database,
+  services: Services,
+  readiness: Readiness,
+): void {
+  const { pool } = database;
+  metrics.poolConnections.set(pool.totalCount);
+  metrics.poolIdle.set(pool.idleCount);
+  metrics.poolWaiting.set(pool.waitingCount);
+  metrics.writeQueueDepth.set(services.writer.depth);
+  metrics.ready.set(readiness.isReady ? 1 : 0);
+}
+
+/** In the order in which each part still needs the next one. */
+async function stopParts(parts: Parts): Promise<void> {
+  const { config, gateway, workers, services, feed, retention, readiness, database } = parts;
+  clearInterval(parts.watch);
+  readiness.beginDrain();
+  gateway.beginDrain();
+  await new Promise((resolve) => setTimeout(resolve, config.drainMs));
+  const deadlineMs = performance.now() + config.shutdownTimeoutMs;
+  const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
+  await gateway.stop(leftMs());
+  await services.purge.stop();
+  await retention.stop();
+  await services.writer.close(leftMs());
+  await workers.drain(leftMs());
+  await workers.stop();
+  await feed.stop();
+  await database.stop();
+  await gateway.stopMetrics();
+}
+
+function ignoreWhileFailing(): void {
+  // The first failure is the one that is told; what was started is given up as well as it can be.
+}

@@ -1,0 +1,82 @@
+import type { Config } from './config/options.ts';
+import { codeNameOfReason } from './gateway/connect-error.ts';
+import { WORKER_CONNECTIONS } from './main-database.ts';
+import type { EventLog } from './observability/logger.ts';
+import { DECISION_RPCS, type DecisionRpc, type Metrics } from './observability/metrics.ts';
+import type { WorkerStats } from './protocol/messages.ts';
+import type { ErrorReason } from './shared/app-error.ts';
+import type { PostgresTarget } from './store/pool.ts';
+import { createPiscinaTransport } from './workers/piscina-transport.ts';
+import { createWorkerPool, type WorkerPool, type WorkerPoolEvent } from './workers/worker-pool.ts';
+import { WORKER_DEFAULTS } from './workers/worker-settings.ts';
+
+/** Bodies that wait for one worker, together; beyond it requests are refused. */
+const QUEUE_BYTES_MAX = 256 * 1_048_576;
+
+export type WorkersOptions = {
+  readonly config: Config;
+  readonly target: PostgresTarget;
+  readonly metrics: Metrics;
+  readonly log: EventLog;
+  readonly onFatal: (cause: unknown) => void;
+};
+
+/** The decision workers of this instance, not yet started. */
+export function createWorkers(options: WorkersOptions): WorkerPool {
+  const { config, target, metrics, log } = options;
+  return createWorkerPool({
+    workerCount: config.workers,
+    createTransport: createPiscinaTransport({
+      settings: (slot) => ({
+        ...WORKER_DEFAULTS,
+        slot,
+        database: target,
+        poolMax: WORKER_CONNECTIONS,
+        indexBytesMax: Math.floor(config.indexBytes / config.workers),
+        depthMax: config.maxCheckDepth,
+        batchItemsMax: config.maxBatchItems,
+        pollMs: config.pollIntervalMs,
+      }),
+    }),
+    queueDepthMax: config.workerQueueMax,
+    shardQueueDepthMax: config.shardQueueMax,
+    queueBytesMax: QUEUE_BYTES_MAX,
+    onFatal: options.onFatal,
+    onStats: (slot, stats) => countStats(metrics, slot, stats),
+    onEvent: (event) => logEvent(event, metrics, log),
+  });
+}
+
+function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void {
+  const { slot } = event;
+  switch (event.kind) {
+    case 'workerReady':
+      return log('info', 'worker_ready', { slot });
+    case 'workerReport':
+      return log('warn', event.report.event, {
+        slot,
+        shard: event.report.shardHash,
+        error: event.report.error,
+      });
+    case 'workerLost':
+      metrics.workerRestarts.add();
+      return log('error', 'worker_lost', {
+        slot,
+        request_remembered: event.requestRemembered,
+        error: String(event.cause),
+      });
+  }
+}
+
+function countStats(metrics: Metrics, slot: number, stats: WorkerStats): void {
+  metrics.workerReport(slot, stats);
+  for (const { rpc, reason, count } of stats.errors) {
+    if (!isDecisionRpc(rpc)) continue;
+    // A worker counts by the reasons of AppError.
+    metrics.decisionError(rpc, codeNameOfReason(reason as ErrorReason), count);
+  }
+}
+
+function isDecisionRpc(rpc: string): rpc is DecisionRpc {
+  return (DECISION_RPCS as readonly string[]).includes(rpc);
+}

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+import { loadConfigOrExit } from './config/load-config-or-exit.ts';
+import { startService } from './main-service.ts';
+import { createLogger } from './observability/logger.ts';
+import { AppError } from './shared/app-error.ts';
+
+/** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
+const EXIT_FAILURE = 1;
+
+const config = loadConfigOrExit();
+const logger = createLogger(config.logLevel);
+
+function fail(event: string, cause: unknown): never {
+  // What the operator can act on is in the message; a stack helps only with the unforeseen.
+  if (cause instanceof AppError)
+    logger.error({ reason: cause.reason, error: cause.message }, event);
+  else logger.error({ error: cause }, event);
+  process.exit(EXIT_FAILURE);
+}
+
+/** Of the operating system, such as a port that is taken. */
+function isSystemError(cause: unknown): cause is Error {
+  return cause instanceof Error && 'syscall' in cause;
+}
+
+process.on('uncaughtException', (error) => fail('uncaught_exception', error));
+process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
+
+if (config.serviceAuthTokens.length === 0) logger.warn('service_auth_disabled');
+
+const starting = startService({ config, logger, version: versionOfPackage(), onFatal: fail });
+
+let isStopping = false;
+function onSignal(signal: NodeJS.Signals): void {
+  if (isStopping) fail('stop_forced', new AppError('SHUTTING_DOWN', `${signal} came again`));
+  isStopping = true;
+  logger.info({ signal }, 'stopping');
+  // Also while starting: what has begun must be ended in order.
+  starting
+    .then((service) => service.stop())
+    .then(
+      () => {
+        logger.info('stopped');
+        process.exit(0);
+      },
+      (error: unknown) => fail('stop_failed', error),
+    );
+}
+process.on('SIGTERM', onSignal);
+process.on('SIGINT', onSignal);
+
+const service = await starting.catch((error: unknown) => fail('start_failed', error));
+logger.info({ port: service.port, metrics_port: service.metricsPort, host: config.host }, 'ready');
+
+function versionOfPackage(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
