@@ -71,19 +71,21 @@ async function singleConnection(pool: pg.Pool): Promise<number> {
   return (count / (performance.now() - start)) * 1000;
 }
 
-async function writes(pool: pg.Pool, key: Buffer, tenants: number, lanes: number): Promise<object> {
-  const codec = new TokenCodec({ key, rememberMax: 10_000 });
+function createWriter(
+  pool: pg.Pool,
+  lanes: number,
+  onDelivered: (count: number) => void,
+): TupleWriter {
   const heads = new ShardHeads({
     entriesMax: 100_000,
     readHeads: (shards) => selectHeads(pool, shards),
   });
-  let delivered = 0;
-  const writer = new TupleWriter({
+  return new TupleWriter({
     pool,
     heads,
     clock: systemClock,
     ids: new IdSource(systemClock),
-    committed: { onCommitted: (changes) => (delivered += changes.length) },
+    committed: { onCommitted: (changes) => onDelivered(changes.length) },
     lanes,
     queuedWritesMax: 10_000,
     queuedUpdatesMax: 100_000,
@@ -94,6 +96,12 @@ async function writes(pool: pg.Pool, key: Buffer, tenants: number, lanes: number
     attemptsMax: 5,
     retryDelayMs: 20,
   });
+}
+
+async function writes(pool: pg.Pool, key: Buffer, tenants: number, lanes: number): Promise<object> {
+  const codec = new TokenCodec({ key, rememberMax: 10_000 });
+  let delivered = 0;
+  const writer = createWriter(pool, lanes, (count) => (delivered += count));
   const project = `bench${tenants}-${lanes}-${randomUUID().slice(0, 8)}`;
   const meta = {
     rpc: 'WriteRelationTuples',

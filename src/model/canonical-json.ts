@@ -34,7 +34,7 @@ function canonicalArray(values: readonly JsonValue[], depth: number): string {
 function canonicalObject(object: JsonObject, depth: number): string {
   const members: string[] = [];
   // The default sort compares UTF-16 code units, as the RFC asks.
-  for (const key of Object.keys(object).sort()) {
+  for (const key of Object.keys(object).toSorted()) {
     const value = object[key];
     if (value === undefined) continue;
     members.push(`${JSON.stringify(key)}:${canonicalJson(value, depth + 1)}`);

@@ -77,7 +77,7 @@ export function checkDisplayName(field: string, value: string): string {
   const name = value.trim();
   if (name === '') throw requiredError(field);
   // A code point is at most two units, so that only long texts need counting.
-  if (name.length > NAME_CHARACTERS_MAX && [...name].length > NAME_CHARACTERS_MAX) {
+  if (name.length > NAME_CHARACTERS_MAX && Array.from(name).length > NAME_CHARACTERS_MAX) {
     throw fieldError(field, `must have at most ${NAME_CHARACTERS_MAX} characters`);
   }
   return name;
@@ -106,7 +106,7 @@ export function checkJson(field: string, value: JsonValue, depth = 0): void {
   }
   for (const [key, entry] of Object.entries(value)) {
     checkText(`${field} (a member name)`, key);
-    checkJson(`${field}.${key}`, entry as JsonValue, depth + 1);
+    checkJson(`${field}.${key}`, entry, depth + 1);
   }
 }
 

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createCuttingProxy } from '../../test/support/cutting-proxy.ts';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
 import { unpackChanges } from '../model/packed-changes.ts';
 import type { RelationTuple, ShardKey } from '../model/relation-tuple.ts';
+import { createPool } from '../store/pool.ts';
 import type { WriteMeta } from './ports.ts';
 
 let database: TestDatabase;
@@ -120,6 +122,51 @@ test('cut connections: what was acknowledged is there once, nothing is there twi
   expect(told.length).toBe(logged.length);
 });
 
+test('a commit whose answer is lost is found by its id, also of deletes and exclusive writers', async () => {
+  const proxy = await createCuttingProxy(database.target);
+  const pool = createPool(proxy.target, { max: 6, applicationName: 'cut' });
+  const cut = await createTestServices({ ...database, pool });
+  const shard = shardOf('lost');
+  try {
+    for (let round = 0; round < 5; round++) {
+      proxy.loseAnswers('viewer', 2);
+      const writes = ['a', 'b', 'c'].map((id) =>
+        cut.writer.write(shard, [{ op: 'insert', tuple: tuple(id) }], meta),
+      );
+      const seqs = (await Promise.all(writes)).map(({ seq }) => seq);
+      expect(seqs).toEqual([1, 2, 3].map((n) => round * 5 + n));
+      proxy.loseAnswers('viewer', 1);
+      const deletes = ['a', 'absent'].map((id) =>
+        cut.writer.write(shard, [{ op: 'delete', tuple: tuple(id) }], meta),
+      );
+      expect((await Promise.all(deletes)).map(({ seq }) => seq)).toEqual([
+        round * 5 + 4,
+        round * 5 + 4,
+      ]);
+      const inside = await cut.writer.exclusive([shard], meta, async (transaction) => {
+        const result = await transaction.write(
+          shard,
+          [{ op: 'insert', tuple: tuple('exclusive') }],
+          meta,
+        );
+        proxy.loseAnswers('commit', 1);
+        return result;
+      });
+      expect(inside.seq).toBe(round * 5 + 5);
+    }
+    expect(proxy.lost).toBeGreaterThanOrEqual(15);
+    const rows = await changeRows('lost');
+    expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length: 25 }, (_, i) => i + 1));
+    expect(cut.committed.map(({ changes }) => changes)).toEqual(rows.map(({ changes }) => changes));
+    await cut.heads.load('lost', '');
+    expect(cut.heads.peek('lost', '')?.minSeq).toBe(25);
+  } finally {
+    await cut.close();
+    await pool.end();
+    await proxy.close();
+  }
+});
+
 test('a write whose deadline passes in flight is unknown, and its shard is read by Postgres until then', async () => {
   const shard = shardOf('late');
   await services.writer.write(shard, [{ op: 'insert', tuple: tuple('first') }], meta);
@@ -162,17 +209,17 @@ test('a full queue refuses', async () => {
 test('an exclusive transaction takes its turn, writes rows and tuples together, or nothing', async () => {
   const shard = shardOf('exclusive');
   const before = services.writer.write(shard, [{ op: 'insert', tuple: tuple('a') }], meta);
-  const inside = services.writer.exclusive([shard], meta, async ({ client, write }) => {
-    await client.query('create table kept (n int)');
-    const { seq } = await write(shard, [{ op: 'insert', tuple: tuple('b') }], meta);
+  const inside = services.writer.exclusive([shard], meta, async (transaction) => {
+    await transaction.client.query('create table kept (n int)');
+    const { seq } = await transaction.write(shard, [{ op: 'insert', tuple: tuple('b') }], meta);
     return seq;
   });
   const after = services.writer.write(shard, [{ op: 'delete', tuple: tuple('b') }], meta);
   expect([(await before).seq, await inside, (await after).seq]).toEqual([1, 2, 3]);
   await expect(
-    services.writer.exclusive([shard], meta, async ({ client, write }) => {
-      await write(shard, [{ op: 'insert', tuple: tuple('c') }], meta);
-      await client.query('insert into kept values (1)');
+    services.writer.exclusive([shard], meta, async (transaction) => {
+      await transaction.write(shard, [{ op: 'insert', tuple: tuple('c') }], meta);
+      await transaction.client.query('insert into kept values (1)');
       throw new Error('changed its mind');
     }),
   ).rejects.toThrow('changed its mind');

@@ -369,7 +369,7 @@ function sortShards(shards: readonly ShardKey[]): ShardKey[] {
   const keyed = new Map(
     shards.map((shard) => [`${shard.projectId}\u0000${shard.tenantId}`, shard]),
   );
-  return [...keyed.keys()].sort().map((key) => keyed.get(key) as ShardKey);
+  return [...keyed.keys()].toSorted().map((key) => keyed.get(key) as ShardKey);
 }
 
 /** FNV-1a over both ids; which lane it names does not matter outside of this process. */

@@ -69,7 +69,7 @@ export function planGroup(writes: readonly ShardWrite[]): PlannedGroup {
   const offsets: number[] = [];
   const applied: string[] = [];
   const changes: (string | null)[] = [];
-  const counts = new Array<number>(shards.count + 1).fill(0);
+  const counts = Array.from({ length: shards.count + 1 }, () => 0);
   writes.forEach((write, index) => {
     const shard = shards.positionOf[index] as number;
     const effects = write.updates.map((update) => effectOf(finals, shard, index + 1, update));
@@ -134,7 +134,7 @@ class ShardTable {
       if (!byKey.has(key)) byKey.set(key, shard);
       return key;
     });
-    const order = [...byKey.keys()].sort();
+    const order = [...byKey.keys()].toSorted();
     const positions = new Map(order.map((key, index) => [key, index + 1]));
     this.sorted = order.map((key) => byKey.get(key) as ShardKey);
     this.positionOf = keys.map((key) => positions.get(key) as number);
