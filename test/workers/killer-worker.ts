@@ -1,0 +1,70 @@
+// Entry of a decision worker whose thread exits while it evaluates the object `killer`.
+import type { MessagePort } from 'node:worker_threads';
+import type { TupleReader } from '../../src/model/tuple-reader.ts';
+import type { WorkerTask, WorkerTaskReply } from '../../src/protocol/messages.ts';
+import { PROTOCOL_VERSION } from '../../src/protocol/messages.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { transferablesOf } from '../../src/workers/answer-writer.ts';
+import type { ShardIndex } from '../../src/workers/ports.ts';
+import { ShardHost } from '../../src/workers/shard-host.ts';
+import { TupleShardIndex } from '../../src/workers/shard-index.ts';
+import type { WorkerSettings } from '../../src/workers/worker-settings.ts';
+import { viewer } from './pool-fixture.ts';
+import { MemoryShardSource } from './memory-shard-source.ts';
+
+let host: ShardHost | null = null;
+
+function killerReader(reader: TupleReader): TupleReader {
+  return new Proxy(reader, {
+    get(target, property) {
+      if (property === 'entityIdOfBytes') {
+        return (namespace: number, bytes: Uint8Array, start: number, end: number) => {
+          if (Buffer.from(bytes.subarray(start, end)).toString() === 'killer') process.exit(3);
+          return target.entityIdOfBytes(namespace, bytes, start, end);
+        };
+      }
+      const value: unknown = Reflect.get(target, property, target);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+function killerIndex(bytesMax: number): ShardIndex {
+  const index = new TupleShardIndex(bytesMax);
+  const reader = killerReader(index.reader);
+  return {
+    reader,
+    get bytes() {
+      return index.bytes;
+    },
+    get tupleCount() {
+      return index.tupleCount;
+    },
+    insertRow: (bytes, bounds) => index.insertRow(bytes, bounds),
+    apply: (changes) => index.apply(changes),
+  };
+}
+
+export default function killerWorker(
+  task: WorkerTask<MessagePort, WorkerSettings>,
+): WorkerTaskReply {
+  if (task.kind === 'batch') {
+    if (host === null) throw new Error('a batch before the greeting');
+    return { kind: 'batch', answers: host.handle(task.batch) };
+  }
+  const { port, settings, underEvaluation } = task.hello;
+  const source = new MemoryShardSource();
+  for (let i = 0; i < 8; i++) {
+    source.commit({ projectId: 'p', tenantId: `t${i}` }, [viewer('insert', 'a', 'u')]);
+  }
+  host = new ShardHost({
+    settings,
+    clock: systemClock,
+    source,
+    createIndex: () => killerIndex(settings.indexBytesMax),
+    post: (answers) => port.postMessage(answers, transferablesOf(answers)),
+    underEvaluation: new Float64Array(underEvaluation),
+  });
+  host.start();
+  return { kind: 'hello', hello: { protocolVersion: PROTOCOL_VERSION } };
+}
