@@ -201,6 +201,24 @@ test('no file says what none may say', () => {
   expect(errors).toEqual([]);
 });
 
+test('every dependency has its reason', () => {
+  const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Readonly<
+    Record<string, Readonly<Record<string, string>> | undefined>
+  >;
+  const kinds = ['dependencies', 'optionalDependencies', 'devDependencies'];
+  const versions = Object.fromEntries(
+    kinds.flatMap((kind) => Object.entries(manifest[kind] ?? {})),
+  );
+  const names = Object.keys(versions);
+  expect(names.length).toBeGreaterThan(20);
+  const reasons = readFileSync('docs/dependencies.md', 'utf8');
+  expect(names.filter((name) => !reasons.includes(`\n| \`${name}\` | `))).toEqual([]);
+  const inexact = names.filter((name) => !/^(npm:[\w.-]+@)?\d[\w.-]*$/.test(versions[name] ?? ''));
+  expect(inexact).toEqual([]);
+  const resolved = readFileSync('package-lock.json', 'utf8').match(/"resolved":.*/)?.[0];
+  expect(resolved).toBeUndefined();
+});
+
 test('banned text is recognized', () => {
   const samples = [
     ['// FIX', 'ME later'],
