@@ -1,5 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
 import { BACKSTOP_BUDGET, CHECK_ALLOWED, CHECK_GENERAL } from '../engine/evaluator-api.ts';
+import type { Evaluator } from '../engine/evaluator.ts';
 import type { EvaluationTask } from '../engine/evaluator-api.ts';
 import type { DecisionStats, PairCounter } from './decision-stats.ts';
 import type { Bound, JobContext, PairNames } from './job-context.ts';
@@ -40,6 +41,7 @@ export class BatchEvaluation {
   readonly #source: ItemSource;
   readonly #context: JobContext;
   readonly #bound: Bound;
+  readonly #evaluator: Evaluator;
   readonly #stats: DecisionStats;
   readonly #limits: BatchLimits;
   #next = 0;
@@ -54,6 +56,7 @@ export class BatchEvaluation {
     this.#source = source;
     this.#context = context;
     this.#bound = bound;
+    this.#evaluator = bound.evaluator;
     this.#stats = context.stats;
     this.#limits = limits;
     this.#counter = context.stats.other;
@@ -62,7 +65,7 @@ export class BatchEvaluation {
   /** Works until every item has an outcome or the slice has ended. */
   run(sliceEndMs: number): 'done' | 'more' {
     const source = this.#source;
-    const { evaluator } = this.#bound;
+    const evaluator = this.#evaluator;
     const { readBudget, nowMs } = this.#limits;
     const { count } = source;
     while (this.#next < count) {

@@ -24,13 +24,61 @@ export type JobContextOptions = {
   readonly evaluator: EvaluatorOptions;
 };
 
-/** The engine bound to one index and one model, with the counters of the model's names. */
-export type Bound = {
+/** Evaluators kept for the next long evaluations of one shard. */
+const FREE_EVALUATORS_MAX = 4;
+
+/**
+ * The engine bound to one index and one model, with the counters of the model's names. An evaluator
+ * has one task at a time: one whose task was suspended is lent to it, and others take its place.
+ */
+export class Bound {
   readonly model: NamespaceModel;
-  readonly evaluator: Evaluator;
   /** By name ids, which the model pins for the life of the index. */
-  readonly counters: Map<number, PairCounter>;
-};
+  readonly counters = new Map<number, PairCounter>();
+  /** For the next evaluation. */
+  evaluator: Evaluator;
+  readonly #create: () => Evaluator;
+  readonly #free: Evaluator[] = [];
+
+  constructor(model: NamespaceModel, create: () => Evaluator) {
+    this.model = model;
+    this.#create = create;
+    this.evaluator = create();
+  }
+
+  /** A task of `evaluator` was suspended. */
+  lend(evaluator: Evaluator): void {
+    if (this.evaluator === evaluator) this.evaluator = this.#free.pop() ?? this.#create();
+  }
+
+  /** That task has ended. */
+  giveBack(evaluator: Evaluator): void {
+    if (this.#free.length < FREE_EVALUATORS_MAX) this.#free.push(evaluator);
+  }
+}
+
+/** Which evaluator one job uses, and whether it keeps it between slices. */
+export class EvaluatorLoan {
+  readonly #bound: Bound;
+  readonly #evaluator: Evaluator;
+  #isLent = false;
+
+  constructor(bound: Bound) {
+    this.#bound = bound;
+    this.#evaluator = bound.evaluator;
+  }
+
+  /** Called after each slice of the job. */
+  ran(progress: 'done' | 'more'): void {
+    if (progress === 'more' && !this.#isLent) {
+      this.#isLent = true;
+      this.#bound.lend(this.#evaluator);
+    } else if (progress === 'done' && this.#isLent) {
+      this.#isLent = false;
+      this.#bound.giveBack(this.#evaluator);
+    }
+  }
+}
 
 const NAMES_MAX = 2 ** 26;
 
@@ -79,9 +127,11 @@ export class JobContext {
       const known = bound[i] as Bound; // below length
       if (known.model === model) return known;
     }
-    const evaluator = new Evaluator(index.reader, model, this.#evaluatorOptions, this.clock);
+    const made = new Bound(
+      model,
+      () => new Evaluator(index.reader, model, this.#evaluatorOptions, this.clock),
+    );
     if (bound.length >= EVALUATORS_PER_INDEX) bound.shift();
-    const made: Bound = { model, evaluator, counters: new Map() };
     bound.push(made);
     return made;
   }

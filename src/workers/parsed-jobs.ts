@@ -8,6 +8,7 @@ import type { BatchItem, BatchItemResult } from '../protocol/shard-client.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
 import type { ItemSource } from './batch-evaluation.ts';
 import type { Job } from './job.ts';
+import { EvaluatorLoan } from './job-context.ts';
 import type { Bound, JobContext } from './job-context.ts';
 import type { ShardActor } from './shard-actor.ts';
 
@@ -50,6 +51,8 @@ abstract class ParsedJob<M extends Method> implements Job {
   protected readonly context: JobContext;
   protected readonly request: WorkerRequest<M>;
   #isStarted = false;
+  #bound: Bound | null = null;
+  #loan: EvaluatorLoan | null = null;
 
   constructor(
     context: JobContext,
@@ -76,14 +79,17 @@ abstract class ParsedJob<M extends Method> implements Job {
       const { projectId, modelVersion } = this.scope;
       const model = this.context.models.get(projectId, modelVersion);
       if (model === undefined) throw new AppError('SHARD_UNAVAILABLE', 'the model is gone');
-      this.start({
-        bound: this.context.boundOf(actor.index, model),
-        reader: actor.index.reader,
-        nowMs: this.context.clock.nowMs(),
-      });
+      const bound = this.context.boundOf(actor.index, model);
+      this.#loan = null;
+      this.#bound = bound;
+      this.start({ bound, reader: actor.index.reader, nowMs: this.context.clock.nowMs() });
       this.#isStarted = true;
     }
-    return this.advance(sliceEndMs);
+    const progress = this.advance(sliceEndMs);
+    // The first suspension comes in the call that started, so this is the evaluator in use.
+    if (progress === 'more' && this.#bound !== null) this.#loan ??= new EvaluatorLoan(this.#bound);
+    this.#loan?.ran(progress);
+    return progress;
   }
 
   restart(): void {

@@ -66,7 +66,11 @@ class PiscinaTransport implements SlotTransport {
     };
     // Emitted for every way in which a thread ends, also without a task; before Piscina starts
     // another one, which stop() then prevents.
-    pool.on('workerDestroy', () => onLost(new Error('the worker thread ended')));
+    // The tasks it held reject with the cause just after; without one there is only this.
+    pool.on('workerDestroy', () => {
+      pool.destroy().catch(onLost);
+      setImmediate(() => onLost(new Error('the worker thread ended')));
+    });
     pool.on('error', onLost);
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;

@@ -20,6 +20,7 @@ import {
 import { BatchEvaluation } from './batch-evaluation.ts';
 import type { PairCounter } from './decision-stats.ts';
 import type { Job } from './job.ts';
+import { EvaluatorLoan } from './job-context.ts';
 import type { Bound, JobContext } from './job-context.ts';
 import { ListEncoder, jsonOfBatch, protoOfBatch } from './raw/answer-encoder.ts';
 import { equalsText } from './raw/raw-fields.ts';
@@ -80,6 +81,8 @@ abstract class RawJob implements Job {
   protected readonly context: JobContext;
   protected readonly request: RawJobRequest;
   #isStarted = false;
+  #bound: Bound | null = null;
+  #loan: EvaluatorLoan | null = null;
 
   constructor(context: JobContext, request: RawJobRequest, waitUntilMs: number) {
     this.context = context;
@@ -105,10 +108,17 @@ abstract class RawJob implements Job {
       const { projectId, modelVersion } = this.scope;
       const model = this.context.models.get(projectId, modelVersion);
       if (model === undefined) throw new AppError('SHARD_UNAVAILABLE', 'the model is gone');
-      this.start(actor, this.context.boundOf(actor.index, model));
+      const bound = this.context.boundOf(actor.index, model);
+      this.#loan = null;
+      this.#bound = bound;
+      this.start(actor, bound);
       this.#isStarted = true;
     }
-    return this.advance(sliceEndMs);
+    const progress = this.advance(sliceEndMs);
+    // The first suspension comes in the call that started, so this is the evaluator in use.
+    if (progress === 'more' && this.#bound !== null) this.#loan ??= new EvaluatorLoan(this.#bound);
+    this.#loan?.ran(progress);
+    return progress;
   }
 
   restart(): void {

@@ -14,6 +14,8 @@ const CATCH_UP_ATTEMPTS_MAX = 3;
 const CATCH_UP_RETRY_MS = 40;
 /** How long a caught-up shard waits before it looks again for a seq that somebody asked for. */
 const BEHIND_RETRY_MS = 20;
+/** Evaluations of one shard that are begun at once. */
+const SUSPENDED_MAX = 16;
 
 type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
 
@@ -51,7 +53,9 @@ export class ShardActor {
   #mailboxHead = 0;
   /** Jobs that need a newer state, in arrival order. */
   #waiting: Job[] = [];
-  #suspended: Job | null = null;
+  /** Begun evaluations, all over the present revision; changes wait until there is none. */
+  #suspended: Job[] = [];
+  #isTurnOfSuspended = false;
   #onResumed: (() => void)[] = [];
   #held = new HeldChanges();
   /** Highest seq known to exist. */
@@ -101,7 +105,7 @@ export class ShardActor {
   /** Jobs waiting, runnable or suspended. */
   get depth(): number {
     const queued = this.#mailbox.length - this.#mailboxHead;
-    return queued + this.#waiting.length + (this.#suspended === null ? 0 : 1);
+    return queued + this.#waiting.length + this.#suspended.length;
   }
 
   /** Whether nothing would be lost but warmth if the index went now (I8). */
@@ -129,22 +133,28 @@ export class ShardActor {
   }
 
   /**
-   * Runs jobs of the mailbox until it is empty or the slice ends. Returns whether more is left to
-   * run. The killer memory is set around each job by the caller's `mark`.
+   * Runs jobs until none is left or the slice ends. Returns whether more is left to run. Begun
+   * evaluations and new jobs take turns slice by slice, so that a long list neither stops the
+   * checks of its own shard nor starves. `mark` gets the id under evaluation, for the memory of
+   * killers.
    */
   runSlice(sliceEndMs: number, mark: (requestId: number) => void): boolean {
     const { clock } = this.#host;
     let nowMs = clock.monotonicMs();
+    let isSuspendedFirst = this.#isTurnOfSuspended;
+    this.#isTurnOfSuspended = !isSuspendedFirst;
     for (;;) {
-      const job = this.#suspended ?? this.#nextJob();
+      const job = isSuspendedFirst
+        ? (this.#suspended.shift() ?? this.#nextJob())
+        : ((this.#mayStart ? this.#nextJob() : null) ?? this.#suspended.shift() ?? null);
       if (job === null) return false;
-      this.#suspended = null;
+      isSuspendedFirst = false;
       if (!job.isCancelled && this.#runJob(job, nowMs, sliceEndMs, mark) === 'more') {
-        this.#suspended = job;
-        return true;
+        this.#suspended.push(job);
+      } else if (this.#suspended.length === 0) {
+        if (this.#onResumed.length > 0) this.#resumed();
+        if (!this.#held.isEmpty) this.#applyHeld();
       }
-      if (this.#onResumed.length > 0) this.#resumed();
-      if (!this.#held.isEmpty) this.#applyHeld();
       nowMs = clock.monotonicMs();
       if (nowMs >= sliceEndMs) return this.#hasRunnable;
     }
@@ -154,7 +164,7 @@ export class ShardActor {
   committed(change: CommittedChange): void {
     this.#headSeq = Math.max(this.#headSeq, change.seq);
     if (this.#index === null && this.#state !== 'loading') return;
-    if (this.#state !== 'ready' || this.#suspended !== null) {
+    if (this.#state !== 'ready' || this.#suspended.length > 0) {
       this.#held.add(change); // dropped when full: the seq is known, and caught up
       return;
     }
@@ -207,7 +217,14 @@ export class ShardActor {
   }
 
   get #hasRunnable(): boolean {
-    return this.#suspended !== null || this.#mailboxHead < this.#mailbox.length;
+    return this.#suspended.length > 0 || this.#mailboxHead < this.#mailbox.length;
+  }
+
+  /** New jobs wait once a change waits for the begun ones: else it would wait for ever. */
+  get #mayStart(): boolean {
+    const begun = this.#suspended.length;
+    if (begun === 0) return true;
+    return begun < SUSPENDED_MAX && this.#held.isEmpty && this.#onResumed.length === 0;
   }
 
   #nextJob(): Job | null {
@@ -225,14 +242,12 @@ export class ShardActor {
 
   #takeMailbox(): Job[] {
     const jobs = this.#mailbox.slice(this.#mailboxHead);
-    if (this.#suspended !== null) {
-      this.#suspended.restart();
-      jobs.unshift(this.#suspended);
-    }
+    const begun = this.#suspended;
+    for (const job of begun) job.restart();
     this.#mailbox = [];
     this.#mailboxHead = 0;
-    this.#suspended = null;
-    return jobs;
+    this.#suspended = [];
+    return [...begun, ...jobs];
   }
 
   #runJob(
@@ -396,7 +411,7 @@ export class ShardActor {
   }
 
   #applyHeld(): void {
-    if (this.#state !== 'ready' || this.#suspended !== null) return;
+    if (this.#state !== 'ready' || this.#suspended.length > 0) return;
     const held = this.#held.take();
     if (held.length === 0) return;
     for (const change of held) {
@@ -429,7 +444,7 @@ export class ShardActor {
     for (;;) {
       const page = await this.#readPage(generation);
       if (page === null) return 'dropped';
-      let outcome = this.#suspended === null ? this.#applyPage(page, generation) : null;
+      let outcome = this.#suspended.length === 0 ? this.#applyPage(page, generation) : null;
       if (outcome === null) {
         // Applied in the very step that ends the evaluation, before the next one begins.
         outcome = await new Promise<PageOutcome>((resolve) => {

@@ -23,6 +23,7 @@ export type FixtureOptions = {
   readonly queueDepthMax?: number | undefined;
   readonly shardQueueDepthMax?: number | undefined;
   readonly pollMs?: number | undefined;
+  readonly sliceMs?: number | undefined;
   readonly modelJson?: string | undefined;
 };
 
@@ -37,6 +38,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     poolMax: 3,
     indexBytesMax: options.indexBytesMax ?? 256 * 1024 * 1024,
     pollMs: options.pollMs ?? 3_600_000,
+    sliceMs: options.sliceMs ?? WORKER_DEFAULTS.sliceMs,
   };
   const pool = createWorkerPool({
     workerCount: options.workerCount ?? 2,

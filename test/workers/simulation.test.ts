@@ -76,6 +76,35 @@ async function read(
   expect(isPossible, `answer ${answer} for ${object} at minSeq ${minSeq}`).toBe(true);
 }
 
+/** A batch that is suspended many times must see one revision, whole. */
+async function readBatch(
+  fixture: Fixture,
+  simulated: Simulated,
+  random: Random,
+  tally: Tally,
+): Promise<void> {
+  const { shard, states } = simulated;
+  const minSeq = random.below(states.length);
+  const items = Array.from({ length: 24 * OBJECTS }, (_, i) => ({
+    namespace: 'doc',
+    objectId: `d${i % OBJECTS}`,
+    relation: 'viewer',
+    userId: 'u',
+  }));
+  tally.asked += 1;
+  const scope = scopeOf(shard, minSeq);
+  const results = await fixture.pool.batchCheck(scope, items).catch(reasonOf);
+  if (typeof results === 'string') {
+    expect(EXPECTED_REASONS).toContain(results);
+    tally.failed += 1;
+    return;
+  }
+  tally.decided += 1;
+  const isOf = (state: ReadonlySet<string>): boolean =>
+    results.every((result, i) => result.allowed === state.has(`d${i % OBJECTS}`));
+  expect(states.slice(minSeq).some(isOf), `a batch at minSeq ${minSeq}`).toBe(true);
+}
+
 /** The watermark of one life of an index only grows. */
 function watchWatermarks(fixture: Fixture, shards: readonly Simulated[]): () => void {
   const seen = new Map<string, number>();
@@ -108,6 +137,8 @@ async function simulate(seed: number): Promise<Tally> {
   await using fixture = await startFixture({
     workerCount: 2,
     pollMs: 30,
+    // Every evaluation that can be suspended is.
+    sliceMs: 0.001,
     queueDepthMax: QUEUE_DEPTH_MAX,
     shardQueueDepthMax: QUEUE_DEPTH_MAX,
     // Two or three small indexes fit a worker: evictions all the time.
@@ -135,7 +166,8 @@ async function simulate(seed: number): Promise<Tally> {
     else if (what < 0.55) fixture.pool.hint(simulated.shard, simulated.states.length - 1);
     else if (what < 0.57 && simulated.states.length > 4) {
       fixture.source.prune(simulated.shard, simulated.states.length - 2);
-    } else reads.push(read(fixture, simulated, random, tally));
+    } else if (what < 0.7) reads.push(readBatch(fixture, simulated, random, tally));
+    else reads.push(read(fixture, simulated, random, tally));
     expect(fixture.pool.pendingCount).toBeLessThanOrEqual(QUEUE_DEPTH_MAX * 2);
     checkWatermarks();
     if (random.next() < 0.3) await new Promise((resolve) => setImmediate(resolve));

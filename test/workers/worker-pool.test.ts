@@ -36,6 +36,59 @@ test('while one shard loads, others on the same and on another worker are answer
   await waiting;
 });
 
+test('long lists stop neither the checks of their own shard nor those of others', async () => {
+  await using fixture = await startFixture({ workerCount: 1, sliceMs: 1 });
+  const { pool, source } = fixture;
+  const [long, other] = [shardOfSlot(0), shardOfSlot(0, 1)];
+  source.rowsPerSlice = 1e9;
+  const ids = Array.from({ length: 30_000 }, (_, i) => `d${i}`);
+  source.commit(
+    long,
+    ids.map((id) => viewer('insert', id, 'u')),
+  );
+  await checkViewer(pool, scopeOf(long, 1), 'd0', 'u');
+  await checkViewer(pool, scopeOf(other, 0), 'd0', 'u');
+  const scope = scopeOf(long, 1, { readBudget: 10_000_000 });
+  let listsDone = 0;
+  const lists = Array.from({ length: 5 }, async () => {
+    const query = { namespace: 'doc', relation: 'viewer', userId: 'u' };
+    expect((await pool.listObjects(scope, query)).length).toBe(30_000);
+    listsDone += 1;
+  });
+  let checks = 0;
+  while (checks < 20) {
+    expect(await checkViewer(pool, scopeOf(long, 1), 'd7', 'u')).toBe(true);
+    expect(await checkViewer(pool, scopeOf(other, 0), 'd7', 'u')).toBe(false);
+    checks += 1;
+    if (listsDone > 0) break;
+  }
+  expect(checks).toBeGreaterThan(3);
+  await Promise.all(lists);
+});
+
+test('a change is not starved by long evaluations that follow each other', async () => {
+  await using fixture = await startFixture({ workerCount: 1, sliceMs: 1 });
+  const { pool, source } = fixture;
+  const shard = shardOfSlot(0);
+  source.rowsPerSlice = 1e9;
+  source.commit(
+    shard,
+    Array.from({ length: 20_000 }, (_, i) => viewer('insert', `d${i}`, 'u')),
+  );
+  await checkViewer(pool, scopeOf(shard, 1), 'd0', 'u');
+  const scope = scopeOf(shard, 1, { readBudget: 10_000_000 });
+  const query = { namespace: 'doc', relation: 'viewer', userId: 'u' };
+  let isOver = false;
+  const listing = Array.from({ length: 3 }, async () => {
+    while (!isOver) await pool.listObjects(scope, query);
+  });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  pool.applyCommitted([source.commit(shard, [viewer('delete', 'd5', 'u')])]);
+  expect(await checkViewer(pool, scopeOf(shard, 2), 'd5', 'u')).toBe(false);
+  isOver = true;
+  await Promise.all(listing);
+});
+
 test('a crash fails what the worker held at once, moves no shard, and reloads lazily', async () => {
   await using fixture = await startFixture();
   const { pool, source, transports } = fixture;
