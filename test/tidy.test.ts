@@ -3,7 +3,7 @@
  * file may be, and what no file may say. The table here is the authority; the linter's copy of it
  * (.oxlint-boundaries.json, for editors) is written from it by `npx vitest run test/tidy.test.ts -u`.
  */
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, posix } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
@@ -217,6 +217,17 @@ test('every dependency has its reason', () => {
   expect(inexact).toEqual([]);
   const resolved = readFileSync('package-lock.json', 'utf8').match(/"resolved":.*/)?.[0];
   expect(resolved).toBeUndefined();
+});
+
+test('files that documents name exist', () => {
+  const named = filesOf(['*.md', 'docs/**/*.md']).flatMap((path) =>
+    [
+      ...readFileSync(path, 'utf8').matchAll(/`((?:src|test|docs|migrations|scripts)\/[\w./-]+)`/g),
+    ].map(([, target]) => ({ path, target: target ?? '' })),
+  );
+  expect(named.length).toBeGreaterThan(20);
+  const missing = named.filter(({ target }) => !existsSync(target));
+  expect(missing).toEqual([]);
 });
 
 test('banned text is recognized', () => {
