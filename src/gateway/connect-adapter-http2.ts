@@ -56,13 +56,31 @@ export async function respondToStream(
     if (!stream.destroyed) stream.close(INTERNAL_ERROR);
   } finally {
     iterator?.return?.().catch(ignoreEnded);
-    // What the client still sends is thrown away, so that it does not wait for our window.
-    if (!stream.destroyed) stream.resume();
+    letGo(stream);
   }
 }
 
-/** NGHTTP2_INTERNAL_ERROR */
+/** NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR */
+const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
+/** How long a client may go on sending to a call that is answered. */
+const LATE_BODY_MS = 1_000;
+
+/**
+ * What the client still sends is thrown away, so that it does not wait for our window; if it does not
+ * stop, the stream is reset without an error, as RFC 9113 §8.1 has it for a complete answer.
+ */
+function letGo(stream: ServerHttp2Stream): void {
+  if (stream.destroyed || stream.readableEnded) return;
+  stream.resume();
+  const wait = (): void => {
+    if (stream.destroyed || stream.readableEnded) return;
+    const timer = setTimeout(() => stream.close(NO_ERROR), LATE_BODY_MS);
+    stream.once('close', () => clearTimeout(timer));
+  };
+  if (stream.writableFinished) wait();
+  else stream.once('finish', wait);
+}
 
 function canWrite(stream: ServerHttp2Stream): boolean {
   return !stream.destroyed && !stream.closed;

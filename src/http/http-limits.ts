@@ -4,7 +4,7 @@ export type HttpLimits = {
   readonly connectionsMax: number;
   /** Connections whose protocol is not known yet; the oldest one is closed for a new one. */
   readonly sniffingMax: number;
-  /** A connection that has not sent the first three bytes by then is closed. */
+  /** A connection that has not sent its first 16 bytes by then is closed. */
   readonly sniffTimeoutMs: number;
   /** A request body that has not arrived whole by then is cut. */
   readonly bodyTimeoutMs: number;

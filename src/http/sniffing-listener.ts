@@ -21,6 +21,11 @@ type Protocol = 'http1' | 'http2' | 'unknown' | 'gone';
 
 /** No HTTP/1.1 method begins so; the whole preface is checked by node:http2. */
 const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
+/**
+ * The shortest request line, "GET / HTTP/1.1\r\n". uWebSockets.js answers 505 to a first segment
+ * that ends right after the method, so that it is handed no connection before.
+ */
+const REQUEST_LINE_BYTES_MIN = 16;
 const DEFER_ACCEPT_SECONDS = 2;
 /** Pauses between two looks at the silent connections: short while the youngest is young. */
 const LOOK_MS_YOUNG = 1;
@@ -28,7 +33,7 @@ const LOOK_MS_OLD = 20;
 const YOUNG_MS = 50;
 
 /**
- * One port for two protocols: accepts, looks at the first three bytes without taking them, and
+ * One port for two protocols: accepts, looks at the first bytes without taking them, and
  * hands the connection to uWebSockets.js or node:http2. A connection that stays silent is closed
  * after `sniffTimeoutMs`; at most `sniffingMax` of them wait, the oldest makes room.
  * Cost: one system call for a connection whose first bytes arrived with it (nearly all of them,
@@ -37,7 +42,7 @@ const YOUNG_MS = 50;
 export class SniffingListener {
   readonly #options: SniffingListenerOptions;
   readonly #server: net.Server;
-  readonly #first = new Uint8Array(PREFACE.length);
+  readonly #first = new Uint8Array(REQUEST_LINE_BYTES_MIN);
   /** In order of arrival, so the first one is the oldest. */
   readonly #waiting = new Set<Waiting>();
   #timer: NodeJS.Timeout | null = null;
@@ -136,10 +141,12 @@ export class SniffingListener {
     const count = this.#options.peek.peek(fd, this.#first);
     if (count === PEEK_AGAIN) return 'unknown';
     if (count === PEEK_FAILED || count === 0) return 'gone';
-    for (let i = 0; i < count; i++) {
-      if (this.#first[i] !== PREFACE[i]) return 'http1';
+    for (let i = 0; i < PREFACE.length; i++) {
+      if (i >= count) return 'unknown';
+      if (this.#first[i] !== PREFACE[i])
+        return count < REQUEST_LINE_BYTES_MIN ? 'unknown' : 'http1';
     }
-    return count === PREFACE.length ? 'http2' : 'unknown';
+    return 'http2';
   }
 }
 

@@ -152,7 +152,7 @@ describe('errors', () => {
     const error = await errorOf(response);
     expect(error.code).toBe('invalid_argument');
     expect(error.details[0]?.debug.reason).toBe('BODY_MALFORMED');
-    if (field !== undefined) expect(error.details[0]?.debug.metadata['field']).toBe(field);
+    expect(error.details[0]?.debug.metadata['field']).toBe(field);
     expect(error.message).not.toMatch(/node_modules|\.js|\.ts/);
   });
 
@@ -177,7 +177,7 @@ describe('errors', () => {
   test('unknown methods and services', async () => {
     for (const path of ['/workspace.v1.AuthzService/Nope', '/a.B/C', '/', '/x/%ff']) {
       const response = await post('{}', {}, path);
-      expect(response.status, path).toBe(404);
+      expect([path, response.status]).toEqual([path, 404]);
       expect((await errorOf(response)).code).toBe('unimplemented');
     }
     const get = await fetch(`${target.baseUrl}/nowhere`);

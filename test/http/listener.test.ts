@@ -1,0 +1,343 @@
+import http from 'node:http';
+import http2 from 'node:http2';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { RawClient, rawCheck, startServer, waitFor, type TestServer } from './start-server.ts';
+
+async function start(options: Parameters<typeof startServer>[0] = {}): Promise<TestServer> {
+  const target = await startServer(options);
+  onTestFinished(() => target.server.stop(0));
+  return target;
+}
+
+function connect(target: TestServer): RawClient {
+  const client = new RawClient(target.port);
+  onTestFinished(() => {
+    client.socket.destroy();
+  });
+  return client;
+}
+
+/** Resolves when nothing of the clients is left with the server. */
+function settled(target: TestServer): Promise<void> {
+  return waitFor(() => target.server.connectionCount === 0 && target.server.inFlightCount === 0);
+}
+
+describe('finding out the protocol', () => {
+  test('HTTP/1.1 and HTTP/2 on one port', async () => {
+    const target = await start();
+    expect((await fetch(`${target.baseUrl}/healthz`)).status).toBe(200);
+    const session = http2.connect(target.baseUrl);
+    const stream = session.request({ ':path': '/healthz-of-http2', ':method': 'POST' });
+    const status = await new Promise((resolve) => {
+      stream.on('response', (headers) => resolve(headers[':status']));
+      stream.resume();
+    });
+    expect(status).toBe(404);
+    session.close();
+    await settled(target);
+  });
+
+  test('on a port of its own where the port cannot be shared', async () => {
+    const target = await start({ isPortShared: false });
+    expect(target.http2Port).not.toBe(target.port);
+    expect((await fetch(`${target.baseUrl}/healthz`)).status).toBe(200);
+    const session = http2.connect(`http://127.0.0.1:${target.http2Port}`);
+    const stream = session.request({ ':path': '/x', ':method': 'POST' });
+    await new Promise((resolve) => stream.on('response', resolve));
+    session.destroy();
+    expect(target.incidents).toContain('http2_port');
+  });
+
+  test('first bytes that come one by one', async () => {
+    const target = await start();
+    const client = connect(target);
+    client.socket.setNoDelay(true);
+    for (const byte of rawCheck('a').slice(0, 12)) {
+      client.socket.write(byte);
+      await new Promise((resolve) => setTimeout(resolve, 3));
+    }
+    client.socket.write(rawCheck('a').slice(12));
+    await client.until('{"allowed":true}');
+    expect(client.received).toContain('{"allowed":true}');
+  });
+
+  test.each([[''], ['P'], ['PR'], ['GET / HT']])(
+    'a connection that sends "%s" is closed in time',
+    async (text) => {
+      const target = await start({ limits: { sniffTimeoutMs: 100 } });
+      const client = connect(target);
+      client.socket.write(text);
+      await client.closed;
+      expect(client.received).toBe('');
+      await settled(target);
+    },
+  );
+
+  test('an HTTP/2 preface without a handshake is closed in time', async () => {
+    const target = await start({ limits: { http2HandshakeMs: 100 } });
+    const client = connect(target);
+    client.socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+    await client.closed;
+    await settled(target);
+  });
+
+  test('silent connections make room for new ones and hold up nobody', async () => {
+    const target = await start({ limits: { sniffingMax: 20 } });
+    const silent = Array.from({ length: 60 }, () => connect(target));
+    await waitFor(() => silent.filter((client) => client.isClosed).length >= 30);
+    expect((await fetch(`${target.baseUrl}/healthz`)).status).toBe(200);
+    expect(target.server.connectionCount).toBeLessThanOrEqual(22);
+  });
+
+  test('beyond the limit of connections new ones are closed', async () => {
+    const target = await start({ limits: { connectionsMax: 3 } });
+    const clients = Array.from({ length: 6 }, () => connect(target));
+    for (const client of clients) client.socket.write(rawCheck('wait:200'));
+    await Promise.all(clients.map((client) => client.until('allowed')));
+    expect(clients.filter((client) => client.received.includes('allowed')).length).toBe(3);
+    expect(target.incidents).toContain('connection_limit');
+  });
+});
+
+describe('requests that go wrong', () => {
+  test('a body that trickles is cut', async () => {
+    const target = await start({ limits: { bodyTimeoutMs: 200 } });
+    const client = connect(target);
+    const text = rawCheck('a');
+    client.socket.write(text.slice(0, -20));
+    const trickle = setInterval(() => client.socket.write(' '), 50);
+    onTestFinished(() => clearInterval(trickle));
+    await client.closed;
+    expect(client.received).not.toContain('200 OK');
+    await settled(target);
+  });
+
+  test('a body that trickles over HTTP/2 is cut', async () => {
+    const target = await start({ limits: { bodyTimeoutMs: 200 } });
+    const session = http2.connect(target.baseUrl);
+    onTestFinished(() => session.destroy());
+    const stream = session.request({
+      ':path': '/workspace.v1.AuthzService/Check',
+      ':method': 'POST',
+      'content-type': 'application/json',
+    });
+    stream.on('error', () => undefined);
+    stream.write('{"namespace":');
+    await new Promise((resolve) => stream.on('close', resolve));
+    expect(stream.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
+  });
+
+  test('headers over the limit are refused', async () => {
+    const target = await start();
+    const client = connect(target);
+    client.socket.write(
+      `GET /healthz HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(20_000)}\r\n\r\n`,
+    );
+    await client.closed;
+    expect(client.received).not.toContain('200 OK');
+    const fits = await fetch(`${target.baseUrl}/healthz`, {
+      headers: { 'x-long': 'x'.repeat(10_000) },
+    });
+    expect(fits.status).toBe(200);
+  });
+
+  test('garbage is refused', async () => {
+    const target = await start({ limits: { sniffTimeoutMs: 500 } });
+    for (const text of [
+      '\0\0\0\0\r\n\r\n',
+      'GET\r\n\r\n',
+      'POST / HTTP/9.9\r\n\r\n',
+      '{}\n\n\n\n',
+    ]) {
+      const client = connect(target);
+      client.socket.write(text);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      expect(client.received).not.toContain('200 OK');
+      client.socket.destroy();
+    }
+    await settled(target);
+  });
+
+  test('a client that closes its half after the request', async () => {
+    const target = await start();
+    const client = connect(target);
+    client.socket.end(rawCheck('wait:50', 'half-closed'));
+    await client.closed;
+    await settled(target);
+  });
+
+  test('a client that goes away aborts the call, on both protocols', async () => {
+    const target = await start();
+    const client = connect(target);
+    client.socket.write(rawCheck('wait:20000', 'over-http1'));
+    await waitFor(() => target.server.inFlightCount === 1);
+    client.socket.destroy();
+    await waitFor(() => target.aborted.includes('over-http1'));
+
+    const session = http2.connect(target.baseUrl);
+    const stream = session.request({
+      ':path': '/workspace.v1.AuthzService/Check',
+      ':method': 'POST',
+      'content-type': 'application/json',
+    });
+    stream.on('error', () => undefined);
+    stream.end(JSON.stringify({ object_id: 'wait:20000', relation: 'over-http2' }));
+    await waitFor(() => target.server.inFlightCount === 1);
+    stream.close(http2.constants.NGHTTP2_CANCEL);
+    await waitFor(() => target.aborted.includes('over-http2'));
+    session.close();
+    await settled(target);
+    expect(target.failures).toEqual([]);
+  });
+
+  test('a client that goes away in the middle of its body', async () => {
+    const target = await start();
+    for (let i = 0; i < 20; i++) {
+      const client = connect(target);
+      client.socket.write(rawCheck('a').slice(0, -1 - i));
+      await waitFor(() => target.server.inFlightCount === 1);
+      client.socket.destroy();
+      await settled(target);
+    }
+    expect(target.failures).toEqual([]);
+  });
+
+  test('one connection serves on after an error, an oversized body and a refused verb', async () => {
+    const target = await start();
+    const client = connect(target);
+    const oversized = 'x'.repeat(300_000);
+    client.socket.write(
+      `POST /workspace.v1.AuthzService/Check HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n` +
+        `content-length: ${oversized.length}\r\n\r\n${oversized}`,
+    );
+    await client.until('resource_exhausted');
+    client.socket.write('GET /workspace.v1.AuthzService/Check HTTP/1.1\r\nhost: x\r\n\r\n');
+    await client.until('405');
+    client.socket.write(
+      `PUT /nowhere HTTP/1.1\r\nhost: x\r\ncontent-length: ${oversized.length}\r\n\r\n${oversized}`,
+    );
+    await client.until('404 Not Found');
+    client.socket.write(rawCheck('a'));
+    await client.until('"allowed":true');
+    expect(client.received).toContain('"allowed":true');
+  });
+
+  test('a chunked body over the limit', async () => {
+    const target = await start();
+    const client = connect(target);
+    client.socket.write(
+      'POST /workspace.v1.AuthzService/Check HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n' +
+        'transfer-encoding: chunked\r\n\r\n',
+    );
+    for (let i = 0; i < 30; i++) client.socket.write(`2710\r\n${'x'.repeat(10_000)}\r\n`);
+    client.socket.write('0\r\n\r\n');
+    await client.until('resource_exhausted');
+    expect(client.received).toContain('429 Too Many Requests');
+  });
+});
+
+describe('many and large', () => {
+  test('2,000 connections at once, each with several requests, leave nothing behind', async () => {
+    const target = await start();
+    const clients = Array.from({ length: 2_000 }, () => connect(target));
+    for (let round = 1; round <= 3; round++) {
+      for (const client of clients) client.socket.write(rawCheck('a'));
+      await waitFor(() =>
+        clients.every((client) => client.received.split('"allowed":true').length === round + 1),
+      );
+    }
+    expect(target.server.connectionCount).toBe(2_000);
+    for (const client of clients) client.socket.destroy();
+    await settled(target);
+  }, 60_000);
+
+  test('a large answer waits for a slow reader', async () => {
+    const target = await start();
+    const text = JSON.stringify({ namespace: 'd', relation: 'n2000000', subject_user_id: 'u' });
+    const response = await new Promise<http.IncomingMessage>((resolve) => {
+      const request = http.request(
+        `${target.baseUrl}/workspace.v1.AuthzService/ListObjects`,
+        { method: 'POST', headers: { 'content-type': 'application/json' } },
+        resolve,
+      );
+      request.end(text);
+    });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(target.server.inFlightCount).toBe(1);
+    let size = 0;
+    for await (const chunk of response) size += (chunk as Buffer).length;
+    expect(size).toBe(Number(response.headers['content-length']));
+    expect(size).toBeGreaterThan(30_000_000);
+    expect(target.server.inFlightCount).toBe(0);
+  });
+});
+
+describe('drain', () => {
+  test('keep-alive connections are asked to go, what is in flight ends, nothing new is accepted', async () => {
+    const target = await start();
+    const idle = connect(target);
+    idle.socket.write(rawCheck('a'));
+    await idle.until('"allowed":true');
+    const busy = connect(target);
+    busy.socket.write(rawCheck('wait:300'));
+    await waitFor(() => target.server.inFlightCount === 1);
+
+    target.server.beginDrain();
+    const late = connect(target);
+    late.socket.write(rawCheck('a'));
+    await late.until('"allowed":true');
+    expect(late.received.toLowerCase()).toContain('connection: close');
+    await late.closed;
+
+    const stopped = target.server.stop(5_000);
+    await busy.closed;
+    expect(busy.received).toContain('"allowed":true');
+    expect(busy.received.toLowerCase()).toContain('connection: close');
+    await stopped;
+    await idle.closed;
+    const refused = connect(target);
+    await refused.closed;
+    expect(refused.received).toBe('');
+    expect(target.incidents).not.toContain('drain_deadline');
+  });
+
+  test('HTTP/2 calls in flight end, the client is told to go', async () => {
+    const target = await start();
+    const session = http2.connect(target.baseUrl);
+    const goaway = new Promise((resolve) => session.on('goaway', resolve));
+    const stream = session.request({
+      ':path': '/workspace.v1.AuthzService/Check',
+      ':method': 'POST',
+      'content-type': 'application/json',
+    });
+    stream.end(JSON.stringify({ object_id: 'wait:200' }));
+    let text = '';
+    stream.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    const ended = new Promise((resolve) => stream.on('end', resolve));
+    await waitFor(() => target.server.inFlightCount === 1);
+    target.server.beginDrain();
+    await goaway;
+    const stopped = target.server.stop(5_000);
+    await ended;
+    expect(text).toBe('{"allowed":true}');
+    await stopped;
+    expect(target.server.connectionCount).toBe(0);
+  });
+
+  test('the deadline cuts off what does not end', async () => {
+    const target = await start();
+    const client = connect(target);
+    client.socket.write(rawCheck('wait:20000', 'never-ends'));
+    await waitFor(() => target.server.inFlightCount === 1);
+    await target.server.stop(50);
+    await client.closed;
+    expect(target.incidents).toContain('drain_deadline');
+    expect(target.aborted).toContain('never-ends');
+  });
+
+  test('stop is idempotent and a second listener gets the port again', async () => {
+    const target = await start();
+    await Promise.all([target.server.stop(100), target.server.stop(100)]);
+    expect(target.server.connectionCount).toBe(0);
+  });
+});
