@@ -1,6 +1,13 @@
 // Bytes a tuple and growth of the JS heap: node --expose-gc bench/index-memory.ts DATA_DIR
 import { TupleIndex } from '../src/cache/tuple-index.ts';
-import { dataDirOfArguments, distinctStringBytes, heapBytes, readRows, report, rowBatches } from './index-data.ts';
+import {
+  dataDirOfArguments,
+  distinctStringBytes,
+  heapBytes,
+  readRows,
+  report,
+  rowBatches,
+} from './index-data.ts';
 
 const dir = dataDirOfArguments('--expose-gc bench/index-memory.ts');
 

@@ -67,7 +67,11 @@ test('growth is counted from an eighth on, and evicts others, then itself', () =
 
 test('what is held never exceeds the budget but by what is pinned', () => {
   const keyArb = fc.nat(7).map(String);
-  const stepArb = fc.tuple(fc.constantFrom('admit', 'pin', 'unpin', 'grow', 'drop', 'get'), keyArb, fc.nat(120));
+  const stepArb = fc.tuple(
+    fc.constantFrom('admit', 'pin', 'unpin', 'grow', 'drop', 'get'),
+    keyArb,
+    fc.nat(120),
+  );
   fc.assert(
     fc.property(fc.array(stepArb, { maxLength: 200 }), (steps) => {
       const held = new Map<string, Shard>();

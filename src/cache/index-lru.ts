@@ -68,10 +68,14 @@ export class IndexLru<V extends Sized> {
     assert(this.get(key) === undefined, 'an admitted shard is not yet held');
     const bytes = sizeOf(value);
     if (bytes > this.bytesMax) {
-      throw new AppError('SHARD_TOO_LARGE', 'the tuple index of this shard exceeds the memory limit', {
-        bytes: String(bytes),
-        bytesMax: String(this.bytesMax),
-      });
+      throw new AppError(
+        'SHARD_TOO_LARGE',
+        'the tuple index of this shard exceeds the memory limit',
+        {
+          bytes: String(bytes),
+          bytesMax: String(this.bytesMax),
+        },
+      );
     }
     this.#evictDownTo(this.bytesMax - bytes);
     this.#hold(key, value, bytes);
@@ -130,7 +134,8 @@ export class IndexLru<V extends Sized> {
     }
     const value = this.#cache.peek(key);
     const counted = this.#counted.get(key);
-    if (value === undefined || counted === undefined || !hasChanged(counted, value.bytes)) return true;
+    if (value === undefined || counted === undefined || !hasChanged(counted, value.bytes))
+      return true;
     this.#cache.delete(key);
     this.#counted.delete(key);
     const bytes = sizeOf(value);

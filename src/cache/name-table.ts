@@ -52,11 +52,9 @@ export class NameTable {
     return this.#internScratch(mustFit(loadText(name)));
   }
 
-  /** As `intern`, of the bytes [start, end). A live id `near` that is likely the one saves the lookup. */
-  internBytes(bytes: Uint8Array, start: number, end: number, near = 0): number {
-    const length = mustFit(loadBytes(bytes, start, end));
-    if (near !== 0 && this.#dictionary.matches(this.#record(near), NAME_OWNER, length)) return near;
-    return this.#internScratch(length);
+  /** As `intern`, of the bytes [start, end). */
+  internBytes(bytes: Uint8Array, start: number, end: number): number {
+    return this.#internScratch(mustFit(loadBytes(bytes, start, end)));
   }
 
   /** Interns a name for good. */

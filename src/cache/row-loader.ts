@@ -20,6 +20,9 @@ const PARAMS = 16;
 
 const NO_BYTES = new Uint8Array(0);
 const ASTERISK = 42;
+/** Room for a copy of a name and its length; names are at most 64 bytes, longer ones are looked up. */
+const NAME_COPY = 128;
+const NO_COPY = 255;
 
 /** What rows are loaded into: the inner methods of TupleIndex. */
 export interface EdgeSink {
@@ -47,6 +50,7 @@ export class RowLoader {
   readonly #names: NameTable;
   // What the row before used; valid while nothing else changed the index.
   #revision = -1;
+  readonly #copies = new Uint8Array(6 * NAME_COPY).fill(NO_COPY);
   #namespace = 0;
   #entity = 0;
   #relation = 0;
@@ -77,8 +81,8 @@ export class RowLoader {
   }
 
   #nodeOf(bytes: Uint8Array, bounds: Int32Array, at: number): number {
-    const namespace = this.#internNear(bytes, bounds, at + NAMESPACE, this.#namespace);
-    const relation = this.#internNear(bytes, bounds, at + RELATION, this.#relation);
+    const namespace = this.#internNear(bytes, bounds, at, NAMESPACE, this.#namespace);
+    const relation = this.#internNear(bytes, bounds, at, RELATION, this.#relation);
     const start = bounds[at + OBJECT_ID] as number;
     const length = mustFit(loadBytes(bytes, start, bounds[at + OBJECT_ID + 1] as number));
     const same = this.#entity !== 0 && this.#dictionary.matches(this.#entity, namespace, length);
@@ -93,8 +97,8 @@ export class RowLoader {
   #subjectOf(bytes: Uint8Array, bounds: Int32Array, at: number): number {
     if (isWildcard(bytes, bounds, at + SUBJECT_NAMESPACE)) return WILDCARD_NODE;
     const near = this.#subjectNamespace;
-    const namespace = this.#internNear(bytes, bounds, at + SUBJECT_NAMESPACE, near);
-    const relation = this.#internNear(bytes, bounds, at + SUBJECT_RELATION, this.#subjectRelation);
+    const namespace = this.#internNear(bytes, bounds, at, SUBJECT_NAMESPACE, near);
+    const relation = this.#internNear(bytes, bounds, at, SUBJECT_RELATION, this.#subjectRelation);
     this.#subjectNamespace = namespace;
     this.#subjectRelation = relation;
     const start = bounds[at + SUBJECT_ID] as number;
@@ -103,11 +107,35 @@ export class RowLoader {
     return this.#sink.nodeOfEntity(entity, namespace, relation);
   }
 
-  #internNear(bytes: Uint8Array, bounds: Int32Array, at: number, near: number): number {
-    return this.#names.internBytes(bytes, bounds[at] as number, bounds[at + 1] as number, near);
+  /** Id of a name column; `near` is the id that the column had in the row before. */
+  #internNear(
+    bytes: Uint8Array,
+    bounds: Int32Array,
+    at: number,
+    column: number,
+    near: number,
+  ): number {
+    const start = bounds[at + column] as number;
+    const end = bounds[at + column + 1] as number;
+    const length = end - start;
+    const copyAt = (column >>> 1) * NAME_COPY;
+    const copies = this.#copies;
+    if (copies[copyAt] === length && length < NAME_COPY) {
+      let i = 0;
+      while (i < length && copies[copyAt + 1 + i] === bytes[start + i]) i += 1;
+      if (i === length) return near;
+    }
+    const id = this.#names.internBytes(bytes, start, end);
+    copies[copyAt] = length < NAME_COPY ? length : NO_COPY;
+    // Relations alternate from row to row: a view for `set` would cost more than the loop.
+    if (length < NAME_COPY) {
+      for (let i = 0; i < length; i++) copies[copyAt + 1 + i] = bytes[start + i] as number;
+    }
+    return id;
   }
 
   #forget(): void {
+    this.#copies.fill(NO_COPY);
     this.#namespace = 0;
     this.#entity = 0;
     this.#relation = 0;
@@ -134,8 +162,7 @@ function insertQualified(
     return;
   }
   const paramsStart = bounds[at + PARAMS] as number;
-  const params =
-    paramsStart < 0 ? NO_BYTES : bytes.subarray(paramsStart, bounds[at + PARAMS + 1]);
+  const params = paramsStart < 0 ? NO_BYTES : bytes.subarray(paramsStart, bounds[at + PARAMS + 1]);
   const low = Number(BigInt.asUintN(32, expires));
   const high = Number(BigInt.asUintN(32, expires >> 32n));
   sink.insertEdge(node, subject, true, low, high, condition, params);
