@@ -6,6 +6,7 @@ language plpgsql volatile
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
   for attempt in 1..3 loop
@@ -40,7 +41,8 @@ $$;
 -- depends on which tuples exist, and comes in the g_ arrays.
 --
 -- Arrays of one prefix have one length:
---   s_  shards, sorted; others refer to them by position (1 is the first)
+--   s_  shards, sorted; others refer to them by position (1 is the first). s_offset: how many
+--       effective requests each has, s_stamp: the stamp of the last; not used where g_ is not empty
 --   r_  requests in order. r_offset: effective requests of the shard up to and including this one;
 --       r_applied: whether it has an effect; r_changes: its change row. Ignored when g_ is not empty:
 --       then both are computed here, and r_changes is null for the requests in g_
@@ -50,7 +52,7 @@ $$;
 --   d_  final state of tuples that are absent after it
 create function gatehouse_write(
   check_applied boolean,
-  s_project text[], s_tenant text[],
+  s_project text[], s_tenant text[], s_offset int[], s_stamp bigint[],
   r_shard int[], r_commit uuid[], r_stamp bigint[], r_rpc text[], r_user text[], r_request_id text[],
   r_offset int[], r_applied boolean[], r_changes text[],
   g_request int[], g_effect int[], g_packed text[],
@@ -62,8 +64,10 @@ create function gatehouse_write(
   d_shard int[], d_namespace text[], d_object text[], d_relation text[],
   d_subject_namespace text[], d_subject text[], d_subject_relation text[],
   out was_applied boolean,
-  -- Comma-separated: epochs by shard; seqs and 1 or 0 (has an effect) by request.
-  out epochs text, out seqs text, out effects text,
+  -- Comma-separated, by shard: the epoch, and the seq before the group.
+  out epochs text, out bases text,
+  -- Comma-separated, by request: r_offset and r_applied (1 or 0), where they were computed here.
+  out offsets text, out effects text,
   -- Change rows by request, where they were made here.
   out made_changes text[]
 )
@@ -73,14 +77,38 @@ set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
+-- The planner believes that plans for the very arrays are better, and would plan at every call.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
+  v_is_fast boolean;
+  v_project text[];
+  v_tenant text[];
   v_epoch bigint[];
   v_seq bigint[];
 begin
-  select l.epochs, l.seqs into v_epoch, v_seq from gatehouse_lock_shards(s_project, s_tenant) l;
-
   was_applied := false;
+  v_is_fast := not check_applied and cardinality(g_request) = 0;
+  if v_is_fast then
+    -- Takes the locks and the seqs at once, in the order of the arrays.
+    with moved as (
+      insert into shard as s (project_id, tenant_id, seq, stamp)
+      select k.project_id, k.tenant_id, k.position, k.stamp
+      from unnest(s_project, s_tenant, s_offset, s_stamp) k (project_id, tenant_id, position, stamp)
+      on conflict (project_id, tenant_id) do update set seq = s.seq + excluded.seq,
+        stamp = case when excluded.seq = 0 then s.stamp else excluded.stamp end
+      returning s.project_id, s.tenant_id, s.epoch, s.seq
+    )
+    select array_agg(m.project_id), array_agg(m.tenant_id), array_agg(m.epoch), array_agg(m.seq)
+      into v_project, v_tenant, v_epoch, v_seq from moved m;
+    if v_project <> s_project or v_tenant <> s_tenant then
+      raise exception 'shards were locked out of order';
+    end if;
+    for i in 1..cardinality(v_seq) loop v_seq[i] := v_seq[i] - s_offset[i]; end loop;
+  else
+    select l.epochs, l.seqs into v_epoch, v_seq from gatehouse_lock_shards(s_project, s_tenant) l;
+  end if;
+
   if check_applied then
     was_applied := exists (
       select from unnest(r_shard, r_commit) r (shard, commit_id)
@@ -172,19 +200,19 @@ begin
       and t.subject_relation = d.subject_relation;
   end if;
 
-  update shard s set seq = v_seq[x.shard] + x.position, stamp = x.stamp
-  from (
-    select distinct on (r.shard) r.shard, r.position, r.stamp
-    from unnest(r_shard, r_offset, r_applied, r_stamp) r (shard, position, applied, stamp)
-    where r.applied order by r.shard, r.position desc
-  ) x
-  where s.project_id = s_project[x.shard] and s.tenant_id = s_tenant[x.shard];
-
-  select string_agg((v_seq[r.shard] + r.position)::text, ',' order by r.n),
-      string_agg(r.applied::int::text, ',' order by r.n)
-    into seqs, effects
-    from unnest(r_shard, r_offset, r_applied) with ordinality r (shard, position, applied, n);
+  if not v_is_fast then
+    update shard s set seq = v_seq[x.shard] + x.position, stamp = x.stamp
+    from (
+      select distinct on (r.shard) r.shard, r.position, r.stamp
+      from unnest(r_shard, r_offset, r_applied, r_stamp) r (shard, position, applied, stamp)
+      where r.applied order by r.shard, r.position desc
+    ) x
+    where s.project_id = s_project[x.shard] and s.tenant_id = s_tenant[x.shard];
+    offsets := array_to_string(r_offset, ',');
+    effects := array_to_string(r_applied::int[], ',');
+  end if;
   epochs := array_to_string(v_epoch, ',');
+  bases := array_to_string(v_seq, ',');
 end
 $$;
 

@@ -36,7 +36,7 @@ const tuple = fc
     return { namespace: 'doc', objectId, relation, subject: who, ...rest };
   });
 const change = fc
-  .tuple(fc.constantFrom('insert', 'delete'), tuple)
+  .tuple(fc.constantFrom('insert', 'insert', 'insert', 'delete'), tuple)
   .map(([op, one]): TupleChange =>
     op === 'insert' ? { op, tuple: one } : { op: 'delete', tuple: identity(one) },
   );

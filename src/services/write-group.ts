@@ -40,6 +40,8 @@ export type PlannedGroup = {
   readonly values: (string | boolean)[];
   readonly shardOfWrite: readonly number[];
   readonly changes: readonly (string | null)[];
+  /** Effective writes of its shard up to each write; final unless the database decides effects. */
+  readonly offsets: readonly number[];
 };
 
 /** The last update of an identity within a group. */
@@ -70,13 +72,17 @@ export function planGroup(writes: readonly ShardWrite[]): PlannedGroup {
   const applied: string[] = [];
   const changes: (string | null)[] = [];
   const counts = Array.from({ length: shards.count + 1 }, () => 0);
+  const stamps = Array.from({ length: shards.count + 1 }, () => '0');
   writes.forEach((write, index) => {
     const shard = shards.positionOf[index] as number;
     const effects = write.updates.map((update) => effectOf(finals, shard, index + 1, update));
     const isUnsure = effects.includes(EFFECT_IF_STORED);
     const packed = isUnsure ? null : packEffective(write.updates, effects);
     if (isUnsure) made.add(index + 1, write.updates, effects);
-    if (packed !== null) counts[shard] = (counts[shard] as number) + 1;
+    if (packed !== null) {
+      counts[shard] = (counts[shard] as number) + 1;
+      stamps[shard] = write.stamp;
+    }
     offsets.push(counts[shard] as number);
     applied.push(packed === null ? 'f' : 't');
     changes.push(packed);
@@ -85,6 +91,8 @@ export function planGroup(writes: readonly ShardWrite[]): PlannedGroup {
     false,
     textArray(shards.sorted.map((key) => key.projectId)),
     textArray(shards.sorted.map((key) => key.tenantId)),
+    plainArray(counts.slice(1)),
+    plainArray(stamps.slice(1)),
     plainArray(shards.positionOf),
     plainArray(writes.map((write) => write.commitId)),
     plainArray(writes.map((write) => write.stamp)),
@@ -99,7 +107,7 @@ export function planGroup(writes: readonly ShardWrite[]): PlannedGroup {
     ...deleteArguments(finals),
   ];
   assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write');
-  return { values, shardOfWrite: shards.positionOf, changes };
+  return { values, shardOfWrite: shards.positionOf, changes, offsets };
 }
 
 /** The same arguments for a group that may have been applied by an attempt whose answer was lost. */
@@ -109,15 +117,19 @@ export function argumentsOfResend(group: PlannedGroup): WriteGroupArguments {
 
 /** Results by write of a group that was applied just now. */
 export function readGroupResults(group: PlannedGroup, row: WriteGroupRow): WriteResult[] {
-  assert(row.epochs !== null && row.seqs !== null && row.effects !== null, 'row of a group');
+  assert(row.epochs !== null && row.bases !== null, 'row of a group');
   const epochs = row.epochs.split(',');
-  const effects = row.effects.split(',');
-  return row.seqs.split(',').map((seq, index) => ({
-    epoch: Number(epochs[(group.shardOfWrite[index] as number) - 1]),
-    seq: Number(seq),
-    changes:
-      effects[index] === '1' ? (group.changes[index] ?? row.made_changes?.[index] ?? null) : null,
-  }));
+  const bases = row.bases.split(',');
+  const offsets = row.offsets?.split(',') ?? group.offsets;
+  const effects = row.effects?.split(',');
+  return group.shardOfWrite.map((shard, index) => {
+    const changes = group.changes[index] ?? row.made_changes?.[index] ?? null;
+    return {
+      epoch: Number(epochs[shard - 1]),
+      seq: Number(bases[shard - 1]) + Number(offsets[index]),
+      changes: effects === undefined || effects[index] === '1' ? changes : null,
+    };
+  });
 }
 
 /** The distinct shards of a group, sorted as the database sorts them (all ids are ASCII). */

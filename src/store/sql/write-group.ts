@@ -3,9 +3,9 @@ import type { ClientBase } from 'pg';
 /** Arguments of gatehouse_write (migrations/0002): Postgres array literals, by position. */
 export type WriteGroupArguments = readonly (string | boolean)[];
 
-export const WRITE_GROUP_ARGUMENTS = 38;
+export const WRITE_GROUP_ARGUMENTS = 40;
 
-const TEXT = `select was_applied, epochs, seqs, effects, made_changes from gatehouse_write(${Array.from(
+const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes from gatehouse_write(${Array.from(
   { length: WRITE_GROUP_ARGUMENTS },
   (_, i) => `$${i + 1}`,
 ).join(',')})`;
@@ -13,9 +13,11 @@ const TEXT = `select was_applied, epochs, seqs, effects, made_changes from gateh
 export type WriteGroupRow = {
   /** True where a check was asked for and the group's commit ids are there already: nothing was done. */
   readonly was_applied: boolean;
-  /** Comma-separated: epochs by shard, seqs and effects (1 or 0) by request; null when was_applied. */
+  /** Comma-separated by shard: epochs, and seqs before the group; null when was_applied. */
   readonly epochs: string | null;
-  readonly seqs: string | null;
+  readonly bases: string | null;
+  /** Comma-separated by request: offset in its shard, effect (1 or 0); null where the caller knew. */
+  readonly offsets: string | null;
   readonly effects: string | null;
   /** Change rows by request that were made in the database; null when there are none. */
   readonly made_changes: readonly (string | null)[] | null;
