@@ -2,7 +2,7 @@ import type { Config } from './config/options.ts';
 import { createAdminService } from './gateway/admin-service.ts';
 import { createAuthzService } from './gateway/authz-service.ts';
 import { DecisionMeter } from './gateway/decision-meter.ts';
-import { createGateway, type Gateway } from './gateway/gateway.ts';
+import { type CallOptions, createGateway, type Gateway } from './gateway/gateway.ts';
 import { ReadScopes } from './gateway/read-scopes.ts';
 import { Readiness } from './gateway/readiness.ts';
 import { createAuditSink } from './main-audit.ts';
@@ -118,7 +118,7 @@ async function startParts(
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
   postgres.watch(database.instance, services, workers);
-  serveCalls(options, log, metrics, gateway, { database, workers, services });
+  gateway.serve(createCalls(config, log, metrics, { database, workers, services }));
   metrics.onCollect(() => collect(metrics, database, services, readiness));
   const watch = setInterval(() => {
     postgres.update();
@@ -153,14 +153,13 @@ function startUpkeep(
   return retention;
 }
 
-function serveCalls(
-  options: ServiceOptions,
+/** What answers calls, over a database, workers and services. */
+export function createCalls(
+  config: Config,
   log: EventLog,
   metrics: Metrics,
-  gateway: Gateway,
   parts: Pick<Parts, 'database' | 'workers' | 'services'>,
-): void {
-  const { config } = options;
+): CallOptions {
   const { database, workers: shards, services } = parts;
   const { projects, positions, heads, tuples } = services;
   const isAlone = (): boolean => database.instance.isAlone();
@@ -168,7 +167,7 @@ function serveCalls(
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
-  gateway.serve({
+  return {
     tokens: config.serviceAuthTokens,
     adminSecret: config.adminApiSecret ?? '',
     bodyBytesMax: config.maxBodyBytes,
@@ -182,7 +181,7 @@ function serveCalls(
       const fields = { request_id: requestId, rpc, error: String(error), stack: stackOf(error) };
       log('error', 'call_failed', fields);
     },
-  });
+  };
 }
 
 function stackOf(error: unknown): string | undefined {

@@ -1,0 +1,387 @@
+import { gzipSync } from 'node:zlib';
+import { toBinary, type DescMessage, create } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  BatchCheckRequestSchema,
+  CheckRequestSchema,
+  ListObjectsRequestSchema,
+} from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import { startInstance, type Instance } from '../support/instance.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { call } from '../support/service.ts';
+
+/*
+ * The hot path never differs in behaviour from the general path: the same requests, valid and
+ * broken, go down both, and status, body and headers are compared.
+ */
+let database: TestDatabase;
+let instance: Instance;
+/** Tokens of the default tenant: one valid, one of another tenant. */
+let tokens: readonly string[];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  instance = await startInstance(database);
+  const admin = { id: 'sleeping', name: 'sleeping' };
+  await call(instance, 'AdminService/CreateProject', admin);
+  await call(instance, 'AdminService/CreateProject', { id: 'far', name: 'x', data_region: 'mars' });
+  await call(instance, 'AdminService/CreateProject', {
+    id: 'poor',
+    name: 'poor',
+    max_check_reads: 100,
+  });
+  const suspended = { id: 'sleeping', status: 'PROJECT_STATUS_SUSPENDED' };
+  await call(instance, 'AdminService/UpdateProject', suspended);
+  tokens = [await write(''), await write('t1')];
+  await writeChain();
+});
+
+afterAll(async () => {
+  await instance.stop();
+  await database.drop();
+  expect(instance.failures).toEqual([]);
+});
+
+async function write(tenantId: string): Promise<string> {
+  const tuple = (objectId: string, userId: string): object => ({
+    namespace: 'resource',
+    object_id: objectId,
+    relation: 'viewer',
+    subject: { user_id: userId },
+  });
+  const updates = [
+    { op: 'OP_INSERT', tuple: tuple('d1', 'alice') },
+    { op: 'OP_INSERT', tuple: tuple('d2', 'zoë') },
+    { op: 'OP_INSERT', tuple: { ...tuple('d3', ''), subject: { wildcard: true } } },
+  ];
+  const body = { updates, tenant_id: tenantId };
+  const answer = await call(instance, 'AuthzService/WriteRelationTuples', body);
+  return String(answer.body['consistency_token']);
+}
+
+/** More nested groups than the budget of project `poor` can read. */
+async function writeChain(): Promise<void> {
+  const updates = Array.from({ length: 200 }, (_, i) => ({
+    op: 'OP_INSERT',
+    tuple: {
+      namespace: 'group',
+      object_id: `g${i}`,
+      relation: 'member',
+      subject: { set: { namespace: 'group', object_id: `g${i + 1}`, relation: 'member' } },
+    },
+  }));
+  await call(instance, 'AuthzService/WriteRelationTuples', { updates, project_id: 'poor' });
+}
+
+type Sent = {
+  readonly method: 'Check' | 'BatchCheck' | 'ListObjects';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+};
+
+async function send(baseUrl: string, sent: Sent): Promise<object> {
+  const response = await fetch(`${baseUrl}/workspace.v1.AuthzService/${sent.method}`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'accept-encoding': '',
+      authorization: `Bearer ${instance.token}`,
+      'x-request-id': 'the-same',
+      ...sent.headers,
+    },
+    body: Buffer.from(sent.body),
+  });
+  const headers = Object.fromEntries(response.headers);
+  delete headers['date'];
+  // The two may compress at different times, never differently.
+  const body = Buffer.from(await response.arrayBuffer()).toString('latin1');
+  return { status: response.status, headers, body };
+}
+
+async function expectSame(sent: Sent): Promise<number> {
+  const [hot, general] = await Promise.all([
+    send(instance.baseUrl, sent),
+    send(instance.generalUrl, sent),
+  ]);
+  expect(hot, describeSent(sent)).toEqual(general);
+  return (general as { status: number }).status;
+}
+
+function describeSent(sent: Sent): string {
+  return `${sent.method} ${JSON.stringify(sent.headers)} ${Buffer.from(sent.body).toString('latin1')}`;
+}
+
+const METHODS = ['Check', 'BatchCheck', 'ListObjects'] as const;
+
+function jsonBody(method: (typeof METHODS)[number]): Record<string, unknown> {
+  const object = { namespace: 'resource', object_id: 'd1', relation: 'viewer' };
+  if (method === 'Check') return { ...object, subject_user_id: 'alice' };
+  if (method === 'ListObjects') {
+    return { namespace: 'resource', relation: 'viewer', subject_user_id: 'alice' };
+  }
+  return { items: [{ ...object, subject_user_id: 'alice' }] };
+}
+
+const name = fc.constantFrom(
+  'resource',
+  'viewer',
+  'doc',
+  'group',
+  'member',
+  '',
+  'Resource',
+  'x y',
+  '\u0000',
+);
+const id = fc.oneof(
+  { weight: 6, arbitrary: fc.constantFrom('d1', 'd2', 'd3', 'alice', 'zoë', 'g0') },
+  fc.constantFrom(
+    '',
+    '#',
+    'a\nb',
+    'x'.repeat(256),
+    'x'.repeat(257),
+    'é'.repeat(128),
+    'é'.repeat(129),
+    '\u0085',
+    '\ud800',
+    ']}',
+    '\\"',
+    '漢字',
+    '😀',
+  ),
+);
+const scopeFields = (): fc.Arbitrary<Record<string, unknown>> =>
+  fc.record(
+    {
+      project_id: fc.constantFrom(
+        '',
+        'default',
+        'nobody',
+        'sleeping',
+        'far',
+        'poor',
+        'BAD ID',
+        'a\u0000',
+      ),
+      tenant_id: fc.constantFrom('', 't1', 'unknown', 'bad tenant', 'é', 'x'.repeat(129)),
+      at_least_consistency_token: fc
+        .constantFrom(0, 1, 2, 3, 4)
+        .map((i) => ['', 'garbage', tokens[0], tokens[1], `${tokens[0]}x`][i]),
+    },
+    { requiredKeys: [] },
+  );
+const item = fc.record(
+  { namespace: name, object_id: id, relation: name, subject_user_id: id },
+  { requiredKeys: ['namespace', 'object_id', 'relation'] },
+);
+const goodItem = fc.record({
+  namespace: fc.constantFrom('resource', 'group'),
+  object_id: fc.constantFrom('d1', 'd2', 'd3', 'g0', 'g199'),
+  relation: fc.constantFrom('viewer', 'member', 'editor'),
+  subject_user_id: fc.constantFrom('alice', 'bob', 'zoë'),
+});
+const anyItem = fc.oneof({ weight: 3, arbitrary: goodItem }, item);
+const structural = fc.tuple(scopeFields(), anyItem, fc.array(anyItem, { maxLength: 5 }));
+
+type Spelling = {
+  readonly camel: boolean;
+  readonly escapeKey: boolean;
+  readonly scopeLast: boolean;
+  readonly duplicate: number;
+  readonly space: string;
+};
+const spelling: fc.Arbitrary<Spelling> = fc.record({
+  camel: fc.boolean(),
+  escapeKey: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+  scopeLast: fc.boolean(),
+  duplicate: fc.integer({ min: 0, max: 12 }),
+  space: fc.constantFrom('', '', ' ', '\n\t '),
+});
+
+function camelCase(key: string): string {
+  return key.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+}
+
+/** JSON text written by hand, so that keys can be spelled, escaped, repeated and ordered at will. */
+function textOf(scope: object, rest: object, how: Spelling): string {
+  const fields = how.scopeLast
+    ? [...Object.entries(rest), ...Object.entries(scope)]
+    : [...Object.entries(scope), ...Object.entries(rest)];
+  const first = fields[how.duplicate];
+  if (first !== undefined) fields.push(first);
+  if (how.duplicate === 11 && first === undefined)
+    fields.push(['projectId', 'default'], ['project_id', 'poor']);
+  const { space } = how;
+  const parts = fields.map(([key, value]) => {
+    const spelled = how.camel ? camelCase(key) : key;
+    const text = how.escapeKey ? spelled.replace('_', '\\u005f').replace('i', '\\u0069') : spelled;
+    return `${space}"${text}"${space}:${space}${JSON.stringify(value)}`;
+  });
+  return `${space}{${parts.join(',')}${space}}${space}`;
+}
+
+const RUNS = 400 * Number(process.env['FUZZ_RUNS'] ?? 1);
+
+describe('hot path == general path', () => {
+  test.each(METHODS)('%s in JSON, generated', async (method) => {
+    const statuses = new Map<number, number>();
+    await fc.assert(
+      fc.asyncProperty(structural, spelling, async ([scope, single, items], how) => {
+        const rest =
+          method === 'BatchCheck'
+            ? { items }
+            : method === 'Check'
+              ? single
+              : {
+                  namespace: single.namespace,
+                  relation: single.relation,
+                  subject_user_id: single.subject_user_id,
+                };
+        const status = await expectSame({
+          method,
+          headers: {},
+          body: Buffer.from(textOf(scope, rest, how)),
+        });
+        expect(status, 'no request is an internal error').not.toBe(500);
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }),
+      { numRuns: RUNS },
+    );
+    expect(statuses.get(200), 'some requests are valid').toBeGreaterThan(RUNS / 50);
+    expect(statuses.get(400), 'some requests are not').toBeGreaterThan(RUNS / 50);
+  });
+
+  test.each(METHODS)('%s in binary, generated and damaged', async (method) => {
+    const schema: DescMessage =
+      method === 'Check'
+        ? CheckRequestSchema
+        : method === 'BatchCheck'
+          ? BatchCheckRequestSchema
+          : ListObjectsRequestSchema;
+    const damage = fc.record({
+      kind: fc.constantFrom('none', 'none', 'none', 'cut', 'append', 'flip'),
+      at: fc.nat(),
+      byte: fc.nat(255),
+    });
+    await fc.assert(
+      fc.asyncProperty(structural, damage, async ([scope, single, items], how) => {
+        const rest = method === 'BatchCheck' ? { items: items.map(camelKeys) } : camelKeys(single);
+        const message = create(schema, { ...camelKeys(scope), ...rest } as never);
+        let body: Uint8Array;
+        try {
+          body = toBinary(schema, message);
+        } catch {
+          return; // Ill-formed UTF-16 cannot be written in binary.
+        }
+        if (how.kind === 'cut') body = body.subarray(0, how.at % (body.length + 1));
+        if (how.kind === 'append')
+          body = Buffer.concat([body, Uint8Array.of(how.byte, how.at % 256)]);
+        if (how.kind === 'flip' && body.length > 0) body[how.at % body.length] = how.byte;
+        const status = await expectSame({
+          method,
+          headers: { 'content-type': 'application/proto' },
+          body,
+        });
+        expect(status, 'no request is an internal error').not.toBe(500);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  test('headers, encodings and broken bodies', async () => {
+    const bodies: (string | Uint8Array)[] = [
+      '',
+      '{',
+      '[]',
+      'null',
+      '"x"',
+      '{}',
+      '{"unknown":1}',
+      '\ufeff{}',
+      '{"namespace":1}',
+      '{"namespace":null}',
+      '{"namespace":"resource","object_id":"d1","relation":"viewer","subject_user_id":"alice","max":1e400}',
+      '{"namespace":"resource","object_id":12345678901234567890,"relation":"viewer"}',
+      '{"items":null}',
+      '{"items":{}}',
+      '{"items":[null]}',
+      '{"items":[[]]}',
+      '{"items":[{}]}',
+      '{"items":[]}',
+      '{"items":[],"items":[]}',
+      '{"subject_set":{"namespace":"group","object_id":"g","relation":"member"},"namespace":"resource","object_id":"d1","relation":"viewer"}',
+      '{"context":{"a":[1,{"b":null}]},"namespace":"resource","object_id":"d1","relation":"viewer","subject_user_id":"alice"}',
+      `{"context":${'['.repeat(500)}${']'.repeat(500)}}`,
+      Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d),
+      Uint8Array.of(0xff, 0xfe, 0x7b, 0x00),
+      '{"project_id":"default","tenant_id":"t1"}}',
+      '{"a":"\\ud800"}',
+      '{"namespace":"resource"} x',
+    ];
+    for (const method of METHODS) {
+      const valid = JSON.stringify(jsonBody(method));
+      const many = JSON.stringify({
+        items: Array.from({ length: 300 }, () => (jsonBody('BatchCheck')['items'] as object[])[0]),
+      });
+      const headers: Record<string, string>[] = [
+        {},
+        { 'connect-timeout-ms': '1000' },
+        { 'connect-timeout-ms': '0' },
+        { 'connect-timeout-ms': '-1' },
+        { 'connect-timeout-ms': 'abc' },
+        { 'connect-timeout-ms': '99999999999' },
+        { 'connect-timeout-ms': '9999999999' },
+        { 'connect-protocol-version': '1' },
+        { 'connect-protocol-version': '2' },
+        { 'content-type': 'application/json; charset=utf-8' },
+        { 'content-type': 'application/json;charset=UTF8' },
+        { 'content-type': 'Application/JSON' },
+        { 'content-type': 'text/plain' },
+        { 'content-type': '' },
+        { 'content-type': 'application/grpc' },
+        { 'content-type': 'application/grpc-web+proto' },
+        { 'content-encoding': 'identity' },
+        { 'content-encoding': 'br' },
+        { 'content-encoding': 'gzip' },
+        { 'accept-encoding': 'gzip' },
+        { 'accept-encoding': 'br, gzip;q=0.5' },
+        { 'accept-encoding': ' gzip , br' },
+        { 'accept-encoding': 'identity' },
+        { authorization: '' },
+        { authorization: 'Bearer wrong' },
+        { authorization: `bearer ${instance.token}` },
+        { 'x-request-id': 'bad id with spaces' + 'x'.repeat(200) },
+      ];
+      for (const header of headers) {
+        // A made-up request id differs between the two.
+        if (header['x-request-id'] !== undefined) continue;
+        await expectSame({ method, headers: header, body: Buffer.from(valid) });
+        if (method === 'BatchCheck')
+          await expectSame({ method, headers: header, body: Buffer.from(many) });
+      }
+      await expectSame({ method, headers: { 'content-encoding': 'gzip' }, body: gzipSync(valid) });
+      for (const body of bodies) {
+        const status = await expectSame({ method, headers: {}, body: Buffer.from(body) });
+        expect(status).not.toBe(500);
+        await expectSame({
+          method,
+          headers: { 'content-type': 'application/proto' },
+          body: Buffer.from(body),
+        });
+      }
+    }
+  });
+
+  test('a body beyond the limit', async () => {
+    const body = Buffer.alloc(8 * 1024 * 1024 + 1, 0x20);
+    expect(await expectSame({ method: 'Check', headers: {}, body })).toBe(429);
+  });
+});
+
+function camelKeys(value: object): object {
+  return Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => [camelCase(key), entry as unknown]),
+  );
+}

@@ -1,0 +1,106 @@
+import { loadConfig } from '../../src/config/load-config.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { Readiness } from '../../src/gateway/readiness.ts';
+import { openDatabase } from '../../src/main-database.ts';
+import { createCalls } from '../../src/main-service.ts';
+import { createServices, type Services } from '../../src/main-services.ts';
+import { createWorkers } from '../../src/main-workers.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import type { ServerTarget } from '../../src/store/pool.ts';
+import type { WorkerPool } from '../../src/workers/worker-pool.ts';
+import type { TestDatabase } from './postgres.ts';
+import { TEST_ADMIN_SECRET, TEST_TOKEN } from './service.ts';
+
+/** The service inside the test's process, behind two gateways: with and without the hot path. */
+export interface Instance {
+  /** Of the gateway with the hot path. */
+  readonly baseUrl: string;
+  /** Of the gateway that sends everything the general path. */
+  readonly generalUrl: string;
+  readonly token: string;
+  readonly adminSecret: string;
+  readonly services: Services;
+  readonly workers: WorkerPool;
+  readonly renderMetrics: () => string;
+  /** Failures whose text callers do not get to see: should stay empty. */
+  readonly failures: readonly string[];
+  stop(): Promise<void>;
+}
+
+/** Starts real workers, services and gateways on a test database. */
+export async function startInstance(
+  database: TestDatabase,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Instance> {
+  const config = loadConfig({
+    DATABASE_URL: urlOf(database.target as ServerTarget),
+    GATEWAY_SERVICE_AUTH_TOKENS: TEST_TOKEN,
+    GATEWAY_ADMIN_API_SECRET: TEST_ADMIN_SECRET,
+    GATEWAY_WORKERS: '1',
+    GATEWAY_INDEX_BYTES: String(256 * 1024 * 1024),
+    ...env,
+  });
+  const log = (): void => undefined;
+  const failures: string[] = [];
+  const metrics = createMetrics('test');
+  const opened = await openDatabase(config, log, () => undefined);
+  const onFatal = (cause: unknown): void => void failures.push(String(cause));
+  const workers = createWorkers({ config, target: opened.target, metrics, log, onFatal });
+  await workers.start();
+  const services = createServices({
+    config,
+    database: opened,
+    shards: workers,
+    metrics,
+    audit: undefined,
+    log,
+  });
+  await services.projects.provisionDefault();
+  const calls = {
+    ...createCalls(config, log, metrics, { database: opened, workers, services }),
+    report: ({ rpc, error }: { rpc: string; error: unknown }) => {
+      failures.push(`${rpc}: ${error instanceof Error ? error.stack : String(error)}`);
+    },
+  };
+  const gateways: Gateway[] = [];
+  const urls: string[] = [];
+  for (const isHotPathEnabled of [true, false]) {
+    const gateway = createGateway({
+      host: '127.0.0.1',
+      port: 0,
+      metricsPort: 0,
+      readiness: new Readiness(),
+      renderMetrics: metrics.render,
+      onIncident: (event, detail) => failures.push(`${event}: ${detail}`),
+    });
+    const { port } = await gateway.listen();
+    gateway.serve({ ...calls, isHotPathEnabled });
+    gateways.push(gateway);
+    urls.push(`http://127.0.0.1:${port}`);
+  }
+  return {
+    baseUrl: urls[0] ?? '',
+    generalUrl: urls[1] ?? '',
+    token: TEST_TOKEN,
+    adminSecret: TEST_ADMIN_SECRET,
+    services,
+    workers,
+    renderMetrics: metrics.render,
+    failures,
+    async stop() {
+      for (const gateway of gateways) {
+        await gateway.stop(1_000);
+        await gateway.stopMetrics();
+      }
+      await services.writer.close(1_000);
+      await workers.stop();
+      await opened.stop();
+    },
+  };
+}
+
+function urlOf(target: ServerTarget): string {
+  const { user, password, database, host, port } = target;
+  const query = `host=${encodeURIComponent(host)}&port=${port}`;
+  return `postgres://${user}:${encodeURIComponent(password)}@localhost/${database}?${query}`;
+}
