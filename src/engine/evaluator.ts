@@ -14,6 +14,7 @@ import {
 } from './evaluator-api.ts';
 import { ExpandRun } from './expand.ts';
 import { checkUserHot, hotBackstops, hotReads, HOT_NODES_MAX } from './hot-check.ts';
+import { HotModel } from './hot-model.ts';
 import { ListObjectsRun } from './list-objects-run.ts';
 import { ConditionCache, Scope, type Target, TRUE } from './scope.ts';
 import { SubjectSetRun } from './subject-set-run.ts';
@@ -27,6 +28,7 @@ export class Evaluator {
   readonly #reader: TupleReader;
   readonly #model: NamespaceModel;
   readonly #bound: BoundModel;
+  readonly #hot: HotModel;
   readonly #options: EvaluatorOptions;
   readonly #clock: Clock;
   readonly #conditions = new ConditionCache();
@@ -36,6 +38,7 @@ export class Evaluator {
     this.#reader = reader;
     this.#model = model;
     this.#bound = new BoundModel(model, reader);
+    this.#hot = new HotModel(this.#bound);
     this.#options = options;
     this.#clock = clock;
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
@@ -43,12 +46,12 @@ export class Evaluator {
 
   /** BACKSTOP_ bits of the last `checkUser` that did not say CHECK_GENERAL. */
   get lastBackstops(): number {
-    return hotBackstops;
+    return hotBackstops();
   }
 
   /** Reads of the last `checkUser` that did not say CHECK_GENERAL: a batch has a total budget. */
   get lastReads(): number {
-    return hotReads;
+    return hotReads();
   }
 
   /**
@@ -65,7 +68,7 @@ export class Evaluator {
   ): number {
     const user = userEntity === 0 ? 0 : this.#reader.nodeId(userEntity, EMPTY_NAME);
     const nodesMax = this.#hotNodesMax;
-    return checkUserHot(this.#reader, this.#bound, entity, relation, user, nodesMax, readBudget);
+    return checkUserHot(this.#reader, this.#hot, entity, relation, user, nodesMax, readBudget);
   }
 
   /** The general form of `checkUser`: any model, resumable, without context. */
