@@ -57,7 +57,6 @@ export function integerOption(
     },
 ): Option<number> {
   const { env, description, fallback, min, max, unit = '' } = common;
-  const computed = typeof fallback === 'number' ? undefined : fallback;
   return {
     env,
     description,
@@ -66,7 +65,7 @@ export function integerOption(
     secret: false,
     range: `${min} to ${max}`,
     fallback: (machine) => (typeof fallback === 'number' ? fallback : fallback.of(machine)),
-    fallbackText: computed === undefined ? String(fallback) : computed.text,
+    fallbackText: typeof fallback === 'number' ? String(fallback) : fallback.text,
     parse: (text) => {
       if (!/^-?\d{1,15}$/.test(text)) throw problem('must be a whole number');
       return withinBounds(Number(text), common);
