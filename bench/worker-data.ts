@@ -1,8 +1,7 @@
 import type { ShardKey } from '../src/model/relation-tuple.ts';
 import type { TupleChange } from '../src/model/relation-tuple.ts';
 import { MemoryShardSource } from '../test/workers/memory-shard-source.ts';
-import type { NeutralTuple } from './dataset/world.ts';
-import { World } from './dataset/world.ts';
+import type { NeutralTuple, World } from './dataset/world.ts';
 
 export const BENCH_SHARD: ShardKey = { projectId: 'bench', tenantId: '' };
 export const BENCH_SEED = 7;

@@ -49,7 +49,7 @@ const itemOf = (i: number): object => ({
   subject_user_id: questions[i % questions.length]?.userId,
 });
 const checks = questions.map((_, i) => Buffer.from(JSON.stringify(itemOf(i))));
-const batches = Array.from({ length: 500 }, (_, b) =>
+const batches = Array.from({ length: 500 }, (_batch, b) =>
   Buffer.from(
     JSON.stringify({ items: Array.from({ length: 100 }, (_, i) => itemOf(b * 100 + i)) }),
   ),

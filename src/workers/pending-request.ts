@@ -1,4 +1,5 @@
-import { AppError, errorFromData, errorToData } from '../shared/app-error.ts';
+import type { AppError } from '../shared/app-error.ts';
+import { errorToData } from '../shared/app-error.ts';
 import type { ArgsMap, Method, WorkerResponse } from '../protocol/messages.ts';
 import { rawMethodOf, wireFormatOf } from '../protocol/messages.ts';
 import type { RawAnswer, RawScope, ReadScope } from '../protocol/shard-client.ts';
@@ -117,11 +118,6 @@ export class ParsedRequest<M extends Method = Method> implements PendingRequest 
   bodyBytes(): Uint8Array {
     return Buffer.from(JSON.stringify(this.args));
   }
-}
-
-/** The AppError of a response, or null when it carries a result. */
-export function errorOfResponse(response: WorkerResponse): AppError | null {
-  return response.error === undefined ? null : errorFromData(response.error);
 }
 
 function labelOf(shard: ShardQueue, what: string): string {

@@ -28,6 +28,8 @@ const SWEEP_MS = 50;
 /** The worker answers an expired request itself; the client only when that did not come. */
 const DEADLINE_GRACE_MS = 100;
 const BOOTSTRAP_FAILURES_MAX = 2;
+/** A batch takes some slices; a worker that is silent this long with one at hand is stuck. */
+const SILENT_MS_MAX = 30_000;
 const RESTART_DELAY_FIRST_MS = 50;
 const RESTART_DELAY_MAX_MS = 5_000;
 /** A worker that lived longer than this restarts at once. */
@@ -81,6 +83,8 @@ export class WorkerSlot {
   #bootstrapFailures = 0;
   #restartDelayMs = 0;
   #readySinceMs = 0;
+  /** When the worker last answered, or got a batch while it had none. */
+  #heardAtMs = 0;
   #ackId = 0;
   #sweeper: NodeJS.Timeout | null = null;
   #started: { resolve(): void; reject(error: unknown): void } | null = null;
@@ -276,11 +280,13 @@ export class WorkerSlot {
       const batch = batchOfRequests(requests, cancelled, this.#control.take());
       const transport = this.#transport;
       if (transport === null) return;
+      if (this.#batchesInFlight === 0) this.#heardAtMs = this.#clock.monotonicMs();
       this.#batchesInFlight += 1;
       transport.send(batch).then(
         (answers) => {
           if (this.#transport !== transport) return;
           this.#batchesInFlight -= 1;
+          this.#heardAtMs = this.#clock.monotonicMs();
           this.#answersArrived(answers);
           this.#flush();
         },
@@ -407,6 +413,7 @@ export class WorkerSlot {
 
   /** Deadlines of requests that the worker did not answer: queued ones, or held by a busy worker. */
   #sweep(): void {
+    this.#endSilentWorker();
     if (this.#pendingCount === 0) return;
     const nowMs = performance.timeOrigin + this.#clock.monotonicMs();
     for (let i = this.#queueHead; i < this.#queue.length; i++) {
@@ -420,6 +427,13 @@ export class WorkerSlot {
         this.#expire(request);
       }
     }
+  }
+
+  #endSilentWorker(): void {
+    const transport = this.#transport;
+    if (transport === null || this.#batchesInFlight === 0) return;
+    if (this.#clock.monotonicMs() - this.#heardAtMs < SILENT_MS_MAX) return;
+    this.#workerLost(transport, new Error(`the worker was silent for ${SILENT_MS_MAX} ms`));
   }
 
   #expire(request: PendingRequest): void {

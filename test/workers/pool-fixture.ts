@@ -1,4 +1,5 @@
 import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
+import type { WorkerStats } from '../../src/protocol/messages.ts';
 import type { RawAnswer, ReadScope } from '../../src/protocol/shard-client.ts';
 import { InProcessTransport } from '../../src/workers/in-process-transport.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
@@ -24,6 +25,7 @@ export type FixtureOptions = {
   readonly shardQueueDepthMax?: number | undefined;
   readonly pollMs?: number | undefined;
   readonly sliceMs?: number | undefined;
+  readonly onStats?: ((stats: WorkerStats) => void) | undefined;
   readonly modelJson?: string | undefined;
 };
 
@@ -51,7 +53,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     shardQueueDepthMax: options.shardQueueDepthMax ?? 500,
     queueBytesMax: 1_000_000,
     onFatal: (cause) => fatal.push(cause),
-    onStats: () => undefined,
+    onStats: (_slot, stats) => options.onStats?.(stats),
     onEvent: (event) => events.push(event),
   });
   await pool.start();
@@ -119,7 +121,7 @@ export function askRaw(
   });
 }
 
-/** A shard whose slot is `slot` of `slotCount`. */
+/** The reason of an AppError, or the text of anything else. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error && 'reason' in error ? String(error.reason) : String(error);
 }
