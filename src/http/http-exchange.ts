@@ -94,14 +94,7 @@ export class HttpExchange implements SlowBody {
    * is cut for taking longer than the listener's body timeout: then only the abort listener is.
    */
   readBody(maxBytes: number, onBody: (body: Uint8Array) => void, onTooLarge: () => void): void {
-    const declared = this.#req.getHeader('content-length');
     const cutoff = maxBytes + this.#host.discardBytesMax;
-    if (declared.length > 6 && Number(declared) > cutoff) {
-      this.#closeAfter = true;
-      this.#res.onData(ignoreData);
-      onTooLarge();
-      return;
-    }
     const parts: Uint8Array[] = [];
     let size = 0;
     let isRefused = false;
@@ -279,10 +272,6 @@ export class HttpExchange implements SlowBody {
     listener?.();
     this.#wakeWriter();
   }
-}
-
-function ignoreData(): void {
-  // The rest of a refused body; uWebSockets.js ends the connection after the answer.
 }
 
 function join(parts: readonly Uint8Array[], last: Uint8Array, size: number): Uint8Array {
