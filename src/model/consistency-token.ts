@@ -36,10 +36,11 @@ export type TokenPosition = { readonly epoch: number; readonly seq: number };
  * Cost: two SHA-256 of one block (about 2 us), a map lookup when remembered.
  */
 export class TokenCodec {
-  // HMAC (RFC 2104) by hand: `hash` in one shot costs a third of what `createHmac` does.
+  // HMAC (RFC 2104) by hand: two hashes in one shot cost a third of what `createHmac` does.
   readonly #inner = Buffer.alloc(BLOCK_BYTES + MAC_AT);
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES);
   readonly #token = Buffer.alloc(TOKEN_BYTES);
+  readonly #expected = Buffer.alloc(DIGEST_BYTES);
   readonly #shardIds = new Map<string, Map<string, Buffer>>();
   readonly #decoded = new Map<string, ShardKey & TokenPosition>();
   readonly #rememberMax: number;
@@ -64,7 +65,7 @@ export class TokenCodec {
     token.set(this.#shardId(shard.projectId, shard.tenantId), SHARD_ID_AT);
     token.writeUInt32BE(epoch, EPOCH_AT);
     token.writeUIntBE(seq, SEQ_AT, 6);
-    token.set(this.#mac(token), MAC_AT);
+    token.write(this.#mac(token), MAC_AT, TOKEN_BYTES - MAC_AT, 'latin1');
     return token.toString('base64url');
   }
 
@@ -81,7 +82,8 @@ export class TokenCodec {
     // 30 bytes fill 40 characters exactly: the form alone makes the text canonical.
     if (text.length !== TOKEN_CHARACTERS || !TOKEN_FORM.test(text)) throw tokenError();
     const token = Buffer.from(text, 'base64url');
-    if (!equalBytes(this.#mac(token), 0, token, MAC_AT, TOKEN_BYTES - MAC_AT)) throw tokenError();
+    this.#expected.write(this.#mac(token), 0, 'latin1');
+    if (!equalBytes(this.#expected, 0, token, MAC_AT, TOKEN_BYTES - MAC_AT)) throw tokenError();
     const shardId = this.#shardId(shard.projectId, shard.tenantId);
     if (token[0] !== VERSION || !equalBytes(shardId, 0, token, SHARD_ID_AT, SHARD_ID_BYTES)) {
       throw tokenError();
@@ -97,10 +99,11 @@ export class TokenCodec {
     return position;
   }
 
-  #mac(token: Buffer): Buffer {
+  /** The whole digest, a character a byte: strings come back from `hash` faster than Buffers. */
+  #mac(token: Buffer): string {
     token.copy(this.#inner, BLOCK_BYTES, 0, MAC_AT);
-    hash('sha256', this.#inner, 'buffer').copy(this.#outer, BLOCK_BYTES);
-    return hash('sha256', this.#outer, 'buffer').subarray(0, TOKEN_BYTES - MAC_AT);
+    this.#outer.write(hash('sha256', this.#inner, 'binary'), BLOCK_BYTES, 'latin1');
+    return hash('sha256', this.#outer, 'binary');
   }
 
   #shardId(projectId: string, tenantId: string): Buffer {
