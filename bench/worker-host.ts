@@ -1,14 +1,14 @@
-// What one worker does in a second without its thread: BENCH_SCALE=1 node bench/worker-host.ts
-// A BatchCheck of 100 as JSON and binary (scan, intern, evaluate, encode) and single checks, uniform mix.
-import { systemClock } from '../src/shared/clock.ts';
 import { RAW_FIELDS, rawOpcode } from '../src/protocol/messages.ts';
 import type { AnswerBatch, RequestBatch } from '../src/protocol/messages.ts';
 import type { RawMethod } from '../src/protocol/shard-client.ts';
+// What one worker does in a second without its thread: BENCH_SCALE=1 node bench/worker-host.ts
+// A BatchCheck of 100 as JSON and binary (scan, intern, evaluate, encode) and single checks, uniform mix.
+import { systemClock } from '../src/shared/clock.ts';
+import { JsonScanner } from '../src/workers/raw/json-scanner.ts';
+import { createRawFields } from '../src/workers/raw/raw-fields.ts';
 import { ShardHost } from '../src/workers/shard-host.ts';
 import { TupleShardIndex } from '../src/workers/shard-index.ts';
 import { WORKER_DEFAULTS } from '../src/workers/worker-settings.ts';
-import { JsonScanner } from '../src/workers/raw/json-scanner.ts';
-import { createRawFields } from '../src/workers/raw/raw-fields.ts';
 import { DATASET_MODEL_JSON } from './dataset/model.ts';
 import { mixedQuestions } from './dataset/questions.ts';
 import type { Question } from './dataset/questions.ts';

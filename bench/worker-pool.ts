@@ -1,9 +1,9 @@
+import type { RawAnswer, RawMethod, ReadScope } from '../src/protocol/shard-client.ts';
 // Requests a second through the pool and a thread, dataset in memory, uniform mix: BENCH_SCALE=1 node bench/worker-pool.ts
 // Closed loop of 64 callers; ratios on two cores shared by both threads.
 import { createPiscinaTransport } from '../src/workers/piscina-transport.ts';
-import { WORKER_DEFAULTS } from '../src/workers/worker-settings.ts';
 import { createWorkerPool } from '../src/workers/worker-pool.ts';
-import type { RawAnswer, RawMethod, ReadScope } from '../src/protocol/shard-client.ts';
+import { WORKER_DEFAULTS } from '../src/workers/worker-settings.ts';
 import { DATASET_MODEL_JSON } from './dataset/model.ts';
 import { mixedQuestions } from './dataset/questions.ts';
 import { World } from './dataset/world.ts';

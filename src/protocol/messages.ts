@@ -1,5 +1,5 @@
-import type { ErrorData } from '../shared/app-error.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import type { ErrorData } from '../shared/app-error.ts';
 import type {
   BatchItem,
   BatchItemResult,

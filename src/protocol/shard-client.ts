@@ -1,5 +1,5 @@
-import type { ErrorData } from '../shared/app-error.ts';
 import type { ShardKey, Subject } from '../model/relation-tuple.ts';
+import type { ErrorData } from '../shared/app-error.ts';
 
 /** Project settings that travel with every read; the same values on every item of one request. */
 export type ReadScope = ShardKey & {

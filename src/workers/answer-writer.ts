@@ -1,4 +1,3 @@
-import type { ErrorData } from '../shared/app-error.ts';
 import type {
   AnswerBatch,
   WorkerReport,
@@ -6,6 +5,7 @@ import type {
   WorkerStats,
 } from '../protocol/messages.ts';
 import { ANSWER_BODY, ANSWER_LARGE_BODY } from '../protocol/messages.ts';
+import type { ErrorData } from '../shared/app-error.ts';
 
 const REPORTS_MAX = 64;
 const FIRST_ANSWERS = 256;

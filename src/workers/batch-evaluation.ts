@@ -1,7 +1,7 @@
-import { AppError } from '../shared/app-error.ts';
 import { BACKSTOP_BUDGET, CHECK_ALLOWED, CHECK_GENERAL } from '../engine/evaluator-api.ts';
-import type { Evaluator } from '../engine/evaluator.ts';
 import type { EvaluationTask } from '../engine/evaluator-api.ts';
+import type { Evaluator } from '../engine/evaluator.ts';
+import { AppError } from '../shared/app-error.ts';
 import type { DecisionStats, PairCounter } from './decision-stats.ts';
 import type { Bound, JobContext, PairNames } from './job-context.ts';
 

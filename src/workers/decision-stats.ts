@@ -1,6 +1,6 @@
 import type { NamespaceModel } from '../model/namespace-model.ts';
-import type { DecisionCount } from '../protocol/shard-client.ts';
 import type { WorkerStats } from '../protocol/messages.ts';
+import type { DecisionCount } from '../protocol/shard-client.ts';
 
 const PAIRS_MAX = 200;
 const OTHER = 'other';

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
-import { systemClock } from '../shared/clock.ts';
 import type { AnswerBatch, WorkerTask, WorkerTaskReply } from '../protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../protocol/messages.ts';
+import { systemClock } from '../shared/clock.ts';
 import { createPool } from '../store/pool.ts';
 import { transferablesOf } from './answer-writer.ts';
 import { PostgresShardSource } from './postgres-shard-source.ts';

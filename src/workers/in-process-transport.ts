@@ -1,6 +1,6 @@
+import type { AnswerBatch, RequestBatch } from '../protocol/messages.ts';
 import type { Clock } from '../shared/clock.ts';
 import { systemClock } from '../shared/clock.ts';
-import type { AnswerBatch, RequestBatch } from '../protocol/messages.ts';
 import type { ShardSource } from './ports.ts';
 import { ShardHost } from './shard-host.ts';
 import { TupleShardIndex } from './shard-index.ts';

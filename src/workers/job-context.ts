@@ -1,7 +1,7 @@
-import { Evaluator } from '../engine/evaluator.ts';
 import type { EvaluatorOptions } from '../engine/evaluator-api.ts';
-import type { Clock } from '../shared/clock.ts';
+import { Evaluator } from '../engine/evaluator.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
+import type { Clock } from '../shared/clock.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import type { DecisionStats, PairCounter } from './decision-stats.ts';
 import type { ModelRegistry } from './model-registry.ts';

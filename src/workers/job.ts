@@ -1,5 +1,5 @@
-import type { AppError } from '../shared/app-error.ts';
 import type { ScopeEntry } from '../protocol/messages.ts';
+import type { AppError } from '../shared/app-error.ts';
 import type { ShardActor } from './shard-actor.ts';
 
 /**

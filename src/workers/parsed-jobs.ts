@@ -1,15 +1,15 @@
-import { AppError, errorToData } from '../shared/app-error.ts';
 import type { EvaluationTask, ExpandTree } from '../engine/evaluator-api.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import { EMPTY_NAME } from '../model/tuple-reader.ts';
 import type { TupleReader } from '../model/tuple-reader.ts';
 import type { Method, ScopeEntry, WorkerRequest } from '../protocol/messages.ts';
 import type { BatchItem, BatchItemResult } from '../protocol/shard-client.ts';
+import { AppError, errorToData } from '../shared/app-error.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
 import type { ItemSource } from './batch-evaluation.ts';
-import type { Job } from './job.ts';
 import { EvaluatorLoan } from './job-context.ts';
 import type { Bound, JobContext } from './job-context.ts';
+import type { Job } from './job.ts';
 import type { ShardActor } from './shard-actor.ts';
 
 /** Ids of a list that travel in one message: a longer one comes in parts, so that its clone stops nobody. */

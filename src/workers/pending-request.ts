@@ -1,8 +1,8 @@
-import type { AppError } from '../shared/app-error.ts';
-import { errorToData } from '../shared/app-error.ts';
 import type { ArgsMap, Method, WorkerResponse } from '../protocol/messages.ts';
 import { rawMethodOf, wireFormatOf } from '../protocol/messages.ts';
 import type { RawAnswer, RawScope, ReadScope } from '../protocol/shard-client.ts';
+import type { AppError } from '../shared/app-error.ts';
+import { errorToData } from '../shared/app-error.ts';
 
 /** What the client knows of one shard that has requests in flight. */
 export type ShardQueue = {

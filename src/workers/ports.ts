@@ -1,5 +1,5 @@
-import type { TupleReader } from '../model/tuple-reader.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import type { TupleReader } from '../model/tuple-reader.ts';
 import type { ChangePage, ShardHead, ShardPosition } from '../store/changes.ts';
 import type { SnapshotSink } from '../store/snapshot.ts';
 

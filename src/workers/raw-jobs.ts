@@ -1,4 +1,3 @@
-import { AppError, errorToData } from '../shared/app-error.ts';
 import { CHECK_ALLOWED, CHECK_GENERAL } from '../engine/evaluator-api.ts';
 import type { EvaluationTask } from '../engine/evaluator-api.ts';
 import type { RequestBatch, ScopeEntry } from '../protocol/messages.ts';
@@ -17,11 +16,12 @@ import {
   rawMethodOf,
   wireFormatOf,
 } from '../protocol/messages.ts';
+import { AppError, errorToData } from '../shared/app-error.ts';
 import { BatchEvaluation } from './batch-evaluation.ts';
 import type { PairCounter } from './decision-stats.ts';
-import type { Job } from './job.ts';
 import { EvaluatorLoan } from './job-context.ts';
 import type { Bound, JobContext } from './job-context.ts';
+import type { Job } from './job.ts';
 import { ListEncoder, jsonOfBatch, protoOfBatch } from './raw/answer-encoder.ts';
 import { equalsText } from './raw/raw-fields.ts';
 import { RawItems } from './raw/raw-items.ts';

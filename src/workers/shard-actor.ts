@@ -1,7 +1,7 @@
-import { AppError, errorToData } from '../shared/app-error.ts';
-import type { Clock } from '../shared/clock.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { CommittedChange } from '../protocol/shard-client.ts';
+import { AppError, errorToData } from '../shared/app-error.ts';
+import type { Clock } from '../shared/clock.ts';
 import { mustReload } from '../store/changes.ts';
 import type { ChangePage, ShardHead, ShardPosition } from '../store/changes.ts';
 import { HeldChanges } from './held-changes.ts';

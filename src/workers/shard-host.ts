@@ -1,5 +1,3 @@
-import { AppError, errorToData } from '../shared/app-error.ts';
-import type { Clock } from '../shared/clock.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type {
   AnswerBatch,
@@ -11,11 +9,13 @@ import type {
 } from '../protocol/messages.ts';
 import { RAW_FIELDS } from '../protocol/messages.ts';
 import { shardHash } from '../protocol/shard-routing.ts';
+import { AppError, errorToData } from '../shared/app-error.ts';
+import type { Clock } from '../shared/clock.ts';
 import { AnswerWriter } from './answer-writer.ts';
 import { DecisionStats } from './decision-stats.ts';
 import { IndexBudget } from './index-budget.ts';
-import type { Job } from './job.ts';
 import { JobContext } from './job-context.ts';
+import type { Job } from './job.ts';
 import { LoadPlaces } from './load-places.ts';
 import { ModelRegistry } from './model-registry.ts';
 import { modelKey } from './model-store.ts';

@@ -1,7 +1,7 @@
 import { TupleIndex } from '../cache/tuple-index.ts';
 import type { RowBytes, TupleRow } from '../cache/tuple-row.ts';
-import type { TupleReader } from '../model/tuple-reader.ts';
 import { parsePackedChanges } from '../model/packed-changes.ts';
+import type { TupleReader } from '../model/tuple-reader.ts';
 import type { ShardIndex } from './ports.ts';
 
 const OP_INSERT = 1;

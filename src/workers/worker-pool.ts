@@ -1,6 +1,4 @@
-import { AppError } from '../shared/app-error.ts';
-import type { Clock } from '../shared/clock.ts';
-import { systemClock } from '../shared/clock.ts';
+import type { ShardKey } from '../model/relation-tuple.ts';
 import type {
   ArgsMap,
   Method,
@@ -24,7 +22,9 @@ import type {
   WireFormat,
 } from '../protocol/shard-client.ts';
 import { slotOfShard } from '../protocol/shard-routing.ts';
-import type { ShardKey } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import type { Clock } from '../shared/clock.ts';
+import { systemClock } from '../shared/clock.ts';
 import { ModelStore } from './model-store.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import type { PendingRequest, ShardQueue } from './pending-request.ts';

@@ -1,5 +1,3 @@
-import { AppError, errorFromData } from '../shared/app-error.ts';
-import type { Clock } from '../shared/clock.ts';
 import type {
   AnswerBatch,
   WorkerReport,
@@ -14,6 +12,8 @@ import {
   ANSWER_LARGE_BODY,
 } from '../protocol/messages.ts';
 import type { RawAnswer } from '../protocol/shard-client.ts';
+import { AppError, errorFromData } from '../shared/app-error.ts';
+import type { Clock } from '../shared/clock.ts';
 import { ControlQueue } from './control-queue.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import type { PendingRequest } from './pending-request.ts';

@@ -9,8 +9,8 @@ import type { ShardIndex } from '../../src/workers/ports.ts';
 import { ShardHost } from '../../src/workers/shard-host.ts';
 import { TupleShardIndex } from '../../src/workers/shard-index.ts';
 import type { WorkerSettings } from '../../src/workers/worker-settings.ts';
-import { viewer } from './pool-fixture.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
+import { viewer } from './pool-fixture.ts';
 
 let host: ShardHost | null = null;
 

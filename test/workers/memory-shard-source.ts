@@ -1,6 +1,6 @@
+import { packChanges } from '../../src/model/packed-changes.ts';
 import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import { subjectToColumns } from '../../src/model/relation-tuple.ts';
-import { packChanges } from '../../src/model/packed-changes.ts';
 import type { CommittedChange } from '../../src/protocol/shard-client.ts';
 import type {
   ChangePage,

@@ -1,15 +1,15 @@
+import { create, fromBinary, toBinary, toJsonString } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createRawFields, equalsText } from '../../src/workers/raw/raw-fields.ts';
-import { JsonScanner } from '../../src/workers/raw/json-scanner.ts';
-import { ProtoScanner } from '../../src/workers/raw/proto-scanner.ts';
-import { jsonOfBatch, protoOfBatch } from '../../src/workers/raw/answer-encoder.ts';
-import { create, fromBinary, toBinary, toJsonString } from '@bufbuild/protobuf';
 import {
   BatchCheckRequestSchema,
   BatchCheckResponseSchema,
   CheckRequestSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import { jsonOfBatch, protoOfBatch } from '../../src/workers/raw/answer-encoder.ts';
+import { JsonScanner } from '../../src/workers/raw/json-scanner.ts';
+import { ProtoScanner } from '../../src/workers/raw/proto-scanner.ts';
+import { createRawFields, equalsText } from '../../src/workers/raw/raw-fields.ts';
 
 const RUNS = 300 * Number(process.env['FUZZ_RUNS'] ?? '1');
 const fields = createRawFields();

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
-import { createWorkerPool } from '../../src/workers/worker-pool.ts';
 import { InProcessTransport } from '../../src/workers/in-process-transport.ts';
+import { createWorkerPool } from '../../src/workers/worker-pool.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
-import { askRaw, checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
+import { askRaw, checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 
 /** The n-th shard that slot `slot` of two owns. */
 function shardOfSlot(slot: number, n = 0): ShardKey {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
-import { createWorkerPool } from '../../src/workers/worker-pool.ts';
 import { InProcessTransport } from '../../src/workers/in-process-transport.ts';
+import { createWorkerPool } from '../../src/workers/worker-pool.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';

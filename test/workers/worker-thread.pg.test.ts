@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { packChanges } from '../../src/model/packed-changes.ts';
+import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
 import { createPiscinaTransport } from '../../src/workers/piscina-transport.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
 import { createWorkerPool } from '../../src/workers/worker-pool.ts';
 import type { WorkerPool, WorkerPoolEvent } from '../../src/workers/worker-pool.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import type { TestDatabase } from '../support/postgres.ts';
 import { writeChange } from '../support/write-change.ts';
