@@ -1,9 +1,10 @@
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import type { TupleKey } from '../model/relation-tuple.ts';
-import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
+import { EMPTY_NAME, type TupleReader, WILDCARD_NODE } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
 import { BoundModel, type Op } from './bound-model.ts';
 import { CheckRun } from './check-run.ts';
+import { ClosureCache } from './closure-cache.ts';
 import {
   BACKSTOP_BUDGET,
   type CheckInput,
@@ -14,7 +15,7 @@ import {
 } from './evaluator-api.ts';
 import { ExpandRun } from './expand.ts';
 import { checkUserHot, hotBackstops, hotReads, HOT_NODES_MAX } from './hot-check.ts';
-import { HotModel } from './hot-model.ts';
+import { HOT_PLAIN, HotModel } from './hot-model.ts';
 import { ListObjectsRun } from './list-objects-run.ts';
 import { ConditionCache, Scope, type Target, TRUE } from './scope.ts';
 import { SubjectSetRun } from './subject-set-run.ts';
@@ -29,6 +30,9 @@ export class Evaluator {
   readonly #model: NamespaceModel;
   readonly #bound: BoundModel;
   readonly #hot: HotModel;
+  readonly #closures: ClosureCache;
+  /** Revision that the closures speak of. */
+  #revision: number;
   readonly #options: EvaluatorOptions;
   readonly #clock: Clock;
   readonly #conditions = new ConditionCache();
@@ -39,6 +43,8 @@ export class Evaluator {
     this.#model = model;
     this.#bound = new BoundModel(model, reader);
     this.#hot = new HotModel(this.#bound);
+    this.#closures = new ClosureCache(reader, this.#hot, options.closureBytesMax);
+    this.#revision = reader.revision;
     this.#options = options;
     this.#clock = clock;
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
@@ -68,7 +74,17 @@ export class Evaluator {
   ): number {
     const user = userEntity === 0 ? 0 : this.#reader.nodeId(userEntity, EMPTY_NAME);
     const nodesMax = this.#hotNodesMax;
-    return checkUserHot(this.#reader, this.#hot, entity, relation, user, nodesMax, readBudget);
+    if (this.#reader.revision !== this.#revision) this.#forget();
+    return checkUserHot(
+      this.#reader,
+      this.#hot,
+      this.#closures,
+      entity,
+      relation,
+      user,
+      nodesMax,
+      readBudget,
+    );
   }
 
   /** The general form of `checkUser`: any model, resumable, without context. */
@@ -137,8 +153,59 @@ export class Evaluator {
     return guarded(scope, new ListObjectsRun(scope, namespace, relation, user));
   }
 
-  /** Tells of one applied change, so that caches survive changes that do not concern them. */
-  tupleChanged(_key: TupleKey): void {}
+  /** Bytes of the caches that grow with use. */
+  get cacheBytes(): number {
+    return this.#closures.bytes;
+  }
+
+  /**
+   * Tells of one applied change, so that caches survive changes that do not concern them. Call it
+   * after each change, before the next is applied; a revision that was skipped drops all caches.
+   */
+  tupleChanged(key: TupleKey): void {
+    const reader = this.#reader;
+    if (reader.revision === this.#revision) return; // nothing was stored or removed
+    const isNext = reader.revision === this.#revision + 1;
+    const object = this.#nodeOf(key.namespace, key.objectId, key.relation);
+    const { subject } = key;
+    const held =
+      subject.kind === 'wildcard'
+        ? WILDCARD_NODE
+        : subject.kind === 'user'
+          ? this.#nodeOf('', subject.userId, '')
+          : this.#nodeOf(subject.namespace, subject.objectId, subject.relation);
+    // A node that went may give its id to another one.
+    if (!isNext || object === 0 || held === 0) {
+      this.#forget();
+      return;
+    }
+    const kind = this.#hot.single(
+      reader.namespaceOf(reader.entityOf(object)),
+      reader.relationOf(object),
+    );
+    if (subject.kind === 'user') {
+      if (kind === HOT_PLAIN) this.#closures.invalidateUser(held);
+    } else if (subject.kind === 'wildcard') {
+      if (kind === HOT_PLAIN) this.#closures.clear();
+    } else if (subject.relation !== '' && (kind === HOT_PLAIN || reader.reverseCount(held) <= 1)) {
+      // The shape of groups changed, or a node that closures left out is referred to now.
+      this.#closures.clear();
+    }
+    this.#revision = reader.revision;
+  }
+
+  #forget(): void {
+    this.#closures.clear();
+    this.#revision = this.#reader.revision;
+  }
+
+  #nodeOf(namespace: string, id: string, relation: string): number {
+    const reader = this.#reader;
+    const [namespaceId, relationId] = [reader.nameId(namespace), reader.nameId(relation)];
+    if (namespaceId < 0 || relationId < 0) return 0;
+    const entity = reader.entityId(namespaceId, id);
+    return entity === 0 ? 0 : reader.nodeId(entity, relationId);
+  }
 
   #scope(relationText: string, contextJson: string, nowMs: number, readBudget: number): Scope {
     return new Scope({

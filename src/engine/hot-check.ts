@@ -5,6 +5,7 @@ import {
   type TupleReader,
   WILDCARD_NODE,
 } from '../model/tuple-reader.ts';
+import { type ClosureCache, CLOSURE_NONE, SUMMARY_OPEN } from './closure-cache.ts';
 import { BACKSTOP_CYCLE, CHECK_ALLOWED, CHECK_DENIED, CHECK_GENERAL } from './evaluator-api.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
 
@@ -31,6 +32,11 @@ const tableMark = new Float64Array(TABLE_SLOTS);
 let evaluation = 0;
 let top = 0;
 let hasWildcards = false;
+/** Usersets visited, and the height of those that a summary stood for. */
+let weight = 0;
+/** The user's closure in `closures.arena`, or CLOSURE_NONE; looked up when first needed. */
+let closureAt = CLOSURE_NONE;
+let isClosureKnown = false;
 /** Of the last `checkUserHot` on this thread: BACKSTOP_ bits. */
 let backstops = 0;
 /** Bound on the reads of the last `checkUserHot`. */
@@ -59,6 +65,7 @@ const CHECK_CONTINUE = 3;
 export function checkUserHot(
   reader: TupleReader,
   model: HotModel,
+  closures: ClosureCache,
   entity: number,
   relation: number,
   userNode: number,
@@ -74,7 +81,9 @@ export function checkUserHot(
   if (start === 0) return CHECK_DENIED;
   hasWildcards = reader.reverseCount(WILDCARD_NODE) > 0;
   const mark = ++evaluation * 2;
-  let weight = 0;
+  weight = 0;
+  isClosureKnown = userNode === 0; // an unknown user is in no group
+  closureAt = CLOSURE_NONE;
   let sawCycle = false;
   top = 1;
   stackId[0] = start;
@@ -111,8 +120,9 @@ export function checkUserHot(
     const exit = top++;
     const code =
       compound === undefined
-        ? visitOwn(reader, model, id, userNode)
-        : visitObject(reader, model, id, compound, userNode);
+        ? visitOwn(reader, model, closures, id, userNode)
+        : visitObject(reader, model, closures, id, compound, userNode);
+    if (code === CHECK_ALLOWED && weight > nodesMax) return CHECK_GENERAL;
     if (code !== CHECK_CONTINUE) return code;
     if (top === exit + 1) {
       top = exit; // nothing below: it never was on a path
@@ -123,6 +133,7 @@ export function checkUserHot(
       tableMark[slot] = mark + 1;
     }
   }
+  if (weight > nodesMax) return CHECK_GENERAL;
   if (sawCycle) backstops = BACKSTOP_CYCLE;
   return CHECK_DENIED;
 }
@@ -131,6 +142,7 @@ export function checkUserHot(
 function visitObject(
   reader: TupleReader,
   model: HotModel,
+  closures: ClosureCache,
   entity: number,
   state: HotState,
   userNode: number,
@@ -138,11 +150,12 @@ function visitObject(
   const { actions } = state;
   let node = reader.firstNodeOf(entity);
   for (let count = 0; node !== 0; node = reader.nextNodeOf(node)) {
-    if (++count > CHAIN_MAX) return visitRelations(reader, model, entity, state, userNode);
+    if (++count > CHAIN_MAX)
+      return visitRelations(reader, model, closures, entity, state, userNode);
     const relation = reader.relationOf(node);
     const action = relation < actions.length ? (actions[relation] as number) : 0;
     if (action === 0) continue;
-    const code = act(reader, model, node, action, userNode);
+    const code = act(reader, model, closures, node, action, userNode);
     if (code !== CHECK_CONTINUE) return code;
   }
   return CHECK_CONTINUE;
@@ -151,6 +164,7 @@ function visitObject(
 function visitRelations(
   reader: TupleReader,
   model: HotModel,
+  closures: ClosureCache,
   entity: number,
   state: HotState,
   userNode: number,
@@ -159,7 +173,7 @@ function visitRelations(
     const relation = state.relations[i] as number;
     const node = reader.nodeId(entity, relation);
     if (node === 0) continue;
-    const code = act(reader, model, node, state.actions[relation] as number, userNode);
+    const code = act(reader, model, closures, node, state.actions[relation] as number, userNode);
     if (code !== CHECK_CONTINUE) return code;
   }
   return CHECK_CONTINUE;
@@ -168,19 +182,26 @@ function visitRelations(
 function act(
   reader: TupleReader,
   model: HotModel,
+  closures: ClosureCache,
   node: number,
   action: number,
   userNode: number,
 ): number {
   if ((action & 1) === 1) {
-    const code = visitOwn(reader, model, node, userNode);
+    const code = visitOwn(reader, model, closures, node, userNode);
     if (code !== CHECK_CONTINUE) return code;
   }
   return action > 1 ? walk(reader, model, node, action >> 1) : CHECK_CONTINUE;
 }
 
 /** The tuples of one node: the user among them, and the usersets to visit. */
-function visitOwn(reader: TupleReader, model: HotModel, node: number, userNode: number): number {
+function visitOwn(
+  reader: TupleReader,
+  model: HotModel,
+  closures: ClosureCache,
+  node: number,
+  userNode: number,
+): number {
   if (userNode !== 0) {
     const edge = reader.edge(node, userNode);
     if (edge !== EDGE_ABSENT) return edge === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
@@ -201,6 +222,20 @@ function visitOwn(reader: TupleReader, model: HotModel, node: number, userNode: 
     const entity = reader.entityOf(child);
     const kind = model.single(reader.namespaceOf(entity), relation);
     if (kind < 0) return CHECK_GENERAL;
+    if (kind === HOT_PLAIN) {
+      const height = closures.summaryOf(child);
+      if (height !== SUMMARY_OPEN) {
+        if (!isClosureKnown) {
+          closureAt = closures.closureOf(userNode);
+          isClosureKnown = true;
+        }
+        if (userNode === 0 || closureAt !== CLOSURE_NONE) {
+          weight += height;
+          if (userNode !== 0 && isInClosure(closures.arena, child)) return CHECK_ALLOWED;
+          continue;
+        }
+      }
+    }
     stackId[top] = kind === HOT_PLAIN ? child : entity;
     stackKind[top++] = kind;
   }
@@ -223,4 +258,10 @@ function walk(reader: TupleReader, model: HotModel, node: number, target: number
     stackKind[top++] = kind;
   }
   return CHECK_CONTINUE;
+}
+
+function isInClosure(arena: Uint32Array, node: number): boolean {
+  const end = closureAt + (arena[closureAt] as number);
+  for (let i = closureAt + 1; i <= end; i++) if (arena[i] === node) return true;
+  return false;
 }
