@@ -159,7 +159,8 @@ test('damaged JSON is never accepted as something that JSON.parse reads otherwis
       if (!json.check(bytes, 0, end)) return;
       const parsed = JSON.parse(text) as Record<string, string>;
       const keys = Object.keys(parsed);
-      expect(text.split('":').length - 1).toBe(keys.length); // no duplicate survived
+      const structure = text.replaceAll(/"[^"]*"/g, ''); // no escapes in what was accepted
+      expect(structure.split(':').length - 1).toBe(keys.length); // no duplicate survived
       expect(itemsOf(bytes)[0]).toEqual({
         namespace: parsed['namespace'],
         objectId: parsed['object_id'],
