@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type JsonValue, canonicalJson } from './canonical-json.ts';
 
 test('the examples of RFC 8785', () => {
-  const numbers = [333333333.33333329, 1e30, 4.5, 2e-3, 0.000000000000000000000000001];
+  const numbers = [333333333.3333333, 1e30, 4.5, 2e-3, 0.000000000000000000000000001];
   const string = '€$\u000f\nA\'B"\\\\"/';
   expect(canonicalJson({ numbers, string, literals: [null, true, false] })).toBe(
     '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],' +

@@ -3,7 +3,6 @@ import type { Pool } from 'pg';
 import { checkProjectId } from '../model/names.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
-import { classifyPgError } from '../store/pg-errors.ts';
 import {
   type ProjectRow,
   insertProject,
@@ -26,6 +25,7 @@ import {
   refusalOf,
   settingsFromProject,
 } from './project-settings.ts';
+import { storeError } from './store-error.ts';
 
 export type ProjectServiceOptions = {
   readonly pool: Pool;
@@ -214,13 +214,6 @@ export class ProjectService {
 /** PROJECT_UNKNOWN that names the id. */
 export function projectUnknown(id: string): AppError {
   return new AppError('PROJECT_UNKNOWN', `project ${id} does not exist`, { project_id: id });
-}
-
-/** STORE_UNAVAILABLE for trouble that may pass; anything else as it is. */
-export function storeError(error: unknown): unknown {
-  const failure = classifyPgError(error);
-  if (failure !== 'unavailable' && failure !== 'timeout' && failure !== 'retryable') return error;
-  return new AppError('STORE_UNAVAILABLE', 'the database is not available', {}, error);
 }
 
 function projectFromRow(row: ProjectRow): Project {

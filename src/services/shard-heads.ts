@@ -1,4 +1,5 @@
 import type { ShardKey } from '../model/relation-tuple.ts';
+import { storeError } from './store-error.ts';
 
 /** What a read of a shard must see at least. The object is live: read it, do not keep it. */
 export type ShardHead = { readonly epoch: number; readonly minSeq: number };
@@ -62,7 +63,7 @@ export class ShardHeads {
 
   /**
    * The head as Postgres has it now, always by a query that is sent after this call; all loads of
-   * one tick share one. Errors: what `readHeads` throws; nothing is remembered then.
+   * one tick share one. Errors: STORE_UNAVAILABLE; nothing is remembered then.
    */
   load(projectId: string, tenantId: string): Promise<ShardHead> {
     if (this.#next === undefined) {
@@ -154,7 +155,8 @@ export class ShardHeads {
     try {
       rows = await this.#readHeads(loads.map((load) => load.shard));
     } catch (error) {
-      for (const load of loads) load.reject(error);
+      const failure = storeError(error);
+      for (const load of loads) load.reject(failure);
       return;
     }
     const found: Tenants<HeadRow> = new Map();

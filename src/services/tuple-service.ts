@@ -21,9 +21,10 @@ import {
   selectFirstTuples,
 } from '../store/sql/select-tuples.ts';
 import { inTransaction } from '../store/transaction.ts';
-import { type ProjectService, storeError } from './project-service.ts';
+import type { ProjectService } from './project-service.ts';
 import type { ReadPositions } from './read-positions.ts';
 import type { ShardHeads } from './shard-heads.ts';
+import { storeError } from './store-error.ts';
 import { checkUpdates } from './tuple-input.ts';
 import type {
   DeprovisionRequest,

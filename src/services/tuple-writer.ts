@@ -141,7 +141,7 @@ export class TupleWriter {
     }
   }
 
-  /** Refuses new writes, waits for those under way (at most `timeoutMs`), closes the connections. */
+  /** Refuses new writes, waits for those under way (at most twice `timeoutMs`), closes the connections. */
   async close(timeoutMs: number): Promise<void> {
     this.#isClosing = true;
     const endMs = this.#nowMs() + timeoutMs;
@@ -149,10 +149,12 @@ export class TupleWriter {
       await new Promise((done) => setTimeout(done, 5));
     }
     for (const lane of this.#lanes) lane.runner.stop();
-    while (this.#lanes.some((lane) => lane.isRunning)) {
+    // A server that hangs must not hold the shutdown: its connections end with the process.
+    const giveUpMs = this.#nowMs() + timeoutMs;
+    while (this.#lanes.some((lane) => lane.isRunning) && this.#nowMs() < giveUpMs) {
       await new Promise((done) => setTimeout(done, 5));
     }
-    for (const lane of this.#lanes) lane.runner.close();
+    for (const lane of this.#lanes) if (!lane.isRunning) lane.runner.close();
     clearInterval(this.#sweep);
     this.#sweep = undefined;
   }
