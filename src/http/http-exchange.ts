@@ -88,7 +88,8 @@ export class HttpExchange implements SlowBody {
   }
 
   /**
-   * Collects the body. `onBody` gets a copy that belongs to it, at most `maxBytes` long;
+   * Collects the body. `onBody` gets a copy that nobody else writes to, at most `maxBytes` long (a
+   * short one shares its ArrayBuffer with others: copy before transferring it to another thread);
    * `onTooLarge` is called instead after the rest was thrown away up to the listener's discard
    * limit, so that the client can read the answer. One of them is called, unless the client goes or
    * is cut for taking longer than the listener's body timeout: then only the abort listener is.
@@ -111,8 +112,7 @@ export class HttpExchange implements SlowBody {
         onTooLarge();
         return;
       }
-      // uWebSockets.js takes the chunk back on return, hence the copy.
-      const part = new Uint8Array(chunk.slice(0));
+      const part = copyOf(chunk);
       if (isLast) {
         this.#bodyDone();
         onBody(parts.length === 0 ? part : join(parts, part, size));
@@ -128,7 +128,7 @@ export class HttpExchange implements SlowBody {
    */
   streamBody(onChunk: (chunk: Uint8Array, isLast: boolean) => void): void {
     this.#res.onData((chunk, isLast) => {
-      if (this.#state !== 'ended') onChunk(new Uint8Array(chunk.slice(0)), isLast);
+      if (this.#state !== 'ended') onChunk(copyOf(chunk), isLast);
     });
   }
 
@@ -272,6 +272,16 @@ export class HttpExchange implements SlowBody {
     listener?.();
     this.#wakeWriter();
   }
+}
+
+/**
+ * uWebSockets.js takes a chunk back on return. Short copies come from Buffer's pool: an ArrayBuffer of
+ * their own costs a fifth of the whole request (35 k against 43 k requests a CPU-second measured).
+ */
+function copyOf(chunk: ArrayBuffer): Uint8Array {
+  const copy = Buffer.allocUnsafe(chunk.byteLength);
+  copy.set(new Uint8Array(chunk));
+  return copy;
 }
 
 function join(parts: readonly Uint8Array[], last: Uint8Array, size: number): Uint8Array {
