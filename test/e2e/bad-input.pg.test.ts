@@ -257,3 +257,10 @@ test('a batch over its limit is refused, an item that is not valid is not', asyn
     expect(results[index]?.error).toBe(single.body['message']);
   }
 });
+
+/** Errors of decoding name the field by itself, later ones by its path; a model by its JSON path. */
+function namedBy(one: Row, body: Readonly<Record<string, unknown>>): string {
+  if (one.field === 'model_json') return '';
+  if (JSON.stringify(body).includes('BODY_MALFORMED')) return 'cannot decode';
+  return one.field.replace(/\[\d+\]$/, '');
+}
