@@ -226,6 +226,67 @@ describe('each field names itself', () => {
   );
 });
 
+describe('whatever a body holds, no method answers 500', () => {
+  const FIELDS = [
+    'project_id',
+    'tenant_id',
+    'namespace',
+    'object_id',
+    'relation',
+    'subject_user_id',
+    'subject_set',
+    'context',
+    'updates',
+    'items',
+    'user_id',
+    'id',
+    'name',
+    'status',
+    'model_json',
+    'data_region',
+    'max_check_reads',
+    'clear_data_region',
+    'at_least_consistency_token',
+    'unknown_field',
+    'op',
+    '__proto__',
+    'constructor',
+  ];
+  const VALUES = [
+    ...WRONG_TYPES,
+    null,
+    '',
+    'x',
+    '\u0000',
+    1e300,
+    -1,
+    '9'.repeat(400),
+    { user_id: 1 },
+    [{ op: 'OP_INSERT' }],
+    [{ tuple: null }],
+    { set: {} },
+  ];
+  test.each(METHODS)('%s', async (method) => {
+    const bodies: string[] = [
+      '',
+      '{',
+      'null',
+      '[]',
+      '"x"',
+      '[['.repeat(20_000),
+      `{"context":${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}}`,
+    ];
+    for (const field of FIELDS)
+      for (const value of VALUES) bodies.push(`{"${field}":${JSON.stringify(value)}}`);
+    for (const body of bodies) {
+      const answer = await call(instance, method, body);
+      expect(answer.status, `${body.slice(0, 200)}: ${JSON.stringify(answer.body)}`).toBeLessThan(
+        500,
+      );
+    }
+  });
+});
+
 test('unknown fields and wrong types are refused by name', async () => {
   for (const method of METHODS) {
     const unknown = await call(instance, method, { ...VALID[method], no_such_field: 1 });
