@@ -4,7 +4,6 @@ import type { NamespaceModel } from '../model/namespace-model.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import type { DecisionStats, PairCounter } from './decision-stats.ts';
-import type { ModelRegistry } from './model-registry.ts';
 import type { ShardIndex } from './ports.ts';
 import { JsonScanner } from './raw/json-scanner.ts';
 import { ProtoScanner } from './raw/proto-scanner.ts';
@@ -17,7 +16,6 @@ const EVALUATORS_PER_INDEX = 2;
 export type JobContextOptions = {
   readonly writer: AnswerWriter;
   readonly stats: DecisionStats;
-  readonly models: ModelRegistry;
   readonly clock: Clock;
   readonly batchBudgetFactor: number;
   readonly batchItemsMax: number;
@@ -92,7 +90,6 @@ export interface PairNames {
 export class JobContext {
   readonly writer: AnswerWriter;
   readonly stats: DecisionStats;
-  readonly models: ModelRegistry;
   readonly clock: Clock;
   readonly batchBudgetFactor: number;
   /** Ids of requests whose callers have gone. */
@@ -107,7 +104,6 @@ export class JobContext {
   constructor(options: JobContextOptions) {
     this.writer = options.writer;
     this.stats = options.stats;
-    this.models = options.models;
     this.clock = options.clock;
     this.batchBudgetFactor = options.batchBudgetFactor;
     this.fields = createRawFields();

@@ -1,3 +1,4 @@
+import type { NamespaceModel } from '../model/namespace-model.ts';
 import type { ScopeEntry } from '../protocol/messages.ts';
 import type { AppError } from '../shared/app-error.ts';
 import type { ShardActor } from './shard-actor.ts';
@@ -12,7 +13,9 @@ export interface Job {
   readonly deadlineMs: number;
   /** How long it waits for its shard: the deadline, or a bound where there is none. */
   readonly waitUntilMs: number;
-  isCancelled: boolean;
+  readonly isCancelled: boolean;
+  /** The model that the scope names; set before the job is submitted. */
+  model: NamespaceModel | null;
   /**
    * Works until answered or until the monotonic clock passed `sliceEndMs`. Errors: whatever is
    * thrown fails the request; 'more' keeps the revision until the next call.

@@ -4,7 +4,7 @@ import { EMPTY_NAME } from '../model/tuple-reader.ts';
 import type { TupleReader } from '../model/tuple-reader.ts';
 import type { Method, ScopeEntry, WorkerRequest } from '../protocol/messages.ts';
 import type { BatchItem, BatchItemResult } from '../protocol/shard-client.ts';
-import { AppError, errorToData } from '../shared/app-error.ts';
+import { type AppError, errorToData } from '../shared/app-error.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
 import type { ItemSource } from './batch-evaluation.ts';
 import { EvaluatorLoan } from './job-context.ts';
@@ -20,10 +20,9 @@ export function parsedJob(
   context: JobContext,
   request: WorkerRequest,
   scope: ScopeEntry,
-  waitMsMax: number,
+  waitUntilMsMax: number,
 ): Job {
-  const nowMs = performance.timeOrigin + context.clock.monotonicMs();
-  const waitUntilMs = Math.min(request.deadlineMs, nowMs + waitMsMax);
+  const waitUntilMs = Math.min(request.deadlineMs, waitUntilMsMax);
   switch (request.method) {
     case 'check':
       return new CheckJob(context, request, scope, waitUntilMs);
@@ -48,6 +47,7 @@ abstract class ParsedJob<M extends Method> implements Job {
   readonly minSeq: number;
   readonly deadlineMs: number;
   readonly waitUntilMs: number;
+  model: NamespaceModel | null = null;
   protected readonly context: JobContext;
   protected readonly request: WorkerRequest<M>;
   #isStarted = false;
@@ -76,9 +76,8 @@ abstract class ParsedJob<M extends Method> implements Job {
 
   run(actor: ShardActor, sliceEndMs: number): 'done' | 'more' {
     if (!this.#isStarted) {
-      const { projectId, modelVersion } = this.scope;
-      const model = this.context.models.get(projectId, modelVersion);
-      if (model === undefined) throw new AppError('SHARD_UNAVAILABLE', 'the model is gone');
+      const { model } = this;
+      if (model === null) throw new Error('a job that was submitted without its model');
       const bound = this.context.boundOf(actor.index, model);
       this.#loan = null;
       this.#bound = bound;

@@ -1,5 +1,6 @@
 import { CHECK_ALLOWED, CHECK_GENERAL } from '../engine/evaluator-api.ts';
 import type { EvaluationTask } from '../engine/evaluator-api.ts';
+import type { NamespaceModel } from '../model/namespace-model.ts';
 import type { RequestBatch, ScopeEntry } from '../protocol/messages.ts';
 import {
   ANSWER_ALLOWED,
@@ -16,7 +17,7 @@ import {
   rawMethodOf,
   wireFormatOf,
 } from '../protocol/messages.ts';
-import { AppError, errorToData } from '../shared/app-error.ts';
+import { type AppError, errorToData } from '../shared/app-error.ts';
 import { BatchEvaluation } from './batch-evaluation.ts';
 import type { PairCounter } from './decision-stats.ts';
 import { EvaluatorLoan } from './job-context.ts';
@@ -32,13 +33,12 @@ export function rawJob(
   context: JobContext,
   batch: RequestBatch,
   field: number,
-  waitMsMax: number,
+  waitUntilMsMax: number,
 ): Job {
   const { raw } = batch;
   const method = rawMethodOf(raw[field + RAW_OPCODE] as number);
   const request = new RawJobRequest(batch, field);
-  const nowMs = performance.timeOrigin + context.clock.monotonicMs();
-  const waitUntilMs = Math.min(raw[field + RAW_DEADLINE_MS] as number, nowMs + waitMsMax);
+  const waitUntilMs = Math.min(raw[field + RAW_DEADLINE_MS] as number, waitUntilMsMax);
   if (method === 'check') return new RawCheckJob(context, request, waitUntilMs);
   if (method === 'batchCheck') return new RawBatchJob(context, request, waitUntilMs);
   return new RawListJob(context, request, waitUntilMs);
@@ -78,6 +78,7 @@ abstract class RawJob implements Job {
   readonly minSeq: number;
   readonly deadlineMs: number;
   readonly waitUntilMs: number;
+  model: NamespaceModel | null = null;
   protected readonly context: JobContext;
   protected readonly request: RawJobRequest;
   #isStarted = false;
@@ -105,9 +106,8 @@ abstract class RawJob implements Job {
         this.context.writer.kind(this.requestId, ANSWER_FALLBACK);
         return 'done';
       }
-      const { projectId, modelVersion } = this.scope;
-      const model = this.context.models.get(projectId, modelVersion);
-      if (model === undefined) throw new AppError('SHARD_UNAVAILABLE', 'the model is gone');
+      const { model } = this;
+      if (model === null) throw new Error('a job that was submitted without its model');
       const bound = this.context.boundOf(actor.index, model);
       this.#loan = null;
       this.#bound = bound;

@@ -1,3 +1,4 @@
+import type { NamespaceModel } from '../model/namespace-model.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type {
   AnswerBatch,
@@ -75,6 +76,10 @@ export class ShardHost {
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #counts = { load: 0, loadFailure: 0, catchUp: 0 };
   #runnable: ShardActor[] = [];
+  /** Of the message being accepted. */
+  #lastScope: ScopeEntry | null = null;
+  #lastActor: ShardActor | null = null;
+  #lastModel: NamespaceModel | null = null;
   #isInTurn = false;
   #isTurnScheduled = false;
   #isPolling = false;
@@ -95,7 +100,6 @@ export class ShardHost {
     this.#context = new JobContext({
       writer: this.#writer,
       stats: this.#stats,
-      models: this.#models,
       clock,
       batchBudgetFactor: settings.batchBudgetFactor,
       batchItemsMax: settings.batchItemsMax,
@@ -136,6 +140,8 @@ export class ShardHost {
       for (const requestId of batch.cancelled) this.#context.cancelled.add(requestId);
       this.#acceptRaw(batch);
       for (const request of batch.requests) this.#acceptParsed(batch, request);
+      this.#lastScope = null;
+      this.#lastActor = null;
       this.#turn(SLICES_PER_BATCH);
     } finally {
       this.#isInTurn = false;
@@ -188,8 +194,9 @@ export class ShardHost {
 
   #acceptRaw(batch: RequestBatch): void {
     const { raw } = batch;
+    const waitUntilMs = this.#waitUntilMs;
     for (let field = 0; field < raw.length; field += RAW_FIELDS) {
-      const job = rawJob(this.#context, batch, field, this.#waitMsMax);
+      const job = rawJob(this.#context, batch, field, waitUntilMs);
       this.#accept(job);
     }
   }
@@ -200,20 +207,34 @@ export class ShardHost {
       this.#writer.error(request.requestId, errorToData(new Error('a request without scope')));
       return;
     }
-    this.#accept(parsedJob(this.#context, request, scope, this.#waitMsMax));
+    this.#accept(parsedJob(this.#context, request, scope, this.#waitUntilMs));
   }
 
-  get #waitMsMax(): number {
-    return this.#options.settings.loadTimeoutMs;
+  /** How long a request without a nearer deadline waits for its shard. */
+  get #waitUntilMs(): number {
+    const { clock, settings } = this.#options;
+    return performance.timeOrigin + clock.monotonicMs() + settings.loadTimeoutMs;
   }
 
   #accept(job: Job): void {
     const { scope } = job;
-    if (this.#models.get(scope.projectId, scope.modelVersion) === undefined) {
+    // Requests of one shard come in runs, which share their scope object within a message.
+    if (scope === this.#lastScope && this.#lastActor !== null) {
+      job.model = this.#lastModel;
+      this.#lastActor.submit(job);
+      return;
+    }
+    const model = this.#models.get(scope.projectId, scope.modelVersion);
+    if (model === undefined) {
       this.#awaitModel(job, scope);
       return;
     }
-    this.#actorOf(scope).submit(job);
+    const actor = this.#actorOf(scope);
+    this.#lastScope = scope;
+    this.#lastActor = actor;
+    this.#lastModel = model;
+    job.model = model;
+    actor.submit(job);
   }
 
   #awaitModel(job: Job, scope: ScopeEntry): void {

@@ -62,6 +62,7 @@ export class JsonScanner {
   readonly #fields: RawFields;
   readonly #itemsMax: number;
   #bytes: Uint8Array = new Uint8Array(0);
+  #isAllAscii = false;
   #at = 0;
   #end = 0;
 
@@ -86,8 +87,7 @@ export class JsonScanner {
   }
 
   #scan(bytes: Uint8Array, start: number, end: number, allowed: number, required: number): boolean {
-    const body = bytes.subarray(start, end);
-    if (!isAscii(body) && (!isUtf8(body) || hasControlBeyondAscii(bytes, start, end))) return false;
+    if (!this.#isPlainText(bytes, start, end)) return false;
     this.#bytes = bytes;
     this.#at = start;
     this.#end = end;
@@ -97,6 +97,14 @@ export class JsonScanner {
     if (seen < 0 || (seen & required) !== required) return false;
     this.#skipSpace();
     return this.#at >= this.#end; // past it only by space of the next body
+  }
+
+  /** Bodies of one message share a buffer, which mostly is ASCII as a whole: looked at once, so it must not change. */
+  #isPlainText(bytes: Uint8Array, start: number, end: number): boolean {
+    if (bytes !== this.#bytes) this.#isAllAscii = isAscii(bytes);
+    if (this.#isAllAscii) return true;
+    const body = bytes.subarray(start, end);
+    return isAscii(body) || (isUtf8(body) && !hasControlBeyondAscii(bytes, start, end));
   }
 
   /** The fields of one object as bits, or -1. `base` is where the positions of an item go. */
