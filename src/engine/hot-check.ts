@@ -10,7 +10,7 @@ import { BACKSTOP_CYCLE, CHECK_ALLOWED, CHECK_DENIED, CHECK_GENERAL } from './ev
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
 
 /** Usersets that one hot evaluation visits at most; longer ones take the general path. */
-export const HOT_NODES_MAX = 192;
+export const HOT_NODES_MAX = 250;
 const TABLE_SLOTS = 512;
 const TABLE_MASK = TABLE_SLOTS - 1;
 const STACK_MAX = 1024;
@@ -80,14 +80,26 @@ export function checkUserHot(
   const start = first === HOT_PLAIN ? reader.nodeId(entity, relation) : entity;
   if (start === 0) return CHECK_DENIED;
   hasWildcards = reader.reverseCount(WILDCARD_NODE) > 0;
-  const mark = ++evaluation * 2;
   weight = 0;
   isClosureKnown = userNode === 0; // an unknown user is in no group
   closureAt = CLOSURE_NONE;
-  let sawCycle = false;
   top = 1;
   stackId[0] = start;
   stackKind[0] = first;
+  return search(reader, model, closures, userNode, nodesMax, readsMax);
+}
+
+/** Works off the stack, each userset once; exit marks tell what is still on the path. */
+function search(
+  reader: TupleReader,
+  model: HotModel,
+  closures: ClosureCache,
+  userNode: number,
+  nodesMax: number,
+  readsMax: number,
+): number {
+  const mark = ++evaluation * 2;
+  let sawCycle = false;
   while (top > 0) {
     top--;
     const id = stackId[top] as number;
@@ -113,10 +125,10 @@ export function checkUserHot(
     }
     tableId[slot] = id;
     tableKind[slot] = kind;
-    // Every userset visited costs at least one read and one node of depth: one bound for both.
-    weight += compound === undefined ? 1 : compound.weight + compound.relations.length;
-    reads = weight;
-    if (weight > nodesMax || weight > readsMax) return CHECK_GENERAL;
+    // No path is longer than all usersets that were visited.
+    weight += compound === undefined ? 1 : compound.weight;
+    reads += compound === undefined ? 1 : compound.relations.length;
+    if (weight > nodesMax || reads > readsMax) return CHECK_GENERAL;
     const exit = top++;
     const code =
       compound === undefined

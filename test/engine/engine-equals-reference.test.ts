@@ -257,7 +257,8 @@ describe(`engine == reference (SEED=${seed})`, () => {
               index.insert(change);
               tuples = [...tuples, change];
             }
-            evaluator.tupleChanged(change);
+            // A change that nobody announces must be noticed as well.
+            if (changes.indexOf(change) % 3 !== 2) evaluator.tupleChanged(change);
             const changed = { ...world, tuples };
             compareChecks(changed, evaluator, index);
             compareLists(changed, evaluator);
@@ -269,7 +270,7 @@ describe(`engine == reference (SEED=${seed})`, () => {
   });
 
   test('enough was compared', () => {
-    if (FUZZ_RUNS > 1) console.log(`${evaluations} evaluations compared`);
+    if (FUZZ_RUNS > 1) process.stdout.write(`${evaluations} evaluations compared\n`);
     expect(evaluations).toBeGreaterThan(10_000);
   });
 });

@@ -1,0 +1,127 @@
+import { describe, expect, test } from 'vitest';
+import { AppError } from '../shared/app-error.ts';
+import { parseModel } from './namespace-model.ts';
+
+function pathOfError(json: string): string | undefined {
+  try {
+    parseModel(json);
+  } catch (error) {
+    if (!(error instanceof AppError) || error.reason !== 'MODEL_INVALID') throw error;
+    expect(error.message).toContain(error.metadata['path']);
+    return error.metadata['path'];
+  }
+  return undefined;
+}
+
+function docWith(relations: unknown): string {
+  return JSON.stringify({ namespaces: { doc: { relations } } });
+}
+
+function nested(depth: number): unknown {
+  let rewrite: unknown = {};
+  for (let i = 1; i < depth; i++) rewrite = { union: [rewrite] };
+  return rewrite;
+}
+
+describe('parseModel', () => {
+  test.each(['', '{"namespaces":{}}', '{"schema_version":1,"namespaces":{}}'])(
+    'the built-in model: %s',
+    (json) => {
+      expect([...parseModel(json).namespaces.keys()]).toEqual(['workspace', 'group', 'resource']);
+    },
+  );
+
+  test('merges workspace and group unless the document defines them', () => {
+    const model = parseModel('{"namespaces":{"doc":{"relations":{}},"group":{"relations":{}}}}');
+    expect([...model.namespaces.keys()].sort()).toEqual(['doc', 'group', 'workspace']);
+    expect(model.namespaces.get('group')?.size).toBe(0);
+    expect(model.namespaces.get('workspace')?.get('guest')).toEqual({
+      op: 'union',
+      children: [{ op: 'this' }, { op: 'computed', relation: 'member' }],
+    });
+  });
+
+  test('every operator', () => {
+    const json = docWith({
+      owner: {},
+      own: { this: {} },
+      viewer: {
+        intersection: [
+          { union: [{ this: {} }, { computed: 'owner' }] },
+          { tuple_to_userset: { tupleset: 'parent', computed: 'viewer' } },
+        ],
+      },
+      reader: { exclusion: { include: { computed: 'viewer' }, exclude: { computed: 'banned' } } },
+    });
+    const relations = parseModel(json).namespaces.get('doc');
+    expect(relations?.get('owner')).toEqual({ op: 'this' });
+    expect(relations?.get('own')).toEqual({ op: 'this' });
+    expect(relations?.get('reader')).toEqual({
+      op: 'exclusion',
+      include: { op: 'computed', relation: 'viewer' },
+      exclude: { op: 'computed', relation: 'banned' },
+    });
+  });
+
+  test.each([
+    ['{', '$'],
+    ['[]', '$'],
+    ['null', '$'],
+    ['{}', '$.namespaces'],
+    ['{"namespaces":[]}', '$.namespaces'],
+    ['{"schema_version":2,"namespaces":{}}', '$.schema_version'],
+    ['{"schema_version":"1","namespaces":{}}', '$.schema_version'],
+    ['{"namespaces":{},"extra":1}', '$.extra'],
+    ['{"namespaces":{"Doc":{"relations":{}}}}', '$.namespaces.Doc'],
+    ['{"namespaces":{"seat":{"relations":{}}}}', '$.namespaces.seat'],
+    ['{"namespaces":{"doc":{}}}', '$.namespaces.doc.relations'],
+    ['{"namespaces":{"doc":{"relations":{},"x":1}}}', '$.namespaces.doc.x'],
+    [docWith({ A: {} }), '$.namespaces.doc.relations.A'],
+    [docWith({ a: 1 }), '$.namespaces.doc.relations.a'],
+    [docWith({ a: { nope: {} } }), '$.namespaces.doc.relations.a.nope'],
+    [docWith({ a: { this: {}, computed: 'b' } }), '$.namespaces.doc.relations.a'],
+    [docWith({ a: { this: { x: 1 } } }), '$.namespaces.doc.relations.a.this.x'],
+    [docWith({ a: { computed: 1 } }), '$.namespaces.doc.relations.a.computed'],
+    [docWith({ a: { computed: 'B' } }), '$.namespaces.doc.relations.a.computed'],
+    [docWith({ a: { union: [] } }), '$.namespaces.doc.relations.a.union'],
+    [docWith({ a: { intersection: {} } }), '$.namespaces.doc.relations.a.intersection'],
+    [docWith({ a: { union: [{}, { union: [] }] } }), '$.namespaces.doc.relations.a.union[1].union'],
+    [
+      docWith({ a: { exclusion: { include: {} } } }),
+      '$.namespaces.doc.relations.a.exclusion.exclude',
+    ],
+    [
+      docWith({ a: { tuple_to_userset: { tupleset: 'p' } } }),
+      '$.namespaces.doc.relations.a.tuple_to_userset.computed',
+    ],
+    [docWith({ a: { computed: 'a' } }), '$.namespaces.doc.relations.a'],
+    [
+      docWith({
+        a: { union: [{ computed: 'b' }] },
+        b: { exclusion: { include: {}, exclude: { computed: 'a' } } },
+      }),
+      '$.namespaces.doc.relations.a',
+    ],
+  ])('refuses %s at %s', (json, path) => {
+    expect(pathOfError(json)).toBe(path);
+  });
+
+  test('limits: namespaces, relations, nesting', () => {
+    const many = (count: number): Record<string, unknown> =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, { relations: {} }]));
+    expect(pathOfError(JSON.stringify({ namespaces: many(256) }))).toBeUndefined();
+    expect(pathOfError(JSON.stringify({ namespaces: many(257) }))).toBe('$.namespaces');
+    const relations = (count: number): Record<string, unknown> =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`r${i}`, {}]));
+    expect(pathOfError(docWith(relations(256)))).toBeUndefined();
+    expect(pathOfError(docWith(relations(257)))).toBe('$.namespaces.doc.relations');
+    expect(pathOfError(docWith({ a: nested(32) }))).toBeUndefined();
+    expect(pathOfError(docWith({ a: nested(33) }))).toContain('$.namespaces.doc.relations.a');
+  });
+
+  test('a member named __proto__ is no way around', () => {
+    expect(pathOfError('{"namespaces":{"__proto__":{"relations":{}}}}')).toBe(
+      '$.namespaces.__proto__',
+    );
+  });
+});
