@@ -17,7 +17,9 @@ const port = Number(portText);
 type Query = { readonly subject_user_id: string };
 
 function answerTo(body: Uint8Array): string {
-  const query = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString()) as Query;
+  const query = JSON.parse(
+    Buffer.from(body.buffer, body.byteOffset, body.length).toString(),
+  ) as Query;
   return query.subject_user_id === 'alice' ? '{"allowed":true}' : '{"allowed":false}';
 }
 
@@ -35,7 +37,9 @@ if (mode === 'raw') {
       });
     });
   });
-  app.listen('127.0.0.1', port, () => process.stdout.write('ready\n'));
+  app.listen('127.0.0.1', port, () => {
+    process.stdout.write('ready\n');
+  });
 } else {
   const adapter = createConnectAdapter({
     routes: (router) => {
