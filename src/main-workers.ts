@@ -70,6 +70,7 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
 
 function countStats(metrics: Metrics, slot: number, stats: WorkerStats): void {
   metrics.workerReport(slot, stats);
+  for (const items of stats.rawBatchItems) metrics.batchCheckItems.observe(items);
   for (const { rpc, reason, count } of stats.errors) {
     if (!isDecisionRpc(rpc)) continue;
     // A worker counts by the reasons of AppError.

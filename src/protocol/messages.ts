@@ -159,7 +159,9 @@ export type WorkerStats = {
   readonly decisions: readonly DecisionCount[];
   /** Safety backstops that fired since the last report, by reason. */
   readonly backstops: { readonly depth: number; readonly cycle: number; readonly budget: number };
-  /** Failed decision calls and items since the last report, by method and reason. */
+  /** Items of each BatchCheck that the worker parsed since the last report. */
+  readonly rawBatchItems: readonly number[];
+  /** Failed items of batches since the last report, by reason; the gateway counts failed calls. */
   readonly errors: readonly {
     readonly rpc: string;
     readonly reason: string;

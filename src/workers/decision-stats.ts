@@ -4,6 +4,8 @@ import type { DecisionCount } from '../protocol/shard-client.ts';
 
 const PAIRS_MAX = 200;
 const OTHER = 'other';
+/** Batches between two reports whose sizes are told. */
+const RAW_BATCHES_MAX = 16_384;
 
 /** Decisions on one (namespace, relation) since the last report. */
 export type PairCounter = {
@@ -24,6 +26,7 @@ export class DecisionStats {
   readonly #pairs = new Map<string, PairCounter>();
   readonly #other: PairCounter = makeCounter(OTHER, OTHER);
   readonly #errors = new Map<string, { rpc: string; reason: string; count: number }>();
+  #rawBatchItems: number[] = [];
   #backstops: Backstops = { depth: 0, cycle: 0, budget: 0 };
 
   /** The counter of a pair: valid for ever, so that a batch looks it up once per run of items. */
@@ -49,6 +52,12 @@ export class DecisionStats {
     if ((bits & 4) !== 0) this.#backstops.budget += 1;
   }
 
+  /** A BatchCheck whose body was parsed here, so that only the worker knows its size. */
+  rawBatch(items: number): void {
+    if (this.#rawBatchItems.length < RAW_BATCHES_MAX) this.#rawBatchItems.push(items);
+  }
+
+  /** A failed item of a BatchCheck; failed calls are counted by the gateway. */
   error(rpc: string, reason: string): void {
     const key = `${rpc} ${reason}`;
     const known = this.#errors.get(key);
@@ -57,7 +66,7 @@ export class DecisionStats {
   }
 
   /** Everything counted since the last call. */
-  take(): Pick<WorkerStats, 'decisions' | 'backstops' | 'errors'> {
+  take(): Pick<WorkerStats, 'decisions' | 'backstops' | 'errors' | 'rawBatchItems'> {
     const decisions: DecisionCount[] = [];
     for (const counter of [...this.#pairs.values(), this.#other]) {
       const { namespace, relation } = counter;
@@ -69,9 +78,11 @@ export class DecisionStats {
     }
     const errors = [...this.#errors.values()];
     const backstops = this.#backstops;
+    const rawBatchItems = this.#rawBatchItems;
+    this.#rawBatchItems = [];
     this.#errors.clear();
     this.#backstops = { depth: 0, cycle: 0, budget: 0 };
-    return { decisions, backstops, errors };
+    return { decisions, backstops, errors, rawBatchItems };
   }
 }
 

@@ -4,7 +4,7 @@ import { systemClock } from '../shared/clock.ts';
 import type { ShardSource } from './ports.ts';
 import { ShardHost } from './shard-host.ts';
 import { TupleShardIndex } from './shard-index.ts';
-import type { CreateTransport, SlotEvents, SlotTransport } from './slot-transport.ts';
+import type { SlotEvents, SlotTransport } from './slot-transport.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
 export type InProcessTransportOptions = {
@@ -80,9 +80,4 @@ export class InProcessTransport implements SlotTransport {
     this.#host?.stop();
     this.#host = null;
   }
-}
-
-/** Transports in this process, for tests: give it to `createWorkerPool`. */
-export function createInProcessTransport(options: InProcessTransportOptions): CreateTransport {
-  return () => new InProcessTransport(options);
 }

@@ -96,7 +96,6 @@ abstract class ParsedJob<M extends Method> implements Job {
   }
 
   fail(error: AppError): void {
-    this.context.stats.error(this.rpc, error.reason);
     this.context.writer.error(this.requestId, errorToData(error));
   }
 
@@ -112,7 +111,6 @@ abstract class ParsedJob<M extends Method> implements Job {
     return 'done';
   }
 
-  protected abstract readonly rpc: string;
   protected abstract start(started: Started): void;
   protected abstract advance(sliceEndMs: number): 'done' | 'more';
 }
@@ -120,10 +118,6 @@ abstract class ParsedJob<M extends Method> implements Job {
 class CheckJob extends ParsedJob<'check'> {
   #task: EvaluationTask<boolean> | null = null;
   #model: NamespaceModel | null = null;
-
-  protected get rpc(): string {
-    return this.request.args.subject.kind === 'set' ? 'CheckSet' : 'Check';
-  }
 
   protected start({ bound, nowMs }: Started): void {
     this.#model = bound.model;
@@ -152,7 +146,6 @@ class CheckJob extends ParsedJob<'check'> {
 }
 
 class BatchCheckJob extends ParsedJob<'batchCheck'> {
-  protected readonly rpc = 'BatchCheck';
   #evaluation: BatchEvaluation | null = null;
 
   protected start({ bound, reader, nowMs }: Started): void {
@@ -178,7 +171,6 @@ class BatchCheckJob extends ParsedJob<'batchCheck'> {
 }
 
 class ExpandJob extends ParsedJob<'expand'> {
-  protected readonly rpc = 'Expand';
   #task: EvaluationTask<ExpandTree> | null = null;
 
   protected start({ bound, nowMs }: Started): void {
@@ -197,7 +189,6 @@ class ExpandJob extends ParsedJob<'expand'> {
 }
 
 class ListObjectsJob extends ParsedJob<'listObjects'> {
-  protected readonly rpc = 'ListObjects';
   #task: EvaluationTask<readonly string[]> | null = null;
   #ids: readonly string[] | null = null;
   #sent = 0;

@@ -126,11 +126,9 @@ abstract class RawJob implements Job {
   }
 
   fail(error: AppError): void {
-    this.context.stats.error(this.rpc, error.reason);
     this.context.writer.error(this.requestId, errorToData(error));
   }
 
-  protected abstract readonly rpc: string;
   /** Fills the context's fields; false is a request for the general path. */
   protected abstract scan(): boolean;
   protected abstract start(actor: ShardActor, bound: Bound): void;
@@ -155,7 +153,6 @@ abstract class RawJob implements Job {
 }
 
 class RawCheckJob extends RawJob {
-  protected readonly rpc = 'Check';
   #task: EvaluationTask<boolean> | null = null;
   #items: RawItems | null = null;
   #bound: Bound | null = null;
@@ -217,7 +214,6 @@ class RawCheckJob extends RawJob {
 }
 
 class RawBatchJob extends RawJob {
-  protected readonly rpc = 'BatchCheck';
   #evaluation: BatchEvaluation | null = null;
   #items: RawItems | null = null;
   #isKept = false;
@@ -232,6 +228,7 @@ class RawBatchJob extends RawJob {
     const { clock, batchBudgetFactor } = this.context;
     const { readBudget } = this.scope;
     const items = this.items(actor);
+    this.context.stats.rawBatch(items.count);
     this.#items = items;
     this.#isKept = false;
     this.#evaluation = new BatchEvaluation(items, this.context, bound, {
@@ -256,7 +253,6 @@ class RawBatchJob extends RawJob {
 }
 
 class RawListJob extends RawJob {
-  protected readonly rpc = 'ListObjects';
   #task: EvaluationTask<readonly string[]> | null = null;
   #encoder: ListEncoder | null = null;
 

@@ -7,8 +7,9 @@
  * - ready: the index stands at its watermark.
  * - catchingUp: as ready, while committed changes after the watermark are being read.
  *
- * Beside the state, an evaluation may be suspended between two slices (`isEvaluating`): the index
- * then stands still; changes and read pages wait for its end.
+ * Beside the state, evaluations may be suspended between two slices: the index then stands still.
+ * Other reads still run between their slices, over the same revision; changes and read pages wait
+ * for the end of the begun ones, and once one waits, nothing new begins.
  *
  * Invariants
  * - I1 An answer comes from a watermark at or above the request's minSeq and from its epoch.
@@ -32,6 +33,8 @@
  *
  * Constraints
  * - C1 What waits is bounded: requests by the client's queues, held changes by HELD_CHANGES_MAX.
+ * - C3 A waiting change is not starved by reads that follow each other, nor a long read by short
+ *   ones. Tests: worker-pool.test.ts "a change is not starved …", "long lists stop neither …".
  * - C2 Results of a load or catch-up of an earlier life (`generation`) are ignored.
  */
 export type ActorState = 'unloaded' | 'loading' | 'ready' | 'catchingUp';
