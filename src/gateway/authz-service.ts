@@ -1,5 +1,11 @@
+import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import type { AuthzService } from '../gen/workspace/v1/authz_service_pb.ts';
+import {
+  type AuthzService,
+  ExportSubjectGrantsResponseSchema,
+  ListObjectsResponseSchema,
+  ReadRelationTuplesResponseSchema,
+} from '../gen/workspace/v1/authz_service_pb.ts';
 import { checkNamespace, checkRelation, checkTenantId, checkUserId } from '../model/names.ts';
 import type { ReadScope, ShardClient } from '../protocol/shard-client.ts';
 import type { WriteMeta } from '../services/ports.ts';
@@ -7,6 +13,7 @@ import type { TupleService } from '../services/tuple-service.ts';
 import { batchItemsFromProto } from './batch-items.ts';
 import { deadlineOf, requestIdOfCall, type CallDefaults } from './call-context.ts';
 import type { DecisionMeter } from './decision-meter.ts';
+import { encodeList, SLICED_ITEMS_MIN } from './encoded-answer.ts';
 import { checkObjectRelation, checkQueryFromProto } from './query-from-proto.ts';
 import type { ReadScopes } from './read-scopes.ts';
 import { treeToProto, tupleToProto } from './tuple-to-proto.ts';
@@ -88,7 +95,10 @@ export function createAuthzService(options: AuthzServiceOptions): ServiceImpl<ty
         checkTenantId('tenant_id', request.tenantId);
         const scope = await scopeOf(request, context);
         const query = { namespace, relation, userId };
-        return { objectIds: [...(await shards.listObjects(scope, query, context.signal))] };
+        const items = await shards.listObjects(scope, query, context.signal);
+        return listAnswer(context, ListObjectsResponseSchema, items, (ids) => ({
+          objectIds: [...ids],
+        }));
       }),
 
     async writeRelationTuples(request, context) {
@@ -98,14 +108,16 @@ export function createAuthzService(options: AuthzServiceOptions): ServiceImpl<ty
       return { consistencyToken: await tuples.write({ projectId, tenantId, updates, meta }) };
     },
 
-    async readRelationTuples(request) {
+    async readRelationTuples(request, context) {
       assertNoUnknownFields(request);
       const { projectId, tenantId, namespace, objectId, relation, subjectUserId } = request;
       const token = request.atLeastConsistencyToken;
       const filter = { namespace, objectId, relation, subjectUserId };
       const found = await tuples.read({ projectId, tenantId, ...filter, token });
       const shard = { projectId: scopes.projectIdOf(projectId), tenantId };
-      return { tuples: found.map((tuple) => tupleToProto(shard, tuple)) };
+      return listAnswer(context, ReadRelationTuplesResponseSchema, found, (some) => ({
+        tuples: some.map((tuple) => tupleToProto(shard, tuple)),
+      }));
     },
 
     async deprovisionUser(request, context) {
@@ -115,10 +127,28 @@ export function createAuthzService(options: AuthzServiceOptions): ServiceImpl<ty
       return { deletedCount: BigInt(await tuples.deprovisionUser({ projectId, userId, meta })) };
     },
 
-    async exportSubjectGrants(request) {
+    async exportSubjectGrants(request, context) {
       assertNoUnknownFields(request);
       const { projectId, userId } = request;
-      return { grants: [...(await tuples.exportSubjectGrants({ projectId, userId }))] };
+      const found = await tuples.exportSubjectGrants({ projectId, userId });
+      return listAnswer(context, ExportSubjectGrantsResponseSchema, found, (some) => ({
+        grants: [...some],
+      }));
     },
   };
+}
+
+/** Short lists as they are, long ones encoded in slices (encoded-answer.ts). */
+async function listAnswer<Desc extends DescMessage, Item>(
+  context: HandlerContext,
+  desc: Desc,
+  items: readonly Item[],
+  messageOf: (items: readonly Item[]) => MessageInitShape<Desc>,
+): Promise<MessageInitShape<Desc>> {
+  const contentType = context.responseHeader.get('content-type') ?? '';
+  const isJson = contentType === 'application/json';
+  // gRPC with JSON messages is encoded by the protocol's own handler, from the message itself.
+  const isForeignJson = !isJson && contentType.includes('json');
+  if (items.length < SLICED_ITEMS_MIN || isForeignJson) return messageOf(items);
+  return await encodeList({ desc, items, messageOf, isJson });
 }

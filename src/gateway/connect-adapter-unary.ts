@@ -37,6 +37,7 @@ import { BytesBody, WholeBody } from './connect-adapter-body.ts';
 import { outgoingError, untilAborted, type ErrorPolicy } from './connect-adapter-guard.ts';
 import { kRequestId } from './connect-adapter-request-id.ts';
 import { ERROR_JSON, httpStatusOfCode, malformedJson } from './connect-error.ts';
+import { encodedJsonOf } from './encoded-answer.ts';
 
 type MethodSpec = Parameters<typeof invokeUnaryImplementation>[0];
 type UniversalRequest = Parameters<UniversalHandler>[0];
@@ -179,7 +180,7 @@ function encode(
 ): Uint8Array {
   const bytes = isBinary
     ? toBinary(desc, message)
-    : utf8.encode(toJsonString(desc, message, options.json));
+    : (encodedJsonOf(message) ?? utf8.encode(toJsonString(desc, message, options.json)));
   if (bytes.byteLength > options.writeMaxBytes) {
     const metadata = { limit_bytes: String(options.writeMaxBytes) };
     const problem = `the answer is larger than ${options.writeMaxBytes} bytes`;

@@ -1,6 +1,13 @@
 import type { DecisionRpc, Metrics } from '../observability/metrics.ts';
-import { AppError } from '../shared/app-error.ts';
+import { AppError, type ErrorReason } from '../shared/app-error.ts';
 import { codeNameOfReason } from './connect-error.ts';
+
+/** Reasons that only an evaluation gives: workers report those with their figures. */
+const COUNTED_BY_WORKERS: ReadonlySet<ErrorReason> = new Set([
+  'BUDGET_EXHAUSTED',
+  'SHARD_UNAVAILABLE',
+  'SHARD_TOO_LARGE',
+]);
 
 /** The part of the metrics that decision calls feed. */
 export type DecisionMetrics = Pick<Metrics, 'checkDuration' | 'decisionError' | 'batchCheckItems'>;
@@ -34,9 +41,10 @@ export class DecisionMeter {
     this.#metrics.checkDuration[rpc].observe((performance.now() - startedMs) / 1000);
   }
 
-  /** Counts a failed call by its Connect code. */
+  /** Counts a failed call by its Connect code, unless the worker that failed it has. */
   failed(rpc: DecisionRpc, error: unknown): void {
     const reason = error instanceof AppError ? error.reason : 'INTERNAL';
+    if (COUNTED_BY_WORKERS.has(reason)) return;
     this.#metrics.decisionError(rpc, codeNameOfReason(reason));
   }
 
