@@ -16,10 +16,23 @@ export type ErrorPolicy = {
   readonly report: (failure: CallFailure) => void;
   /** How an AppError is presented; the one of the product adds google.rpc.ErrorInfo. */
   readonly present?: ((error: AppError) => ConnectError) | undefined;
+  /** Told of every failed call: its method, what failed, and the error that the caller gets. */
+  readonly onFailure?: ((rpc: string, failure: unknown, shown: ConnectError) => void) | undefined;
 };
 
 /** Any failure of a call as the error that leaves the process; unforeseen ones are reported. */
 export function outgoingError(
+  error: unknown,
+  policy: ErrorPolicy,
+  requestId: string,
+  rpc: string,
+): ConnectError {
+  const shown = presented(error, policy, requestId, rpc);
+  policy.onFailure?.(rpc, error, shown);
+  return shown;
+}
+
+function presented(
   error: unknown,
   policy: ErrorPolicy,
   requestId: string,

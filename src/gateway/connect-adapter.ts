@@ -48,6 +48,8 @@ export type ConnectAdapterOptions = {
   readonly interceptors?: readonly Interceptor[] | undefined;
   /** Told of each failure whose text the caller does not get to see. */
   readonly report: (failure: CallFailure) => void;
+  /** Told of every failed call that had a handler: its method, what failed, and what is answered. */
+  readonly onFailure?: ErrorPolicy['onFailure'];
   /** Types that google.protobuf.Any may hold in JSON. */
   readonly registry?: Registry | undefined;
   /** How errors are presented; default adds google.rpc.ErrorInfo. */
@@ -90,6 +92,7 @@ export function createConnectAdapter(options: ConnectAdapterOptions): ConnectAda
     readMaxBytes: options.readMaxBytes,
     report: options.report,
     present: options.presentError,
+    onFailure: options.onFailure,
   };
   const router = createRouter({
     policy,

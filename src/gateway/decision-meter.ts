@@ -1,13 +1,16 @@
+import type { ConnectError } from '@connectrpc/connect';
+import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { DecisionRpc, Metrics } from '../observability/metrics.ts';
-import { AppError, type ErrorReason } from '../shared/app-error.ts';
+import { AppError } from '../shared/app-error.ts';
 import { codeNameOfReason } from './connect-error.ts';
 
-/** Reasons that only an evaluation gives: workers report those with their figures. */
-const COUNTED_BY_WORKERS: ReadonlySet<ErrorReason> = new Set([
-  'BUDGET_EXHAUSTED',
-  'SHARD_UNAVAILABLE',
-  'SHARD_TOO_LARGE',
-]);
+/** A Check that cannot be decoded counts as Check: whether it names a set is not known. */
+const DECISION_OF_RPC: ReadonlyMap<string, DecisionRpc> = new Map(
+  (['Check', 'BatchCheck', 'Expand', 'ListObjects'] as const).map((rpc) => [
+    `workspace.v1.AuthzService/${rpc}`,
+    rpc,
+  ]),
+);
 
 /** The part of the metrics that decision calls feed. */
 export type DecisionMetrics = Pick<Metrics, 'checkDuration' | 'decisionError' | 'batchCheckItems'>;
@@ -18,6 +21,7 @@ export type DecisionMetrics = Pick<Metrics, 'checkDuration' | 'decisionError' | 
  */
 export class DecisionMeter {
   readonly #metrics: DecisionMetrics;
+  readonly #counted = new WeakSet<Error>();
 
   constructor(metrics: DecisionMetrics) {
     this.#metrics = metrics;
@@ -41,11 +45,19 @@ export class DecisionMeter {
     this.#metrics.checkDuration[rpc].observe((performance.now() - startedMs) / 1000);
   }
 
-  /** Counts a failed call by its Connect code, unless the worker that failed it has. */
+  /** Counts a failed call by its Connect code, once for each error object. */
   failed(rpc: DecisionRpc, error: unknown): void {
+    if (error instanceof Error) this.#counted.add(error);
     const reason = error instanceof AppError ? error.reason : 'INTERNAL';
-    if (COUNTED_BY_WORKERS.has(reason)) return;
     this.#metrics.decisionError(rpc, codeNameOfReason(reason));
+  }
+
+  /** Counts a call of `rpc` ("package.Service/Method") that failed outside its handler: decoding. */
+  failedOutside(rpc: string, failure: unknown, shown: ConnectError): void {
+    const decision = DECISION_OF_RPC.get(rpc);
+    if (decision === undefined) return;
+    if (failure instanceof Error && this.#counted.has(failure)) return;
+    this.#metrics.decisionError(decision, codeToString(shown.code));
   }
 
   /** Counts the size of a BatchCheck. */

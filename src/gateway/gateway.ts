@@ -33,7 +33,7 @@ export type GatewayOptions = {
   readonly port: number;
   readonly metricsPort: number;
   readonly readiness: Readiness;
-  readonly renderMetrics: () => string;
+  readonly renderMetrics: () => Promise<string>;
   readonly onIncident: (event: string, detail: string) => void;
 };
 
@@ -141,6 +141,7 @@ class ListenerPair implements Gateway {
       compressMinBytes: COMPRESS_MIN_BYTES,
       drainSignal: this.#draining.signal,
       report: options.report,
+      onFailure: (rpc, failure, shown) => options.meter.failedOutside(rpc, failure, shown),
     });
     this.#adapter = adapter;
     if (options.isHotPathEnabled === false) return;

@@ -210,9 +210,6 @@ class HotCall {
   }
 
   #sendBody(body: Uint8Array): void {
-    if (this.hot.method === 'batchCheck') {
-      this.#options.meter.batchOf(countResults(body, this.format));
-    }
     if (body.byteLength < this.#options.compressMinBytes || !acceptsGzip(this.#acceptEncoding)) {
       return this.#send(body);
     }
@@ -267,33 +264,6 @@ function timeoutOf(header: string, timeoutMsMax: number): number {
 function acceptsGzip(acceptEncoding: string): boolean {
   if (acceptEncoding === '') return false;
   return acceptEncoding.split(',').some((name) => name.trim() === 'gzip');
-}
-
-/** Bytes of the shortest result in JSON, `{"allowed":true,"error":""}`, without its first. */
-const JSON_RESULT_REST = 26;
-const OPEN_BRACE = 0x7b;
-
-/**
- * The number of results in an answer of BatchCheck, which the gateway does not parse. In JSON a
- * brace within an error text would be counted too; our texts hold none. About 2 ns a result.
- */
-function countResults(body: Uint8Array, format: WireFormat): number {
-  let count = 0;
-  if (format === 'json') {
-    for (let at = 1; at < body.length; at++) {
-      if (body[at] !== OPEN_BRACE) continue;
-      count += 1;
-      at += JSON_RESULT_REST;
-    }
-    return count;
-  }
-  for (let at = 0; at < body.length; count++) {
-    // A tag of one byte, and a length of one or two: error texts are shorter than 16 KiB.
-    const low = body[at + 1] as number;
-    const isLong = low > 0x7f;
-    at += isLong ? 3 + ((low & 0x7f) | ((body[at + 2] as number) << 7)) : 2 + low;
-  }
-  return count;
 }
 
 function ignoreTooLarge(): void {

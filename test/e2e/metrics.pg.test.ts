@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { startInstance, type Instance } from '../support/instance.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { call } from '../support/service.ts';
+
+/* What /metrics says of decisions, whichever path they took. */
+let database: TestDatabase;
+let instance: Instance;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  instance = await startInstance(database);
+  await call(instance, 'AdminService/CreateProject', { id: 'p', name: 'p', max_check_reads: 100 });
+  const updates = Array.from({ length: 400 }, (_, i) => ({
+    op: 'OP_INSERT',
+    tuple: {
+      namespace: 'group',
+      object_id: `g${i}`,
+      relation: 'member',
+      subject: { set: { namespace: 'group', object_id: `g${i + 1}`, relation: 'member' } },
+    },
+  }));
+  await call(instance, 'AuthzService/WriteRelationTuples', { updates, project_id: 'p' });
+});
+
+afterAll(async () => {
+  await instance.stop();
+  await database.drop();
+});
+
+async function valueOf(series: string): Promise<number> {
+  const text = await instance.renderMetrics();
+  const line = text.split('\n').find((one) => one.startsWith(`${series} `));
+  return Number(line?.slice(series.length + 1) ?? Number.NaN);
+}
+
+/** Worker figures arrive with their next report. */
+async function expectValue(series: string, value: number): Promise<void> {
+  await vi.waitFor(async () => expect(await valueOf(series), series).toBe(value), {
+    timeout: 10_000,
+    interval: 50,
+  });
+}
+
+test('decisions, sizes, errors and backstops are counted once', async () => {
+  const question = { project_id: 'p', namespace: 'group', object_id: 'g0', relation: 'member' };
+  const alice = { ...question, subject_user_id: 'alice' };
+  // Both times the same, by the general and by the hot path.
+  for (const baseUrl of [instance.generalUrl, instance.baseUrl]) {
+    const via = { ...instance, baseUrl };
+    expect((await call(via, 'AuthzService/Check', { ...alice, object_id: 'g399' })).status).toBe(
+      200,
+    );
+    expect((await call(via, 'AuthzService/Check', { ...alice, object_id: '#' })).status).toBe(400);
+    const spent = await call(via, 'AuthzService/Check', alice);
+    expect([spent.status, spent.body['code']]).toEqual([429, 'resource_exhausted']);
+    expect(String(spent.body['message'])).toContain('100');
+    const { project_id, ...item } = alice;
+    const items = [{ ...item, object_id: 'g399' }, item, { ...item, object_id: 'g398' }];
+    const batch = await call(via, 'AuthzService/BatchCheck', { project_id, items });
+    const results = batch.body['results'] as { error: string }[];
+    expect(results.map((result) => result.error)).toEqual(['', spent.body['message'], '']);
+  }
+  const { project_id: _scope, ...member } = question;
+  const set = { ...question, object_id: 'g399', subject_set: member };
+  await call(instance, 'AuthzService/Check', '{"namespace":7}');
+  await call(instance, 'AuthzService/Check', set);
+  await expectValue('authz_batchcheck_items_count', 2);
+  await expectValue('authz_batchcheck_items_sum', 6);
+  await expectValue('authz_decision_errors_total{rpc="Check",reason="invalid_argument"}', 3);
+  await expectValue('authz_decision_errors_total{rpc="Check",reason="resource_exhausted"}', 2);
+  await expectValue('authz_decision_errors_total{rpc="BatchCheck",reason="resource_exhausted"}', 2);
+  // The members of g0 are as far away as alice.
+  await expectValue('authz_decision_errors_total{rpc="CheckSet",reason="resource_exhausted"}', 1);
+  await expectValue('authz_eval_backstop_total{reason="budget"}', 5);
+  await expectValue('authz_check_duration_seconds_count{rpc="Check"}', 6);
+  await expectValue('authz_check_duration_seconds_count{rpc="CheckSet"}', 1);
+  await expectValue('authz_check_duration_seconds_count{rpc="BatchCheck"}', 2);
+});
