@@ -110,7 +110,7 @@ async function startParts(
     onHint: (shard, seq) => workers.hint(shard, seq),
     pollIntervalMs: config.pollIntervalMs,
     onConnected: (isConnected) => {
-      if (!isConnected) metrics.feedReconnects.add();
+      if (!isConnected) metrics.feedReconnects.inc();
     },
     log,
   });

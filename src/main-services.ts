@@ -70,7 +70,7 @@ export function createServices(options: ServicesOptions): Services {
     cacheMax: PROJECTS_MAX,
     listMax: PROJECTS_MAX,
     distributor: shards,
-    onRegionRefused: () => metrics.regionRefused.add(),
+    onRegionRefused: () => metrics.regionRefused.inc(),
     audit,
   });
   const writer = new TupleWriter({
@@ -80,7 +80,7 @@ export function createServices(options: ServicesOptions): Services {
     heads,
     committed: {
       onCommitted(changes) {
-        metrics.commits.add(changes.length);
+        metrics.commits.inc(changes.length);
         shards.applyCommitted(changes);
       },
     },

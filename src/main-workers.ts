@@ -59,7 +59,7 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
         error: event.report.error,
       });
     case 'workerLost':
-      metrics.workerRestarts.add();
+      metrics.workerRestarts.inc();
       return log('error', 'worker_lost', {
         slot,
         request_remembered: event.requestRemembered,

@@ -4,6 +4,7 @@ import type { Readiness } from './readiness.ts';
 
 const JSON_TYPE = 'application/json';
 const NOT_FOUND = '{"code":"not_found","message":"no such path","details":[]}';
+const UNRENDERED = '{"code":"internal","message":"internal error","details":[]}';
 
 /** /healthz and /readyz, which bypass the credential check; for both ports. */
 export function addHealthRoutes(server: HttpServer, readiness: Readiness): void {
@@ -17,10 +18,13 @@ export function addHealthRoutes(server: HttpServer, readiness: Readiness): void 
 /** /metrics in the text exposition format; for the metrics port only. */
 export function addMetricsRoute(
   server: HttpServer,
-  metrics: { readonly contentType: string; readonly render: () => string },
+  metrics: { readonly contentType: string; readonly render: () => Promise<string> },
 ): void {
   server.route('GET', '/metrics', (exchange) => {
-    exchange.send(200, metrics.contentType, metrics.render());
+    metrics.render().then(
+      (text) => exchange.send(200, metrics.contentType, text),
+      () => exchange.send(500, JSON_TYPE, UNRENDERED),
+    );
   });
 }
 

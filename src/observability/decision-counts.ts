@@ -1,4 +1,4 @@
-import type { Counter, Family } from './metric-store.ts';
+import type { Family, HotCounter } from './metric-store.ts';
 
 export const OUTCOMES = ['allowed', 'denied', 'error'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
@@ -8,19 +8,19 @@ export const DECISION_PAIRS_MAX = 200;
 /** Label of what lies outside the project's model or beyond the pairs above. */
 export const OTHER = 'other';
 
-type PairCounters = Readonly<Record<Outcome, Counter>>;
+type PairCounters = Readonly<Record<Outcome, HotCounter>>;
 
 /**
  * Decisions by namespace, relation and outcome, with a bounded number of series.
  * Names outside the project's model must arrive as `other`: only the evaluating side knows the model.
  */
 export class DecisionCounts {
-  readonly #family: Family<Counter>;
+  readonly #family: Family<HotCounter>;
   readonly #pairs = new Map<string, Map<string, PairCounters>>();
   readonly #other: PairCounters;
   #pairCount = 0;
 
-  constructor(family: Family<Counter>) {
+  constructor(family: Family<HotCounter>) {
     this.#family = family;
     this.#other = this.#create(OTHER, OTHER);
     this.#pairs.set(OTHER, new Map([[OTHER, this.#other]]));
@@ -43,7 +43,8 @@ export class DecisionCounts {
   }
 
   #create(namespace: string, relation: string): PairCounters {
-    const cell = (outcome: Outcome): Counter => this.#family.cell({ namespace, relation, outcome });
+    const cell = (outcome: Outcome): HotCounter =>
+      this.#family.cell({ namespace, relation, outcome });
     return { allowed: cell('allowed'), denied: cell('denied'), error: cell('error') };
   }
 }

@@ -35,8 +35,8 @@ function exercised(): Metrics {
   return metrics;
 }
 
-test('the six metrics of the contract are there from the first scrape', () => {
-  const text = createMetrics('1').render();
+test('the six metrics of the contract are there from the first scrape', async () => {
+  const text = await createMetrics('1').render();
   for (const line of [
     'authz_batchcheck_items_count 0',
     'authz_check_decisions_total{namespace="other",relation="other",outcome="denied"} 0',
@@ -50,10 +50,10 @@ test('the six metrics of the contract are there from the first scrape', () => {
   expect(METRICS_CONTENT_TYPE).toBe('text/plain; version=0.0.4');
 });
 
-test('histogram buckets are cumulative and their bounds inclusive', () => {
+test('histogram buckets are cumulative and their bounds inclusive', async () => {
   const metrics = createMetrics('1');
   for (const items of [1, 2, 3, 20_000]) metrics.batchCheckItems.observe(items);
-  const text = metrics.render();
+  const text = await metrics.render();
   expect(seriesValue(text, 'authz_batchcheck_items_bucket{le="1"}')).toBe(1);
   expect(seriesValue(text, 'authz_batchcheck_items_bucket{le="2"}')).toBe(2);
   expect(seriesValue(text, 'authz_batchcheck_items_bucket{le="10000"}')).toBe(3);
@@ -62,13 +62,13 @@ test('histogram buckets are cumulative and their bounds inclusive', () => {
   expect(seriesValue(text, 'authz_batchcheck_items_sum')).toBe(20_006);
 });
 
-test('pairs beyond the bound count as other, known pairs go on', () => {
+test('pairs beyond the bound count as other, known pairs go on', async () => {
   const metrics = createMetrics('1');
   for (let pair = 0; pair < DECISION_PAIRS_MAX + 5; pair++) {
     metrics.decisions.add(`ns${pair}`, 'viewer', 'allowed');
   }
   metrics.decisions.add('ns0', 'viewer', 'allowed');
-  const text = metrics.render();
+  const text = await metrics.render();
   const series = (namespace: string, relation: string): string =>
     `authz_check_decisions_total{namespace="${namespace}",relation="${relation}",outcome="allowed"}`;
   expect(seriesValue(text, series('ns0', 'viewer'))).toBe(2);
@@ -76,7 +76,7 @@ test('pairs beyond the bound count as other, known pairs go on', () => {
   expect(seriesValue(text, series('other', 'other'))).toBe(5);
 });
 
-test('worker reports add counts and replace standing figures', () => {
+test('worker reports add counts and replace standing figures', async () => {
   const metrics = createMetrics('1');
   const figures: WorkerFigures = {
     ...FIGURES,
@@ -86,7 +86,7 @@ test('worker reports add counts and replace standing figures', () => {
   metrics.workerReport(0, figures);
   metrics.workerReport(0, figures);
   metrics.workerReport(1, FIGURES);
-  const text = metrics.render();
+  const text = await metrics.render();
   const decisions =
     'authz_check_decisions_total{namespace="doc",relation="viewer",outcome="denied"}';
   expect(seriesValue(text, decisions)).toBe(8);
@@ -95,38 +95,38 @@ test('worker reports add counts and replace standing figures', () => {
   expect(seriesValue(text, 'gatehouse_shard_loads_total')).toBe(3);
 });
 
-test('failed decisions count by RPC and code, unforeseen codes as unknown', () => {
+test('failed decisions count by RPC and code, unforeseen codes as unknown', async () => {
   const metrics = createMetrics('1');
   metrics.decisionError('BatchCheck', 'resource_exhausted', 6);
   metrics.decisionError('Check', 'no such code');
-  const text = metrics.render();
+  const text = await metrics.render();
   const series = (rpc: string, reason: string): string =>
     `authz_decision_errors_total{rpc="${rpc}",reason="${reason}"}`;
   expect(seriesValue(text, series('BatchCheck', 'resource_exhausted'))).toBe(6);
   expect(seriesValue(text, series('Check', 'unknown'))).toBe(1);
 });
 
-test('a collector that throws spoils nothing and is counted', () => {
+test('a collector that throws spoils nothing and is counted', async () => {
   const metrics = createMetrics('1');
   metrics.onCollect(() => {
     throw new Error('no figures');
   });
-  const text = metrics.render();
+  const text = await metrics.render();
   expect(seriesValue(text, 'gatehouse_scrape_errors_total')).toBe(1);
   expect(seriesValue(text, 'authz_region_refused_total')).toBe(0);
 });
 
-test('label values are escaped', () => {
+test('label values are escaped', async () => {
   const metrics = createMetrics('a"b\\c\nd');
-  expect(metrics.render()).toContain('version="a\\"b\\\\c\\nd"');
+  expect(await metrics.render()).toContain('version="a\\"b\\\\c\\nd"');
 });
 
 const promtool = spawnSync('promtool', ['--version']);
 
 describe.skipIf(promtool.error !== undefined)('promtool (Debian package prometheus)', () => {
-  test('check metrics finds nothing', () => {
+  test('check metrics finds nothing', async () => {
     const result = spawnSync('promtool', ['check', 'metrics'], {
-      input: exercised().render(),
+      input: await exercised().render(),
       encoding: 'utf8',
     });
     expect(result.stderr + result.stdout).toBe('');

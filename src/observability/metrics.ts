@@ -1,5 +1,6 @@
+import type { Counter, Gauge } from 'prom-client';
 import { DecisionCounts, type Outcome } from './decision-counts.ts';
-import { MetricStore, type Counter, type Gauge, type Histogram } from './metric-store.ts';
+import { MetricStore, type HotCounter, type HotHistogram } from './metric-store.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 
 /** Values of the label `rpc`. CheckSet is a Check with a subject_set. */
@@ -58,17 +59,17 @@ export type WorkerFigures = {
 
 /** Every metric of the authorization service, ready to count. */
 export type Metrics = {
-  /** The text of /metrics; never throws. Send it as METRICS_CONTENT_TYPE. */
-  readonly render: () => string;
+  /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
+  readonly render: () => Promise<string>;
   /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
   readonly onCollect: (collector: () => void) => void;
-  readonly batchCheckItems: Histogram;
+  readonly batchCheckItems: HotHistogram;
   readonly decisions: DecisionCounts;
   /** Seconds. */
-  readonly checkDuration: Readonly<Record<DecisionRpc, Histogram>>;
+  readonly checkDuration: Readonly<Record<DecisionRpc, HotHistogram>>;
   /** A failed decision call or BatchCheck item; `code` is the Connect code's name. */
   readonly decisionError: (rpc: DecisionRpc, code: string, count?: number) => void;
-  readonly backstops: Readonly<Record<BackstopReason, Counter>>;
+  readonly backstops: Readonly<Record<BackstopReason, HotCounter>>;
   readonly regionRefused: Counter;
   /**
    * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
@@ -99,9 +100,12 @@ export function createMetrics(version: string): Metrics {
   };
   const workerReport = workerMetrics(store, metrics);
   store
-    .gauges({ name: 'gatehouse_build_info', help: 'Always 1; the labels name the build.' })
-    .cell({ version, node: process.version })
-    .set(1);
+    .gauge({
+      name: 'gatehouse_build_info',
+      help: 'Always 1; the labels name the build.',
+      labelNames: ['version', 'node'],
+    })
+    .set({ version, node: process.version }, 1);
   registerProcessMetrics(store);
   return {
     ...metrics,
@@ -150,7 +154,7 @@ function decisionMetrics(store: MetricStore) {
     decisions,
     checkDuration,
     decisionError: (rpc: DecisionRpc, code: string, count = 1): void => {
-      const cells: Readonly<Record<string, Counter>> = errorCells[rpc];
+      const cells: Readonly<Record<string, HotCounter>> = errorCells[rpc];
       (cells[code] ?? errorCells[rpc].unknown).add(count);
     },
     backstops: recordOf(BACKSTOP_REASONS, (reason) => fired.cell({ reason })),
@@ -217,9 +221,9 @@ function workerMetrics(
       metrics.decisions.add(namespace, relation, outcome, count);
     }
     for (const reason of BACKSTOP_REASONS) metrics.backstops[reason].add(figures.backstops[reason]);
-    loads.add(figures.shardLoads);
-    failures.add(figures.shardLoadFailures);
-    evictions.add(figures.shardEvictions);
-    catchUps.add(figures.catchUps);
+    loads.inc(figures.shardLoads);
+    failures.inc(figures.shardLoadFailures);
+    evictions.inc(figures.shardEvictions);
+    catchUps.inc(figures.catchUps);
   };
 }

@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { Gauge, MetricStore } from './metric-store.ts';
+import type { Gauge } from 'prom-client';
+import type { MetricStore } from './metric-store.ts';
 
 const NANOSECONDS = 1e9;
 
@@ -26,9 +27,12 @@ export function registerProcessMetrics(store: MetricStore): void {
   const delay = monitorEventLoopDelay({ resolution: 20 });
   delay.enable();
 
+  let cpuSeen = 0;
   store.onCollect(() => {
     const { user, system } = process.cpuUsage();
-    cpu.add((user + system) / 1e6 - cpu.value);
+    const total = (user + system) / 1e6;
+    cpu.inc(total - cpuSeen);
+    cpuSeen = total;
     const memory = process.memoryUsage();
     resident.set(memory.rss);
     heap.set(memory.heapUsed);

@@ -21,7 +21,7 @@ export interface Instance {
   readonly adminSecret: string;
   readonly services: Services;
   readonly workers: WorkerPool;
-  readonly renderMetrics: () => string;
+  readonly renderMetrics: () => Promise<string>;
   /** Failures whose text callers do not get to see: should stay empty. */
   readonly failures: readonly string[];
   stop(): Promise<void>;
