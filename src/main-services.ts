@@ -109,9 +109,18 @@ export function createServices(options: ServicesOptions): Services {
     readTuplesMax: READ_TUPLES_MAX,
     exportGrantsMax: EXPORT_GRANTS_MAX,
   });
-  const purge = new ExpiredTuplePurge({
-    pool,
-    clock,
+  const purge = createPurge(options, writer, ids);
+  return { projects, heads, positions, writer, tuples, purge };
+}
+
+function createPurge(
+  { config, database, log }: ServicesOptions,
+  writer: TupleWriter,
+  ids: IdSource,
+): ExpiredTuplePurge {
+  return new ExpiredTuplePurge({
+    pool: database.pool,
+    clock: systemClock,
     writer,
     graceMs: config.expiredGraceSeconds * 1000,
     intervalMs: PURGE_INTERVAL_MS,
@@ -120,5 +129,4 @@ export function createServices(options: ServicesOptions): Services {
     requestId: () => ids.uuid(),
     onError: (error) => log('warn', 'purge_failed', { error: String(error) }),
   });
-  return { projects, heads, positions, writer, tuples, purge };
 }

@@ -14,6 +14,7 @@ function fail(event: string, cause: unknown): never {
   // What the operator can act on is in the message; a stack helps only with the unforeseen.
   if (cause instanceof AppError)
     logger.error({ reason: cause.reason, error: cause.message }, event);
+  else if (isSystemError(cause)) logger.error({ error: cause.message }, event);
   else logger.error({ error: cause }, event);
   process.exit(EXIT_FAILURE);
 }

@@ -39,7 +39,15 @@ type Scoped = {
  * service, and puts the answer into its message. The general path of every method.
  */
 export function createAuthzService(options: AuthzServiceOptions): ServiceImpl<typeof AuthzService> {
-  const { tuples, shards, scopes, meter } = options;
+  return { ...decisionHandlers(options), ...tupleHandlers(options) };
+}
+
+type DecisionMethod = 'check' | 'batchCheck' | 'expand' | 'listObjects';
+
+function decisionHandlers(
+  options: AuthzServiceOptions,
+): Pick<ServiceImpl<typeof AuthzService>, DecisionMethod> {
+  const { shards, scopes, meter } = options;
   const scopeOf = (request: Scoped, context: HandlerContext): Promise<ReadScope> =>
     scopes.resolve(
       request.projectId,
@@ -47,12 +55,6 @@ export function createAuthzService(options: AuthzServiceOptions): ServiceImpl<ty
       request.atLeastConsistencyToken,
       deadlineOf(context, options),
     );
-  const metaOf = (context: HandlerContext, rpc: string): WriteMeta => ({
-    rpc,
-    actingUserId: null,
-    requestId: requestIdOfCall(context),
-    deadlineMs: deadlineOf(context, options),
-  });
   return {
     check: (request, context) =>
       meter.measure(request.subjectSet === undefined ? 'Check' : 'CheckSet', async () => {
@@ -100,7 +102,20 @@ export function createAuthzService(options: AuthzServiceOptions): ServiceImpl<ty
           objectIds: [...ids],
         }));
       }),
+  };
+}
 
+function tupleHandlers(
+  options: AuthzServiceOptions,
+): Omit<ServiceImpl<typeof AuthzService>, DecisionMethod> {
+  const { tuples, scopes } = options;
+  const metaOf = (context: HandlerContext, rpc: string): WriteMeta => ({
+    rpc,
+    actingUserId: null,
+    requestId: requestIdOfCall(context),
+    deadlineMs: deadlineOf(context, options),
+  });
+  return {
     async writeRelationTuples(request, context) {
       assertNoUnknownFields(request);
       const { projectId, tenantId, updates } = request;

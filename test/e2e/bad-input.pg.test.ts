@@ -90,7 +90,7 @@ function tupleRow(field: string, values: readonly unknown[], set: (value: unknow
 const notEmpty = (values: readonly unknown[]): readonly unknown[] => values.filter((v) => v !== '');
 const SCOPED = METHODS.filter((method) => method.startsWith('AuthzService/'));
 const WITH_TENANT = SCOPED.filter((method) => !/Deprovision|Export/.test(method));
-const WITH_TOKEN = ['Read' + 'RelationTuples', 'Check', 'BatchCheck', 'Expand', 'ListObjects'].map(
+const WITH_TOKEN = ['ReadRelationTuples', 'Check', 'BatchCheck', 'Expand', 'ListObjects'].map(
   (name) => `AuthzService/${name}`,
 );
 const OBJECT_METHODS = ['AuthzService/Check', 'AuthzService/Expand'];

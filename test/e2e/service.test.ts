@@ -319,11 +319,13 @@ describe('clients of every protocol', () => {
       { headers },
     );
     expect(listed.objectIds).toContain(objectId);
-    const refused = await client.check({ ...key, subjectUserId: 'alice' }).catch(ConnectError.from);
+    const refused = await client
+      .check({ ...key, subjectUserId: 'alice' })
+      .catch((error: unknown) => ConnectError.from(error));
     expect(refused).toMatchObject({ code: Code.Unauthenticated });
     const invalid = await client
       .check({ ...key, subjectUserId: '#' }, { headers })
-      .catch(ConnectError.from);
+      .catch((error: unknown) => ConnectError.from(error));
     expect(invalid).toMatchObject({ code: Code.InvalidArgument });
   });
 
