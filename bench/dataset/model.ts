@@ -14,17 +14,17 @@ export const DATASET_MODEL_JSON = JSON.stringify({
         editor: {
           union: [
             THIS,
-            { computed: "owner" },
-            through("parent", "editor"),
-            through("parent", "admin"),
+            { computed: 'owner' },
+            through('parent', 'editor'),
+            through('parent', 'admin'),
           ],
         },
         viewer: {
           union: [
             THIS,
-            { computed: "editor" },
-            through("parent", "viewer"),
-            through("parent", "member"),
+            { computed: 'editor' },
+            through('parent', 'viewer'),
+            through('parent', 'member'),
           ],
         },
       },
@@ -33,8 +33,8 @@ export const DATASET_MODEL_JSON = JSON.stringify({
       relations: {
         parent: {},
         owner: {},
-        editor: { union: [THIS, { computed: "owner" }, through("parent", "editor")] },
-        viewer: { union: [THIS, { computed: "editor" }, through("parent", "viewer")] },
+        editor: { union: [THIS, { computed: 'owner' }, through('parent', 'editor')] },
+        viewer: { union: [THIS, { computed: 'editor' }, through('parent', 'viewer')] },
       },
     },
   },

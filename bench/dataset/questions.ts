@@ -1,5 +1,5 @@
-import { createZipf } from "./random.ts";
-import { World } from "./world.ts";
+import { createZipf } from './random.ts';
+import { World } from './world.ts';
 
 /** "May this user view this document?", with the answer. */
 export type Question = {
@@ -52,7 +52,7 @@ function nestedPair(world: World, grants: readonly Pair[]): Pair {
 export function mixedQuestions(
   world: World,
   count: number,
-  spread: "uniform" | "zipf",
+  spread: 'uniform' | 'zipf',
 ): Question[] {
   const pairs = directPairs(world);
   const groupGrants = world.folderGrants.flatMap((grants, folder) =>
@@ -62,7 +62,7 @@ export function mixedQuestions(
     nestedPair(world, groupGrants),
   );
   const pick = (n: number): (() => number) =>
-    spread === "zipf" ? createZipf(world.random, n) : () => world.random.below(n);
+    spread === 'zipf' ? createZipf(world.random, n) : () => world.random.below(n);
   const pickDirect = pick(pairs.length);
   const pickNested = pick(pool.length);
   const pickDoc = pick(world.docFolder.length);

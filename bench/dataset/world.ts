@@ -1,4 +1,4 @@
-import { type Random, createRandom } from "./random.ts";
+import { type Random, createRandom } from './random.ts';
 
 /** A tuple whose subject is written `user:ID`, `group:ID#member` or an object (`folder:ID`). */
 export type NeutralTuple = {
@@ -70,23 +70,23 @@ export class World {
       this.#groupParents[group] = parent < 0 ? [] : [w * 11 + parent];
       this.groupUsers[group] = users;
       if (parent >= 0) {
-        this.#put("group", World.#groupId(w * 11 + parent), "member", World.#groupSubject(group));
+        this.#put('group', World.#groupId(w * 11 + parent), 'member', World.#groupSubject(group));
       }
       // People of this and the next three workspaces.
       while (users.size < 5) users.add((w * 10 + this.random.below(40)) % this.users);
-      for (const u of users) this.#put("group", World.#groupId(group), "member", World.user(u));
+      for (const u of users) this.#put('group', World.#groupId(group), 'member', World.user(u));
     }
   }
 
   #makeMembers(w: number): void {
     const home = w * 10;
     const id = `w${w}`;
-    this.#put("workspace", id, "owner", World.user(home));
-    this.#put("workspace", id, "admin", World.user(home + 1));
-    this.#put("workspace", id, "member", World.#groupSubject(w * 11 + 7));
-    for (let i = 2; i < 5; i++) this.#put("workspace", id, "member", World.user(home + i));
+    this.#put('workspace', id, 'owner', World.user(home));
+    this.#put('workspace', id, 'admin', World.user(home + 1));
+    this.#put('workspace', id, 'member', World.#groupSubject(w * 11 + 7));
+    for (let i = 2; i < 5; i++) this.#put('workspace', id, 'member', World.user(home + i));
     for (let i = 0; i < 2; i++) {
-      this.#put("workspace", id, "guest", World.user((home + 10 + i) % this.users));
+      this.#put('workspace', id, 'guest', World.user((home + 10 + i) % this.users));
     }
     const users = new Set([0, 1, 2, 3, 4].map((i) => home + i));
     this.#members[w] = { users, groups: [w * 11 + 7] };
@@ -97,16 +97,16 @@ export class World {
       const folder = w * FOLDERS + f;
       const up = this.parentFolder(folder);
       const parent = up < 0 ? `workspace:w${w}` : `folder:${World.#folderId(up)}`;
-      this.#put("folder", World.#folderId(folder), "parent", parent);
+      this.#put('folder', World.#folderId(folder), 'parent', parent);
       const owner = w * 10 + this.random.below(10);
-      this.#put("folder", World.#folderId(folder), "owner", World.user(owner));
+      this.#put('folder', World.#folderId(folder), 'owner', World.user(owner));
       const grants: Grant[] = [{ user: owner }];
       this.folderGrants[folder] = grants;
       if (this.random.next() < 0.3) {
         // Shared with a group of some other workspace that has groups under it.
         const group = this.random.below(this.workspaces) * 11 + this.random.below(7);
-        const relation = this.random.next() < 0.8 ? "viewer" : "editor";
-        this.#put("folder", World.#folderId(folder), relation, World.#groupSubject(group));
+        const relation = this.random.next() < 0.8 ? 'viewer' : 'editor';
+        this.#put('folder', World.#folderId(folder), relation, World.#groupSubject(group));
         grants.push({ group });
       }
     }
@@ -121,25 +121,25 @@ export class World {
     const folder = w * FOLDERS + (2 ** (level + 1) - 2) + random.below(2 ** (level + 1));
     const id = World.docId(doc);
     this.docFolder[doc] = folder;
-    this.#put("doc", id, "parent", `folder:${World.#folderId(folder)}`);
+    this.#put('doc', id, 'parent', `folder:${World.#folderId(folder)}`);
     const owner = w * 10 + random.below(10);
-    this.#put("doc", id, "owner", World.user(owner));
+    this.#put('doc', id, 'owner', World.user(owner));
     const grants: Grant[] = [{ user: owner }];
     this.docGrants[doc] = grants;
     const viewers = new Set<number>();
     for (let k = random.below(3); k > 0; k--) viewers.add(random.below(this.users));
     for (const u of viewers) {
-      this.#put("doc", id, "viewer", World.user(u));
+      this.#put('doc', id, 'viewer', World.user(u));
       grants.push({ user: u, direct: true });
     }
     if (random.next() < 0.12) {
       const u = random.below(this.users);
-      this.#put("doc", id, "editor", World.user(u));
+      this.#put('doc', id, 'editor', World.user(u));
       grants.push({ user: u });
     }
     if (random.next() < 0.05) {
       const group = w * 11 + random.below(11);
-      this.#put("doc", id, "viewer", World.#groupSubject(group));
+      this.#put('doc', id, 'viewer', World.#groupSubject(group));
       grants.push({ group });
     }
   }

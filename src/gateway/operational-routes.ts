@@ -1,5 +1,5 @@
-import type { HttpServer } from '../http/http-server.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
+import type { HttpServer } from '../http/http-server.ts';
 import type { Readiness } from './readiness.ts';
 
 const JSON_TYPE = 'application/json';

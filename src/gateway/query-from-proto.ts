@@ -1,4 +1,3 @@
-import { AppError, fieldError } from '../shared/app-error.ts';
 import type { CheckRequest, SubjectSet } from '../gen/workspace/v1/authz_service_pb.ts';
 import { canonicalJson, type JsonObject } from '../model/canonical-json.ts';
 import {
@@ -11,6 +10,7 @@ import {
 } from '../model/names.ts';
 import type { Subject } from '../model/relation-tuple.ts';
 import type { CheckQuery } from '../protocol/shard-client.ts';
+import { AppError, fieldError } from '../shared/app-error.ts';
 
 /** The fields that Check, Expand and BatchCheckItem share. */
 type ObjectRelation = {

@@ -17,7 +17,7 @@ export type ScopeScan = { projectId: string; tenantId: string; token: string };
 
 /** An empty result to scan into. */
 export function createScopeScan(): ScopeScan {
-  return { projectId: "", tenantId: "", token: "" };
+  return { projectId: '', tenantId: '', token: '' };
 }
 
 const QUOTE = 0x22;
@@ -39,9 +39,9 @@ const VALUE_BYTES_MAX = 512;
  * A key `items` whose value is an array is skipped by searching the body's last `]`.
  */
 export function scanJsonScope(body: Buffer, out: ScopeScan): boolean {
-  out.projectId = "";
-  out.tenantId = "";
-  out.token = "";
+  out.projectId = '';
+  out.tenantId = '';
+  out.token = '';
   const end = body.length;
   let seen = 0;
   let at = skipSpace(body, 0);
@@ -62,7 +62,7 @@ export function scanJsonScope(body: Buffer, out: ScopeScan): boolean {
       seen |= field;
       const valueEnd = plainStringEnd(body, at + 1);
       if (valueEnd < 0 || valueEnd - at > VALUE_BYTES_MAX) return false;
-      const value = body.toString("latin1", at + 1, valueEnd);
+      const value = body.toString('latin1', at + 1, valueEnd);
       if (field === 1) out.projectId = value;
       else if (field === 2) out.tenantId = value;
       else out.token = value;
@@ -139,23 +139,23 @@ function skipString(body: Buffer, from: number, end: number): number {
 function scopeFieldOf(body: Buffer, start: number, end: number): number {
   switch (end - start) {
     case 8:
-      return equals(body, start, "tenantId") ? 2 : 0;
+      return equals(body, start, 'tenantId') ? 2 : 0;
     case 9:
-      if (equals(body, start, "tenant_id")) return 2;
-      return equals(body, start, "projectId") ? 1 : 0;
+      if (equals(body, start, 'tenant_id')) return 2;
+      return equals(body, start, 'projectId') ? 1 : 0;
     case 10:
-      return equals(body, start, "project_id") ? 1 : 0;
+      return equals(body, start, 'project_id') ? 1 : 0;
     case 23:
-      return equals(body, start, "atLeastConsistencyToken") ? 4 : 0;
+      return equals(body, start, 'atLeastConsistencyToken') ? 4 : 0;
     case 26:
-      return equals(body, start, "at_least_consistency_token") ? 4 : 0;
+      return equals(body, start, 'at_least_consistency_token') ? 4 : 0;
     default:
       return 0;
   }
 }
 
 function isItems(body: Buffer, start: number, end: number): boolean {
-  return end - start === 5 && equals(body, start, "items");
+  return end - start === 5 && equals(body, start, 'items');
 }
 
 function equals(body: Buffer, start: number, text: string): boolean {
@@ -171,9 +171,9 @@ function equals(body: Buffer, start: number, text: string): boolean {
  * O(fields of the top level); allocates only the strings found.
  */
 export function scanProtoScope(body: Buffer, numbers: ScopeFieldNumbers, out: ScopeScan): boolean {
-  out.projectId = "";
-  out.tenantId = "";
-  out.token = "";
+  out.projectId = '';
+  out.tenantId = '';
+  out.token = '';
   let seen = 0;
   varintAt = 0;
   while (varintAt < body.length) {
@@ -206,7 +206,7 @@ export function scanProtoScope(body: Buffer, numbers: ScopeFieldNumbers, out: Sc
     if ((seen & field) !== 0 || length > VALUE_BYTES_MAX) return false;
     seen |= field;
     if (!isPlain(body, start, start + length)) return false;
-    const value = body.toString("latin1", start, start + length);
+    const value = body.toString('latin1', start, start + length);
     if (field === 1) out.projectId = value;
     else if (field === 2) out.tenantId = value;
     else out.token = value;
