@@ -1,22 +1,22 @@
 /** `npm run load -- <scenario> [--scale 1] [--seconds 20] [--rate N] [--connections 32] [--seed 7]` */
-import { parseArgs } from "node:util";
-import { type Service, startService } from "./harness/service.ts";
-import type { LoadOptions } from "./harness/scenario.ts";
-import { SCENARIOS } from "./scenarios.ts";
+import { parseArgs } from 'node:util';
+import type { LoadOptions } from './harness/scenario.ts';
+import { type Service, startService } from './harness/service.ts';
+import { SCENARIOS } from './scenarios.ts';
 
 const USAGE = `usage: npm run load -- <scenario> [--scale 1] [--seconds 20] [--rate N] [--connections 32] [--seed 7]
 scenarios:
-${SCENARIOS.map((s) => `  ${s.name.padEnd(22)} ${s.purpose}`).join("\n")}`;
+${SCENARIOS.map((s) => `  ${s.name.padEnd(22)} ${s.purpose}`).join('\n')}`;
 
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      scale: { type: "string", default: "1" },
-      seconds: { type: "string", default: "20" },
-      rate: { type: "string" },
-      connections: { type: "string", default: "32" },
-      seed: { type: "string", default: "7" },
+      scale: { type: 'string', default: '1' },
+      seconds: { type: 'string', default: '20' },
+      rate: { type: 'string' },
+      connections: { type: 'string', default: '32' },
+      seed: { type: 'string', default: '7' },
     },
   });
   const scenario = SCENARIOS.find((s) => s.name === positionals[0]);
@@ -32,7 +32,7 @@ async function main(): Promise<number> {
   );
   if (scenario === undefined || bad !== undefined) {
     process.stderr.write(
-      `${bad === undefined ? "" : `--${bad[0]} must be a positive number\n`}${USAGE}\n`,
+      `${bad === undefined ? '' : `--${bad[0]} must be a positive number\n`}${USAGE}\n`,
     );
     return 2;
   }

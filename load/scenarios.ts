@@ -1,12 +1,12 @@
-import type { Scenario } from "./harness/scenario.ts";
-import { batchCheck100 } from "./scenarios/batch-check.ts";
-import { checkBesideLists } from "./scenarios/check-beside-lists.ts";
-import { checkUniform, checkZipf } from "./scenarios/check.ts";
-import { coldStart } from "./scenarios/cold-start.ts";
-import { listObjects } from "./scenarios/list-objects.ts";
-import { mixed } from "./scenarios/mixed.ts";
-import { noisyNeighbour } from "./scenarios/noisy-neighbour.ts";
-import { writeOne } from "./scenarios/write-one.ts";
+import type { Scenario } from './harness/scenario.ts';
+import { batchCheck100 } from './scenarios/batch-check.ts';
+import { checkBesideLists } from './scenarios/check-beside-lists.ts';
+import { checkUniform, checkZipf } from './scenarios/check.ts';
+import { coldStart } from './scenarios/cold-start.ts';
+import { listObjects } from './scenarios/list-objects.ts';
+import { mixed } from './scenarios/mixed.ts';
+import { noisyNeighbour } from './scenarios/noisy-neighbour.ts';
+import { writeOne } from './scenarios/write-one.ts';
 
 /** Every scenario, by its name on the command line. Results stand in docs/benchmarks.md. */
 export const SCENARIOS: readonly Scenario[] = [

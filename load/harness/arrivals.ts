@@ -1,11 +1,16 @@
-import { type RecordableHistogram, createHistogram } from "node:perf_hooks";
+import { type RecordableHistogram, createHistogram } from 'node:perf_hooks';
 
-/** Starts request `index`; must call `done` exactly once, with false when the answer was wrong or an error. */
-export type Issue = (index: number, done: (ok: boolean) => void) => void;
+/** Takes the outcome of one request: undefined when it was right, else what was wrong with it. */
+export type Done = (failure: string | undefined) => void;
+
+/** Starts request `index`; must call `done` exactly once. */
+export type Issue = (index: number, done: Done) => void;
 
 export type Latencies = {
   readonly count: number;
   readonly failed: number;
+  /** What was wrong with the first few that failed. */
+  readonly failures?: readonly string[];
   readonly p50Ms: number;
   readonly p90Ms: number;
   readonly p99Ms: number;
@@ -16,15 +21,29 @@ export type RateResult = Latencies & { readonly perSecond: number; readonly aban
 
 /** Requests that may wait at once: beyond it the target is saturated and arrivals are counted as abandoned. */
 const OUTSTANDING_MAX = 20_000;
+const FAILURES_KEPT = 3;
 
 const newHistogram = (): RecordableHistogram =>
   createHistogram({ lowest: 1, highest: 600_000_000_000, figures: 3 });
 
-function latenciesOf(histogram: RecordableHistogram, failed: number): Latencies {
+/** Counts failures and keeps the words of the first few. */
+class Failures {
+  readonly first: string[] = [];
+  count = 0;
+
+  add(failure: string | undefined): void {
+    if (failure === undefined) return;
+    this.count++;
+    if (this.first.length < FAILURES_KEPT) this.first.push(failure);
+  }
+}
+
+function latenciesOf(histogram: RecordableHistogram, failures: Failures): Latencies {
   const ms = (percentile: number): number => histogram.percentile(percentile) / 1e6;
   return {
     count: histogram.count,
-    failed,
+    failed: failures.count,
+    ...(failures.count > 0 ? { failures: failures.first } : {}),
     p50Ms: ms(50),
     p90Ms: ms(90),
     p99Ms: ms(99),
@@ -50,17 +69,17 @@ export async function runAtRate(options: {
   const startMs = performance.now() + 5;
   let issued = 0;
   let answered = 0;
-  let failed = 0;
+  const failures = new Failures();
   let abandoned = 0;
   const finish = (): void => {
     if (issued === total && answered + abandoned === total) resolve();
   };
   const issueOne = (index: number): void => {
     const dueMs = startMs + (index * 1000) / perSecond;
-    issue(index, (ok) => {
+    issue(index, (failure) => {
       histogram.record(Math.max(1, Math.round((performance.now() - dueMs) * 1e6)));
       answered++;
-      if (!ok) failed++;
+      failures.add(failure);
       finish();
     });
   };
@@ -80,7 +99,7 @@ export async function runAtRate(options: {
   setTimeout(tick, 5);
   await promise;
   const lastedS = (performance.now() - startMs) / 1000;
-  return { ...latenciesOf(histogram, failed), perSecond: answered / lastedS, abandoned };
+  return { ...latenciesOf(histogram, failures), perSecond: answered / lastedS, abandoned };
 }
 
 /** Closed loop: `inFlight` callers, each asking again as soon as it was answered. For rates, not for latencies. */
@@ -93,16 +112,20 @@ export async function runClosed(options: {
   const startMs = performance.now();
   const endMs = startMs + options.seconds * 1000;
   let index = 0;
-  let failed = 0;
+  const failures = new Failures();
   const caller = async (): Promise<void> => {
     while (performance.now() < endMs) {
       const sentMs = performance.now();
-      const ok = await new Promise<boolean>((done) => options.issue(index++, done));
+      const failure = await new Promise<string | undefined>((done) => options.issue(index++, done));
       histogram.record(Math.max(1, Math.round((performance.now() - sentMs) * 1e6)));
-      if (!ok) failed++;
+      failures.add(failure);
     }
   };
   await Promise.all(Array.from({ length: options.inFlight }, caller));
   const lastedS = (performance.now() - startMs) / 1000;
-  return { ...latenciesOf(histogram, failed), perSecond: histogram.count / lastedS, abandoned: 0 };
+  return {
+    ...latenciesOf(histogram, failures),
+    perSecond: histogram.count / lastedS,
+    abandoned: 0,
+  };
 }

@@ -1,6 +1,20 @@
-import { Pool } from "undici";
+import { Pool } from 'undici';
+
+const FAILURE_BYTES_MAX = 300;
 
 export type Reply = { readonly status: number; readonly body: Buffer };
+
+/** What is wrong with an answer that should be 200 and `isRight`; undefined when nothing is. */
+export function failureOf(
+  reply: Reply | undefined,
+  error: Error | undefined,
+  isRight: (body: Buffer) => boolean = () => true,
+): string | undefined {
+  if (reply === undefined) return `no answer: ${error?.message ?? ''}`;
+  const text = (): string => reply.body.subarray(0, FAILURE_BYTES_MAX).toString();
+  if (reply.status !== 200) return `HTTP ${reply.status}: ${text()}`;
+  return isRight(reply.body) ? undefined : `wrong: ${text()}`;
+}
 
 /** Answer of one request; `error` is a transport failure, not an HTTP status. */
 export type OnReply = (reply: Reply | undefined, error?: Error) => void;
@@ -12,8 +26,8 @@ export class LoadClient {
 
   constructor(options: { baseUrl: string; connections: number; token?: string | undefined }) {
     this.#pool = new Pool(options.baseUrl, { connections: options.connections, pipelining: 1 });
-    this.#headers = { "content-type": "application/json" };
-    if (options.token !== undefined) this.#headers["authorization"] = `Bearer ${options.token}`;
+    this.#headers = { 'content-type': 'application/json' };
+    if (options.token !== undefined) this.#headers['authorization'] = `Bearer ${options.token}`;
   }
 
   /** Sends one request; calls back exactly once. Requests beyond the free connections wait in order. */
@@ -28,7 +42,7 @@ export class LoadClient {
     this.#pool.dispatch(
       {
         path,
-        method: "POST",
+        method: 'POST',
         body,
         headers: headers === undefined ? this.#headers : { ...this.#headers, ...headers },
       },
@@ -61,7 +75,7 @@ export class LoadClient {
   ): Promise<Record<string, unknown>> {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>();
     const onReply: OnReply = (reply, error) => {
-      if (reply === undefined) reject(error ?? new Error("no reply"));
+      if (reply === undefined) reject(error ?? new Error('no reply'));
       else resolve(reply);
     };
     this.post(path, JSON.stringify(message), onReply, headers);

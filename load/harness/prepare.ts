@@ -1,11 +1,11 @@
-import { DATASET_MODEL_JSON } from "../../bench/dataset/model.ts";
-import type { Question } from "../../bench/dataset/questions.ts";
-import { World } from "../../bench/dataset/world.ts";
-import type { Issue } from "./arrivals.ts";
-import { LoadClient } from "./client.ts";
-import type { LoadOptions, StartService } from "./scenario.ts";
-import type { Service } from "./service.ts";
-import { ALLOWED, CHECK_PATH, checkBodies, createProject, fill } from "./target.ts";
+import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
+import type { Question } from '../../bench/dataset/questions.ts';
+import { World } from '../../bench/dataset/world.ts';
+import type { Issue } from './arrivals.ts';
+import { LoadClient, failureOf } from './client.ts';
+import type { LoadOptions, StartService } from './scenario.ts';
+import type { Service } from './service.ts';
+import { ALLOWED, CHECK_PATH, checkBodies, createProject, fill } from './target.ts';
 
 export type Prepared = {
   readonly service: Service;
@@ -28,8 +28,8 @@ export async function prepare(
     token: service.token,
   });
   const world = new World(options.scale, options.seed);
-  await createProject(client, service.adminSecret, "load", DATASET_MODEL_JSON);
-  const scope = { project_id: "load", tenant_id: "t1" };
+  await createProject(client, service.adminSecret, 'load', DATASET_MODEL_JSON);
+  const scope = { project_id: 'load', tenant_id: 't1' };
   const startedMs = performance.now();
   await fill(client, world.tuples, scope);
   const fillPerSecond = world.tuples.length / ((performance.now() - startedMs) / 1000);
@@ -45,10 +45,9 @@ export function checkIssue(
   const bodies = checkBodies(questions, scope);
   return (index, done) => {
     const i = index % bodies.length;
-    client.post(CHECK_PATH, bodies[i] as Buffer, (reply) => {
-      done(
-        reply?.status === 200 && reply.body.equals(ALLOWED) === (questions[i] as Question).allow,
-      );
+    client.post(CHECK_PATH, bodies[i] as Buffer, (reply, error) => {
+      const wanted = (questions[i] as Question).allow;
+      done(failureOf(reply, error, (body) => body.equals(ALLOWED) === wanted));
     });
   };
 }

@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 
 export type Service = {
   readonly baseUrl: string;
@@ -18,17 +18,17 @@ type LogLine = { readonly msg?: string; readonly port?: number };
 
 /** A service of its own on free ports with an empty data directory; `env` adds settings. Stopped by `stop`. */
 export async function startService(env: Readonly<Record<string, string>> = {}): Promise<Service> {
-  const dataDir = await mkdtemp(join(tmpdir(), "gatehouse-load-"));
-  const [token, adminSecret] = ["load-token", "load-admin-secret"];
+  const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-load-'));
+  const [token, adminSecret] = ['load-token', 'load-admin-secret'];
   const startedMs = performance.now();
-  const child = spawn(process.execPath, ["src/main.ts"], {
-    stdio: ["ignore", "ignore", "pipe"],
+  const child = spawn(process.execPath, ['src/main.ts'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
     env: {
-      PATH: process.env["PATH"],
+      PATH: process.env['PATH'],
       GATEWAY_DATA_DIR: dataDir,
-      GATEWAY_HOST: "127.0.0.1",
-      GATEWAY_CONNECT_PORT: "0",
-      GATEWAY_METRICS_PORT: "0",
+      GATEWAY_HOST: '127.0.0.1',
+      GATEWAY_CONNECT_PORT: '0',
+      GATEWAY_METRICS_PORT: '0',
       GATEWAY_SERVICE_AUTH_TOKENS: token,
       GATEWAY_ADMIN_API_SECRET: adminSecret,
       ...env,
@@ -38,8 +38,8 @@ export async function startService(env: Readonly<Record<string, string>> = {}): 
   const startMs = performance.now() - startedMs;
   const stop = async (): Promise<void> => {
     if (child.exitCode === null) {
-      const gone = new Promise((resolve) => child.once("exit", resolve));
-      child.kill("SIGTERM");
+      const gone = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGTERM');
       await gone;
     }
     await rm(dataDir, { recursive: true, force: true });
@@ -58,16 +58,16 @@ export async function startService(env: Readonly<Record<string, string>> = {}): 
 function readyPort(child: ChildProcess): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const last: string[] = [];
-  const lines = createInterface({ input: child.stderr as NonNullable<ChildProcess["stderr"]> });
-  lines.on("line", (line) => {
+  const lines = createInterface({ input: child.stderr as NonNullable<ChildProcess['stderr']> });
+  lines.on('line', (line) => {
     last.push(line);
     if (last.length > 20) last.shift();
-    if (!line.startsWith("{")) return;
+    if (!line.startsWith('{')) return;
     const entry = JSON.parse(line) as LogLine;
-    if (entry.msg === "ready" && entry.port !== undefined) resolve(entry.port);
+    if (entry.msg === 'ready' && entry.port !== undefined) resolve(entry.port);
   });
-  child.once("exit", (code) =>
-    reject(new Error(`the service ended (${code}):\n${last.join("\n")}`)),
+  child.once('exit', (code) =>
+    reject(new Error(`the service ended (${code}):\n${last.join('\n')}`)),
   );
   return promise;
 }
@@ -75,8 +75,8 @@ function readyPort(child: ChildProcess): Promise<number> {
 /** User and system CPU seconds of a process so far, from the proc file system; NaN where there is none. */
 export async function cpuSeconds(pid: number): Promise<number> {
   try {
-    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return (Number(fields[11]) + Number(fields[12])) / 100;
   } catch {
     return Number.NaN;

@@ -1,25 +1,25 @@
-import type { Question } from "../../bench/dataset/questions.ts";
-import type { NeutralTuple } from "../../bench/dataset/world.ts";
-import type { LoadClient } from "./client.ts";
+import type { Question } from '../../bench/dataset/questions.ts';
+import type { NeutralTuple } from '../../bench/dataset/world.ts';
+import type { LoadClient } from './client.ts';
 
-const AUTHZ = "/workspace.v1.AuthzService";
-const ADMIN = "/workspace.v1.AdminService";
+const AUTHZ = '/workspace.v1.AuthzService';
+const ADMIN = '/workspace.v1.AdminService';
 export const CHECK_PATH = `${AUTHZ}/Check`;
 export const BATCH_CHECK_PATH = `${AUTHZ}/BatchCheck`;
 export const LIST_OBJECTS_PATH = `${AUTHZ}/ListObjects`;
 export const WRITE_PATH = `${AUTHZ}/WriteRelationTuples`;
 
 const subjectOf = (text: string): Record<string, unknown> => {
-  const [namespace, rest] = [text.slice(0, text.indexOf(":")), text.slice(text.indexOf(":") + 1)];
-  if (namespace === "user") return { user_id: rest };
-  const [objectId, relation = ""] = rest.split("#");
+  const [namespace, rest] = [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)];
+  if (namespace === 'user') return { user_id: rest };
+  const [objectId, relation = ''] = rest.split('#');
   return { set: { namespace, object_id: objectId, relation } };
 };
 
 /** The body of a WriteRelationTuples call that inserts `tuples`. */
 export function writeBody(tuples: readonly NeutralTuple[], scope: Record<string, string>): string {
   const updates = tuples.map(({ subject, ...tuple }) => ({
-    op: "OP_INSERT",
+    op: 'OP_INSERT',
     tuple: { ...tuple, subject: subjectOf(subject) },
   }));
   return JSON.stringify({ ...scope, updates });
@@ -33,7 +33,7 @@ export async function createProject(
   modelJson: string,
 ): Promise<void> {
   const message = { id, name: id, model_json: modelJson };
-  await client.call(`${ADMIN}/CreateProject`, message, { "x-admin-secret": adminSecret });
+  await client.call(`${ADMIN}/CreateProject`, message, { 'x-admin-secret': adminSecret });
 }
 
 /** Inserts tuples, 1,000 a request, 8 requests at a time. Returns the token of the last answer. */
@@ -43,13 +43,13 @@ export async function fill(
   scope: Record<string, string>,
 ): Promise<string> {
   let next = 0;
-  let token = "";
+  let token = '';
   const filler = async (): Promise<void> => {
     while (next < tuples.length) {
       const chunk = tuples.slice(next, next + 1000);
       next += 1000;
       const reply = await client.call(WRITE_PATH, JSON.parse(writeBody(chunk, scope)));
-      token = String(reply["consistency_token"]);
+      token = String(reply['consistency_token']);
     }
   };
   await Promise.all(Array.from({ length: 8 }, filler));
@@ -65,9 +65,9 @@ export function checkBodies(
     Buffer.from(
       JSON.stringify({
         ...scope,
-        namespace: "doc",
+        namespace: 'doc',
         object_id: q.objectId,
-        relation: "viewer",
+        relation: 'viewer',
         subject_user_id: q.userId,
       }),
     ),
@@ -85,9 +85,9 @@ export function batchBodies(
       JSON.stringify({
         ...scope,
         items: questions.slice(b * size, (b + 1) * size).map((q) => ({
-          namespace: "doc",
+          namespace: 'doc',
           object_id: q.objectId,
-          relation: "viewer",
+          relation: 'viewer',
           subject_user_id: q.userId,
         })),
       }),
@@ -99,6 +99,6 @@ export const ALLOWED = Buffer.from('{"allowed":true}');
 
 /** What a right answer to a batch looks like, byte for byte. */
 export function batchAnswer(questions: readonly Question[]): Buffer {
-  const results = questions.map((q) => ({ allowed: q.allow, error: "" }));
+  const results = questions.map((q) => ({ allowed: q.allow, error: '' }));
   return Buffer.from(JSON.stringify({ results }));
 }

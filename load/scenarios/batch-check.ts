@@ -1,27 +1,28 @@
-import { type Question, mixedQuestions } from "../../bench/dataset/questions.ts";
-import { type Issue, runAtRate, runClosed } from "../harness/arrivals.ts";
-import { prepare } from "../harness/prepare.ts";
-import type { Scenario } from "../harness/scenario.ts";
-import { cpuSeconds } from "../harness/service.ts";
-import { BATCH_CHECK_PATH, batchAnswer, batchBodies } from "../harness/target.ts";
+import { type Question, mixedQuestions } from '../../bench/dataset/questions.ts';
+import { type Issue, runAtRate, runClosed } from '../harness/arrivals.ts';
+import { failureOf } from '../harness/client.ts';
+import { prepare } from '../harness/prepare.ts';
+import type { Scenario } from '../harness/scenario.ts';
+import { cpuSeconds } from '../harness/service.ts';
+import { BATCH_CHECK_PATH, batchAnswer, batchBodies } from '../harness/target.ts';
 
 const SIZE = 100;
 
 export const batchCheck100: Scenario = {
-  name: "batch-check-100",
-  purpose: "BatchCheck of 100 items over HTTP JSON, uniform mix, one worker",
+  name: 'batch-check-100',
+  purpose: 'BatchCheck of 100 items over HTTP JSON, uniform mix, one worker',
   question:
-    "How many items a second does one worker decide, and how long does a page of 100 take at half of that?",
+    'How many items a second does one worker decide, and how long does a page of 100 take at half of that?',
   async run(options, start) {
-    const prepared = await prepare(options, start, { GATEWAY_WORKERS: "1" });
+    const prepared = await prepare(options, start, { GATEWAY_WORKERS: '1' });
     const { service, client, world, scope, fillPerSecond } = prepared;
-    const questions: Question[] = mixedQuestions(world, 50_000, "uniform");
+    const questions: Question[] = mixedQuestions(world, 50_000, 'uniform');
     const bodies = batchBodies(questions, SIZE, scope);
     const wanted = bodies.map((_, b) => batchAnswer(questions.slice(b * SIZE, (b + 1) * SIZE)));
     const issue: Issue = (index, done) => {
       const b = index % bodies.length;
-      client.post(BATCH_CHECK_PATH, bodies[b] as Buffer, (reply) => {
-        done(reply?.status === 200 && reply.body.equals(wanted[b] as Buffer));
+      client.post(BATCH_CHECK_PATH, bodies[b] as Buffer, (reply, error) => {
+        done(failureOf(reply, error, (body) => body.equals(wanted[b] as Buffer)));
       });
     };
     const inFlight = Math.min(16, options.connections);

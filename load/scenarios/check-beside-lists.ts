@@ -1,36 +1,36 @@
-import { mixedQuestions } from "../../bench/dataset/questions.ts";
-import { runAtRate } from "../harness/arrivals.ts";
-import { checkIssue, prepare } from "../harness/prepare.ts";
-import type { Scenario } from "../harness/scenario.ts";
-import { LIST_OBJECTS_PATH, fill } from "../harness/target.ts";
+import { mixedQuestions } from '../../bench/dataset/questions.ts';
+import { runAtRate } from '../harness/arrivals.ts';
+import { checkIssue, prepare } from '../harness/prepare.ts';
+import type { Scenario } from '../harness/scenario.ts';
+import { LIST_OBJECTS_PATH, fill } from '../harness/target.ts';
 
 const ROWS = 100_000;
 const LISTERS = 10;
 
 export const checkBesideLists: Scenario = {
-  name: "check-beside-lists",
-  purpose: "checks while ten lists of 100,000 objects are being answered all the time",
-  question: "Does one long answer hold up the short ones?",
+  name: 'check-beside-lists',
+  purpose: 'checks while ten lists of 100,000 objects are being answered all the time',
+  question: 'Does one long answer hold up the short ones?',
   async run(options, start) {
     const { client, world, scope } = await prepare(options, start);
     const long = Array.from({ length: ROWS }, (_, i) => ({
-      namespace: "doc",
+      namespace: 'doc',
       object_id: `long${i}`,
-      relation: "viewer",
-      subject: "user:reader",
+      relation: 'viewer',
+      subject: 'user:reader',
     }));
     await fill(client, long, scope);
-    const issue = checkIssue(client, mixedQuestions(world, 50_000, "uniform"), scope);
+    const issue = checkIssue(client, mixedQuestions(world, 50_000, 'uniform'), scope);
     const perSecond = options.rate ?? 1000;
     await runAtRate({ perSecond, seconds: 2, issue });
     const without = await runAtRate({ perSecond, seconds: options.seconds, issue });
     let [stop, lists, rows] = [false, 0, 0];
-    const body = { ...scope, namespace: "doc", relation: "viewer", subject_user_id: "reader" };
+    const body = { ...scope, namespace: 'doc', relation: 'viewer', subject_user_id: 'reader' };
     const listers = Array.from({ length: LISTERS }, async () => {
       while (!stop) {
         const reply = await client.call(LIST_OBJECTS_PATH, body);
         lists++;
-        rows = (reply["object_ids"] as string[]).length;
+        rows = (reply['object_ids'] as string[]).length;
       }
     });
     const beside = await runAtRate({ perSecond, seconds: options.seconds, issue });

@@ -1,11 +1,11 @@
-import { mixedQuestions } from "../../bench/dataset/questions.ts";
-import { runAtRate, runClosed } from "../harness/arrivals.ts";
-import { checkIssue, prepare } from "../harness/prepare.ts";
-import type { Scenario } from "../harness/scenario.ts";
-import { cpuSeconds } from "../harness/service.ts";
+import { mixedQuestions } from '../../bench/dataset/questions.ts';
+import { runAtRate, runClosed } from '../harness/arrivals.ts';
+import { checkIssue, prepare } from '../harness/prepare.ts';
+import type { Scenario } from '../harness/scenario.ts';
+import { cpuSeconds } from '../harness/service.ts';
 
 /** Single checks: the saturated rate first, then latencies at half of it. */
-function checkScenario(spread: "uniform" | "zipf", question: string): Scenario {
+function checkScenario(spread: 'uniform' | 'zipf', question: string): Scenario {
   return {
     name: `check-${spread}`,
     purpose: `Check over HTTP JSON, ${spread} mix, every answer compared`,
@@ -30,10 +30,10 @@ function checkScenario(spread: "uniform" | "zipf", question: string): Scenario {
 }
 
 export const checkUniform = checkScenario(
-  "uniform",
-  "How fast are single checks when no question repeats more than by chance?",
+  'uniform',
+  'How fast are single checks when no question repeats more than by chance?',
 );
 export const checkZipf = checkScenario(
-  "zipf",
-  "How fast are single checks when few users and documents draw most of the questions?",
+  'zipf',
+  'How fast are single checks when few users and documents draw most of the questions?',
 );

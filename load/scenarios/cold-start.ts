@@ -1,24 +1,24 @@
-import { DATASET_MODEL_JSON } from "../../bench/dataset/model.ts";
-import { World } from "../../bench/dataset/world.ts";
-import { type Issue, runClosed, runAtRate } from "../harness/arrivals.ts";
-import { LoadClient } from "../harness/client.ts";
-import type { Scenario } from "../harness/scenario.ts";
-import { startService } from "../harness/service.ts";
-import { CHECK_PATH, createProject, writeBody, WRITE_PATH } from "../harness/target.ts";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
+import { World } from '../../bench/dataset/world.ts';
+import { type Issue, runClosed, runAtRate } from '../harness/arrivals.ts';
+import { LoadClient, failureOf } from '../harness/client.ts';
+import type { Scenario } from '../harness/scenario.ts';
+import { startService } from '../harness/service.ts';
+import { CHECK_PATH, createProject, writeBody, WRITE_PATH } from '../harness/target.ts';
 
 const TENANTS = 1000;
 const TUPLES_EACH = 100;
 
 export const coldStart: Scenario = {
-  name: "cold-start-1000",
-  purpose: "1,000 tenants are asked about right after a restart",
+  name: 'cold-start-1000',
+  purpose: '1,000 tenants are asked about right after a restart',
   question:
-    "How long until every tenant of a restarted service answers, and how late are the first answers?",
+    'How long until every tenant of a restarted service answers, and how late are the first answers?',
   async run(options) {
-    const dataDir = await mkdtemp(join(tmpdir(), "gatehouse-cold-"));
+    const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-cold-'));
     const env = { GATEWAY_DATA_DIR: dataDir };
     try {
       const tuples = new World(0.1, options.seed).tuples.slice(0, TUPLES_EACH);
@@ -32,12 +32,14 @@ export const coldStart: Scenario = {
       const issue: Issue = (index, done) => {
         const body = {
           ...scopeOf(index % TENANTS),
-          namespace: "group",
-          object_id: "g0_0",
-          relation: "member",
-          subject_user_id: "nobody",
+          namespace: 'group',
+          object_id: 'g0_0',
+          relation: 'member',
+          subject_user_id: 'nobody',
         };
-        client.post(CHECK_PATH, JSON.stringify(body), (reply) => done(reply?.status === 200));
+        client.post(CHECK_PATH, JSON.stringify(body), (reply, error) =>
+          done(failureOf(reply, error)),
+        );
       };
       const cold = await runAtRate({ perSecond: TENANTS, seconds: 1, issue });
       const warm = await runClosed({ inFlight: options.connections, seconds: 2, issue });
@@ -51,19 +53,19 @@ export const coldStart: Scenario = {
 };
 
 const scopeOf = (tenant: number): Record<string, string> => ({
-  project_id: "load",
+  project_id: 'load',
   tenant_id: `t${tenant}`,
 });
 
 async function fillTenants(
   env: Readonly<Record<string, string>>,
-  tuples: World["tuples"],
+  tuples: World['tuples'],
   connections: number,
 ): Promise<void> {
   const service = await startService(env);
   const client = new LoadClient({ baseUrl: service.baseUrl, connections, token: service.token });
   try {
-    await createProject(client, service.adminSecret, "load", DATASET_MODEL_JSON);
+    await createProject(client, service.adminSecret, 'load', DATASET_MODEL_JSON);
     let next = 0;
     const filler = async (): Promise<void> => {
       while (next < TENANTS)

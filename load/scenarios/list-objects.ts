@@ -1,8 +1,9 @@
-import { type Issue, runAtRate, runClosed } from "../harness/arrivals.ts";
-import { prepare } from "../harness/prepare.ts";
-import type { Scenario } from "../harness/scenario.ts";
-import { LIST_OBJECTS_PATH } from "../harness/target.ts";
-import { World } from "../../bench/dataset/world.ts";
+import { World } from '../../bench/dataset/world.ts';
+import { type Issue, runAtRate, runClosed } from '../harness/arrivals.ts';
+import { failureOf } from '../harness/client.ts';
+import { prepare } from '../harness/prepare.ts';
+import type { Scenario } from '../harness/scenario.ts';
+import { LIST_OBJECTS_PATH } from '../harness/target.ts';
 
 const USERS = 100;
 
@@ -23,26 +24,26 @@ function listsOf(world: World): { userId: string; answer: string }[] {
 }
 
 export const listObjects: Scenario = {
-  name: "list-objects",
-  purpose: "ListObjects answers of 100 to 1,000 documents, every list compared",
+  name: 'list-objects',
+  purpose: 'ListObjects answers of 100 to 1,000 documents, every list compared',
   question:
-    "How many objects a second are listed, and how long does one list take at half of that?",
+    'How many objects a second are listed, and how long does one list take at half of that?',
   async run(options, start) {
     const { client, world, scope } = await prepare(options, start);
     const lists = listsOf(world);
     const bodies = lists.map(({ userId }) =>
       Buffer.from(
-        JSON.stringify({ ...scope, namespace: "doc", relation: "viewer", subject_user_id: userId }),
+        JSON.stringify({ ...scope, namespace: 'doc', relation: 'viewer', subject_user_id: userId }),
       ),
     );
     const issue: Issue = (index, done) => {
       const i = index % bodies.length;
-      client.post(LIST_OBJECTS_PATH, bodies[i] as Buffer, (reply) => {
-        done(reply?.status === 200 && reply.body.toString() === lists[i]?.answer);
+      client.post(LIST_OBJECTS_PATH, bodies[i] as Buffer, (reply, error) => {
+        done(failureOf(reply, error, (body) => body.toString() === lists[i]?.answer));
       });
     };
     const meanObjects =
-      lists.reduce((sum, l) => sum + l.answer.split(",").length, 0) / Math.max(1, lists.length);
+      lists.reduce((sum, l) => sum + l.answer.split(',').length, 0) / Math.max(1, lists.length);
     await runClosed({ inFlight: 8, seconds: 2, issue });
     const saturated = await runClosed({ inFlight: 8, seconds: options.seconds / 2, issue });
     const perSecond = options.rate ?? Math.max(1, Math.floor(saturated.perSecond / 2));

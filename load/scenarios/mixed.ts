@@ -1,27 +1,30 @@
-import { mixedQuestions } from "../../bench/dataset/questions.ts";
-import { type Issue, runAtRate } from "../harness/arrivals.ts";
-import { checkIssue, prepare } from "../harness/prepare.ts";
-import type { Scenario } from "../harness/scenario.ts";
-import { WRITE_PATH, writeBody } from "../harness/target.ts";
+import { mixedQuestions } from '../../bench/dataset/questions.ts';
+import { type Issue, runAtRate } from '../harness/arrivals.ts';
+import { failureOf } from '../harness/client.ts';
+import { checkIssue, prepare } from '../harness/prepare.ts';
+import type { Scenario } from '../harness/scenario.ts';
+import { WRITE_PATH, writeBody } from '../harness/target.ts';
 
 export const mixed: Scenario = {
-  name: "mixed",
-  purpose: "99 % checks and 1 % writes against checks alone, same rate, same shard",
-  question: "What do writes to the same shard do to the latency of checks?",
+  name: 'mixed',
+  purpose: '99 % checks and 1 % writes against checks alone, same rate, same shard',
+  question: 'What do writes to the same shard do to the latency of checks?',
   async run(options, start) {
     const { client, world, scope } = await prepare(options, start);
-    const check = checkIssue(client, mixedQuestions(world, 50_000, "uniform"), scope);
+    const check = checkIssue(client, mixedQuestions(world, 50_000, 'uniform'), scope);
     const perSecond = options.rate ?? 5000;
     let written = 0;
     // New documents of nobody who is asked about: the known answers stay right.
     const write: Issue = (_, done) => {
       const tuple = {
-        namespace: "doc",
+        namespace: 'doc',
         object_id: `new${written++}`,
-        relation: "viewer",
-        subject: "user:writer",
+        relation: 'viewer',
+        subject: 'user:writer',
       };
-      client.post(WRITE_PATH, writeBody([tuple], scope), (reply) => done(reply?.status === 200));
+      client.post(WRITE_PATH, writeBody([tuple], scope), (reply, error) =>
+        done(failureOf(reply, error)),
+      );
     };
     const both: Issue = (index, done) => (index % 100 === 99 ? write : check)(index, done);
     await runAtRate({ perSecond, seconds: 3, issue: check });

@@ -1,15 +1,15 @@
-import { DATASET_MODEL_JSON } from "../../bench/dataset/model.ts";
-import { type Issue, runClosed } from "../harness/arrivals.ts";
-import { LoadClient } from "../harness/client.ts";
-import type { Scenario } from "../harness/scenario.ts";
-import { WRITE_PATH, createProject, writeBody } from "../harness/target.ts";
+import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
+import { type Issue, runClosed } from '../harness/arrivals.ts';
+import { LoadClient, failureOf } from '../harness/client.ts';
+import type { Scenario } from '../harness/scenario.ts';
+import { WRITE_PATH, createProject, writeBody } from '../harness/target.ts';
 
 const CALLERS = 64;
 
 export const writeOne: Scenario = {
-  name: "write-one",
-  purpose: "writes of one tuple by 64 callers, to one tenant and to 64",
-  question: "How many acknowledged writes a second does group commit carry over HTTP?",
+  name: 'write-one',
+  purpose: 'writes of one tuple by 64 callers, to one tenant and to 64',
+  question: 'How many acknowledged writes a second does group commit carry over HTTP?',
   async run(options, start) {
     const service = await start();
     const client = new LoadClient({
@@ -17,19 +17,21 @@ export const writeOne: Scenario = {
       connections: CALLERS,
       token: service.token,
     });
-    await createProject(client, service.adminSecret, "load", DATASET_MODEL_JSON);
+    await createProject(client, service.adminSecret, 'load', DATASET_MODEL_JSON);
     let next = 0;
     const writeTo =
       (tenants: number): Issue =>
       (index, done) => {
-        const scope = { project_id: "load", tenant_id: `t${index % tenants}` };
+        const scope = { project_id: 'load', tenant_id: `t${index % tenants}` };
         const tuple = {
-          namespace: "doc",
+          namespace: 'doc',
           object_id: `n${next++}`,
-          relation: "viewer",
-          subject: "user:writer",
+          relation: 'viewer',
+          subject: 'user:writer',
         };
-        client.post(WRITE_PATH, writeBody([tuple], scope), (reply) => done(reply?.status === 200));
+        client.post(WRITE_PATH, writeBody([tuple], scope), (reply, error) =>
+          done(failureOf(reply, error)),
+        );
       };
     const seconds = options.seconds / 3;
     const oneCaller = await runClosed({ inFlight: 1, seconds, issue: writeTo(1) });
