@@ -1,3 +1,4 @@
+// Rows and figures shared by the benchmarks of the index; yields nothing by itself.
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
@@ -110,14 +111,4 @@ export function heapBytes(): number {
 export function report(bench: string, figures: Readonly<Record<string, unknown>>): void {
   const machine = { node: process.version, cpu: cpus()[0]?.model ?? '', cores: cpus().length };
   process.stdout.write(`${JSON.stringify({ bench, ...figures, machine })}\n`);
-}
-
-/** The data directory named on the command line. */
-export function dataDirOfArguments(usage: string): string {
-  const dir = process.argv[2];
-  if (dir === undefined) {
-    process.stderr.write(`usage: node ${usage} DATA_DIR\n`);
-    process.exit(2);
-  }
-  return dir;
 }

@@ -1,9 +1,11 @@
-// How fast a snapshot's rows become an index, without Postgres: node bench/index-load.ts DATA_DIR
+// Yields tuples a second: how fast a snapshot's rows become an index, without Postgres.
+// Run: npm run bench -- index-load [--scale 10] [-- DATA_DIR]; DATA_DIR holds a tuples.jsonl.
 import { TupleIndex } from '../src/cache/tuple-index.ts';
-import { dataDirOfArguments, readRows, report, rowBatches } from './index-data.ts';
+import { dataDirectory } from './generated-data.ts';
+import { readRows, report, rowBatches } from './index-data.ts';
 
 const BATCH_ROWS = 2000;
-const dir = dataDirOfArguments('bench/index-load.ts');
+const dir = dataDirectory(process.argv[2]);
 
 for (const order of ['key', 'file'] as const) {
   const batches = rowBatches(readRows(dir, order), BATCH_ROWS);

@@ -1,15 +1,10 @@
-// Bytes a tuple and growth of the JS heap: node --expose-gc bench/index-memory.ts DATA_DIR
+// Yields bytes of the index a tuple, all but the bytes of distinct strings; and the growth of the JS heap.
+// Run: npm run bench -- index-memory [--scale 10] [-- DATA_DIR]; DATA_DIR holds a tuples.jsonl.
 import { TupleIndex } from '../src/cache/tuple-index.ts';
-import {
-  dataDirOfArguments,
-  distinctStringBytes,
-  heapBytes,
-  readRows,
-  report,
-  rowBatches,
-} from './index-data.ts';
+import { dataDirectory } from './generated-data.ts';
+import { distinctStringBytes, heapBytes, readRows, report, rowBatches } from './index-data.ts';
 
-const dir = dataDirOfArguments('--expose-gc bench/index-memory.ts');
+const dir = dataDirectory(process.argv[2]);
 
 for (const order of ['key', 'file'] as const) {
   const rows = readRows(dir, order);

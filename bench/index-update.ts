@@ -1,12 +1,13 @@
-// One insert and one delete at a time in a loaded index: node bench/index-update.ts DATA_DIR [COPIES]
-// COPIES loads the data that often, each copy under its own ids (10 copies of 1 M tuples: 10 M).
+// Yields microseconds a change: one insert and one delete at a time in a loaded index.
+// Run: npm run bench -- index-update [--scale 10] [-- DATA_DIR [COPIES]]; DATA_DIR holds a tuples.jsonl. COPIES loads the data that often, each copy under its own ids (10 copies of 1 M tuples: 10 M).
 import { TupleIndex } from '../src/cache/tuple-index.ts';
 import type { TupleRow } from '../src/cache/tuple-row.ts';
-import { dataDirOfArguments, readRows, report, rowBatches } from './index-data.ts';
+import { dataDirectory } from './generated-data.ts';
+import { readRows, report, rowBatches } from './index-data.ts';
 
 const CHANGES = 400_000;
 const CHUNK = 1000;
-const dir = dataDirOfArguments('bench/index-update.ts');
+const dir = dataDirectory(process.argv[2]);
 const copies = Number(process.argv[3] ?? 1);
 
 const rows = readRows(dir, 'key');

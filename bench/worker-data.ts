@@ -14,7 +14,8 @@ export function memorySourceOf(world: World): MemoryShardSource {
   return source;
 }
 
-function insertOf(tuple: NeutralTuple): TupleChange {
+/** The write that makes a tuple of the dataset. */
+export function insertOf(tuple: NeutralTuple): TupleChange {
   const colon = tuple.subject.indexOf(':');
   const hash = tuple.subject.indexOf('#');
   const namespace = tuple.subject.slice(0, colon);

@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+/** A benchmark that is a program of its own and prints one JSON line a result. */
+export type Program = {
+  readonly name: string;
+  readonly yields: string;
+  readonly file: string;
+  readonly nodeFlags?: readonly string[];
+};
+
+/** Every long benchmark, by its name on the command line. */
+export const PROGRAMS: readonly Program[] = [
+  {
+    name: 'engine-peers',
+    yields: 'checks a second of the engine alone, one thread [DATA_DIR] [ROUNDS]',
+    file: 'bench/engine-peers.ts',
+  },
+  {
+    name: 'index-load',
+    yields: 'tuples a second from rows to a loaded index [DATA_DIR]',
+    file: 'bench/index-load.ts',
+  },
+  {
+    name: 'index-memory',
+    yields: 'bytes of the index a tuple, without distinct strings [DATA_DIR]',
+    file: 'bench/index-memory.ts',
+    nodeFlags: ['--expose-gc'],
+  },
+  {
+    name: 'index-update',
+    yields: 'microseconds an insert or delete in a loaded index [DATA_DIR] [COPIES]',
+    file: 'bench/index-update.ts',
+  },
+  {
+    name: 'snapshot-load',
+    yields: 'tuples a second out of Postgres, cut into rows',
+    file: 'bench/snapshot-load.ts',
+  },
+  {
+    name: 'worker-host',
+    yields: 'items a second that a worker answers, without its thread',
+    file: 'bench/worker-host.ts',
+  },
+  {
+    name: 'worker-pool',
+    yields: 'requests a second through the pool and one thread',
+    file: 'bench/worker-pool.ts',
+  },
+  {
+    name: 'write-throughput',
+    yields: 'acknowledged writes a second over commits of one connection [SECONDS]',
+    file: 'bench/write-throughput.ts',
+  },
+  {
+    name: 'http-compare',
+    yields: 'requests a second of listener and adapter next to uWebSockets.js alone',
+    file: 'bench/http-compare.ts',
+  },
+  {
+    name: 'http-check-vs-echo',
+    yields: 'rate of Check over HTTP JSON over that of a raw echo, also per CPU-second',
+    file: 'bench/http-check-vs-echo.ts',
+  },
+];
+
+/** The JSON lines that a program printed. Errors: throws when it ends with another code than 0. */
+export async function runProgram(
+  program: Program,
+  options: { readonly scale: number; readonly arguments: readonly string[] },
+): Promise<unknown[]> {
+  const args = [...(program.nodeFlags ?? []), program.file, ...options.arguments];
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, BENCH_SCALE: String(options.scale) },
+  });
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once('close', resolve);
+    child.once('error', reject);
+  });
+  const results: unknown[] = [];
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (line.startsWith('{')) results.push(JSON.parse(line));
+    else process.stderr.write(`${line}\n`);
+  }
+  const code = await ended;
+  if (code !== 0) throw new Error(`${program.file} ended with ${code}`);
+  return results;
+}

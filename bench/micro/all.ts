@@ -1,0 +1,27 @@
+import type { MicroBench } from '../harness/micro-bench.ts';
+import { conditionInstant, conditionIp } from './conditions.ts';
+import { engineCheck } from './engine-check.ts';
+import { metricsDecision, metricsObserve, metricsScrape } from './metrics.ts';
+import { modelCompile } from './model.ts';
+import { changesPack, changesUnpack } from './packed-changes.ts';
+import { scanBatchJson, scanCheckJson } from './raw-scan.ts';
+import { shardRouting } from './shard-routing.ts';
+import { tokenDecode, tokenEncode } from './token.ts';
+
+/** Every micro-benchmark, by its name on the command line. */
+export const MICRO_BENCHES: readonly MicroBench[] = [
+  tokenEncode,
+  tokenDecode,
+  scanCheckJson,
+  scanBatchJson,
+  changesPack,
+  changesUnpack,
+  shardRouting,
+  conditionIp,
+  conditionInstant,
+  modelCompile,
+  metricsObserve,
+  metricsDecision,
+  metricsScrape,
+  engineCheck,
+];

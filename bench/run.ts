@@ -1,0 +1,97 @@
+/**
+ * `npm run bench` runs every micro-benchmark; `npm run bench -- NAME…` those named, long ones too.
+ * Each yields the number that `--list` states. JSON goes to stdout, progress to stderr; what differs
+ * from the baseline is told, never a failure: machines are noisy.
+ */
+import { writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { compareWithBaseline, readBaseline, writeBaseline } from './harness/baseline.ts';
+import { measureMicro, type MicroResult } from './harness/measure.ts';
+import { PROGRAMS, runProgram } from './harness/programs.ts';
+import { MICRO_BENCHES } from './micro/all.ts';
+
+const listed = ({ name, yields }: { readonly name: string; readonly yields: string }): string =>
+  `  ${name.padEnd(20)} ${yields}`;
+const USAGE = `usage: npm run bench -- [NAME…] [--compare] [--save-baseline] [--out FILE] [--ms 150] [--scale 1] [-- ARGUMENTS…]
+micro-benchmarks, all of them without a NAME:
+${MICRO_BENCHES.map(listed).join('\n')}
+long benchmarks, by name; ARGUMENTS go to the program, a DATA_DIR left out is made at --scale:
+${PROGRAMS.map(listed).join('\n')}
+`;
+
+type Options = {
+  readonly names: readonly string[];
+  readonly programArguments: readonly string[];
+  readonly roundMs: number;
+  readonly scale: number;
+  readonly out: string | undefined;
+  readonly isCompared: boolean;
+  readonly isSaved: boolean;
+};
+
+/** Undefined when the usage was asked for or is needed. */
+function optionsOf(args: readonly string[]): Options | undefined {
+  const border = args.indexOf('--');
+  const { values, positionals } = parseArgs({
+    args: border < 0 ? [...args] : args.slice(0, border),
+    allowPositionals: true,
+    options: {
+      list: { type: 'boolean', default: false },
+      compare: { type: 'boolean', default: false },
+      'save-baseline': { type: 'boolean', default: false },
+      out: { type: 'string' },
+      ms: { type: 'string', default: '150' },
+      scale: { type: 'string', default: '1' },
+    },
+  });
+  const known = new Set([...MICRO_BENCHES, ...PROGRAMS].map(({ name }) => name));
+  const numbers = [Number(values.ms), Number(values.scale)];
+  if (values.list || !positionals.every((name) => known.has(name))) return undefined;
+  if (!numbers.every((number) => Number.isFinite(number) && number > 0)) return undefined;
+  return {
+    names: positionals.length > 0 ? positionals : MICRO_BENCHES.map(({ name }) => name),
+    programArguments: border < 0 ? [] : args.slice(border + 1),
+    roundMs: Number(values.ms),
+    scale: Number(values.scale),
+    out: values.out,
+    isCompared: values.compare,
+    isSaved: values['save-baseline'],
+  };
+}
+
+async function main(): Promise<number> {
+  const options = optionsOf(process.argv.slice(2));
+  if (options === undefined) {
+    process.stderr.write(USAGE);
+    return process.argv.includes('--list') ? 0 : 2;
+  }
+  const machine = { node: process.version, cpu: cpus()[0]?.model ?? '', cores: cpus().length };
+  const micro: MicroResult[] = [];
+  for (const bench of MICRO_BENCHES) {
+    if (!options.names.includes(bench.name)) continue;
+    const result = await measureMicro(bench, options.roundMs);
+    micro.push(result);
+    const noise = (result.noise * 100).toFixed(0);
+    process.stderr.write(`${bench.name}: ${result.nsPerOperation} ${bench.yields}, ±${noise} %\n`);
+  }
+  const programs: object[] = [];
+  for (const program of PROGRAMS) {
+    if (!options.names.includes(program.name)) continue;
+    process.stderr.write(`${program.name}: ${program.yields}\n`);
+    const { scale, programArguments } = options;
+    const results = await runProgram(program, { scale, arguments: programArguments });
+    programs.push({ name: program.name, yields: program.yields, results });
+  }
+  if (options.isSaved) writeBaseline(micro, machine);
+  const comparisons = options.isCompared ? compareWithBaseline(micro, readBaseline()) : [];
+  for (const { name, change, noise, verdict } of comparisons) {
+    process.stderr.write(`${name}: ${change} × the baseline, ${verdict} (±${noise})\n`);
+  }
+  const text = `${JSON.stringify({ machine, micro, programs, comparisons }, null, 2)}\n`;
+  process.stdout.write(text);
+  if (options.out !== undefined) writeFileSync(options.out, text);
+  return 0;
+}
+
+process.exitCode = await main();
