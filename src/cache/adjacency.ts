@@ -1,4 +1,10 @@
-import { EDGE_ABSENT, EDGE_NODE_MASK, EDGE_PLAIN, EDGE_QUALIFIED } from '../model/tuple-reader.ts';
+import {
+  EDGE_ABSENT,
+  EDGE_NODE_MASK,
+  EDGE_PLAIN,
+  EDGE_QUALIFIED,
+  WORD_LIST,
+} from '../model/tuple-reader.ts';
 import { assert } from '../shared/assert.ts';
 import {
   LIST_COUNT_MASK,
@@ -13,7 +19,7 @@ import { SEGMENT_HEADER, SEGMENT_SLOTS, SegmentedHash, homeSlot } from './segmen
 import { hashPair } from './text-scratch.ts';
 
 /** Set on an adjacency word that holds a list's address instead of the only entry. */
-export const ADJACENCY_LIST = 0x4000_0000;
+export const ADJACENCY_LIST = WORD_LIST;
 /** Node ids and list addresses fit in 30 bits. */
 export const ADJACENCY_MASK = 0x3fff_ffff;
 

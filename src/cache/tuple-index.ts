@@ -192,7 +192,28 @@ export class TupleIndex implements TupleReader {
     return this.#nodes.next(node);
   }
 
+  readObject(entity: number, out: Uint32Array): number {
+    return this.#nodes.readObject(entity, out);
+  }
+
   // Edges.
+
+  usersWord(node: number): number {
+    return this.#field(node, NODE_USERS);
+  }
+
+  setsWord(node: number): number {
+    return this.#field(node, NODE_SETS);
+  }
+
+  wordEdge(word: number, node: number, subject: number): number {
+    return word === 0 ? EDGE_ABSENT : this.#adjacency.edge(word, node, subject, FORWARD);
+  }
+
+  readWord(word: number, out: Uint32Array): number {
+    const copied = this.#adjacency.copy(word, 0, out, 0, out.length);
+    return copied < out.length || this.#adjacency.count(word) === copied ? copied : -1;
+  }
 
   edge(node: number, subject: number): number {
     const users = (this.#field(subject, NODE_RELATION) & NODE_IS_USER) !== 0;

@@ -27,87 +27,99 @@ export const CLOSURE_NONE = -1;
 const UNUSABLE = 0xffff_ffff;
 const STALE = 0xffff_fffe;
 
+/** Words of a slot: user, generation, offset of the closure, unused. */
+const SLOT_SHIFT = 2;
+const SLOT_GENERATION = 1;
+const SLOT_OFFSET = 2;
+
+/** Words of a closure before its nodes: their number, and a filter of 64 bits. */
+const CLOSURE_HEADER = 3;
+
+/** Nodes of a page of summaries. */
+const PAGE_SHIFT = 10;
+const PAGE_NODES = 1 << PAGE_SHIFT;
+/** Stored for SUMMARY_OPEN: 0 is not known yet. */
+const KNOWN_OPEN = 255;
+
 /**
  * Groups of users, for the hot path. Two caches that answer together:
  * - the closure of a user: the plain nodes (own tuples only) that hold the user through plain nodes
  *   and edges without qualifier, as far as something refers to them;
  * - the summary of a plain node: its height, if everything below it is plain, unqualified, without
  *   wildcard, free of cycles and small. For such a node, being in the closure is being a member.
- * Typed arrays that double up to a fixed size; a full cache starts anew. Neither holds qualified
- * edges, so neither expires. Belongs to one model version.
+ * Closures lie in typed arrays that double up to a fixed size; summaries are one byte a node on
+ * pages by node id (groups have ids close to each other, so that a line tells of 64). What is full
+ * starts anew. Neither holds qualified edges, so neither expires. Belongs to one model version.
  */
 export class ClosureCache {
   readonly #reader: TupleReader;
   readonly #model: HotModel;
   readonly #bytesMax: number;
-  #bytes = BYTES_FIRST;
+  #closureBytes = BYTES_FIRST;
   #generation = 1;
-  #keys = new Uint32Array(0);
-  #keyGenerations = new Uint32Array(0);
-  #offsets = new Uint32Array(0);
-  #summaryKeys = new Uint32Array(0);
-  #summaryGenerations = new Uint32Array(0);
-  #summaries = new Uint8Array(0);
+  #slots = new Uint32Array(0);
   #arena = new Uint32Array(0);
   #mask = 0;
   #used = 0;
   #closures = 0;
-  #summaryCount = 0;
+  #pages: (Uint8Array | undefined)[] = [];
+  #pageGenerations: number[] = [];
+  #pageCount = 0;
   #budget = 0;
 
   constructor(reader: TupleReader, model: HotModel, bytesMax: number) {
     this.#reader = reader;
     this.#model = model;
-    this.#bytesMax = Math.max(BYTES_FIRST, bytesMax);
+    this.#bytesMax = Math.max(BYTES_FIRST * 2, bytesMax);
     this.#allocate();
   }
 
-  /** Count, then nodes, of each closure. */
+  /** The closures; for `isInClosure`. */
   get arena(): Uint32Array {
     return this.#arena;
   }
 
   /** Bytes of all arrays. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#closureBytes + this.#pageCount * PAGE_NODES;
   }
 
-  /** Forgets everything. O(1). */
+  /** Forgets everything. O(1), but for every 4 billionth time. */
   clear(): void {
     this.#generation++;
+    if (this.#generation > 0xffff_ffff) {
+      this.#generation = 1;
+      this.#slots.fill(0);
+      this.#pageGenerations.fill(0);
+    }
     this.#used = 0;
     this.#closures = 0;
-    this.#summaryCount = 0;
   }
 
   #allocate(): void {
-    // Half of the bytes for closures, half for two tables of 12 and 9 bytes a slot.
-    const slots = 2 ** Math.floor(Math.log2(this.#bytes / 2 / 21));
-    this.#keys = new Uint32Array(slots);
-    this.#keyGenerations = new Uint32Array(slots);
-    this.#offsets = new Uint32Array(slots);
-    this.#summaryKeys = new Uint32Array(slots);
-    this.#summaryGenerations = new Uint32Array(slots);
-    this.#summaries = new Uint8Array(slots);
-    this.#arena = new Uint32Array(this.#bytes >> 3);
+    // Three quarters of the bytes or less for closures, a quarter for slots.
+    const slots = 2 ** Math.floor(Math.log2(this.#closureBytes / 4 / (4 << SLOT_SHIFT)));
+    this.#slots = new Uint32Array(slots << SLOT_SHIFT);
+    this.#arena = new Uint32Array((this.#closureBytes * 3) >>> 4);
     this.#mask = slots - 1;
     this.clear();
   }
 
   #startAnew(): void {
-    if (this.#bytes * 2 > this.#bytesMax) {
+    // Half of the bytes for closures, half for summaries.
+    if (this.#closureBytes * 4 > this.#bytesMax) {
       this.clear();
       return;
     }
-    this.#bytes *= 2;
+    this.#closureBytes *= 2;
     this.#allocate();
   }
 
   /** Offset of the user's closure in `arena`, or CLOSURE_NONE. Hot when cached. */
   closureOf(user: number): number {
     const slot = this.#slotOf(user);
-    if (this.#keyGenerations[slot] !== this.#generation) return this.#buildClosure(user);
-    const offset = this.#offsets[slot] as number;
+    if (this.#slots[slot + SLOT_GENERATION] !== this.#generation) return this.#buildClosure(user);
+    const offset = this.#slots[slot + SLOT_OFFSET] as number;
     if (offset === STALE) return this.#buildClosure(user);
     return offset === UNUSABLE ? CLOSURE_NONE : offset;
   }
@@ -115,45 +127,54 @@ export class ClosureCache {
   /** Forgets one user's closure: a tuple that names the user was changed. */
   invalidateUser(user: number): void {
     const slot = this.#slotOf(user);
-    if (this.#keyGenerations[slot] === this.#generation) this.#offsets[slot] = STALE;
-  }
-
-  /** Height of a plain node whose members are those with it in their closure, or SUMMARY_OPEN. */
-  summaryOf(node: number): number {
-    let slot = hash(node) & this.#mask;
-    while (this.#summaryGenerations[slot] === this.#generation) {
-      if (this.#summaryKeys[slot] === node) return this.#summaries[slot] as number;
-      slot = (slot + 1) & this.#mask;
+    if (this.#slots[slot + SLOT_GENERATION] === this.#generation) {
+      this.#slots[slot + SLOT_OFFSET] = STALE;
     }
-    this.#budget = NODES_MAX;
-    const height = this.#measure(node, 1);
-    this.#remember(node, height);
-    return height;
   }
 
-  /** Slot of a user, or the free slot where it would be. */
+  /** Height of a plain node whose members are those with it in their closure, or SUMMARY_OPEN. Hot. */
+  summaryOf(node: number): number {
+    const index = node >>> PAGE_SHIFT;
+    if (this.#pageGenerations[index] === this.#generation) {
+      const known = (this.#pages[index] as Uint8Array)[node & (PAGE_NODES - 1)] as number;
+      if (known !== 0) return known === KNOWN_OPEN ? SUMMARY_OPEN : known;
+    }
+    return this.#summarize(node);
+  }
+
+  /** Word of a user's slot, or of the free slot where it would be. */
   #slotOf(user: number): number {
     let slot = hash(user) & this.#mask;
-    while (this.#keyGenerations[slot] === this.#generation && this.#keys[slot] !== user) {
+    for (;;) {
+      const at = slot << SLOT_SHIFT;
+      if (this.#slots[at + SLOT_GENERATION] !== this.#generation) return at;
+      if (this.#slots[at] === user) return at;
       slot = (slot + 1) & this.#mask;
     }
-    return slot;
   }
 
   #buildClosure(user: number): number {
     const count = this.#gather(user);
     const isFull = this.#closures * 2 > this.#mask;
-    if (isFull || this.#used + NODES_MAX + 1 > this.#arena.length) this.#startAnew();
+    if (isFull || this.#used + CLOSURE_HEADER + NODES_MAX > this.#arena.length) this.#startAnew();
     const slot = this.#slotOf(user);
-    if (this.#keyGenerations[slot] !== this.#generation) this.#closures++;
-    this.#keys[slot] = user;
-    this.#keyGenerations[slot] = this.#generation;
-    this.#offsets[slot] = count < 0 ? UNUSABLE : this.#used;
+    if (this.#slots[slot + SLOT_GENERATION] !== this.#generation) this.#closures++;
+    this.#slots[slot] = user;
+    this.#slots[slot + SLOT_GENERATION] = this.#generation;
+    this.#slots[slot + SLOT_OFFSET] = count < 0 ? UNUSABLE : this.#used;
     if (count < 0) return CLOSURE_NONE;
     const offset = this.#used;
-    this.#arena[offset] = count;
-    for (let i = 0; i < count; i++) this.#arena[offset + 1 + i] = gathered[i] as number;
-    this.#used = offset + 1 + count;
+    const arena = this.#arena;
+    arena.fill(0, offset, offset + CLOSURE_HEADER);
+    arena[offset] = count;
+    for (let i = 0; i < count; i++) {
+      const node = gathered[i] as number;
+      const bit = filterBit(node);
+      const filter = offset + 1 + (bit >>> 5);
+      arena[filter] = (arena[filter] as number) | (1 << (bit & 31));
+      arena[offset + CLOSURE_HEADER + i] = node;
+    }
+    this.#used = offset + CLOSURE_HEADER + count;
     return offset;
   }
 
@@ -213,15 +234,44 @@ export class ClosureCache {
     return height + 1;
   }
 
-  #remember(node: number, height: number): void {
-    if (this.#summaryCount * 2 > this.#mask) this.#startAnew();
-    let slot = hash(node) & this.#mask;
-    while (this.#summaryGenerations[slot] === this.#generation) slot = (slot + 1) & this.#mask;
-    this.#summaryKeys[slot] = node;
-    this.#summaryGenerations[slot] = this.#generation;
-    this.#summaries[slot] = height;
-    this.#summaryCount++;
+  #summarize(node: number): number {
+    this.#budget = NODES_MAX;
+    const height = this.#isPlain(node) ? this.#measure(node, 1) : SUMMARY_OPEN;
+    const index = node >>> PAGE_SHIFT;
+    let page = this.#pages[index];
+    if (page === undefined) {
+      if ((this.#pageCount + 1) * PAGE_NODES * 2 > this.#bytesMax) {
+        this.#pages = [];
+        this.#pageGenerations = [];
+        this.#pageCount = 0;
+      }
+      page = new Uint8Array(PAGE_NODES);
+      while (this.#pages.length <= index) {
+        this.#pages.push(undefined);
+        this.#pageGenerations.push(0);
+      }
+      this.#pages[index] = page;
+      this.#pageCount++;
+    } else if (this.#pageGenerations[index] !== this.#generation) {
+      page.fill(0);
+    }
+    this.#pageGenerations[index] = this.#generation;
+    page[node & (PAGE_NODES - 1)] = height === SUMMARY_OPEN ? KNOWN_OPEN : height;
+    return height;
   }
+}
+
+/** Whether a node is in the closure that starts at `start` of a cache's arena. Hot. */
+export function isInClosure(arena: Uint32Array, start: number, node: number): boolean {
+  const bit = filterBit(node);
+  if ((((arena[start + 1 + (bit >>> 5)] as number) >>> (bit & 31)) & 1) === 0) return false;
+  const end = start + CLOSURE_HEADER + (arena[start] as number);
+  for (let i = start + CLOSURE_HEADER; i < end; i++) if (arena[i] === node) return true;
+  return false;
+}
+
+function filterBit(node: number): number {
+  return Math.imul(node, 0x9e3779b1) >>> 26;
 }
 
 function hash(key: number): number {

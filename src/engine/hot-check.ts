@@ -1,11 +1,18 @@
 import {
   EDGE_ABSENT,
+  EDGE_NODE_MASK,
   EDGE_PLAIN,
   EDGE_QUALIFIED,
+  OBJECT_NODE,
+  OBJECT_RELATION,
+  OBJECT_SETS,
+  OBJECT_STRIDE,
+  OBJECT_USERS,
   type TupleReader,
   WILDCARD_NODE,
+  WORD_LIST,
 } from '../model/tuple-reader.ts';
-import { type ClosureCache, CLOSURE_NONE, SUMMARY_OPEN } from './closure-cache.ts';
+import { type ClosureCache, CLOSURE_NONE, isInClosure, SUMMARY_OPEN } from './closure-cache.ts';
 import { BACKSTOP_CYCLE, CHECK_ALLOWED, CHECK_DENIED, CHECK_GENERAL } from './evaluator-api.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
 
@@ -19,6 +26,8 @@ const LIST_MAX = 64;
 const CHAIN_MAX = 12;
 
 const chunk = new Uint32Array(LIST_MAX);
+/** The nodes of the object at work. */
+const object = new Uint32Array(CHAIN_MAX * OBJECT_STRIDE);
 /** An entity, or a node when the kind is HOT_PLAIN, or a table slot when the kind is EXIT. */
 const stackId = new Uint32Array(STACK_MAX);
 /** State index, HOT_PLAIN, or EXIT. */
@@ -132,7 +141,7 @@ function search(
     const exit = top++;
     const code =
       compound === undefined
-        ? visitOwn(reader, model, closures, id, userNode)
+        ? visitPlain(reader, model, closures, id, userNode)
         : visitObject(reader, model, closures, id, compound, userNode);
     if (code === CHECK_ALLOWED && weight > nodesMax) return CHECK_GENERAL;
     if (code !== CHECK_CONTINUE) return code;
@@ -150,6 +159,18 @@ function search(
   return CHECK_DENIED;
 }
 
+/** A node of which only its own tuples count. */
+function visitPlain(
+  reader: TupleReader,
+  model: HotModel,
+  closures: ClosureCache,
+  node: number,
+  userNode: number,
+): number {
+  const users = reader.usersWord(node);
+  return visitOwn(reader, model, closures, node, users, reader.setsWord(node), userNode);
+}
+
 /** All relations that a state asks of one object. */
 function visitObject(
   reader: TupleReader,
@@ -160,15 +181,21 @@ function visitObject(
   userNode: number,
 ): number {
   const { actions } = state;
-  let node = reader.firstNodeOf(entity);
-  for (let count = 0; node !== 0; node = reader.nextNodeOf(node)) {
-    if (++count > CHAIN_MAX)
-      return visitRelations(reader, model, closures, entity, state, userNode);
-    const relation = reader.relationOf(node);
+  const count = reader.readObject(entity, object);
+  if (count < 0) return visitRelations(reader, model, closures, entity, state, userNode);
+  const end = count * OBJECT_STRIDE;
+  for (let at = 0; at < end; at += OBJECT_STRIDE) {
+    const relation = object[at + OBJECT_RELATION] as number;
     const action = relation < actions.length ? (actions[relation] as number) : 0;
     if (action === 0) continue;
-    const code = act(reader, model, closures, node, action, userNode);
-    if (code !== CHECK_CONTINUE) return code;
+    const sets = object[at + OBJECT_SETS] as number;
+    if ((action & 1) !== 0) {
+      const users = object[at + OBJECT_USERS] as number;
+      const node = object[at + OBJECT_NODE] as number;
+      const code = visitOwn(reader, model, closures, node, users, sets, userNode);
+      if (code !== CHECK_CONTINUE) return code;
+    }
+    if (action > 1 && sets !== 0 && !walk(reader, model, sets, action >> 1)) return CHECK_GENERAL;
   }
   return CHECK_CONTINUE;
 }
@@ -185,25 +212,16 @@ function visitRelations(
     const relation = state.relations[i] as number;
     const node = reader.nodeId(entity, relation);
     if (node === 0) continue;
-    const code = act(reader, model, closures, node, state.actions[relation] as number, userNode);
-    if (code !== CHECK_CONTINUE) return code;
+    const action = state.actions[relation] as number;
+    const sets = reader.setsWord(node);
+    if ((action & 1) !== 0) {
+      const users = reader.usersWord(node);
+      const code = visitOwn(reader, model, closures, node, users, sets, userNode);
+      if (code !== CHECK_CONTINUE) return code;
+    }
+    if (action > 1 && sets !== 0 && !walk(reader, model, sets, action >> 1)) return CHECK_GENERAL;
   }
   return CHECK_CONTINUE;
-}
-
-function act(
-  reader: TupleReader,
-  model: HotModel,
-  closures: ClosureCache,
-  node: number,
-  action: number,
-  userNode: number,
-): number {
-  if ((action & 1) === 1) {
-    const code = visitOwn(reader, model, closures, node, userNode);
-    if (code !== CHECK_CONTINUE) return code;
-  }
-  return action > 1 ? walk(reader, model, node, action >> 1) : CHECK_CONTINUE;
 }
 
 /** The tuples of one node: the user among them, and the usersets to visit. */
@@ -212,68 +230,87 @@ function visitOwn(
   model: HotModel,
   closures: ClosureCache,
   node: number,
+  users: number,
+  sets: number,
   userNode: number,
 ): number {
-  if (userNode !== 0) {
-    const edge = reader.edge(node, userNode);
-    if (edge !== EDGE_ABSENT) return edge === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
-  }
-  if (hasWildcards) {
-    const wildcard = reader.edge(node, WILDCARD_NODE);
-    if (wildcard !== EDGE_ABSENT) return wildcard === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
-  }
-  const count = reader.setCount(node);
-  if (count === 0) return CHECK_CONTINUE;
-  if (count > LIST_MAX || top + count >= STACK_MAX) return CHECK_GENERAL;
-  reader.readSets(node, 0, chunk, 0);
-  for (let i = 0; i < count; i++) {
-    const child = chunk[i] as number;
-    if (child >= EDGE_QUALIFIED) return CHECK_GENERAL;
-    const relation = reader.relationOf(child);
-    if (relation === 0) continue; // an object itself holds nobody
-    const entity = reader.entityOf(child);
-    const kind = model.single(reader.namespaceOf(entity), relation);
-    if (kind < 0) return CHECK_GENERAL;
-    if (kind === HOT_PLAIN) {
-      const height = closures.summaryOf(child);
-      if (height !== SUMMARY_OPEN) {
-        if (!isClosureKnown) {
-          closureAt = closures.closureOf(userNode);
-          isClosureKnown = true;
-        }
-        if (userNode === 0 || closureAt !== CLOSURE_NONE) {
-          weight += height;
-          if (userNode !== 0 && isInClosure(closures.arena, child)) return CHECK_ALLOWED;
-          continue;
-        }
+  if (users !== 0) {
+    if ((users & WORD_LIST) === 0) {
+      const only = users & EDGE_NODE_MASK;
+      if (only === userNode || only === WILDCARD_NODE) {
+        return users === only ? CHECK_ALLOWED : CHECK_GENERAL;
+      }
+    } else {
+      if (userNode !== 0) {
+        const edge = reader.wordEdge(users, node, userNode);
+        if (edge !== EDGE_ABSENT) return edge === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
+      }
+      if (hasWildcards) {
+        const edge = reader.wordEdge(users, node, WILDCARD_NODE);
+        if (edge !== EDGE_ABSENT) return edge === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
       }
     }
-    stackId[top] = kind === HOT_PLAIN ? child : entity;
-    stackKind[top++] = kind;
   }
-  return CHECK_CONTINUE;
-}
-
-/** The objects that a tupleset names. */
-function walk(reader: TupleReader, model: HotModel, node: number, target: number): number {
-  const count = reader.setCount(node);
-  if (count === 0) return CHECK_CONTINUE;
-  if (count > LIST_MAX || top + count >= STACK_MAX) return CHECK_GENERAL;
-  reader.readSets(node, 0, chunk, 0);
+  if (sets === 0) return CHECK_CONTINUE;
+  if ((sets & WORD_LIST) === 0) return visitSet(reader, model, closures, sets, userNode);
+  const count = reader.readWord(sets, chunk);
+  if (count < 0) return CHECK_GENERAL;
   for (let i = 0; i < count; i++) {
-    const child = chunk[i] as number;
-    if (child >= EDGE_QUALIFIED) return CHECK_GENERAL;
-    const entity = reader.entityOf(child);
-    const kind = model.ofTarget(target, reader.namespaceOf(entity));
-    if (kind < 0) return CHECK_GENERAL;
-    stackId[top] = entity;
-    stackKind[top++] = kind;
+    const code = visitSet(reader, model, closures, chunk[i] as number, userNode);
+    if (code !== CHECK_CONTINUE) return code;
   }
   return CHECK_CONTINUE;
 }
 
-function isInClosure(arena: Uint32Array, node: number): boolean {
-  const end = closureAt + (arena[closureAt] as number);
-  for (let i = closureAt + 1; i <= end; i++) if (arena[i] === node) return true;
-  return false;
+/** A userset or object that a node holds: decided by the user's closure, or to be visited. */
+function visitSet(
+  reader: TupleReader,
+  model: HotModel,
+  closures: ClosureCache,
+  child: number,
+  userNode: number,
+): number {
+  if (child >= EDGE_QUALIFIED) return CHECK_GENERAL;
+  const height = closures.summaryOf(child);
+  if (height !== SUMMARY_OPEN) {
+    if (!isClosureKnown) {
+      closureAt = closures.closureOf(userNode);
+      isClosureKnown = true;
+    }
+    if (userNode === 0 || closureAt !== CLOSURE_NONE) {
+      weight += height;
+      return userNode !== 0 && isInClosure(closures.arena, closureAt, child)
+        ? CHECK_ALLOWED
+        : CHECK_CONTINUE;
+    }
+  }
+  const relation = reader.relationOf(child);
+  if (relation === 0) return CHECK_CONTINUE; // an object itself holds nobody
+  const entity = reader.entityOf(child);
+  const kind = model.single(reader.namespaceOf(entity), relation);
+  if (kind < 0 || top >= STACK_MAX - 1) return CHECK_GENERAL;
+  stackId[top] = kind === HOT_PLAIN ? child : entity;
+  stackKind[top++] = kind;
+  return CHECK_CONTINUE;
+}
+
+/** Pushes the objects that a tupleset names. Returns whether the hot path can go on. */
+function walk(reader: TupleReader, model: HotModel, sets: number, target: number): boolean {
+  if ((sets & WORD_LIST) === 0) return walkTo(reader, model, sets, target);
+  const count = reader.readWord(sets, chunk);
+  if (count < 0) return false;
+  for (let i = 0; i < count; i++) {
+    if (!walkTo(reader, model, chunk[i] as number, target)) return false;
+  }
+  return true;
+}
+
+function walkTo(reader: TupleReader, model: HotModel, child: number, target: number): boolean {
+  if (child >= EDGE_QUALIFIED) return false;
+  const entity = reader.entityOf(child);
+  const kind = model.ofTarget(target, reader.namespaceOf(entity));
+  if (kind < 0 || top >= STACK_MAX - 1) return false;
+  stackId[top] = entity;
+  stackKind[top++] = kind;
+  return true;
 }

@@ -19,6 +19,19 @@ export const WILDCARD_NODE = 1;
 export const EDGE_QUALIFIED = 0x8000_0000;
 export const EDGE_NODE_MASK = 0x7fff_ffff;
 
+/**
+ * A *word* stands for one list of a node: 0 is empty; without WORD_LIST it is the only entry
+ * itself, as the read methods return it; with WORD_LIST only `wordEdge` and `readWord` can tell.
+ */
+export const WORD_LIST = 0x4000_0000;
+
+/** Layout of what `readObject` copies for each node. */
+export const OBJECT_RELATION = 0;
+export const OBJECT_NODE = 1;
+export const OBJECT_USERS = 2;
+export const OBJECT_SETS = 3;
+export const OBJECT_STRIDE = 4;
+
 /** Answers of `edge`. */
 export const EDGE_ABSENT = 0;
 export const EDGE_PLAIN = 1;
@@ -61,6 +74,19 @@ export interface TupleReader {
   /** First and next node of an entity (any relation, as object or subject), 0 at the end. */
   firstNodeOf(entity: number): number;
   nextNodeOf(node: number): number;
+
+  /**
+   * Copies relation, node, word of users and word of sets of all nodes of an entity into `out`, in
+   * one call. Returns the number of nodes, or -1 if `out` is too short or the entity has so many
+   * that asking by relation is cheaper. Hot.
+   */
+  readObject(entity: number, out: Uint32Array): number;
+  usersWord(node: number): number;
+  setsWord(node: number): number;
+  /** As `edge`, in a list of `node` of which the word is at hand. Hot. */
+  wordEdge(word: number, node: number, subject: number): number;
+  /** Copies all entries of a word to the start of `out`. Returns their number, or -1 if too many. Hot. */
+  readWord(word: number, out: Uint32Array): number;
 
   /** Whether the tuple (node, subject) is stored: EDGE_ABSENT, EDGE_PLAIN or EDGE_WITH_QUALIFIER. O(1) expected, also in long lists. */
   edge(node: number, subject: number): number;

@@ -1,12 +1,19 @@
 import type { RelationTuple, Subject, TupleKey } from '../../src/model/relation-tuple.ts';
 import {
   EDGE_ABSENT,
+  EDGE_NODE_MASK,
   EDGE_PLAIN,
   EDGE_QUALIFIED,
   EDGE_WITH_QUALIFIER,
   type EdgeQualifier,
+  OBJECT_NODE,
+  OBJECT_RELATION,
+  OBJECT_SETS,
+  OBJECT_STRIDE,
+  OBJECT_USERS,
   type TupleReader,
   WILDCARD_NODE,
+  WORD_LIST,
 } from '../../src/model/tuple-reader.ts';
 
 /** The port of the index on plain maps: obvious, unbounded, for tests of the engine alone. */
@@ -104,6 +111,35 @@ export class SimpleTupleReader implements TupleReader {
     const nodes = this.#entities[this.entityOf(node)]?.nodes ?? [];
     return nodes[nodes.indexOf(node) + 1] ?? 0;
   }
+  readObject(entity: number, out: Uint32Array): number {
+    const nodes = this.#entities[entity]?.nodes ?? [];
+    if (nodes.length * OBJECT_STRIDE > out.length) return -1;
+    nodes.forEach((node, i) => {
+      out[i * OBJECT_STRIDE + OBJECT_RELATION] = this.relationOf(node);
+      out[i * OBJECT_STRIDE + OBJECT_NODE] = node;
+      out[i * OBJECT_STRIDE + OBJECT_USERS] = this.usersWord(node);
+      out[i * OBJECT_STRIDE + OBJECT_SETS] = this.setsWord(node);
+    });
+    return nodes.length;
+  }
+  usersWord(node: number): number {
+    return this.#word(node, true);
+  }
+  setsWord(node: number): number {
+    return this.#word(node, false);
+  }
+  wordEdge(word: number, node: number, subject: number): number {
+    const list = this.#listOfWord(word);
+    return list.some((entry) => (entry & EDGE_NODE_MASK) === subject)
+      ? this.edge(node, subject)
+      : EDGE_ABSENT;
+  }
+  readWord(word: number, out: Uint32Array): number {
+    const list = this.#listOfWord(word);
+    if (list.length > out.length) return -1;
+    out.set(list);
+    return list.length;
+  }
   edge(node: number, subject: number): number {
     const qualifier = this.#forward.get(node)?.get(subject);
     if (qualifier === undefined) return EDGE_ABSENT;
@@ -140,6 +176,19 @@ export class SimpleTupleReader implements TupleReader {
       entity.namespace === namespace && id ? [id] : [],
     );
     return this.#copy(ids, cursor, out, outStart);
+  }
+
+  #word(node: number, users: boolean): number {
+    const list = this.#subjects(node, users);
+    if (list.length > 1) return WORD_LIST + node * 2 + (users ? 1 : 0);
+    return list[0] ?? 0;
+  }
+
+  #listOfWord(word: number): number[] {
+    if (word === 0) return [];
+    if ((word & WORD_LIST) === 0) return [word];
+    const handle = word - WORD_LIST;
+    return this.#subjects(handle >>> 1, (handle & 1) === 1);
   }
 
   #subjects(node: number, users: boolean): number[] {
