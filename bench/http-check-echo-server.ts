@@ -1,4 +1,5 @@
-import { App } from 'uWebSockets.js';
+// The yardstick of http-check-vs-echo.ts, which starts it; yields nothing by itself.
+import { App, us_socket_local_port } from 'uWebSockets.js';
 
 /**
  * The yardstick of http-check-vs-echo.ts: a raw uWebSockets.js server that checks the same token,
@@ -26,5 +27,5 @@ app.post('/workspace.v1.AuthzService/Check', (res, req) => {
   });
 });
 app.listen('127.0.0.1', Number(process.env['ECHO_PORT']), (socket) => {
-  process.stdout.write(socket === false ? 'failed\n' : 'ready\n');
+  process.stdout.write(`${socket === false ? 'failed' : us_socket_local_port(socket)}\n`);
 });

@@ -1,33 +1,72 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { call, startService } from '../test/support/service.ts';
-
 /**
- * Question: how much of a raw uWebSockets.js echo's request rate does a real Check reach, over HTTP
- * JSON with a bearer token, both in the same run on the same machine? Needs `wrk`. Prints JSON.
- * Rounds alternate, so that both see the same neighbours; the medians are compared.
+ * Yields one ratio: requests a second of a real Check over HTTP JSON with a bearer token, over those
+ * of a raw uWebSockets.js server that checks the same token, parses the same JSON and answers with
+ * the same bytes, both in one run. Rounds alternate, so that both see the same neighbours; medians are
+ * compared, also per CPU-second of the server.
+ * Run: npm run bench -- http-check-vs-echo, with BENCH_SECONDS, BENCH_ROUNDS, BENCH_CONNECTIONS,
+ * BENCH_GENERATOR=own. Prints one JSON line.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { startService } from '../load/harness/service.ts';
+import { HTTP_GENERATOR, type HttpRate, measureHttp, medianRate } from './harness/http-rate.ts';
+
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 5);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);
 const CONNECTIONS = Number(process.env['BENCH_CONNECTIONS'] ?? 32);
-const ECHO_PORT = 39_517;
-const run = promisify(execFile);
+const SERVICE = '/workspace.v1.AuthzService';
+const OBJECTS = 500;
 
-type Round = { readonly rps: number; readonly cpuSeconds: number };
-
-const service = await startService({ env: { GATEWAY_WORKERS: '1' } });
+const service = await startService({ GATEWAY_WORKERS: '1' });
+const headers = {
+  'content-type': 'application/json',
+  authorization: `Bearer ${service.token}`,
+};
+const bodies = Array.from({ length: OBJECTS }, (_, i) => {
+  const object = { namespace: 'resource', object_id: `doc-${(i * 7) % OBJECTS}` };
+  return JSON.stringify({ ...object, relation: 'viewer', subject_user_id: 'alice' });
+});
 const echo = spawn(process.execPath, ['bench/http-check-echo-server.ts'], {
   stdio: ['ignore', 'pipe', 'inherit'],
-  env: { PATH: process.env['PATH'], ECHO_TOKEN: service.token, ECHO_PORT: String(ECHO_PORT) },
+  env: { PATH: process.env['PATH'], ECHO_TOKEN: service.token, ECHO_PORT: '0' },
 });
-const script = join(tmpdir(), `gatehouse-bench-${process.pid}.lua`);
 try {
-  await once(echo.stdout, 'data');
-  const updates = Array.from({ length: 500 }, (_, i) => ({
+  const [said] = (await once(echo.stdout, 'data')) as [Buffer];
+  const echoPort = Number(said.toString().trim());
+  await writeGrants();
+  const own: HttpRate[] = [];
+  const raw: HttpRate[] = [];
+  const common = { path: `${SERVICE}/Check`, headers, bodies, connections: CONNECTIONS };
+  const ports = { own: Number(new URL(service.baseUrl).port), raw: echoPort };
+  const load = (port: number, pid: number | undefined, seconds: number): Promise<HttpRate> =>
+    measureHttp({ ...common, port, pid: pid ?? 0, seconds });
+  await load(ports.own, service.pid, 1);
+  await load(ports.raw, echo.pid, 1);
+  for (let round = 0; round < ROUNDS; round++) {
+    own.push(await load(ports.own, service.pid, SECONDS));
+    raw.push(await load(ports.raw, echo.pid, SECONDS));
+  }
+  const [check, yardstick] = [medianRate(own), medianRate(raw)];
+  const ratio = (a: number, b: number): number => Math.round((a / b) * 1000) / 1000;
+  const result = {
+    bench: 'http-check-vs-echo',
+    generator: HTTP_GENERATOR,
+    connections: CONNECTIONS,
+    check,
+    echo: yardstick,
+    ratio: ratio(check.perSecond, yardstick.perSecond),
+    ratioPerCpuSecond: ratio(check.perCpuSecond, yardstick.perCpuSecond),
+    rounds: own.map((rate, i) => ratio(rate.perSecond, raw[i]?.perSecond ?? Number.NaN)),
+  };
+  process.stdout.write(`${JSON.stringify(result)}\n`);
+} finally {
+  echo.kill();
+  await service.stop();
+}
+
+/** Half of the objects are alice's to view; her answers are looked at before anything is measured. */
+async function writeGrants(): Promise<void> {
+  const updates = Array.from({ length: OBJECTS }, (_, i) => ({
     op: 'OP_INSERT',
     tuple: {
       namespace: 'resource',
@@ -36,65 +75,18 @@ try {
       subject: { user_id: i % 2 === 0 ? 'alice' : `user-${i}` },
     },
   }));
-  await call(service, 'AuthzService/WriteRelationTuples', { updates });
-  writeFileSync(script, wrkScript(service.token));
-  const own: Round[] = [];
-  const raw: Round[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
-    own.push(await measure(service.baseUrl, service.pid));
-    raw.push(await measure(`http://127.0.0.1:${ECHO_PORT}`, echo.pid ?? 0));
+  await post('WriteRelationTuples', JSON.stringify({ updates }));
+  for (const [i, body] of bodies.entries()) {
+    const answer = await post('Check', body);
+    const wanted = JSON.stringify({ allowed: ((i * 7) % OBJECTS) % 2 === 0 });
+    if (answer !== wanted) throw new Error(`${body}: ${answer}`);
   }
-  const [check, yardstick] = [median(own), median(raw)];
-  const ratio = (a: number, b: number): number => Math.round((a / b) * 1000) / 1000;
-  const result = {
-    bench: 'http-check-vs-echo',
-    connections: CONNECTIONS,
-    check_rps: Math.round(check.rps),
-    echo_rps: Math.round(yardstick.rps),
-    ratio: ratio(check.rps, yardstick.rps),
-    ratio_per_cpu_second: ratio(check.rps / check.cpuSeconds, yardstick.rps / yardstick.cpuSeconds),
-  };
-  process.stdout.write(`${JSON.stringify(result)}\n`);
-} finally {
-  rmSync(script, { force: true });
-  echo.kill();
-  await service.stop();
 }
 
-async function measure(baseUrl: string, pid: number): Promise<Round> {
-  const url = `${baseUrl}/workspace.v1.AuthzService/Check`;
-  const before = cpuSeconds(pid);
-  const args = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, '-s', script, url];
-  const { stdout } = await run('wrk', args);
-  if (stdout.includes('Non-2xx')) throw new Error(`wrk met errors:\n${stdout}`);
-  const rps = Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1]);
-  return { rps, cpuSeconds: (cpuSeconds(pid) - before) / SECONDS };
-}
-
-/** User and system time of all threads of a process, in seconds. */
-function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-}
-
-function median(rounds: readonly Round[]): Round {
-  const sorted = rounds.toSorted((a, b) => a.rps - b.rps);
-  const middle = sorted[Math.floor(sorted.length / 2)];
-  if (middle === undefined) throw new Error('no rounds');
-  return middle;
-}
-
-function wrkScript(token: string): string {
-  return `
-wrk.method = "POST"
-wrk.headers["content-type"] = "application/json"
-wrk.headers["authorization"] = "Bearer ${token}"
-local i = 0
-request = function()
-  i = (i + 7) % 500
-  local body = '{"namespace":"resource","object_id":"doc-' .. i .. '","relation":"viewer","subject_user_id":"alice"}'
-  return wrk.format("POST", nil, nil, body)
-end
-`;
+async function post(method: string, body: string): Promise<string> {
+  const url = `${service.baseUrl}${SERVICE}/${method}`;
+  const response = await fetch(url, { method: 'POST', headers, body });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`${method}: HTTP ${response.status} ${text}`);
+  return text;
 }

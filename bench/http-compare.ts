@@ -1,34 +1,33 @@
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-
 /**
- * Question: what do our listener and Connect's general path cost over uWebSockets.js alone, for one
- * small JSON request? Needs `wrk`. Rounds alternate between the three, so that all see the same
- * neighbours; medians are compared. Requests per CPU-second of the server say more than the rate,
- * since the generator shares the machine. Prints JSON.
+ * Yields requests per CPU-second of the server, three times: uWebSockets.js alone, our listener, and
+ * Connect's general path, for one small JSON request. Rounds alternate between the three, so that
+ * all see the same neighbours; medians are compared.
+ * Run: npm run bench -- http-compare, with BENCH_SECONDS, BENCH_ROUNDS, BENCH_CONNECTIONS,
+ * BENCH_GENERATOR=own. Prints one JSON line.
  */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { HTTP_GENERATOR, type HttpRate, measureHttp, medianRate } from './harness/http-rate.ts';
+
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 4);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);
 const CONNECTIONS = Number(process.env['BENCH_CONNECTIONS'] ?? 32);
 const PORT = 39_601;
 const MODES = ['raw', 'listener', 'adapter'] as const;
-const TICKS_PER_SECOND = 100;
-const run = promisify(execFile);
 
 type Mode = (typeof MODES)[number];
-type Round = { readonly rps: number; readonly perCpuSecond: number };
 
-const SCRIPT = `wrk.method = "POST"
-wrk.headers["content-type"] = "application/json"
-wrk.headers["authorization"] = "Bearer 0123456789abcdef0123456789abcdef"
-wrk.body = '{"namespace":"doc","object_id":"1","relation":"viewer","subject_user_id":"alice"}'`;
+const load = {
+  path: '/workspace.v1.AuthzService/Check',
+  headers: {
+    'content-type': 'application/json',
+    authorization: 'Bearer 0123456789abcdef0123456789abcdef',
+  },
+  bodies: ['{"namespace":"doc","object_id":"1","relation":"viewer","subject_user_id":"alice"}'],
+  connections: CONNECTIONS,
+  seconds: SECONDS,
+};
 
-const script = join(tmpdir(), `http-compare-${process.pid}.lua`);
-writeFileSync(script, SCRIPT);
 const servers = new Map<Mode, ChildProcess>();
 try {
   for (const [index, mode] of MODES.entries()) {
@@ -37,39 +36,17 @@ try {
     servers.set(mode, server);
     if (server.stdout !== null) await once(server.stdout, 'data');
   }
-  const rounds: Record<Mode, Round[]> = { raw: [], listener: [], adapter: [] };
+  const rounds: Record<Mode, HttpRate[]> = { raw: [], listener: [], adapter: [] };
   for (let round = 0; round < ROUNDS; round++) {
     for (const [index, mode] of MODES.entries()) {
-      rounds[mode].push(await measure(PORT + index, servers.get(mode)?.pid ?? 0));
+      const pid = servers.get(mode)?.pid ?? 0;
+      rounds[mode].push(await measureHttp({ ...load, port: PORT + index, pid }));
     }
   }
-  const medians = MODES.map((mode) => [mode, median(rounds[mode])] as const);
+  const medians = MODES.map((mode) => [mode, medianRate(rounds[mode])] as const);
   process.stdout.write(
-    `${JSON.stringify({ bench: 'http-compare', ...Object.fromEntries(medians) })}\n`,
+    `${JSON.stringify({ bench: 'http-compare', generator: HTTP_GENERATOR, ...Object.fromEntries(medians) })}\n`,
   );
 } finally {
-  rmSync(script, { force: true });
   for (const server of servers.values()) server.kill();
-}
-
-async function measure(port: number, pid: number): Promise<Round> {
-  const before = cpuTicks(pid);
-  const url = `http://127.0.0.1:${port}/workspace.v1.AuthzService/Check`;
-  const args = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, '-s', script, url];
-  const { stdout } = await run('wrk', args);
-  const cpuSeconds = (cpuTicks(pid) - before) / TICKS_PER_SECOND;
-  const count = Number(/(\d+) requests in/.exec(stdout)?.[1]);
-  const rps = Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1]);
-  return { rps: Math.round(rps), perCpuSecond: Math.round(count / cpuSeconds) };
-}
-
-/** User and system time of a process so far, in ticks (Linux). */
-function cpuTicks(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-  return Number(fields[11]) + Number(fields[12]);
-}
-
-function median(rounds: readonly Round[]): Round {
-  const sorted = rounds.toSorted((a, b) => a.perCpuSecond - b.perCpuSecond);
-  return sorted[Math.floor(sorted.length / 2)] ?? { rps: 0, perCpuSecond: 0 };
 }

@@ -2,7 +2,7 @@
 //   raw       uWebSockets.js alone, its own listen socket
 //   listener  a bare handler behind our shared-port listener (HttpExchange)
 //   adapter   the general path: Connect's protocol through createConnectAdapter
-// Run by bench/http-compare.ts.
+// Started by bench/http-compare.ts; yields nothing by itself.
 import { App } from 'uWebSockets.js';
 import { createConnectAdapter } from '../src/gateway/connect-adapter.ts';
 import { AuthzService } from '../src/gen/workspace/v1/authz_service_pb.ts';
