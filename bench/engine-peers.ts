@@ -1,8 +1,8 @@
 /**
- * Checks per second of the engine alone, one thread, ids interned, on the data of the peers'
- * comparison. Every answer is compared with the expected one before anything is timed.
- *
- *   node bench/engine-peers.ts DATA_DIR [ROUNDS]    DATA_DIR holds tuples.jsonl, direct.jsonl, nested.jsonl, mixu.jsonl, mix.jsonl
+ * Yields checks a second of the engine alone: one thread, ids interned, uniform mix, every answer
+ * compared with the expected one before anything is timed.
+ * Run: npm run bench -- engine-peers [--scale 10] [-- DATA_DIR [ROUNDS]]. DATA_DIR holds tuples.jsonl and
+ * any of direct.jsonl, nested.jsonl, mixu.jsonl (uniform mix), mix.jsonl (Zipf).
  *
  * Prints one JSON line a workload: checks, checks per CPU second (best round and median), allowed share.
  */
@@ -16,6 +16,7 @@ import { parseModel } from '../src/model/namespace-model.ts';
 import type { Subject } from '../src/model/relation-tuple.ts';
 import { EMPTY_NAME } from '../src/model/tuple-reader.ts';
 import { systemClock } from '../src/shared/clock.ts';
+import { dataDirectory } from './generated-data.ts';
 
 type Line = {
   readonly namespace: string;
@@ -25,13 +26,12 @@ type Line = {
   readonly allow?: boolean;
 };
 
-const directory = process.argv[2];
-if (directory === undefined) throw new Error('usage: node bench/engine-peers.ts DATA_DIR [ROUNDS]');
+const directory = dataDirectory(process.argv[2]);
 const rounds = Number(process.argv[3] ?? 15);
 const READ_BUDGET = 10_000;
 
 async function* linesOf(file: string): AsyncGenerator<Line> {
-  const lines = createInterface({ input: createReadStream(join(directory as string, file)) });
+  const lines = createInterface({ input: createReadStream(join(directory, file)) });
   for await (const line of lines) if (line !== '') yield JSON.parse(line) as Line;
 }
 

@@ -1,3 +1,4 @@
+// Data of benchmarks that read files; yields nothing by itself.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -76,12 +76,14 @@ async function main(): Promise<number> {
     process.stderr.write(`${bench.name}: ${result.nsPerOperation} ${bench.yields}, ±${noise} %\n`);
   }
   const programs: object[] = [];
+  let exitCode = 0;
   for (const program of PROGRAMS) {
     if (!options.names.includes(program.name)) continue;
     process.stderr.write(`${program.name}: ${program.yields}\n`);
     const { scale, programArguments } = options;
-    const results = await runProgram(program, { scale, arguments: programArguments });
-    programs.push({ name: program.name, yields: program.yields, results });
+    const { results, code } = await runProgram(program, { scale, arguments: programArguments });
+    programs.push({ name: program.name, yields: program.yields, code, results });
+    if (code !== 0) exitCode = 1;
   }
   if (options.isSaved) writeBaseline(micro, machine);
   const comparisons = options.isCompared ? compareWithBaseline(micro, readBaseline()) : [];
@@ -91,7 +93,7 @@ async function main(): Promise<number> {
   const text = `${JSON.stringify({ machine, micro, programs, comparisons }, null, 2)}\n`;
   process.stdout.write(text);
   if (options.out !== undefined) writeFileSync(options.out, text);
-  return 0;
+  return exitCode;
 }
 
 process.exitCode = await main();

@@ -1,7 +1,7 @@
 /**
- * Purpose: the rate at which a shard of 1 M tuples comes out of Postgres and is cut into rows,
- * without the index. Question: does it leave room for 300 k tuples/s with the index? Prints one JSON
- * line. ROWS sets another number.
+ * Yields tuples a second: how fast a shard comes out of Postgres and is cut into rows, without the
+ * index, to see whether that leaves room for 300 k tuples/s with it.
+ * Run: npm run bench -- snapshot-load; ROWS sets another number than 1 M. Prints one JSON line.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

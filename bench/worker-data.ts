@@ -1,3 +1,4 @@
+// The dataset as workers take it, shared by benchmarks; yields nothing by itself.
 import type { ShardKey } from '../src/model/relation-tuple.ts';
 import type { TupleChange } from '../src/model/relation-tuple.ts';
 import { MemoryShardSource } from '../test/workers/memory-shard-source.ts';

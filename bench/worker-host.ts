@@ -1,7 +1,8 @@
 import { RAW_FIELDS, rawOpcode } from '../src/protocol/messages.ts';
 import type { AnswerBatch, RequestBatch } from '../src/protocol/messages.ts';
 import type { RawMethod } from '../src/protocol/shard-client.ts';
-// What one worker does in a second without its thread: BENCH_SCALE=1 node bench/worker-host.ts
+// Yields items a second that a worker answers, without its thread.
+// Run: npm run bench -- worker-host [--scale 10]
 // A BatchCheck of 100 as JSON and binary (scan, intern, evaluate, encode) and single checks, uniform mix.
 import { systemClock } from '../src/shared/clock.ts';
 import { JsonScanner } from '../src/workers/raw/json-scanner.ts';

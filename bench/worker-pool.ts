@@ -1,5 +1,6 @@
 import type { RawAnswer, RawMethod, ReadScope } from '../src/protocol/shard-client.ts';
-// Requests a second through the pool and a thread, dataset in memory, uniform mix: BENCH_SCALE=1 node bench/worker-pool.ts
+// Yields requests a second through the pool and one thread, dataset in memory, uniform mix.
+// Run: npm run bench -- worker-pool [--scale 10]
 // Closed loop of 64 callers; ratios on two cores shared by both threads.
 import { createPiscinaTransport } from '../src/workers/piscina-transport.ts';
 import { createWorkerPool } from '../src/workers/worker-pool.ts';

@@ -1,5 +1,6 @@
-// Acknowledged writes of one tuple a second with 64 concurrent callers, next to what one connection
-// commits on the same server: node bench/write-throughput.ts [seconds]
+// Yields one ratio: acknowledged writes of one tuple a second with 64 concurrent callers, over what one
+// connection commits on the same server.
+// Run: npm run bench -- write-throughput [-- SECONDS]
 // DATABASE_URL names the server (a database of its own is made); unset, an embedded one is started.
 import { randomUUID } from 'node:crypto';
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// Stores and compares ratios; yields nothing by itself.
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { MicroResult } from './measure.ts';
 

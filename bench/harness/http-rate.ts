@@ -1,3 +1,4 @@
+// Loads an HTTP server; yields nothing by itself.
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';

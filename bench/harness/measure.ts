@@ -1,3 +1,4 @@
+// Measures one micro-benchmark; yields nothing by itself.
 import { Bench } from 'tinybench';
 import type { MicroBench } from './micro-bench.ts';
 import { createReference } from './reference.ts';

@@ -1,3 +1,4 @@
+// What a micro-benchmark is; yields nothing by itself.
 /** A micro-benchmark: one number, in nanoseconds an operation. */
 export type MicroBench = {
   readonly name: string;

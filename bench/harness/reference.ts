@@ -1,3 +1,4 @@
+// The yardstick of the micro-benchmarks; yields nothing by itself.
 import { createRandom } from '../dataset/random.ts';
 
 const BYTES = 16_384;

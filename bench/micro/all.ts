@@ -1,3 +1,4 @@
+// Lists the micro-benchmarks; yields nothing by itself.
 import type { MicroBench } from '../harness/micro-bench.ts';
 import { conditionInstant, conditionIp } from './conditions.ts';
 import { engineCheck } from './engine-check.ts';
