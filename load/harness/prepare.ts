@@ -9,11 +9,22 @@ import { ALLOWED, CHECK_PATH, checkBodies, createProject, fill } from './target.
 
 export type Prepared = {
   readonly service: Service;
+  /** With as many connections as were asked for: for filling, closed loops and neighbours. */
   readonly client: LoadClient;
+  /** For constant rates: opens connections as it needs them, so that nothing waits for one. */
+  readonly open: LoadClient;
   readonly world: World;
   readonly scope: Record<string, string>;
   readonly fillPerSecond: number;
 };
+
+const OPEN_CONNECTIONS_MAX = 1024;
+
+/** A client for constant rates. */
+export function openClient(service: Service): LoadClient {
+  const { baseUrl, token } = service;
+  return new LoadClient({ baseUrl, connections: OPEN_CONNECTIONS_MAX, token });
+}
 
 /** A running service that holds the data set in the project `load`. */
 export async function prepare(
@@ -27,13 +38,14 @@ export async function prepare(
     connections: options.connections,
     token: service.token,
   });
+  const open = openClient(service);
   const world = new World(options.scale, options.seed);
   await createProject(client, service.adminSecret, 'load', DATASET_MODEL_JSON);
   const scope = { project_id: 'load', tenant_id: 't1' };
   const startedMs = performance.now();
   await fill(client, world.tuples, scope);
   const fillPerSecond = world.tuples.length / ((performance.now() - startedMs) / 1000);
-  return { service, client, world, scope, fillPerSecond };
+  return { service, client, open, world, scope, fillPerSecond };
 }
 
 /** Issues Check requests in turn and compares every answer. */

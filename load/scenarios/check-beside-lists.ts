@@ -13,7 +13,7 @@ export const checkBesideLists: Scenario = {
   purpose: 'checks while ten lists of 100,000 objects are being answered all the time',
   question: 'Does one long answer hold up the short ones?',
   async run(options, start) {
-    const { client, world, scope } = await prepare(options, start);
+    const { client, open, world, scope } = await prepare(options, start);
     const long = Array.from({ length: ROWS }, (_, i) => ({
       namespace: 'doc',
       object_id: `long${i}`,
@@ -21,7 +21,7 @@ export const checkBesideLists: Scenario = {
       subject: 'user:reader',
     }));
     await fill(client, long, scope);
-    const issue = checkIssue(client, mixedQuestions(world, 50_000, 'uniform'), scope);
+    const issue = checkIssue(open, mixedQuestions(world, 50_000, 'uniform'), scope);
     const perSecond = options.rate ?? 1000;
     await runAtRate({ perSecond, seconds: 2, issue });
     const without = await runAtRate({ perSecond, seconds: options.seconds, issue });
@@ -46,6 +46,7 @@ export const checkBesideLists: Scenario = {
     stop = true;
     await Promise.all(listers);
     await client.close();
+    await open.close();
     const rows = (JSON.parse(answer.toString()) as { object_ids: string[] }).object_ids.length;
     return { perSecond, without, beside, p99Ratio: beside.p99Ms / without.p99Ms, lists, rows };
   },

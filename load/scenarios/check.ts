@@ -11,8 +11,9 @@ function checkScenario(spread: 'uniform' | 'zipf', question: string): Scenario {
     purpose: `Check over HTTP JSON, ${spread} mix, every answer compared`,
     question,
     async run(options, start) {
-      const { service, client, world, scope, fillPerSecond } = await prepare(options, start);
-      const issue = checkIssue(client, mixedQuestions(world, 50_000, spread), scope);
+      const { service, client, open, world, scope, fillPerSecond } = await prepare(options, start);
+      const questions = mixedQuestions(world, 50_000, spread);
+      const issue = checkIssue(client, questions, scope);
       await runClosed({ inFlight: options.connections, seconds: 3, issue });
       const cpuBefore = await cpuSeconds(service.pid);
       const saturated = await runClosed({
@@ -22,8 +23,13 @@ function checkScenario(spread: 'uniform' | 'zipf', question: string): Scenario {
       });
       const cpuS = (await cpuSeconds(service.pid)) - cpuBefore;
       const perSecond = options.rate ?? Math.floor(saturated.perSecond / 2);
-      const atRate = await runAtRate({ perSecond, seconds: options.seconds, issue });
+      const atRate = await runAtRate({
+        perSecond,
+        seconds: options.seconds,
+        issue: checkIssue(open, questions, scope),
+      });
       await client.close();
+      await open.close();
       return { fillPerSecond, saturated, checksPerServerCpuS: saturated.count / cpuS, atRate };
     },
   };

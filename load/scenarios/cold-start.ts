@@ -5,6 +5,7 @@ import { DATASET_MODEL_JSON } from '../../bench/dataset/model.ts';
 import { World } from '../../bench/dataset/world.ts';
 import { type Issue, runClosed, runAtRate } from '../harness/arrivals.ts';
 import { LoadClient, failureOf } from '../harness/client.ts';
+import { openClient } from '../harness/prepare.ts';
 import type { Scenario } from '../harness/scenario.ts';
 import { startService } from '../harness/service.ts';
 import { CHECK_PATH, createProject, writeBody, WRITE_PATH } from '../harness/target.ts';
@@ -29,21 +30,29 @@ export const coldStart: Scenario = {
         connections: options.connections,
         token: service.token,
       });
-      const issue: Issue = (index, done) => {
-        const body = {
-          ...scopeOf(index % TENANTS),
-          namespace: 'group',
-          object_id: 'g0_0',
-          relation: 'member',
-          subject_user_id: 'nobody',
+      const open = openClient(service);
+      const issueOn =
+        (via: LoadClient): Issue =>
+        (index, done) => {
+          const body = {
+            ...scopeOf(index % TENANTS),
+            namespace: 'group',
+            object_id: 'g0_0',
+            relation: 'member',
+            subject_user_id: 'nobody',
+          };
+          via.post(CHECK_PATH, JSON.stringify(body), (reply, error) =>
+            done(failureOf(reply, error)),
+          );
         };
-        client.post(CHECK_PATH, JSON.stringify(body), (reply, error) =>
-          done(failureOf(reply, error)),
-        );
-      };
-      const cold = await runAtRate({ perSecond: TENANTS, seconds: 1, issue });
-      const warm = await runClosed({ inFlight: options.connections, seconds: 2, issue });
+      const cold = await runAtRate({ perSecond: TENANTS, seconds: 1, issue: issueOn(open) });
+      const warm = await runClosed({
+        inFlight: options.connections,
+        seconds: 2,
+        issue: issueOn(client),
+      });
       await client.close();
+      await open.close();
       await service.stop();
       return { tenants: TENANTS, tuplesEach: TUPLES_EACH, startMs: service.startMs, cold, warm };
     } finally {

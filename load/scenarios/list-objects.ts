@@ -1,6 +1,6 @@
 import { World } from '../../bench/dataset/world.ts';
 import { type Issue, runAtRate, runClosed } from '../harness/arrivals.ts';
-import { failureOf } from '../harness/client.ts';
+import { type LoadClient, failureOf } from '../harness/client.ts';
 import { prepare } from '../harness/prepare.ts';
 import type { Scenario } from '../harness/scenario.ts';
 import { LIST_OBJECTS_PATH } from '../harness/target.ts';
@@ -29,26 +29,30 @@ export const listObjects: Scenario = {
   question:
     'How many objects a second are listed, and how long does one list take at half of that?',
   async run(options, start) {
-    const { client, world, scope } = await prepare(options, start);
+    const { client, open, world, scope } = await prepare(options, start);
     const lists = listsOf(world);
     const bodies = lists.map(({ userId }) =>
       Buffer.from(
         JSON.stringify({ ...scope, namespace: 'doc', relation: 'viewer', subject_user_id: userId }),
       ),
     );
-    const issue: Issue = (index, done) => {
-      const i = index % bodies.length;
-      client.post(LIST_OBJECTS_PATH, bodies[i] as Buffer, (reply, error) => {
-        done(failureOf(reply, error, (body) => body.toString() === lists[i]?.answer));
-      });
-    };
+    const issueOn =
+      (via: LoadClient): Issue =>
+      (index, done) => {
+        const i = index % bodies.length;
+        via.post(LIST_OBJECTS_PATH, bodies[i] as Buffer, (reply, error) => {
+          done(failureOf(reply, error, (body) => body.toString() === lists[i]?.answer));
+        });
+      };
+    const issue = issueOn(client);
     const meanObjects =
       lists.reduce((sum, l) => sum + l.answer.split(',').length, 0) / Math.max(1, lists.length);
     await runClosed({ inFlight: 8, seconds: 2, issue });
     const saturated = await runClosed({ inFlight: 8, seconds: options.seconds / 2, issue });
     const perSecond = options.rate ?? Math.max(1, Math.floor(saturated.perSecond / 2));
-    const atRate = await runAtRate({ perSecond, seconds: options.seconds, issue });
+    const atRate = await runAtRate({ perSecond, seconds: options.seconds, issue: issueOn(open) });
     await client.close();
+    await open.close();
     return { meanObjects, objectsPerSecond: saturated.perSecond * meanObjects, saturated, atRate };
   },
 };

@@ -10,9 +10,9 @@ export const mixed: Scenario = {
   purpose: '99 % checks and 1 % writes against checks alone, same rate, same shard',
   question: 'What do writes to the same shard do to the latency of checks?',
   async run(options, start) {
-    const { client, world, scope } = await prepare(options, start);
-    const check = checkIssue(client, mixedQuestions(world, 50_000, 'uniform'), scope);
-    const perSecond = options.rate ?? 5000;
+    const { client, open, world, scope } = await prepare(options, start);
+    const check = checkIssue(open, mixedQuestions(world, 50_000, 'uniform'), scope);
+    const perSecond = options.rate ?? 2000;
     let written = 0;
     // New documents of nobody who is asked about: the known answers stay right.
     const write: Issue = (_, done) => {
@@ -22,7 +22,7 @@ export const mixed: Scenario = {
         relation: 'viewer',
         subject: 'user:writer',
       };
-      client.post(WRITE_PATH, writeBody([tuple], scope), (reply, error) =>
+      open.post(WRITE_PATH, writeBody([tuple], scope), (reply, error) =>
         done(failureOf(reply, error)),
       );
     };
@@ -31,6 +31,7 @@ export const mixed: Scenario = {
     const without = await runAtRate({ perSecond, seconds: options.seconds, issue: check });
     const withWrites = await runAtRate({ perSecond, seconds: options.seconds, issue: both });
     await client.close();
+    await open.close();
     return { perSecond, without, withWrites, p99Ratio: withWrites.p99Ms / without.p99Ms };
   },
 };

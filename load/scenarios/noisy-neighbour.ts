@@ -11,11 +11,11 @@ export const noisyNeighbour: Scenario = {
   purpose: 'one tenant asks gently while another sends batches of 10,000 as fast as it can',
   question: 'How much of a tenant’s latency is decided by its neighbour on the same worker?',
   async run(options, start) {
-    const { client, world, scope } = await prepare(options, start, { GATEWAY_WORKERS: '1' });
+    const { client, open, world, scope } = await prepare(options, start, { GATEWAY_WORKERS: '1' });
     const quiet = { ...scope, tenant_id: 'quiet' };
     const small = new World(0.1, options.seed);
     await fill(client, small.tuples, quiet);
-    const issue = checkIssue(client, mixedQuestions(small, 10_000, 'uniform'), quiet);
+    const issue = checkIssue(open, mixedQuestions(small, 10_000, 'uniform'), quiet);
     const perSecond = options.rate ?? 1000;
     await runAtRate({ perSecond, seconds: 2, issue });
     const alone = await runAtRate({ perSecond, seconds: options.seconds, issue });
@@ -32,6 +32,7 @@ export const noisyNeighbour: Scenario = {
     stop = true;
     await Promise.all(floods);
     await client.close();
+    await open.close();
     return { perSecond, alone, beside, p99Ratio: beside.p99Ms / alone.p99Ms };
   },
 };
