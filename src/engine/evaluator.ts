@@ -14,9 +14,16 @@ import {
   type UsersetRef,
 } from './evaluator-api.ts';
 import { ExpandRun } from './expand.ts';
-import { checkUserHot, hotBackstops, hotReads, HOT_NODES_MAX } from './hot-check.ts';
+import {
+  checkUserHot,
+  type HotCaches,
+  hotBackstops,
+  hotReads,
+  HOT_NODES_MAX,
+} from './hot-check.ts';
 import { HOT_PLAIN, HotModel } from './hot-model.ts';
 import { ListObjectsRun } from './list-objects-run.ts';
+import { ObjectCache } from './object-cache.ts';
 import { ConditionCache, Scope, type Target, TRUE } from './scope.ts';
 import { SubjectSetRun } from './subject-set-run.ts';
 
@@ -31,7 +38,9 @@ export class Evaluator {
   readonly #bound: BoundModel;
   readonly #hot: HotModel;
   readonly #closures: ClosureCache;
-  /** Revision that the closures speak of. */
+  readonly #objects: ObjectCache;
+  readonly #caches: HotCaches;
+  /** Revision that the caches speak of. */
   #revision: number;
   readonly #options: EvaluatorOptions;
   readonly #clock: Clock;
@@ -43,7 +52,10 @@ export class Evaluator {
     this.#model = model;
     this.#bound = new BoundModel(model, reader);
     this.#hot = new HotModel(this.#bound);
-    this.#closures = new ClosureCache(reader, this.#hot, options.closureBytesMax);
+    const cacheBytesMax = options.closureBytesMax / 2;
+    this.#closures = new ClosureCache(reader, this.#hot, cacheBytesMax);
+    this.#objects = new ObjectCache(reader, this.#hot, this.#closures, cacheBytesMax);
+    this.#caches = { closures: this.#closures, objects: this.#objects };
     this.#revision = reader.revision;
     this.#options = options;
     this.#clock = clock;
@@ -78,7 +90,7 @@ export class Evaluator {
     return checkUserHot(
       this.#reader,
       this.#hot,
-      this.#closures,
+      this.#caches,
       entity,
       relation,
       user,
@@ -155,7 +167,7 @@ export class Evaluator {
 
   /** Bytes of the caches that grow with use. */
   get cacheBytes(): number {
-    return this.#closures.bytes;
+    return this.#closures.bytes + this.#objects.bytes;
   }
 
   /**
@@ -183,19 +195,25 @@ export class Evaluator {
       reader.namespaceOf(reader.entityOf(object)),
       reader.relationOf(object),
     );
+    this.#objects.invalidate(reader.entityOf(object));
     if (subject.kind === 'user') {
       if (kind === HOT_PLAIN) this.#closures.invalidateUser(held);
     } else if (subject.kind === 'wildcard') {
-      if (kind === HOT_PLAIN) this.#closures.clear();
+      if (kind === HOT_PLAIN) this.#clear();
     } else if (subject.relation !== '' && (kind === HOT_PLAIN || reader.reverseCount(held) <= 1)) {
       // The shape of groups changed, or a node that closures left out is referred to now.
-      this.#closures.clear();
+      this.#clear();
     }
     this.#revision = reader.revision;
   }
 
-  #forget(): void {
+  #clear(): void {
     this.#closures.clear();
+    this.#objects.clear();
+  }
+
+  #forget(): void {
+    this.#clear();
     this.#revision = this.#reader.revision;
   }
 

@@ -15,6 +15,16 @@ import {
 import { type ClosureCache, CLOSURE_NONE, isInClosure, SUMMARY_OPEN } from './closure-cache.ts';
 import { BACKSTOP_CYCLE, CHECK_ALLOWED, CHECK_DENIED, CHECK_GENERAL } from './evaluator-api.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
+import {
+  LINE_COUNTS,
+  LINE_ENTRIES,
+  LINE_HEIGHT,
+  LINE_OPAQUE,
+  type ObjectCache,
+} from './object-cache.ts';
+
+/** What the hot path keeps between evaluations of one model version. */
+export type HotCaches = { readonly closures: ClosureCache; readonly objects: ObjectCache };
 
 /** Usersets that one hot evaluation visits at most; longer ones take the general path. */
 export const HOT_NODES_MAX = 250;
@@ -74,7 +84,7 @@ const CHECK_CONTINUE = 3;
 export function checkUserHot(
   reader: TupleReader,
   model: HotModel,
-  closures: ClosureCache,
+  caches: HotCaches,
   entity: number,
   relation: number,
   userNode: number,
@@ -95,14 +105,18 @@ export function checkUserHot(
   top = 1;
   stackId[0] = start;
   stackKind[0] = first;
-  return search(reader, model, closures, userNode, nodesMax, readsMax);
+  return search(reader, model, caches, userNode, nodesMax, readsMax);
 }
 
-/** Works off the stack, each userset once; exit marks tell what is still on the path. */
+/**
+ * Works off the stack, each userset once; exit marks tell what is still on the path. While nothing
+ * else waits, what was visited is not noted: a chain of parents needs no table, and a cycle without
+ * branches ends at `nodesMax`.
+ */
 function search(
   reader: TupleReader,
   model: HotModel,
-  closures: ClosureCache,
+  caches: HotCaches,
   userNode: number,
   nodesMax: number,
   readsMax: number,
@@ -117,34 +131,40 @@ function search(
       tableMark[id] = mark;
       continue;
     }
-    let slot = (Math.imul(id, 0x9e3779b1) ^ Math.imul(kind, 0x85ebca77)) >>> 23;
-    let state = tableMark[slot] as number;
-    while (state >= mark && (tableId[slot] !== id || tableKind[slot] !== kind)) {
-      slot = (slot + 1) & TABLE_MASK;
-      state = tableMark[slot] as number;
-    }
     const compound = model.states[kind];
-    if (state >= mark) {
-      if (state === mark) continue;
-      // Met on the path. One userset that leads to itself is a cycle; of several, one may lead to
-      // another without leading back: only the general path can tell.
-      if (compound !== undefined && compound.weight > 1) return CHECK_GENERAL;
-      sawCycle = true;
-      continue;
+    let slot = -1;
+    const exit = top;
+    if (exit > 0) {
+      slot = (Math.imul(id, 0x9e3779b1) ^ Math.imul(kind, 0x85ebca77)) >>> 23;
+      let state = tableMark[slot] as number;
+      while (state >= mark && (tableId[slot] !== id || tableKind[slot] !== kind)) {
+        slot = (slot + 1) & TABLE_MASK;
+        state = tableMark[slot] as number;
+      }
+      if (state >= mark) {
+        if (state === mark) continue;
+        // Met on the path. One userset that leads to itself is a cycle; of several, one may lead to
+        // another without leading back: only the general path can tell.
+        if (compound !== undefined && compound.weight > 1) return CHECK_GENERAL;
+        sawCycle = true;
+        continue;
+      }
+      tableId[slot] = id;
+      tableKind[slot] = kind;
+      top++;
     }
-    tableId[slot] = id;
-    tableKind[slot] = kind;
     // No path is longer than all usersets that were visited.
     weight += compound === undefined ? 1 : compound.weight;
     reads += compound === undefined ? 1 : compound.relations.length;
     if (weight > nodesMax || reads > readsMax) return CHECK_GENERAL;
-    const exit = top++;
     const code =
       compound === undefined
-        ? visitPlain(reader, model, closures, id, userNode)
-        : visitObject(reader, model, closures, id, compound, userNode);
-    if (code === CHECK_ALLOWED && weight > nodesMax) return CHECK_GENERAL;
-    if (code !== CHECK_CONTINUE) return code;
+        ? visitPlain(reader, model, caches.closures, id, userNode)
+        : visitLine(reader, model, caches, id, compound, userNode);
+    if (code !== CHECK_CONTINUE) {
+      return code === CHECK_ALLOWED && weight > nodesMax ? CHECK_GENERAL : code;
+    }
+    if (slot < 0) continue;
     if (top === exit + 1) {
       top = exit; // nothing below: it never was on a path
       tableMark[slot] = mark;
@@ -157,6 +177,60 @@ function search(
   if (weight > nodesMax) return CHECK_GENERAL;
   if (sawCycle) backstops = BACKSTOP_CYCLE;
   return CHECK_DENIED;
+}
+
+/** All relations that a state asks of one object, from its line. */
+function visitLine(
+  reader: TupleReader,
+  model: HotModel,
+  caches: HotCaches,
+  entity: number,
+  state: HotState,
+  userNode: number,
+): number {
+  const { objects, closures } = caches;
+  let at = objects.lineOf(entity, state);
+  const { lines } = objects;
+  const counts = lines[at + LINE_COUNTS] as number;
+  if (counts === LINE_OPAQUE) return visitObject(reader, model, closures, entity, state, userNode);
+  const height = lines[at + LINE_HEIGHT] as number;
+  at += LINE_ENTRIES;
+  for (const end = at + (counts & 255); at < end; at++) {
+    if (lines[at] === userNode) return CHECK_ALLOWED;
+  }
+  for (const end = at + ((counts >>> 7) & 510); at < end; at += 2) {
+    const code = visitUsers(reader, lines[at] as number, lines[at + 1] as number, userNode);
+    if (code !== CHECK_CONTINUE) return code;
+  }
+  const groupsEnd = at + ((counts >>> 16) & 255);
+  if (at < groupsEnd) {
+    weight += height;
+    if (userNode !== 0) {
+      if (!isClosureKnown) {
+        closureAt = closures.closureOf(userNode);
+        isClosureKnown = true;
+      }
+      if (closureAt === CLOSURE_NONE) {
+        if (top + groupsEnd - at >= STACK_MAX) return CHECK_GENERAL;
+        for (; at < groupsEnd; at++) {
+          stackId[top] = lines[at] as number;
+          stackKind[top++] = HOT_PLAIN;
+        }
+      } else {
+        for (; at < groupsEnd; at++) {
+          if (isInClosure(closures.arena, closureAt, lines[at] as number)) return CHECK_ALLOWED;
+        }
+      }
+    }
+    at = groupsEnd;
+  }
+  const end = at + ((counts >>> 24) << 1);
+  if (top + end - at >= STACK_MAX) return CHECK_GENERAL;
+  for (; at < end; at += 2) {
+    stackId[top] = lines[at] as number;
+    stackKind[top++] = lines[at + 1] as number;
+  }
+  return CHECK_CONTINUE;
 }
 
 /** A node of which only its own tuples count. */
@@ -224,6 +298,24 @@ function visitRelations(
   return CHECK_CONTINUE;
 }
 
+/** Whether a word of users holds the user or the wildcard. */
+function visitUsers(reader: TupleReader, node: number, word: number, userNode: number): number {
+  if ((word & WORD_LIST) === 0) {
+    const only = word & EDGE_NODE_MASK;
+    if (only === 0 || (only !== userNode && only !== WILDCARD_NODE)) return CHECK_CONTINUE;
+    return word === only ? CHECK_ALLOWED : CHECK_GENERAL;
+  }
+  if (userNode !== 0) {
+    const edge = reader.wordEdge(word, node, userNode);
+    if (edge !== EDGE_ABSENT) return edge === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
+  }
+  if (hasWildcards) {
+    const edge = reader.wordEdge(word, node, WILDCARD_NODE);
+    if (edge !== EDGE_ABSENT) return edge === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
+  }
+  return CHECK_CONTINUE;
+}
+
 /** The tuples of one node: the user among them, and the usersets to visit. */
 function visitOwn(
   reader: TupleReader,
@@ -234,23 +326,8 @@ function visitOwn(
   sets: number,
   userNode: number,
 ): number {
-  if (users !== 0) {
-    if ((users & WORD_LIST) === 0) {
-      const only = users & EDGE_NODE_MASK;
-      if (only === userNode || only === WILDCARD_NODE) {
-        return users === only ? CHECK_ALLOWED : CHECK_GENERAL;
-      }
-    } else {
-      if (userNode !== 0) {
-        const edge = reader.wordEdge(users, node, userNode);
-        if (edge !== EDGE_ABSENT) return edge === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
-      }
-      if (hasWildcards) {
-        const edge = reader.wordEdge(users, node, WILDCARD_NODE);
-        if (edge !== EDGE_ABSENT) return edge === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
-      }
-    }
-  }
+  const held = visitUsers(reader, node, users, userNode);
+  if (held !== CHECK_CONTINUE) return held;
   if (sets === 0) return CHECK_CONTINUE;
   if ((sets & WORD_LIST) === 0) return visitSet(reader, model, closures, sets, userNode);
   const count = reader.readWord(sets, chunk);

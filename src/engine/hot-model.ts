@@ -12,6 +12,8 @@ const NAMES_MAX = 65_536;
 export class HotState {
   /** Position in `HotModel.states`, from 1 on. */
   readonly index: number;
+  /** Name id of the namespace of its objects. */
+  readonly namespace: number;
   /** Usersets that a visit stands for. */
   readonly weight: number;
   /**
@@ -22,8 +24,15 @@ export class HotState {
   /** The relations with an action. */
   readonly relations: Int32Array;
 
-  constructor(index: number, weight: number, actions: Int32Array, relations: Int32Array) {
+  constructor(
+    index: number,
+    namespace: number,
+    weight: number,
+    actions: Int32Array,
+    relations: Int32Array,
+  ) {
     this.index = index;
+    this.namespace = namespace;
     this.weight = weight;
     this.actions = actions;
     this.relations = relations;
@@ -120,7 +129,7 @@ export class HotModel {
       actions[tupleset] = (actions[tupleset] as number) | (this.#targetOf(asked) << 1);
     }
     const index = this.states.length;
-    this.states.push(new HotState(index, closed.size, actions, Int32Array.from(names)));
+    this.states.push(new HotState(index, namespace, closed.size, actions, Int32Array.from(names)));
     this.#stateOfKey.set(key, index);
     return index;
   }

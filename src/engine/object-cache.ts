@@ -1,0 +1,229 @@
+import {
+  EDGE_QUALIFIED,
+  OBJECT_NODE,
+  OBJECT_RELATION,
+  OBJECT_SETS,
+  OBJECT_STRIDE,
+  OBJECT_USERS,
+  type TupleReader,
+  WILDCARD_NODE,
+  WORD_LIST,
+} from '../model/tuple-reader.ts';
+import { type ClosureCache, SUMMARY_OPEN } from './closure-cache.ts';
+import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
+
+/** Words of a line: one cache line of 64 bytes. */
+export const LINE_SHIFT = 4;
+const LINE_WORDS = 1 << LINE_SHIFT;
+/** Large buffers start 16 bytes behind a page: this many words on, lines lie in cache lines. */
+const ALIGN_WORDS = 12;
+
+// Words of a line.
+const LINE_ENTITY = 0;
+const LINE_STATE = 1;
+const LINE_GENERATION = 2;
+/** Counts, one byte each: users, user lists, groups, children; LINE_OPAQUE if it does not fit. */
+export const LINE_COUNTS = 3;
+/** Sum of the heights of the groups. */
+export const LINE_HEIGHT = 4;
+/** Users; then lists as pairs (node, word); groups; children as pairs (id, kind). */
+export const LINE_ENTRIES = 5;
+const ENTRIES_MAX = LINE_WORDS - LINE_ENTRIES;
+/** Counts of an object that must be read from the index each time. */
+export const LINE_OPAQUE = 0xffff_ffff;
+
+const LINES_FIRST = 64;
+/** Nodes of an object that is decoded. */
+const NODES_MAX = 12;
+const object = new Uint32Array(NODES_MAX * OBJECT_STRIDE);
+const subjects = new Uint32Array(ENTRIES_MAX);
+const users = new Uint32Array(ENTRIES_MAX);
+const lists = new Uint32Array(ENTRIES_MAX);
+const groups = new Uint32Array(ENTRIES_MAX);
+const children = new Uint32Array(ENTRIES_MAX);
+
+/**
+ * Small objects as one state sees them, decoded into one cache line each: the users and groups that
+ * hold it, and what to visit next. A visit reads one line instead of the object's record, its
+ * nodes and its lists. Direct-mapped: what collides is overwritten. A table with many collisions
+ * doubles, up to a fixed size. A line is the index's content in another form, no decision; it holds
+ * no qualified edge. Belongs to one model version.
+ */
+export class ObjectCache {
+  /** The lines; word i of the line at `at` is `lines[at + i]`. */
+  lines: Uint32Array;
+  readonly #reader: TupleReader;
+  readonly #model: HotModel;
+  readonly #closures: ClosureCache;
+  readonly #bytesMax: number;
+  #mask = LINES_FIRST - 1;
+  #generation = 1;
+  #collisions = 0;
+  // What `#decode` has gathered.
+  #users = 0;
+  #lists = 0;
+  #groups = 0;
+  #children = 0;
+  #height = 0;
+
+  constructor(reader: TupleReader, model: HotModel, closures: ClosureCache, bytesMax: number) {
+    this.#reader = reader;
+    this.#model = model;
+    this.#closures = closures;
+    this.#bytesMax = bytesMax;
+    this.lines = allocate(LINES_FIRST);
+  }
+
+  /** Bytes of the table. */
+  get bytes(): number {
+    return this.lines.byteLength;
+  }
+
+  /** Forgets everything. O(1), but for every 4 billionth time. */
+  clear(): void {
+    this.#generation++;
+    if (this.#generation > 0xffff_ffff) {
+      this.#generation = 1;
+      this.lines.fill(0);
+    }
+  }
+
+  /** Forgets what is known of one object: a tuple of it was changed. O(states of its namespace). */
+  invalidate(entity: number): void {
+    const namespace = this.#reader.namespaceOf(entity);
+    const { states } = this.#model;
+    for (let index = 1; index < states.length; index++) {
+      if (states[index]?.namespace !== namespace) continue;
+      const at = this.#lineOf(entity, index);
+      if (this.lines[at + LINE_ENTITY] === entity) this.lines[at + LINE_GENERATION] = 0;
+    }
+  }
+
+  /** Position of the line of an object in a state, which is filled if need be. Hot. */
+  lineOf(entity: number, state: HotState): number {
+    const at = this.#lineOf(entity, state.index);
+    const { lines: words } = this;
+    if (
+      words[at + LINE_ENTITY] === entity &&
+      words[at + LINE_STATE] === state.index &&
+      words[at + LINE_GENERATION] === this.#generation
+    ) {
+      return at;
+    }
+    return this.#fill(entity, state);
+  }
+
+  #lineOf(entity: number, state: number): number {
+    const mixed = Math.imul(entity, 0x9e3779b1);
+    return ((((mixed >>> 15) + state) & this.#mask) << LINE_SHIFT) + ALIGN_WORDS;
+  }
+
+  #fill(entity: number, state: HotState): number {
+    const fits = this.#decode(entity, state);
+    let at = this.#lineOf(entity, state.index);
+    if (this.lines[at + LINE_GENERATION] === this.#generation) {
+      this.#collisions++;
+      if (this.#collisions * 2 > this.#mask && this.#grow()) at = this.#lineOf(entity, state.index);
+    }
+    const { lines: words } = this;
+    words[at + LINE_ENTITY] = entity;
+    words[at + LINE_STATE] = state.index;
+    words[at + LINE_GENERATION] = this.#generation;
+    words[at + LINE_COUNTS] = fits
+      ? this.#users | (this.#lists << 8) | (this.#groups << 16) | (this.#children << 24)
+      : LINE_OPAQUE;
+    if (!fits) return at;
+    words[at + LINE_HEIGHT] = this.#height;
+    let to = at + LINE_ENTRIES;
+    for (let i = 0; i < this.#users; i++) words[to++] = users[i] as number;
+    for (let i = 0; i < this.#lists * 2; i++) words[to++] = lists[i] as number;
+    for (let i = 0; i < this.#groups; i++) words[to++] = groups[i] as number;
+    for (let i = 0; i < this.#children * 2; i++) words[to++] = children[i] as number;
+    return at;
+  }
+
+  /** Gathers what a visit of an object comes to. Whether it fits into a line. */
+  #decode(entity: number, state: HotState): boolean {
+    this.#users = 0;
+    this.#lists = 0;
+    this.#groups = 0;
+    this.#children = 0;
+    this.#height = 0;
+    const end = this.#reader.readObject(entity, object) * OBJECT_STRIDE;
+    if (end < 0) return false;
+    for (let at = 0; at < end; at += OBJECT_STRIDE) {
+      const relation = object[at + OBJECT_RELATION] as number;
+      const action = relation < state.actions.length ? (state.actions[relation] as number) : 0;
+      if (action === 0) continue;
+      const sets = object[at + OBJECT_SETS] as number;
+      const ownUsers = object[at + OBJECT_USERS] as number;
+      const own = (action & 1) !== 0;
+      if (own && !this.#addUsers(object[at + OBJECT_NODE] as number, ownUsers)) return false;
+      if (sets === 0) continue;
+      const count = this.#reader.readWord(sets, subjects);
+      if (count < 0) return false;
+      for (let i = 0; i < count; i++) {
+        const subject = subjects[i] as number;
+        if (subject >= EDGE_QUALIFIED) return false;
+        if (own && !this.#addSet(subject)) return false;
+        if (action > 1 && !this.#addWalk(subject, action >> 1)) return false;
+      }
+    }
+    return true;
+  }
+
+  #hasRoom(): boolean {
+    return this.#users + this.#lists * 2 + this.#groups + this.#children * 2 <= ENTRIES_MAX;
+  }
+
+  #addUsers(node: number, word: number): boolean {
+    if (word === 0) return true;
+    if ((word & WORD_LIST) === 0) {
+      if (word >= EDGE_QUALIFIED || word === WILDCARD_NODE) return false;
+      users[this.#users++] = word;
+    } else {
+      lists[this.#lists * 2] = node;
+      lists[this.#lists++ * 2 + 1] = word;
+    }
+    return this.#hasRoom();
+  }
+
+  #addSet(child: number): boolean {
+    const height = this.#closures.summaryOf(child);
+    if (height !== SUMMARY_OPEN) {
+      this.#height += height;
+      groups[this.#groups++] = child;
+      return this.#hasRoom();
+    }
+    const relation = this.#reader.relationOf(child);
+    if (relation === 0) return true; // an object itself holds nobody
+    const entity = this.#reader.entityOf(child);
+    const kind = this.#model.single(this.#reader.namespaceOf(entity), relation);
+    return this.#addChild(kind === HOT_PLAIN ? child : entity, kind);
+  }
+
+  #addWalk(child: number, target: number): boolean {
+    const entity = this.#reader.entityOf(child);
+    return this.#addChild(entity, this.#model.ofTarget(target, this.#reader.namespaceOf(entity)));
+  }
+
+  #addChild(id: number, kind: number): boolean {
+    if (kind < 0) return false;
+    children[this.#children * 2] = id;
+    children[this.#children++ * 2 + 1] = kind;
+    return this.#hasRoom();
+  }
+
+  #grow(): boolean {
+    this.#collisions = 0;
+    if (this.bytes * 2 > this.#bytesMax) return false;
+    const count = (this.#mask + 1) * 2;
+    this.#mask = count - 1;
+    this.lines = allocate(count);
+    return true;
+  }
+}
+
+function allocate(count: number): Uint32Array {
+  return new Uint32Array((count << LINE_SHIFT) + ALIGN_WORDS);
+}
