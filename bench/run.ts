@@ -13,7 +13,7 @@ import { MICRO_BENCHES } from './micro/all.ts';
 
 const listed = ({ name, yields }: { readonly name: string; readonly yields: string }): string =>
   `  ${name.padEnd(20)} ${yields}`;
-const USAGE = `usage: npm run bench -- [NAME…] [--compare] [--save-baseline] [--out FILE] [--ms 150] [--scale 1] [-- ARGUMENTS…]
+const USAGE = `usage: npm run bench -- [NAME…] [--compare] [--save-baseline] [--out FILE] [--ms 100] [--scale 1] [-- ARGUMENTS…]
 micro-benchmarks, all of them without a NAME:
 ${MICRO_BENCHES.map(listed).join('\n')}
 long benchmarks, by name; ARGUMENTS go to the program, a DATA_DIR left out is made at --scale:
@@ -41,7 +41,7 @@ function optionsOf(args: readonly string[]): Options | undefined {
       compare: { type: 'boolean', default: false },
       'save-baseline': { type: 'boolean', default: false },
       out: { type: 'string' },
-      ms: { type: 'string', default: '150' },
+      ms: { type: 'string', default: '100' },
       scale: { type: 'string', default: '1' },
     },
   });

@@ -7,15 +7,17 @@ import { createReference } from './reference.ts';
 export type MicroResult = {
   readonly name: string;
   readonly yields: string;
-  /** Median over the rounds. */
+  /** Median over all calls. */
   readonly nsPerOperation: number;
-  /** Time of an operation in units of one call of the reference, measured in the same rounds. */
+  /** Of the fastest call: what neighbours on the machine disturb least. */
+  readonly nsFastest: number;
+  /** Fastest call of a round over that of the reference in the same round; median over the rounds. */
   readonly ratio: number;
-  /** Half the distance between the lowest and the highest ratio of a round, relative to the median. */
+  /** Half the distance between the ratios of the rounds, the outermost left out, over the median. */
   readonly noise: number;
 };
 
-const ROUNDS = 5;
+const ROUNDS = 7;
 
 /**
  * Measures in rounds, the reference and the benchmark by turns, so that a busy neighbour or a slower
@@ -25,34 +27,40 @@ const ROUNDS = 5;
 export async function measureMicro(bench: MicroBench, roundMs: number): Promise<MicroResult> {
   const work = bench.prepare();
   const reference = createReference();
-  const times: number[] = [];
+  const medians: number[] = [];
+  const fastest: number[] = [];
   const ratios: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    const referenceNs = await medianCallNs(reference, roundMs / 3);
-    const ns = (await medianCallNs(work, roundMs)) / bench.operations;
-    times.push(ns);
-    ratios.push(ns / referenceNs);
+    const yardstick = await callNs(reference, roundMs / 3);
+    const { median, least } = await callNs(work, roundMs);
+    medians.push(median / bench.operations);
+    fastest.push(least / bench.operations);
+    ratios.push(least / bench.operations / yardstick.least);
   }
   ratios.sort((a, b) => a - b);
   const ratio = medianOf(ratios);
-  const spread = ((ratios.at(-1) ?? ratio) - (ratios[0] ?? ratio)) / 2;
+  const spread = ((ratios.at(-2) ?? ratio) - (ratios[1] ?? ratio)) / 2;
   return {
     name: bench.name,
     yields: bench.yields,
-    nsPerOperation: rounded(medianOf(times)),
+    nsPerOperation: rounded(medianOf(medians)),
+    nsFastest: rounded(Math.min(...fastest)),
     ratio: rounded(ratio),
     noise: rounded(spread / ratio),
   };
 }
 
-/** Median time of one call, in nanoseconds. */
-async function medianCallNs(work: () => unknown, timeMs: number): Promise<number> {
+/** Time of one call, in nanoseconds. */
+async function callNs(
+  work: () => unknown,
+  timeMs: number,
+): Promise<{ readonly median: number; readonly least: number }> {
   const bench = new Bench({ time: timeMs, warmupTime: timeMs / 4, iterations: 8, throws: true });
   bench.add('work', work);
   const [task] = await bench.run();
   const result = task?.result;
   if (result?.state !== 'completed') throw new Error(`a benchmark ended as ${result?.state}`);
-  return result.latency.p50 * 1e6;
+  return { median: result.latency.p50 * 1e6, least: result.latency.min * 1e6 };
 }
 
 function medianOf(values: readonly number[]): number {

@@ -17,7 +17,12 @@ export type Latencies = {
   readonly p999Ms: number;
   readonly maxMs: number;
 };
-export type RateResult = Latencies & { readonly perSecond: number; readonly abandoned: number };
+export type RateResult = Latencies & {
+  readonly perSecond: number;
+  readonly abandoned: number;
+  /** How late the generator itself sent, part of the latencies: large where the machine is too small for both. */
+  readonly sentLateP99Ms?: number;
+};
 
 /** Requests that may wait at once: beyond it the target is saturated and arrivals are counted as abandoned. */
 const OUTSTANDING_MAX = 20_000;
@@ -66,6 +71,7 @@ export async function runAtRate(options: {
   const { perSecond, seconds, issue } = options;
   const total = Math.floor(perSecond * seconds);
   const histogram = newHistogram();
+  const late = newHistogram();
   const { promise, resolve } = Promise.withResolvers<void>();
   const startMs = performance.now() + 5;
   let issued = 0;
@@ -77,6 +83,7 @@ export async function runAtRate(options: {
   };
   const issueOne = (index: number): void => {
     const dueMs = startMs + (index * 1000) / perSecond;
+    late.record(Math.max(1, Math.round((performance.now() - dueMs) * 1e6)));
     issue(index, (failure) => {
       histogram.record(Math.max(1, Math.round((performance.now() - dueMs) * 1e6)));
       answered++;
@@ -100,7 +107,12 @@ export async function runAtRate(options: {
   setTimeout(tick, 5);
   await promise;
   const lastedS = (performance.now() - startMs) / 1000;
-  return { ...latenciesOf(histogram, failures), perSecond: answered / lastedS, abandoned };
+  return {
+    ...latenciesOf(histogram, failures),
+    perSecond: answered / lastedS,
+    abandoned,
+    sentLateP99Ms: late.percentile(99) / 1e6,
+  };
 }
 
 /** Closed loop: `inFlight` callers, each asking again as soon as it was answered. For rates, not for latencies. */
