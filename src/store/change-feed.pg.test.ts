@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, type Socket, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
@@ -138,5 +140,19 @@ describe('startChangeFeed', () => {
     await until(() => states.length > 1);
     await feeds[0]?.stop();
     expect(states.every((isConnected) => !isConnected)).toBe(true);
+  });
+
+  it('stops while the server accepts connections and says nothing', async () => {
+    const accepted: Socket[] = [];
+    const silent = createServer((socket) => void accepted.push(socket)).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    start({ target: { host: '127.0.0.1', port, user: 'u', password: 'p', database: 'd' } });
+    await until(() => accepted.length > 0);
+    await feeds[0]?.stop();
+    // Nothing is left open on our side either.
+    silent.close();
+    for (const socket of accepted) socket.resume();
+    await once(silent, 'close');
   });
 });

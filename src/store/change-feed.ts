@@ -1,4 +1,6 @@
-import { Client, type Notification, type Pool } from 'pg';
+import { Socket } from 'node:net';
+import type { Pool } from 'pg';
+import pgListen, { type Subscriber } from 'pg-listen';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
@@ -27,14 +29,17 @@ const RETRY_MS_MIN = 20;
 const RETRY_MS_MAX = 2_000;
 /** A connection that died without a word is noticed by the query that is due this often. */
 const PROBE_INTERVAL_MS = 10_000;
+const QUERY_TIMEOUT_MS = 10_000;
+const CLOSE_TIMEOUT_MS = 500;
 
 /**
  * Hears of committed changes. Notifications are hints: a lost one costs the time to the next poll,
  * never correctness, since the truth is read from `tuple_change` by watermark. After every connect
  * loss is assumed and all shards are hinted.
  *
- * (Not pg-listen: a connection lost while it listens again after a reconnect is never replaced, and
- * a reconnect under way cannot be stopped.)
+ * A subscriber of pg-listen serves one connection: its own reconnect leaves a connection lost while
+ * it listens again unreplaced, and cannot be stopped. So it is given no attempts, each 'error' ends
+ * it, and the loop here starts a fresh one.
  */
 export function startChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   const listener = new Listener(options);
@@ -68,7 +73,7 @@ class Listener {
     await this.#done;
   }
 
-  /** One connection after the other, until stopped. */
+  /** One subscriber after the other, until stopped. */
   async #run(): Promise<void> {
     let retryMs = RETRY_MS_MIN;
     while (!this.#stop.signal.aborted) {
@@ -86,41 +91,53 @@ class Listener {
 
   /** Ends when stopped; throws when the connection is lost. */
   async #listen(onListening: () => void): Promise<void> {
-    const client = new Client(
-      clientConfig(this.#options.target, {
-        applicationName: 'gatehouse-listen',
-        statementTimeoutMs: PROBE_INTERVAL_MS,
-        idleInTransactionTimeoutMs: 0,
-      }),
+    // The socket is ours, so that no state of subscriber or server can keep it open.
+    const socket = new Socket();
+    const subscriber = pgListen.default<{ [CHANGE_CHANNEL]: string | undefined }>(
+      {
+        ...clientConfig(this.#options.target, {
+          applicationName: 'gatehouse-listen',
+          statementTimeoutMs: QUERY_TIMEOUT_MS,
+          idleInTransactionTimeoutMs: 0,
+        }),
+        query_timeout: QUERY_TIMEOUT_MS,
+        stream: () => socket,
+      },
+      {
+        // Counted from 1: no attempt at all, 'error' is emitted in the tick of the loss.
+        retryLimit: 1,
+        paranoidChecking: PROBE_INTERVAL_MS,
+        parse: (payload: string) => payload,
+      },
     );
     const lost = new Promise<never>((_, reject) => {
-      client.on('error', reject);
-      client.on('end', () => reject(new Error('the connection ended')));
+      subscriber.events.on('error', (error) => {
+        socket.destroy();
+        reject(error);
+      });
     });
     lost.catch(() => undefined);
-    client.on('notification', (notification) => this.#onNotification(notification));
+    const stopped = whenAborted(this.#stop.signal);
+    subscriber.notifications.on(CHANGE_CHANNEL, (payload) => this.#onNotification(payload));
     try {
-      await Promise.race([client.connect(), lost]);
-      await Promise.race([client.query(`listen ${CHANGE_CHANNEL}`), lost]);
+      const listening = subscriber.connect().then(() => subscriber.listenTo(CHANGE_CHANNEL));
+      listening.catch(() => undefined);
+      await Promise.race([listening, lost, stopped.promise]);
+      if (this.#stop.signal.aborted) return;
       this.#options.onHint(null, 0);
       this.#options.onConnected?.(true);
       this.#onStarted();
       onListening();
-      while (!this.#stop.signal.aborted) {
-        await Promise.race([pause(PROBE_INTERVAL_MS, this.#stop.signal), lost]);
-        if (this.#stop.signal.aborted) return;
-        const timeout = pause(PROBE_INTERVAL_MS, this.#stop.signal).then(() => {
-          throw new Error('the connection does not answer');
-        });
-        timeout.catch(() => undefined);
-        await Promise.race([client.query('select 1'), lost, timeout]);
-      }
+      await Promise.race([lost, stopped.promise]);
     } finally {
-      client.end().catch(() => undefined);
+      stopped.forget();
+      subscriber.notifications.removeAllListeners(CHANGE_CHANNEL);
+      await closeWithin(subscriber, CLOSE_TIMEOUT_MS);
+      socket.destroy();
     }
   }
 
-  #onNotification({ payload }: Notification): void {
+  #onNotification(payload: string | undefined): void {
     const parsed = parseHint(payload ?? '');
     if (parsed === undefined) {
       this.#log('warn', 'change_feed_payload_unknown', {});
@@ -129,6 +146,23 @@ class Listener {
       this.#options.onHint(parsed.shard, parsed.seq);
     }
   }
+}
+
+/** A server that does not answer must not hold up the next connection, or the end of the process. */
+async function closeWithin(subscriber: Pick<Subscriber, 'close'>, ms: number): Promise<void> {
+  const bound = new AbortController();
+  const closed = subscriber.close().catch(() => undefined);
+  await Promise.race([closed, pause(ms, bound.signal)]);
+  bound.abort();
+}
+
+/** `promise` resolves when the signal aborts; `forget` takes the listener off again. */
+function whenAborted(signal: AbortSignal): { promise: Promise<void>; forget: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const onAbort = (): void => resolve();
+  if (signal.aborted) resolve();
+  signal.addEventListener('abort', onAbort, { once: true });
+  return { promise, forget: () => signal.removeEventListener('abort', onAbort) };
 }
 
 /** Where a shard stands; one that was never written stands at seq 0. */
