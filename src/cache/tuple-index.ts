@@ -1,5 +1,7 @@
 import type { RelationTuple, TupleKey } from '../model/relation-tuple.ts';
 import {
+  CHANGE_FIRST_MENTION,
+  CHANGE_OF_USER,
   EDGE_ABSENT,
   EDGE_QUALIFIED,
   EDGE_WITH_QUALIFIER,
@@ -9,6 +11,7 @@ import {
 import type { EdgeQualifier, TupleReader } from '../model/tuple-reader.ts';
 import { assert } from '../shared/assert.ts';
 import { Adjacency, FORWARD, REVERSE } from './adjacency.ts';
+import { ChangeJournal } from './change-journal.ts';
 import {
   Dictionary,
   NAME_OWNER,
@@ -67,6 +70,7 @@ export class TupleIndex implements TupleReader {
   #nodePages: readonly Uint32Array[];
   #qualifiers: QualifierStore;
   #loader: RowLoader;
+  #journal: ChangeJournal;
 
   constructor(options: TupleIndexOptions = {}) {
     this.#allocator = new PageAllocator(options.bytesMax ?? Number.MAX_SAFE_INTEGER);
@@ -77,6 +81,7 @@ export class TupleIndex implements TupleReader {
     this.#nodePages = this.#nodes.pages;
     this.#qualifiers = new QualifierStore(this.#adjacency.lists, this.#allocator);
     this.#loader = new RowLoader(this, this.#dictionary, this.#names);
+    this.#journal = new ChangeJournal(this.#allocator, 0);
     this.#addWildcard();
   }
 
@@ -113,6 +118,10 @@ export class TupleIndex implements TupleReader {
       adjacency: this.#adjacency,
       qualifiers: this.#qualifiers,
     };
+  }
+
+  readChange(revision: number, out: Uint32Array): boolean {
+    return revision <= this.revision && this.#journal.read(revision, out);
   }
 
   // Names and entities.
@@ -343,7 +352,8 @@ export class TupleIndex implements TupleReader {
     if (qualified) {
       this.#qualifiers.add(node, subject, expiresLow, expiresHigh, condition, params);
     }
-    this.revision += 1;
+    const isFirst = field === NODE_SETS && this.reverseCount(subject) === 1;
+    this.#note(node, subject, field, isFirst ? CHANGE_FIRST_MENTION : 0);
     return known === EDGE_ABSENT;
   }
 
@@ -359,12 +369,21 @@ export class TupleIndex implements TupleReader {
     const reverse = this.#field(subject, NODE_REVERSE);
     const shortened = this.#adjacency.remove(reverse, subject, node, REVERSE);
     this.#nodes.setField(subject, NODE_REVERSE, shortened);
+    this.#note(node, subject, field, 0);
     this.#dropIfUnused(node);
     if (subject !== node) this.#dropIfUnused(subject);
     this.tupleCount -= 1;
-    this.revision += 1;
     if (this.tupleCount === 0 && this.bytes > REBUILD_BYTES) this.#rebuildEmpty();
     return true;
+  }
+
+  #note(node: number, subject: number, field: number, flags: number): void {
+    const entity = this.#field(node, NODE_ENTITY);
+    const relation = this.#field(node, NODE_RELATION) & NODE_RELATION_MASK;
+    const namespace = this.namespaceOf(entity);
+    const all = field === NODE_USERS ? flags | CHANGE_OF_USER : flags;
+    this.revision += 1;
+    this.#journal.add(this.revision, node, subject, entity, namespace, relation, all);
   }
 
   #field(node: number, field: number): number {
@@ -478,6 +497,7 @@ export class TupleIndex implements TupleReader {
     this.#nodePages = this.#nodes.pages;
     this.#qualifiers = new QualifierStore(this.#adjacency.lists, this.#allocator);
     this.#loader = new RowLoader(this, this.#dictionary, this.#names);
+    this.#journal = new ChangeJournal(this.#allocator, this.revision);
     for (const [id, name] of pinned) this.#names.restorePinned(id, name);
     this.#addWildcard();
   }

@@ -132,6 +132,13 @@ export class ClosureCache {
     }
   }
 
+  /** Forgets what is known of a node as a set: it may be gone, and its id another node's. */
+  invalidateNode(node: number): void {
+    const index = node >>> PAGE_SHIFT;
+    if (this.#pageGenerations[index] !== this.#generation) return;
+    (this.#pages[index] as Uint8Array)[node & (PAGE_NODES - 1)] = 0;
+  }
+
   /** Height of a plain node whose members are those with it in their closure, or SUMMARY_OPEN. Hot. */
   summaryOf(node: number): number {
     const index = node >>> PAGE_SHIFT;

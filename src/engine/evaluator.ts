@@ -1,6 +1,18 @@
 import type { NamespaceModel } from '../model/namespace-model.ts';
-import type { TupleKey } from '../model/relation-tuple.ts';
-import { EMPTY_NAME, type TupleReader, WILDCARD_NODE } from '../model/tuple-reader.ts';
+import {
+  CHANGE_ENTITY,
+  CHANGE_FIRST_MENTION,
+  CHANGE_FLAGS,
+  CHANGE_NAMESPACE,
+  CHANGE_NODE,
+  CHANGE_OF_USER,
+  CHANGE_RELATION,
+  CHANGE_SUBJECT,
+  CHANGE_WORDS,
+  EMPTY_NAME,
+  type TupleReader,
+  WILDCARD_NODE,
+} from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
 import { BoundModel, type Op } from './bound-model.ts';
 import { CheckRun } from './check-run.ts';
@@ -26,6 +38,8 @@ import { ListObjectsRun } from './list-objects-run.ts';
 import { ObjectCache } from './object-cache.ts';
 import { ConditionCache, Scope, type Target, TRUE } from './scope.ts';
 import { SubjectSetRun } from './subject-set-run.ts';
+
+const change = new Uint32Array(CHANGE_WORDS);
 
 /**
  * Decisions over one index and one version of its project's model. Built when a shard is loaded or
@@ -86,7 +100,7 @@ export class Evaluator {
   ): number {
     const user = userEntity === 0 ? 0 : this.#reader.nodeId(userEntity, EMPTY_NAME);
     const nodesMax = this.#hotNodesMax;
-    if (this.#reader.revision !== this.#revision) this.#forget();
+    if (this.#reader.revision !== this.#revision) this.#catchUp();
     return checkUserHot(
       this.#reader,
       this.#hot,
@@ -170,59 +184,42 @@ export class Evaluator {
     return this.#closures.bytes + this.#objects.bytes;
   }
 
-  /**
-   * Tells of one applied change, so that caches survive changes that do not concern them. Call it
-   * after each change, before the next is applied; a revision that was skipped drops all caches.
-   */
-  tupleChanged(key: TupleKey): void {
+  /** Drops what the changes since the last evaluation touched; everything if they are not known. */
+  #catchUp(): void {
     const reader = this.#reader;
-    if (reader.revision === this.#revision) return; // nothing was stored or removed
-    const isNext = reader.revision === this.#revision + 1;
-    const object = this.#nodeOf(key.namespace, key.objectId, key.relation);
-    const { subject } = key;
-    const held =
-      subject.kind === 'wildcard'
-        ? WILDCARD_NODE
-        : subject.kind === 'user'
-          ? this.#nodeOf('', subject.userId, '')
-          : this.#nodeOf(subject.namespace, subject.objectId, subject.relation);
-    // A node that went may give its id to another one.
-    if (!isNext || object === 0 || held === 0) {
-      this.#forget();
-      return;
+    const { revision } = reader;
+    while (this.#revision < revision) {
+      if (!reader.readChange(revision, change) || !reader.readChange(this.#revision + 1, change)) {
+        this.#clear();
+        break;
+      }
+      this.#revision++;
+      this.#dropTouched();
     }
-    const kind = this.#hot.single(
-      reader.namespaceOf(reader.entityOf(object)),
-      reader.relationOf(object),
-    );
-    this.#objects.invalidate(reader.entityOf(object));
-    if (subject.kind === 'user') {
-      if (kind === HOT_PLAIN) this.#closures.invalidateUser(held);
-    } else if (subject.kind === 'wildcard') {
-      if (kind === HOT_PLAIN) this.#clear();
-    } else if (subject.relation !== '' && (kind === HOT_PLAIN || reader.reverseCount(held) <= 1)) {
-      // The shape of groups changed, or a node that closures left out is referred to now.
-      this.#clear();
+    this.#revision = revision;
+  }
+
+  #dropTouched(): void {
+    const subject = change[CHANGE_SUBJECT] as number;
+    const flags = change[CHANGE_FLAGS] as number;
+    const namespace = change[CHANGE_NAMESPACE] as number;
+    const kind = this.#hot.single(namespace, change[CHANGE_RELATION] as number);
+    this.#objects.invalidate(change[CHANGE_ENTITY] as number, namespace);
+    // Either node may be gone, and its id another node's by now.
+    this.#closures.invalidateNode(change[CHANGE_NODE] as number);
+    this.#closures.invalidateNode(subject);
+    this.#closures.invalidateUser(change[CHANGE_NODE] as number);
+    this.#closures.invalidateUser(subject);
+    if (kind === HOT_PLAIN && ((flags & CHANGE_OF_USER) === 0 || subject === WILDCARD_NODE)) {
+      this.#clear(); // the shape of groups changed
+    } else if ((flags & CHANGE_FIRST_MENTION) !== 0) {
+      this.#closures.clear(); // closures leave out what nothing refers to
     }
-    this.#revision = reader.revision;
   }
 
   #clear(): void {
     this.#closures.clear();
     this.#objects.clear();
-  }
-
-  #forget(): void {
-    this.#clear();
-    this.#revision = this.#reader.revision;
-  }
-
-  #nodeOf(namespace: string, id: string, relation: string): number {
-    const reader = this.#reader;
-    const [namespaceId, relationId] = [reader.nameId(namespace), reader.nameId(relation)];
-    if (namespaceId < 0 || relationId < 0) return 0;
-    const entity = reader.entityId(namespaceId, id);
-    return entity === 0 ? 0 : reader.nodeId(entity, relationId);
   }
 
   #scope(relationText: string, contextJson: string, nowMs: number, readBudget: number): Scope {

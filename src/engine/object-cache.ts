@@ -88,9 +88,8 @@ export class ObjectCache {
     }
   }
 
-  /** Forgets what is known of one object: a tuple of it was changed. O(states of its namespace). */
-  invalidate(entity: number): void {
-    const namespace = this.#reader.namespaceOf(entity);
+  /** Forgets what is known of one object: a tuple of it was changed. O(states of the model). */
+  invalidate(entity: number, namespace: number): void {
     const { states } = this.#model;
     for (let index = 1; index < states.length; index++) {
       if (states[index]?.namespace !== namespace) continue;

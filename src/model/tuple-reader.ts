@@ -32,6 +32,20 @@ export const OBJECT_USERS = 2;
 export const OBJECT_SETS = 3;
 export const OBJECT_STRIDE = 4;
 
+/** Layout of what `readChange` copies: ids as they were when the change was applied. */
+export const CHANGE_NODE = 0;
+export const CHANGE_SUBJECT = 1;
+/** Entity, namespace and relation of the node. */
+export const CHANGE_ENTITY = 2;
+export const CHANGE_NAMESPACE = 3;
+export const CHANGE_RELATION = 4;
+export const CHANGE_FLAGS = 5;
+export const CHANGE_WORDS = 6;
+/** The subject is a concrete user or the wildcard. */
+export const CHANGE_OF_USER = 1;
+/** Nothing mentioned the subject as such before. */
+export const CHANGE_FIRST_MENTION = 2;
+
 /** Answers of `edge`. */
 export const EDGE_ABSENT = 0;
 export const EDGE_PLAIN = 1;
@@ -50,6 +64,11 @@ export type EdgeQualifier = {
 export interface TupleReader {
   /** Grows with every applied change: ids and cached values of an older revision must be dropped. */
   readonly revision: number;
+  /**
+   * Copies the change that led to `revision` into `out`, so that caches survive changes that do not
+   * concern them. False if it is no longer known: then all that was derived must be dropped.
+   */
+  readChange(revision: number, out: Uint32Array): boolean;
 
   /** Name id, or -1 when nothing in the index mentions the name. '' is 0. */
   nameId(name: string): number;

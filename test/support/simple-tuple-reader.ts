@@ -63,6 +63,10 @@ export class SimpleTupleReader implements TupleReader {
     this.revision++;
   }
 
+  /** Remembers no change: all that was derived is dropped. */
+  readChange(): boolean {
+    return false;
+  }
   nameId(name: string): number {
     return this.#nameIds.get(name) ?? -1;
   }
