@@ -245,9 +245,10 @@ begin
       where c.project_id = project and c.tenant_id = v_tenant and c.commit_id = the_commit;
     continue when found;
     with doomed as (
-      select t.ctid as id from relation_tuple t
-      where the_user is not null and t.project_id = project and t.tenant_id = v_tenant
-        and t.subject_namespace = '' and t.subject_id = the_user and t.subject_relation = ''
+      (select t.ctid as id from relation_tuple t
+       where the_user is not null and t.project_id = project and t.tenant_id = v_tenant
+         and t.subject_namespace = '' and t.subject_id = the_user and t.subject_relation = ''
+       limit rows_max)
       union all
       (select t.ctid from relation_tuple t
        where expired_by_us is not null and t.project_id = project and t.tenant_id = v_tenant

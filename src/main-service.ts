@@ -215,6 +215,7 @@ async function stopParts(parts: Parts): Promise<void> {
   await services.purge.stop();
   await retention.stop();
   await services.writer.close(leftMs());
+  await services.notifier.close();
   await workers.drain(leftMs());
   await workers.stop();
   await feed.stop();

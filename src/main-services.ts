@@ -1,10 +1,10 @@
 import type { Config } from './config/options.ts';
-import { createChangeHints } from './main-change-hints.ts';
 import type { Database } from './main-database.ts';
 import { TokenCodec } from './model/consistency-token.ts';
 import type { EventLog } from './observability/logger.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { ShardClient } from './protocol/shard-client.ts';
+import { ChangeNotifier } from './services/change-notifier.ts';
 import { ExpiredTuplePurge } from './services/expired-tuple-purge.ts';
 import type { AuditSink } from './services/ports.ts';
 import { ProjectService } from './services/project-service.ts';
@@ -20,10 +20,18 @@ import { selectHeads } from './store/sql/select-heads.ts';
 const READ_BUDGET_FLOOR = 100;
 const READ_TUPLES_MAX = 10_000;
 const EXPORT_GRANTS_MAX = 100_000;
+/** As many as a change row and a worker's step hold well. */
+const DELETES_PER_SEQ_MAX = 2_000;
 const PROJECTS_MAX = 10_000;
 const HEADS_MAX = 200_000;
 const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
+/** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
+const WRITE_LANES = 2;
+/** Commits within this time share one notification per shard. */
+const NOTIFY_INTERVAL_MS = 20;
+/** Beyond this the rest is left to the poll: a hint may be lost. */
+const NOTIFY_SHARDS_MAX = 1_000;
 
 /** The use cases of this instance. */
 export type Services = {
@@ -31,6 +39,7 @@ export type Services = {
   readonly heads: ShardHeads;
   readonly positions: ReadPositions;
   readonly writer: TupleWriter;
+  readonly notifier: ChangeNotifier;
   readonly tuples: TupleService;
   readonly purge: ExpiredTuplePurge;
 };
@@ -73,6 +82,12 @@ export function createServices(options: ServicesOptions): Services {
     onRegionRefused: () => metrics.regionRefused.inc(),
     audit,
   });
+  const notifier = new ChangeNotifier({
+    pool,
+    intervalMs: NOTIFY_INTERVAL_MS,
+    shardsMax: NOTIFY_SHARDS_MAX,
+    onError: (error) => log('warn', 'change_hints_not_sent', { error: String(error) }),
+  });
   const writer = new TupleWriter({
     pool,
     clock,
@@ -85,9 +100,8 @@ export function createServices(options: ServicesOptions): Services {
       },
     },
     audit,
-    hints: createChangeHints(pool, log),
-    // The other half is for reads, exclusive transactions and heads.
-    lanes: Math.max(1, Math.floor(config.pgPoolSize / 2)),
+    hints: notifier,
+    lanes: WRITE_LANES,
     queuedWritesMax: config.writeQueueMax,
     queuedUpdatesMax: Math.max(100_000, config.maxWriteUpdates),
     groupWritesMax: 256,
@@ -107,10 +121,11 @@ export function createServices(options: ServicesOptions): Services {
     writer,
     updatesMax: config.maxWriteUpdates,
     readTuplesMax: READ_TUPLES_MAX,
+    deletesPerSeqMax: DELETES_PER_SEQ_MAX,
     exportGrantsMax: EXPORT_GRANTS_MAX,
   });
   const purge = createPurge(options, writer, ids);
-  return { projects, heads, positions, writer, tuples, purge };
+  return { projects, heads, positions, writer, notifier, tuples, purge };
 }
 
 function createPurge(

@@ -67,8 +67,8 @@ test('an update leaves what is empty, and is in effect when it is acknowledged',
     dataRegion: 'eu',
     version: 2,
   });
-  expect(services.models.at(-1)).toEqual(['up', 2, MODEL]);
-  expect(services.projects.peek('up')).toMatchObject({ modelVersion: 2, readBudget: 100 });
+  expect(services.models.at(-1)).toEqual(['up', 1, MODEL]);
+  expect(services.projects.peek('up')).toMatchObject({ version: 2, readBudget: 100 });
   await update({ id: 'up', maxCheckReads: 500, status: 2 });
   expect(services.projects.peek('up')).toMatchObject({ readBudget: 500, suspended: true });
   await update({ id: 'up', clearMaxCheckReads: true, clearDataRegion: true, status: 1 });
@@ -87,6 +87,23 @@ test('an update leaves what is empty, and is in effect when it is acknowledged',
     metadata: { field: 'status' },
   });
   await expect(update({ id: 'nope' })).rejects.toMatchObject({ reason: 'PROJECT_UNKNOWN' });
+});
+
+test('only a new model gets a new version: nothing is compiled again for a name', async () => {
+  await create({ id: 'models', modelJson: MODEL });
+  const distributed = services.models.length;
+  await update({ id: 'models', name: 'other', maxCheckReads: 200 });
+  await services.projects.load('models');
+  expect(services.models).toHaveLength(distributed);
+  expect(services.projects.peek('models')).toMatchObject({
+    version: 2,
+    modelVersion: 1,
+    readBudget: 200,
+  });
+  const next = MODEL.replace('viewer', 'editor');
+  await update({ id: 'models', modelJson: next });
+  expect(services.models.at(-1)).toEqual(['models', 3, next]);
+  expect(services.projects.peek('models')).toMatchObject({ version: 3, modelVersion: 3 });
 });
 
 test('a project of another region is refused and counted', async () => {

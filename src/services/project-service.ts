@@ -52,6 +52,7 @@ type Cached = { readonly settings: ProjectSettings; readonly untilMs: number };
  * Projects and the settings that every call needs.
  *
  * P1 Settings are given out only after every worker has compiled the model version that they name.
+ *    Settings with the same model keep the version under which it was distributed.
  * P2 A version never replaces a newer one that this instance has seen, however late its query ends.
  * P3 A change made through this instance is in effect here before it is acknowledged; one made
  *    elsewhere within `ttlMs`.
@@ -178,9 +179,12 @@ export class ProjectService {
     const { clock, ttlMs, region, readBudgetDefault, distributor } = this.#options;
     const before = this.#cache.get(project.id)?.settings;
     const askedMs = clock.monotonicMs();
-    if (before === undefined || before.modelVersion < project.version) {
+    let modelVersion = project.version;
+    if (before !== undefined && before.modelJson === project.modelJson) {
+      modelVersion = before.modelVersion;
+    } else {
       try {
-        await distributor.setModel(project.id, project.version, project.modelJson);
+        await distributor.setModel(project.id, modelVersion, project.modelJson);
       } catch (error) {
         // The next call loads and distributes again.
         this.#cache.delete(project.id);
@@ -188,8 +192,8 @@ export class ProjectService {
       }
     }
     const now = this.#cache.get(project.id);
-    if (now !== undefined && now.settings.modelVersion > project.version) return now.settings;
-    const settings = settingsFromProject(project, region, readBudgetDefault);
+    if (now !== undefined && now.settings.version > project.version) return now.settings;
+    const settings = settingsFromProject(project, region, readBudgetDefault, modelVersion);
     this.#cache.set(project.id, { settings, untilMs: askedMs + ttlMs });
     return settings;
   }

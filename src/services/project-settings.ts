@@ -17,7 +17,7 @@ export type Project = {
   readonly dataRegion: string;
   /** 0 is unset: the global default. */
   readonly maxCheckReads: number;
-  /** Raised by every update; names the model's version. */
+  /** Raised by every update. */
   readonly version: number;
 };
 
@@ -30,7 +30,12 @@ export type ProjectSettings = {
   readonly regionServed: boolean;
   /** Reads per evaluation: the project's own bound or the global default. */
   readonly readBudget: number;
-  /** Every worker has compiled this version before settings that name it are given out. */
+  /** Of the project's row. */
+  readonly version: number;
+  /**
+   * The version with which this instance distributed the model; updates that leave the model keep it,
+   * and with it what was compiled and remembered. Every worker has it before it is given out.
+   */
   readonly modelVersion: number;
   readonly modelJson: string;
 };
@@ -40,6 +45,7 @@ export function settingsFromProject(
   project: Project,
   region: string,
   readBudgetDefault: number,
+  modelVersion: number = project.version,
 ): ProjectSettings {
   return {
     projectId: project.id,
@@ -47,7 +53,8 @@ export function settingsFromProject(
     dataRegion: project.dataRegion,
     regionServed: project.dataRegion === '' || project.dataRegion === region,
     readBudget: project.maxCheckReads > 0 ? project.maxCheckReads : readBudgetDefault,
-    modelVersion: project.version,
+    version: project.version,
+    modelVersion,
     modelJson: project.modelJson,
   };
 }

@@ -91,3 +91,13 @@ test('a failed query fails its readers and is not remembered', async () => {
   await expect(load).rejects.toThrow('away');
   expect(heads.peek('p', 'a')).toBeUndefined();
 });
+
+test('what a query finds that was under way when all was forgotten is not remembered', async () => {
+  const { heads, queries } = byHand();
+  const load = heads.load('p', 'a');
+  await tick();
+  heads.forgetAll();
+  await queries[0]?.answer(4);
+  expect(await load).toEqual({ epoch: 1, minSeq: 4 });
+  expect(heads.peek('p', 'a')).toBeUndefined();
+});

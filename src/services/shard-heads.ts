@@ -10,6 +10,8 @@ type Load = {
   readonly shard: ShardKey;
   /** Highest position raised while the query was under way. */
   raised: Entry | undefined;
+  /** Everything was forgotten while the query was under way: the answer serves its callers only. */
+  isForgotten: boolean;
   readonly promise: Promise<ShardHead>;
   readonly resolve: (head: ShardHead) => void;
   readonly reject: (error: unknown) => void;
@@ -76,6 +78,7 @@ export class ShardHeads {
     const load: Load = {
       shard: { projectId, tenantId },
       raised: undefined,
+      isForgotten: false,
       promise,
       resolve,
       reject,
@@ -99,11 +102,19 @@ export class ShardHeads {
     }
   }
 
-  /** Every read queries its shard again: somebody else may have written. */
+  /**
+   * Every read queries its shard again: somebody else may have written. What queries under way find
+   * is not remembered: it may be older.
+   */
   forgetAll(): void {
     this.#young = new Map();
     this.#old = new Map();
     this.#youngCount = 0;
+    for (const batch of this.#inFlight) {
+      for (const tenants of batch.values()) {
+        for (const load of tenants.values()) load.isForgotten = true;
+      }
+    }
   }
 
   /** From now on reads of this shard query, until `clearUnknown` was called as often. */
@@ -175,7 +186,7 @@ export class ShardHeads {
     if (entry === undefined) entry = { epoch, minSeq: seq };
     else advance(entry, epoch, seq);
     if (load.raised !== undefined) advance(entry, load.raised.epoch, load.raised.minSeq);
-    if (find(this.#young, projectId, tenantId) === undefined) {
+    if (!load.isForgotten && find(this.#young, projectId, tenantId) === undefined) {
       this.#remember(projectId, tenantId, entry);
     }
     return entry;

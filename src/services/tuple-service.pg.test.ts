@@ -289,6 +289,29 @@ test('deprovisioning deletes the user in all tenants, a seq each', async () => {
   ]);
 });
 
+test('a user with many tuples is deprovisioned in several changes of bounded size', async () => {
+  const tuples = Array.from({ length: 7 }, (_, at) => insert(raw(`doc:${at}#v`, user('many'))));
+  for (const tenantId of ['x', 'y']) await write(tuples.slice(0, 3), 'dep', tenantId);
+  await write(tuples.slice(3), 'dep', 'x');
+  const before = services.committed.length;
+  const request = { projectId: 'dep', userId: 'many', meta: { ...meta, rpc: 'DeprovisionUser' } };
+  expect(await services.tuples.deprovisionUser(request)).toBe(10);
+  const sizes = services.committed
+    .slice(before)
+    .map(({ tenantId, seq, changes }) => [
+      tenantId,
+      seq,
+      (JSON.parse(changes) as unknown[]).length,
+    ]);
+  expect(sizes).toEqual([
+    ['x', 3, 3],
+    ['y', 2, 3],
+    ['x', 4, 3],
+    ['x', 5, 1],
+  ]);
+  expect(await read({ projectId: 'dep', tenantId: 'x' })).toEqual([]);
+});
+
 test('an export lists direct grants and those of groups, nested and in cycles', async () => {
   const past = { seconds: 1n, nanos: 0 };
   await write(

@@ -47,6 +47,8 @@ export type TupleServiceOptions = {
   readonly updatesMax: number;
   /** Tuples of one ReadRelationTuples, at most. */
   readonly readTuplesMax: number;
+  /** Deletes in one change of DeprovisionUser, at most: more take several seqs. */
+  readonly deletesPerSeqMax: number;
   /** Grants of one ExportSubjectGrants, at most. */
   readonly exportGrantsMax: number;
 };
@@ -98,10 +100,10 @@ export class TupleService {
 
   /**
    * DeprovisionUser: deletes every tuple of the user in all tenants of the project, in one
-   * transaction, and returns how many. Errors: FIELD_*, REGION_REFUSED, those of TupleWriter.
+   * transaction, with a seq for every `deletesPerSeqMax` of a tenant, and returns how many. Errors: FIELD_*, REGION_REFUSED, those of TupleWriter.
    */
   async deprovisionUser(request: DeprovisionRequest): Promise<number> {
-    const { projects, writer, pool } = this.#options;
+    const { projects, writer, pool, deletesPerSeqMax: rowsMax } = this.#options;
     checkUserId('user_id', request.userId);
     const projectId = projects.resolveId(request.projectId);
     projects.guard(await projects.settings(projectId), 'subject-rights');
@@ -110,11 +112,18 @@ export class TupleService {
     );
     if (tenantIds.length === 0) return 0;
     const shards = tenantIds.map((tenantId) => ({ projectId, tenantId }));
-    const where = { projectId, tenantIds, userId: request.userId, expiredByUs: null, rowsMax: 0 };
-    const rows = await writer.exclusive(shards, request.meta, (transaction) =>
-      transaction.deleteWhere(where, request.meta),
-    );
-    return rows.reduce((sum, row) => sum + row.deleted, 0);
+    const { userId, meta } = request;
+    return await writer.exclusive(shards, meta, async (transaction) => {
+      let deleted = 0;
+      let left: readonly string[] = tenantIds;
+      while (left.length > 0) {
+        const where = { projectId, tenantIds: left, userId, expiredByUs: null, rowsMax };
+        const rows = await transaction.deleteWhere(where, meta);
+        for (const row of rows) deleted += row.deleted;
+        left = rows.filter((row) => row.deleted === rowsMax).map((row) => row.tenantId);
+      }
+      return deleted;
+    });
   }
 
   /**

@@ -86,6 +86,30 @@ describe('acquireInstanceLock', () => {
     await expect(acquire()).rejects.toMatchObject({ reason: 'STORE_UNAVAILABLE' });
   });
 
+  it('tells that the lock is ours again before it calls itself alone', async () => {
+    const alone: [string, boolean][] = [];
+    let isOver = false;
+    const lock = await acquireInstanceLock({
+      target: database.target,
+      region: '',
+      isExclusive: false,
+      leaseMs: 300,
+      onChange: (state) => {
+        alone.push([state, lock.isAlone()]);
+        isOver = state === 'held';
+      },
+    });
+    locks.push(lock);
+    // A rival's row keeps the lock from being regained before the lease has lapsed.
+    await database.pool.query(
+      `insert into instance (id, lease_until) values (gen_random_uuid(), clock_timestamp() + interval '600 ms')`,
+    );
+    await cut();
+    await until(() => isOver);
+    expect(alone.at(-1)).toEqual(['held', false]);
+    expect(lock.isAlone()).toBe(true);
+  });
+
   it('says taken when another instance was faster, which waited for the lease first', async () => {
     const states: string[] = [];
     const lock = await acquire(states, { leaseMs: 6_000 });

@@ -86,7 +86,7 @@ class Holder implements InstanceLock {
         await delay(RETRY_MS);
       }
       await this.#waitForLeases(client);
-      await this.#renew(client);
+      this.#aloneUntilMs = await this.#renew(client);
       this.#hold(client);
     } catch (error) {
       await client.end().catch(() => undefined);
@@ -158,7 +158,8 @@ class Holder implements InstanceLock {
     await client.query('delete from instance where id <> $1', [this.instanceId]);
   }
 
-  async #renew(client: Client): Promise<void> {
+  /** Returns until when we are alone, on the monotonic clock. */
+  async #renew(client: Client): Promise<number> {
     const sentMs = performance.now();
     await client.query(
       `insert into instance (id, region, lease_until)
@@ -166,7 +167,7 @@ class Holder implements InstanceLock {
        on conflict (id) do update set lease_until = excluded.lease_until`,
       [this.instanceId, this.#options.region, this.#leaseMs],
     );
-    this.#aloneUntilMs = sentMs + this.#leaseMs * (1 - LEASE_MARGIN);
+    return sentMs + this.#leaseMs * (1 - LEASE_MARGIN);
   }
 
   #hold(client: Client): void {
@@ -183,9 +184,13 @@ class Holder implements InstanceLock {
       void this.#regain();
     };
     client.once('end', onEnd);
+    const renewed = (aloneUntilMs: number): void => {
+      this.#aloneUntilMs = aloneUntilMs;
+      renewLater();
+    };
     const renewLater = (): void => {
       this.#timer = setTimeout(() => {
-        this.#renew(client).then(renewLater, (error: unknown) => {
+        this.#renew(client).then(renewed, (error: unknown) => {
           this.#log('warn', 'instance_lease_not_renewed', { error: String(error) });
           // A connection that does not answer is as good as lost.
           client.end().catch(() => undefined);
@@ -212,9 +217,11 @@ class Holder implements InstanceLock {
           return;
         }
         await this.#waitForLeases(client);
-        await this.#renew(client);
+        const aloneUntilMs = await this.#renew(client);
         this.#hold(client);
+        // Before we call ourselves alone: what was remembered may be older than another's writes.
         if (!this.#released) this.#options.onChange('held');
+        this.#aloneUntilMs = aloneUntilMs;
         return;
       } catch (error) {
         this.#log('warn', 'instance_lock_not_regained', { error: String(error) });

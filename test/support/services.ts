@@ -96,6 +96,7 @@ export async function createTestServices(
     writer,
     updatesMax: 1_000,
     readTuplesMax: 600,
+    deletesPerSeqMax: 3,
     exportGrantsMax: 1_000,
   });
   await projects.provisionDefault();

@@ -7,8 +7,9 @@ export type DeleteWhere = {
   readonly tenantIds: readonly string[];
   /** All tuples of this concrete user… */
   readonly userId: string | null;
-  /** …or those that expired at or before this time, at most rowsMax of each shard. */
+  /** …or those that expired at or before this time. */
   readonly expiredByUs: bigint | null;
+  /** Of each shard, at most: they become one change. */
   readonly rowsMax: number;
   readonly commitId: string;
   readonly rpc: string;
