@@ -15,9 +15,10 @@ import type {
  * Messages between the gateway thread and the shard workers: structured-clone safe, no functions,
  * no class instances. Many requests travel in ONE message per worker and tick.
  *
- * History: 1 - first version.
+ * History: 1 - first version. 2 - batches travel through the port of the greeting, packed where
+ * they hold raw requests or their answers alone (packed-batch.ts).
  */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 /** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
@@ -204,10 +205,10 @@ export type WorkerReport = {
   readonly error: string;
 };
 
-/** First task of a worker. The reply is `HelloReply`; another version is a bootstrap failure. */
+/** The one task of a worker. The reply is `HelloReply`; another version is a bootstrap failure. */
 export type HelloMessage<Port, Settings> = {
   readonly protocolVersion: number;
-  /** Deferred answers leave through it. */
+  /** Batches come, and answers leave, through it. */
   readonly port: Port;
   /** One double: the id of the request under evaluation; 0 is none. Survives the worker. */
   readonly underEvaluation: SharedArrayBuffer;
@@ -215,10 +216,9 @@ export type HelloMessage<Port, Settings> = {
 };
 export type HelloReply = { readonly protocolVersion: number };
 
-/** A task of a worker: the greeting, once, then batches. */
-export type WorkerTask<Port, Settings> =
-  | { readonly kind: 'hello'; readonly hello: HelloMessage<Port, Settings> }
-  | { readonly kind: 'batch'; readonly batch: RequestBatch };
-export type WorkerTaskReply =
-  | { readonly kind: 'hello'; readonly hello: HelloReply }
-  | { readonly kind: 'batch'; readonly answers: AnswerBatch };
+/** Through the port, gateway → worker: an ArrayBuffer is a packed batch. */
+export type WorkerMessage =
+  | ArrayBuffer
+  | { readonly batch: number; readonly content: RequestBatch };
+/** Through the port, worker → gateway: the reply to batch n, or with n = 0 deferred answers. */
+export type WorkerReply = ArrayBuffer | { readonly batch: number; readonly content: AnswerBatch };

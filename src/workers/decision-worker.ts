@@ -1,28 +1,22 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { AnswerBatch, WorkerTask, WorkerTaskReply } from '../protocol/messages.ts';
+import type { HelloMessage, HelloReply } from '../protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../protocol/messages.ts';
 import { systemClock } from '../shared/clock.ts';
 import { createPool } from '../store/pool.ts';
-import { transferablesOf } from './answer-writer.ts';
 import { PostgresShardSource } from './postgres-shard-source.ts';
 import { ShardHost } from './shard-host.ts';
 import { TupleShardIndex } from './shard-index.ts';
+import { postAnswers, serveBatches } from './worker-port.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
-let host: ShardHost | null = null;
-
 /**
- * Entry of a decision worker. The first task greets and sets it up; every other one is a batch,
- * answered without awaiting. Errors: another protocol version, or a batch before the greeting.
+ * Entry of a decision worker. Its one task greets and sets it up; batches then come through the
+ * port. Errors: another protocol version.
  */
 export default function decisionWorker(
-  task: WorkerTask<MessagePort, WorkerSettings>,
-): WorkerTaskReply {
-  if (task.kind === 'batch') {
-    if (host === null) throw new Error('a batch before the greeting');
-    return { kind: 'batch', answers: host.handle(task.batch) };
-  }
-  const { protocolVersion, port, settings, underEvaluation } = task.hello;
+  hello: HelloMessage<MessagePort, WorkerSettings>,
+): HelloReply {
+  const { protocolVersion, port, settings, underEvaluation } = hello;
   if (protocolVersion !== PROTOCOL_VERSION) {
     throw new Error(`the gateway speaks version ${protocolVersion}, not ${PROTOCOL_VERSION}`);
   }
@@ -30,14 +24,15 @@ export default function decisionWorker(
     max: settings.poolMax,
     applicationName: `gatehouse-worker-${settings.slot}`,
   });
-  host = new ShardHost({
+  const host = new ShardHost({
     settings,
     clock: systemClock,
     source: new PostgresShardSource(pool),
     createIndex: () => new TupleShardIndex(settings.indexBytesMax),
-    post: (answers: AnswerBatch) => port.postMessage(answers, transferablesOf(answers)),
+    post: (answers) => postAnswers(port, 0, answers),
     underEvaluation: new Float64Array(underEvaluation),
   });
   host.start();
-  return { kind: 'hello', hello: { protocolVersion: PROTOCOL_VERSION } };
+  serveBatches(port, (batch) => host.handle(batch));
+  return { protocolVersion: PROTOCOL_VERSION };
 }

@@ -1,18 +1,16 @@
 // Entry of a decision worker whose thread exits while it evaluates the object `killer`.
 import type { MessagePort } from 'node:worker_threads';
 import type { TupleReader } from '../../src/model/tuple-reader.ts';
-import type { WorkerTask, WorkerTaskReply } from '../../src/protocol/messages.ts';
+import type { HelloMessage, HelloReply } from '../../src/protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../src/protocol/messages.ts';
 import { systemClock } from '../../src/shared/clock.ts';
-import { transferablesOf } from '../../src/workers/answer-writer.ts';
 import type { ShardIndex } from '../../src/workers/ports.ts';
 import { ShardHost } from '../../src/workers/shard-host.ts';
 import { TupleShardIndex } from '../../src/workers/shard-index.ts';
+import { postAnswers, serveBatches } from '../../src/workers/worker-port.ts';
 import type { WorkerSettings } from '../../src/workers/worker-settings.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { viewer } from './pool-fixture.ts';
-
-let host: ShardHost | null = null;
 
 function killerReader(reader: TupleReader): TupleReader {
   return new Proxy(reader, {
@@ -45,26 +43,21 @@ function killerIndex(bytesMax: number): ShardIndex {
   };
 }
 
-export default function killerWorker(
-  task: WorkerTask<MessagePort, WorkerSettings>,
-): WorkerTaskReply {
-  if (task.kind === 'batch') {
-    if (host === null) throw new Error('a batch before the greeting');
-    return { kind: 'batch', answers: host.handle(task.batch) };
-  }
-  const { port, settings, underEvaluation } = task.hello;
+export default function killerWorker(hello: HelloMessage<MessagePort, WorkerSettings>): HelloReply {
+  const { port, settings, underEvaluation } = hello;
   const source = new MemoryShardSource();
   for (let i = 0; i < 8; i++) {
     source.commit({ projectId: 'p', tenantId: `t${i}` }, [viewer('insert', 'a', 'u')]);
   }
-  host = new ShardHost({
+  const host = new ShardHost({
     settings,
     clock: systemClock,
     source,
     createIndex: () => killerIndex(settings.indexBytesMax),
-    post: (answers) => port.postMessage(answers, transferablesOf(answers)),
+    post: (answers) => postAnswers(port, 0, answers),
     underEvaluation: new Float64Array(underEvaluation),
   });
   host.start();
-  return { kind: 'hello', hello: { protocolVersion: PROTOCOL_VERSION } };
+  serveBatches(port, (batch) => host.handle(batch));
+  return { protocolVersion: PROTOCOL_VERSION };
 }

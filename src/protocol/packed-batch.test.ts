@@ -1,0 +1,92 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { AnswerBatch, RequestBatch, ScopeEntry } from './messages.ts';
+import { RAW_FIELDS } from './messages.ts';
+import { packAnswers, RequestPacker, RequestUnpacker, unpackAnswers } from './packed-batch.ts';
+
+const scopes: fc.Arbitrary<ScopeEntry[]> = fc.array(
+  fc.record({
+    projectId: fc.constantFrom('default', 'p', 'ü'),
+    tenantId: fc.constantFrom('', 't:1'),
+    modelVersion: fc.nat(3),
+    readBudget: fc.nat(2),
+    epoch: fc.nat(2),
+    expectedProjectId: fc.constantFrom('', 'p'),
+    expectedTenantId: fc.constantFrom('', 't:1'),
+  }),
+  { maxLength: 2 },
+);
+
+const requests: fc.Arbitrary<RequestBatch> = fc.record({
+  scopes,
+  tokens: fc.array(fc.string(), { maxLength: 2 }).map((tokens) => ['', ...tokens]),
+  raw: fc
+    .array(fc.double(), { maxLength: 5 })
+    .map((numbers) => Float64Array.from(numbers.flatMap((x) => Array<number>(RAW_FIELDS).fill(x)))),
+  bodies: fc.uint8Array(),
+  requests: fc.constant([]),
+  cancelled: fc.constant([]),
+  control: fc.constant([]),
+});
+
+test('a sequence of batches comes out as it went in', () => {
+  fc.assert(
+    fc.property(fc.array(requests, { minLength: 1, maxLength: 6 }), (batches) => {
+      const packer = new RequestPacker();
+      const unpacker = new RequestUnpacker();
+      for (const [index, content] of batches.entries()) {
+        const packed = packer.pack(index + 1, content);
+        if (packed === null) throw new Error('raw requests alone are packed');
+        expect(unpacker.unpack(structuredClone(packed))).toEqual({ batch: index + 1, content });
+      }
+    }),
+  );
+});
+
+test('what holds more than raw requests or short answers is not packed', () => {
+  const empty: RequestBatch = {
+    scopes: [],
+    tokens: [''],
+    raw: new Float64Array(0),
+    bodies: new Uint8Array(0),
+    requests: [],
+    cancelled: [],
+    control: [],
+  };
+  expect(new RequestPacker().pack(1, { ...empty, cancelled: [7] })).toBeNull();
+  const hint = { kind: 'hint', shard: null, seq: 0 } as const;
+  expect(new RequestPacker().pack(1, { ...empty, control: [hint] })).toBeNull();
+  expect(packAnswers(1, { ...noAnswers, acks: [{ ackId: 1 }] })).toBeNull();
+  expect(packAnswers(1, { ...noAnswers, largeBodies: [new Uint8Array(1)] })).toBeNull();
+});
+
+const noAnswers: AnswerBatch = {
+  ids: new Float64Array(0),
+  kinds: new Uint8Array(0),
+  bodies: new Uint8Array(0),
+  bodyEnds: new Uint32Array(0),
+  largeBodies: [],
+  responses: [],
+  acks: [],
+  modelsWanted: [],
+  stats: null,
+  reports: [],
+};
+
+test('answers come out as they went in', () => {
+  const answer = fc.tuple(fc.nat(), fc.nat(5));
+  fc.assert(
+    fc.property(fc.array(answer), fc.uint8Array(), fc.uint8Array(), (answers, bodies, ends) => {
+      const content: AnswerBatch = {
+        ...noAnswers,
+        ids: Float64Array.from(answers, ([id]) => id),
+        kinds: Uint8Array.from(answers, ([, kind]) => kind),
+        bodies,
+        bodyEnds: Uint32Array.from(ends),
+      };
+      const packed = packAnswers(3, content);
+      if (packed === null) throw new Error('short answers alone are packed');
+      expect(unpackAnswers(packed)).toEqual({ batch: 3, content });
+    }),
+  );
+});
