@@ -99,7 +99,8 @@ export async function startInstance(
   };
 }
 
-function urlOf(target: ServerTarget): string {
+/** The target as the text of a DATABASE_URL. */
+export function urlOf(target: ServerTarget): string {
   const { user, password, database, host, port } = target;
   const query = `host=${encodeURIComponent(host)}&port=${port}`;
   return `postgres://${user}:${encodeURIComponent(password)}@localhost/${database}?${query}`;
