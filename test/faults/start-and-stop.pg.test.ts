@@ -1,0 +1,91 @@
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import type { ServerTarget } from '../../src/store/pool.ts';
+import { urlOf } from '../support/instance.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { call, spawnService, startService } from '../support/service.ts';
+import { attempt, type Batch, contradictions, ok, until, writeOf } from './support.ts';
+
+/** Exit code and output of a start that fails. */
+async function failedStart(
+  dataDir: string,
+  env: Readonly<Record<string, string>>,
+): Promise<{ code: unknown; output: string }> {
+  const child = spawnService(dataDir, env);
+  const [output, [code]] = await Promise.all([
+    text(child.stderr as NodeJS.ReadableStream),
+    once(child, 'exit'),
+  ]);
+  return { code, output };
+}
+
+test('a second instance on the same database refuses to start', async () => {
+  const database = await createTestDatabase();
+  const env = { DATABASE_URL: urlOf(database.target as ServerTarget) };
+  const first = await startService({ env });
+  try {
+    const { code, output } = await failedStart(`${first.dataDir}-second`, env);
+    expect(code).toBe(1);
+    expect(output).toContain('another instance already runs on this database');
+    expect(output).not.toContain('"ready"');
+    ok(await attempt(first, 'AuthzService/ReadRelationTuples', {}));
+  } finally {
+    expect(await first.stop()).toBe(0);
+    await database.drop();
+  }
+}, 60_000);
+
+test('a data directory in use is refused', async () => {
+  const first = await startService();
+  try {
+    const { code, output } = await failedStart(first.dataDir, {});
+    expect(code).toBe(1);
+    expect(output).toContain('is in use by another process');
+    expect(output).toContain(String(first.pid));
+    ok(await attempt(first, 'AuthzService/ReadRelationTuples', {}));
+  } finally {
+    expect(await first.stop()).toBe(0);
+  }
+}, 60_000);
+
+test('a stop fails readiness first, answers what is in flight, and ends with 0', async () => {
+  const database = await createTestDatabase();
+  const url = urlOf(database.target as ServerTarget);
+  const env = { DATABASE_URL: url, GATEWAY_DRAIN_MS: '5000' };
+  const service = await startService({ env });
+  const batches: Batch[] = [];
+  const writeOne = async (name: string, size: number): Promise<void> => {
+    const batch: Batch = { tenantId: 't', objectId: name, size, state: 'present', token: '' };
+    // Not `attempt`: a connection that is lost is to be seen here.
+    const body = ok(
+      await call(service, 'AuthzService/WriteRelationTuples', writeOf(batch, 'OP_INSERT')),
+    );
+    batch.token = String(body['consistency_token']);
+    batches.push(batch);
+  };
+  let isDraining = false;
+  const caller = async (name: string): Promise<void> => {
+    // As a balancer would: nothing new once readiness has failed, but for those that hear late.
+    for (let number = 0, late = 0; late < 3; number++) {
+      if (isDraining) late++;
+      await writeOne(`${name}-${number}`, 1 + (number % 8));
+    }
+  };
+  try {
+    const callers = Array.from({ length: 10 }, (_, index) => caller(`c${index}`));
+    await until(() => batches.length > 100);
+    process.kill(service.pid, 'SIGTERM');
+    await until(async () => (await fetch(`${service.metricsUrl}/readyz`)).status === 503);
+    isDraining = true;
+    const large = Array.from({ length: 8 }, (_, index) => writeOne(`large-${index}`, 1_000));
+    await Promise.all([...callers, ...large]);
+    expect(await service.exited).toBe(0);
+    const second = await startService({ env });
+    expect(await contradictions(second, ['t'], batches)).toEqual([]);
+    expect(await second.stop()).toBe(0);
+  } finally {
+    await service.stop();
+    await database.drop();
+  }
+}, 60_000);
