@@ -41,7 +41,13 @@ export function cancelled(): AppError {
   return new AppError('CANCELLED', 'the caller cancelled the request');
 }
 
-/** The whole body of an HTTP/1.1 request; rejects with BODY_TOO_LARGE, or the reason of `signal`. */
+/** Envelope of gRPC-Web and of server streams around the one message of a body read whole. */
+const ENVELOPE_BYTES = 5;
+
+/**
+ * The whole body of an HTTP/1.1 request with a message of at most `maxBytes`, which may come in an
+ * envelope; rejects with BODY_TOO_LARGE, or the reason of `signal`.
+ */
 export function wholeBodyOfExchange(
   exchange: HttpExchange,
   maxBytes: number,
@@ -50,7 +56,7 @@ export function wholeBodyOfExchange(
   return new WholeBody(
     new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-      exchange.readBody(maxBytes, resolve, () => reject(bodyTooLarge(maxBytes)));
+      exchange.readBody(maxBytes + ENVELOPE_BYTES, resolve, () => reject(bodyTooLarge(maxBytes)));
     }),
   );
 }
@@ -94,7 +100,7 @@ export function streamedBodyOfExchange(
   })();
 }
 
-/** The whole body of an HTTP/2 request; one that takes too long resets the stream. */
+/** As `wholeBodyOfExchange`, of an HTTP/2 request; one that takes too long resets the stream. */
 export function wholeBodyOfStream(
   stream: ServerHttp2Stream,
   maxBytes: number,
@@ -111,7 +117,7 @@ export function wholeBodyOfStream(
       signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
       stream.on('data', (chunk: Uint8Array) => {
         size += chunk.byteLength;
-        if (size <= maxBytes) parts.push(chunk);
+        if (size <= maxBytes + ENVELOPE_BYTES) parts.push(chunk);
         else {
           parts.length = 0; // the rest is read and thrown away, so that the answer gets through
           reject(bodyTooLarge(maxBytes));

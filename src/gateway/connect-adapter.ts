@@ -80,8 +80,6 @@ export interface ConnectAdapter {
 
 const WRITE_MAX_BYTES = 256 * 1_048_576;
 const COMPRESS_MIN_BYTES = 1_024;
-/** Envelope of gRPC-Web and of server streams around the one message of a body read whole. */
-const ENVELOPE_BYTES = 5;
 
 /**
  * Builds the adapter. Order of checks: credential, method, verb, content type, body. Body-less
@@ -120,7 +118,6 @@ class Calls {
   readonly #options: ConnectAdapterOptions;
   readonly #policy: ErrorPolicy;
   readonly #handlers = new Map<string, UniversalHandler>();
-  readonly #wholeBytesMax: number;
 
   constructor(
     options: ConnectAdapterOptions,
@@ -129,7 +126,6 @@ class Calls {
   ) {
     this.#options = options;
     this.#policy = policy;
-    this.#wholeBytesMax = options.readMaxBytes + ENVELOPE_BYTES;
     for (const handler of handlers) this.#handlers.set(handler.requestPath, handler);
   }
 
@@ -149,7 +145,7 @@ class Calls {
     const controller = new AbortController();
     exchange.onAborted(() => controller.abort(cancelled()));
     const body = isReadWhole(handler)
-      ? wholeBodyOfExchange(exchange, this.#wholeBytesMax, controller.signal)
+      ? wholeBodyOfExchange(exchange, this.#options.readMaxBytes, controller.signal)
       : streamedBodyOfExchange(exchange, controller.signal);
     const request = requestOf('1.1', path, exchange.headers(), body, controller.signal, requestId);
     this.#callHttp1(exchange, handler, request, requestId);
@@ -196,7 +192,7 @@ class Calls {
     const { signal } = controller;
     stream.once('close', () => controller.abort(cancelled()));
     const body = isReadWhole(handler)
-      ? wholeBodyOfStream(stream, this.#wholeBytesMax, deadlines, signal)
+      ? wholeBodyOfStream(stream, this.#options.readMaxBytes, deadlines, signal)
       : streamedBodyOfStream(stream, signal);
     const headers = headersFromHttp2(incoming);
     const request = requestOf('2.0', path, headers, body, signal, requestId);

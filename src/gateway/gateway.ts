@@ -23,7 +23,12 @@ import { sendConnectError } from './connect-error.ts';
 import type { DecisionMeter } from './decision-meter.ts';
 import { HealthState } from './health-service.ts';
 import { HOT_METHODS, HotPath } from './hot-path.ts';
-import { addHealthRoutes, addMetricsRoute, sendNotFound } from './operational-routes.ts';
+import {
+  addHealthRoutes,
+  addMetricsRoute,
+  answerGetStream,
+  sendNotFound,
+} from './operational-routes.ts';
 import type { ReadScopes } from './read-scopes.ts';
 import type { Readiness } from './readiness.ts';
 import { reflectionRoutes } from './reflection-service.ts';
@@ -99,7 +104,10 @@ class ListenerPair implements Gateway {
       port,
       http2: {
         onStream: (stream, headers, deadlines) => {
-          if (this.#adapter === null) stream.close(HTTP2_REFUSED_STREAM);
+          const isOfMethod = this.#adapter?.paths.includes(headers[':path'] ?? '') === true;
+          if (headers[':method'] === 'GET' && !isOfMethod) {
+            answerGetStream(stream, headers, options.readiness);
+          } else if (this.#adapter === null) stream.close(HTTP2_REFUSED_STREAM);
           else this.#adapter.handleHttp2(stream, headers, deadlines);
         },
       },

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import type { HttpServer } from '../http/http-server.ts';
 import type { Readiness } from './readiness.ts';
@@ -6,9 +7,11 @@ const JSON_TYPE = 'application/json';
 const NOT_FOUND = '{"code":"not_found","message":"no such path","details":[]}';
 const UNRENDERED = '{"code":"internal","message":"internal error","details":[]}';
 
+const ALIVE = '{"status":"ok"}';
+
 /** /healthz and /readyz, which bypass the credential check; for both ports. */
 export function addHealthRoutes(server: HttpServer, readiness: Readiness): void {
-  server.route('GET', '/healthz', (exchange) => exchange.send(200, JSON_TYPE, '{"status":"ok"}'));
+  server.route('GET', '/healthz', (exchange) => exchange.send(200, JSON_TYPE, ALIVE));
   server.route('GET', '/readyz', (exchange) => {
     const report = readiness.report();
     exchange.send(report.statusCode, JSON_TYPE, report.body);
@@ -26,6 +29,22 @@ export function addMetricsRoute(
       () => exchange.send(500, JSON_TYPE, UNRENDERED),
     );
   });
+}
+
+/** The same over HTTP/2, as some balancers probe: every GET that is not one on a method. */
+export function answerGetStream(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  readiness: Readiness,
+): void {
+  const path = (headers[':path'] ?? '').replace(/\?.*$/s, '');
+  let statusCode = 404;
+  let body = NOT_FOUND;
+  if (path === '/healthz') [statusCode, body] = [200, ALIVE];
+  else if (path === '/readyz') ({ statusCode, body } = readiness.report());
+  if (stream.destroyed) return;
+  stream.respond({ ':status': statusCode, 'content-type': JSON_TYPE });
+  stream.end(body);
 }
 
 /** The answer to a path that nobody serves. */

@@ -241,6 +241,8 @@ describe('size limits', () => {
     const error = await errorOf(response);
     expect(error.code).toBe('resource_exhausted');
     expect(error.details[0]?.debug.reason).toBe('BODY_TOO_LARGE');
+    const beyondEnvelope = await errorOf(await post(padded(READ_MAX_BYTES + 100)));
+    expect(beyondEnvelope.message).toBe(`the body is larger than ${READ_MAX_BYTES} bytes`);
   });
 
   test('far larger bodies are answered too', async () => {
