@@ -1,5 +1,5 @@
 import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op } from './bound-model.ts';
-import { solveComponent } from './component-solver.ts';
+import { solveComponent, type Steps } from './component-solver.ts';
 import { BACKSTOP_CYCLE, BACKSTOP_DEPTH } from './evaluator-api.ts';
 import { PairTable } from './pair-table.ts';
 import { type Border, Region } from './region.ts';
@@ -39,7 +39,9 @@ type NodeFrame = {
   readonly memoIndex: number;
   isStarted: boolean;
 };
-type Frame = RegionFrame | OpFrame | NodeFrame;
+/** Solves the component of the node below. */
+type SolverFrame = { readonly kind: 'solver'; readonly steps: Steps<Outcome> };
+type Frame = RegionFrame | OpFrame | NodeFrame | SolverFrame;
 
 const ON_PATH: Outcome = { value: CUT, height: 0, isDepthCut: true };
 const STEPS_PER_CLOCK_LOOK = 32;
@@ -93,6 +95,8 @@ export class CheckRun {
         if (frame.isStarted) return;
         frame.isStarted = true;
         return this.#pushOp(this.#rootOf(frame.entity, frame.relation), frame, frame.isExcluding);
+      case 'solver':
+        return this.#stepSolver(frame);
     }
   }
 
@@ -174,6 +178,16 @@ export class CheckRun {
     this.#pushOp(child, frame.node, isExcluding);
   }
 
+  #stepSolver(frame: SolverFrame): void {
+    const step = frame.steps.next();
+    if (step.done !== true) return;
+    this.#stack.pop();
+    const node = this.#stack[this.#stack.length - 1];
+    if (node?.kind !== 'node')
+      throw new Error('assertion failed: a component is solved for a node');
+    this.#finishNode(node, step.value);
+  }
+
   /** The value of the top frame, handed to the one below. */
   #finish(outcome: Outcome): void {
     this.#stack.pop();
@@ -203,15 +217,10 @@ export class CheckRun {
       if (frame === undefined) throw new Error('assertion failed: the userset is on the stack');
       if (frame.kind === 'node') {
         if (frame.memoIndex === memoIndex) {
-          const outcome = solveComponent(
-            this.#scope,
-            this.#target,
-            frame.entity,
-            frame.relation,
-            frame.isExcluding,
-            frame.levelMax,
-          );
-          this.#finishNode(frame, outcome);
+          const { entity, relation, isExcluding, levelMax } = frame;
+          const [scope, target] = [this.#scope, this.#target];
+          const steps = solveComponent(scope, target, entity, relation, isExcluding, levelMax);
+          this.#stack.push({ kind: 'solver', steps });
           return;
         }
         // Unfinished: forget it, so that it is evaluated anew where it is still needed.

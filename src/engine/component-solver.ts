@@ -13,26 +13,31 @@ const EDGE_PLAIN_ROLE = 0;
 const EDGE_WEAK_ROLE = 1;
 const EDGE_EXCLUDE_ROLE = 2;
 
+/** Work that may be interrupted at each `yield`; what it returns is the result. */
+export type Steps<T> = Generator<undefined, T, undefined>;
+/** Vertices and edges that are handled between two yields. */
+const WORK_PER_STEP = 64;
+
 /**
  * Values of a userset and of everything that it depends on when those contain one another through
  * intersections or exclusions: the well-founded model (Van Gelder, Ross, Schlipf 1991) of the
  * ground equations up to `levelMax` nodes away. Rounds of simultaneous evaluation from "all cut"
  * give each value the least depth at which it follows; when a round adds nothing, the greatest
  * unfounded set (what could hold only by holding already) becomes false at once.
- * Errors: BUDGET_EXHAUSTED. Cost: O(reached usersets + edges) reads and time; not sliced, bounded
- * by the read budget.
+ * Yields after every few steps, so that a slice may end; the generator returns the outcome.
+ * Errors: BUDGET_EXHAUSTED. Cost: O(reached usersets + edges) reads and time.
  */
-export function solveComponent(
+export function* solveComponent(
   scope: Scope,
   target: Target,
   entity: number,
   relation: number,
   isExcluding: boolean,
   levelMax: number,
-): Outcome {
+): Steps<Outcome> {
   const equations = new Equations(scope, target, levelMax);
-  const root = equations.ground(entity, relation, isExcluding);
-  equations.solve(levelMax);
+  const root = yield* equations.ground(entity, relation, isExcluding);
+  yield* equations.solve(levelMax);
   const value = equations.valueOf(root);
   return {
     value,
@@ -66,6 +71,7 @@ class Equations implements LeafSink {
   #sinkLevel = 0;
   #sinkExcluding = false;
   #decided: number[] = [];
+  #work = 0;
 
   constructor(scope: Scope, target: Target, levelMax: number) {
     this.#scope = scope;
@@ -82,9 +88,12 @@ class Equations implements LeafSink {
   }
 
   /** Builds the equations of everything reachable, nearest first. Returns the vertex of the root. */
-  ground(entity: number, relation: number, isExcluding: boolean): number {
+  *ground(entity: number, relation: number, isExcluding: boolean): Steps<number> {
     const root = this.#userset(entity, relation, isExcluding, 1);
-    for (let key = 0; key < this.#keys.size; key++) this.#expand(key);
+    for (let key = 0; key < this.#keys.size; key++) {
+      this.#expand(key);
+      yield;
+    }
     return root;
   }
 
@@ -181,18 +190,25 @@ class Equations implements LeafSink {
     }
   }
 
-  solve(roundMax: number): void {
+  /** Whether it is time to yield. */
+  #isStep(): boolean {
+    this.#work++;
+    return this.#work % WORK_PER_STEP === 0;
+  }
+
+  *solve(roundMax: number): Steps<void> {
     for (let vertex = 0; vertex < this.#value.length; vertex++) {
+      if (this.#isStep()) yield;
       // A leaf that leads nowhere is false; a userset always has an operator below or is stained.
       const isEmpty = this.#open[vertex] === 0 && this.#isStained[vertex] === false;
       if (isEmpty && this.#value[vertex] === CUT) this.#decide(vertex, FALSE, 0);
     }
     let round = 1;
     for (;;) {
-      const usersets = this.#propagate(round);
+      const usersets = yield* this.#propagate(round);
       if (usersets.length > 0) {
         this.#decided = usersets;
-      } else if (!this.#refuteUnfounded(round)) {
+      } else if (!(yield* this.#refuteUnfounded(round))) {
         return;
       }
       if (++round > roundMax) {
@@ -203,7 +219,7 @@ class Equations implements LeafSink {
   }
 
   /** Spreads decided values through the operators; returns the usersets that they decide. */
-  #propagate(round: number): number[] {
+  *#propagate(round: number): Steps<number[]> {
     const usersets: number[] = [];
     const queue = this.#decided;
     this.#decided = [];
@@ -212,6 +228,7 @@ class Equations implements LeafSink {
       const value = this.#value[vertex] as Value;
       const readers = this.#readers[vertex] as number[];
       for (let i = 0; i < readers.length; i += 2) {
+        if (this.#isStep()) yield;
         const reader = readers[i] as number;
         if (this.#value[reader] !== CUT) continue;
         const outcome = this.#feed(reader, readers[i + 1] as number, value);
@@ -250,7 +267,7 @@ class Equations implements LeafSink {
   }
 
   /** Makes everything FALSE that is open and could not be TRUE whatever the cut ones were. */
-  #refuteUnfounded(round: number): boolean {
+  *#refuteUnfounded(round: number): Steps<boolean> {
     const count = this.#value.length;
     const isPossible = new Uint8Array(count);
     const closed = new Int32Array(count); // operands of an ALL that are possible
@@ -261,6 +278,7 @@ class Equations implements LeafSink {
       queue.push(vertex);
     };
     for (let vertex = 0; vertex < count; vertex++) {
+      if (this.#isStep()) yield;
       const gate = this.#gate[vertex];
       if (gate === ANY && this.#isStained[vertex] === true) add(vertex);
       if (gate === BUT_NOT && this.#hasInclude[vertex] === true) add(vertex);
@@ -268,6 +286,7 @@ class Equations implements LeafSink {
     for (let at = 0; at < queue.length; at++) {
       const readers = this.#readers[queue[at] as number] as number[];
       for (let i = 0; i < readers.length; i += 2) {
+        if (this.#isStep()) yield;
         const reader = readers[i] as number;
         if (readers[i + 1] === EDGE_EXCLUDE_ROLE) continue;
         if (this.#gate[reader] === ALL) {
@@ -279,6 +298,7 @@ class Equations implements LeafSink {
     }
     let found = false;
     for (let vertex = 0; vertex < count; vertex++) {
+      if (this.#isStep()) yield;
       if (this.#value[vertex] !== CUT || isPossible[vertex] === 1) continue;
       this.#decide(vertex, FALSE, round);
       found = true;
