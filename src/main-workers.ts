@@ -19,6 +19,8 @@ export type WorkersOptions = {
   readonly metrics: Metrics;
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
+  /** Replaces the workers' module; for tests. */
+  readonly filename?: string | undefined;
 };
 
 /** The decision workers of this instance, not yet started. */
@@ -27,6 +29,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
   return createWorkerPool({
     workerCount: config.workers,
     createTransport: createPiscinaTransport({
+      filename: options.filename,
       settings: (slot) => ({
         ...WORKER_DEFAULTS,
         slot,

@@ -24,11 +24,14 @@ export function seededDice(what: string): Dice {
   };
 }
 
+/** Where to send a call, and the credentials. */
+export type Target = Pick<Service, 'baseUrl' | 'token' | 'adminSecret'>;
+
 export type Answer = Awaited<ReturnType<typeof call>>;
 
 /** As `call`; undefined when the connection was refused or lost. */
 export async function attempt(
-  service: Service,
+  service: Target,
   method: string,
   body: unknown,
 ): Promise<Answer | undefined> {

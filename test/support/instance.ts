@@ -27,10 +27,11 @@ export interface Instance {
   stop(): Promise<void>;
 }
 
-/** Starts real workers, services and gateways on a test database. */
+/** Starts real workers (or those of another module), services and gateways on a test database. */
 export async function startInstance(
   database: TestDatabase,
   env: Readonly<Record<string, string>> = {},
+  workerFilename?: string,
 ): Promise<Instance> {
   const config = loadConfig({
     DATABASE_URL: urlOf(database.target as ServerTarget),
@@ -45,7 +46,9 @@ export async function startInstance(
   const metrics = createMetrics('test');
   const opened = await openDatabase(config, log, () => undefined);
   const onFatal = (cause: unknown): void => void failures.push(String(cause));
-  const workers = createWorkers({ config, target: opened.target, metrics, log, onFatal });
+  const { target } = opened;
+  const filename = workerFilename;
+  const workers = createWorkers({ config, target, metrics, log, onFatal, filename });
   await workers.start();
   const services = createServices({
     config,
