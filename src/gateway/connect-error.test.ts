@@ -1,6 +1,9 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
-import { CheckRequestSchema } from '../gen/workspace/v1/authz_service_pb.ts';
+import {
+  CheckRequestSchema,
+  WriteRelationTuplesRequestSchema,
+} from '../gen/workspace/v1/authz_service_pb.ts';
 import { AppError } from '../shared/app-error.ts';
 import {
   codeNameOfReason,
@@ -81,5 +84,8 @@ test('malformed JSON names the field, the key, or the only field of the type', (
   );
   expect(field('cannot decode message a.B from JSON: key "nonsense" is unknown')).toBe('nonsense');
   expect(field('cannot decode message google.protobuf.Struct from JSON 5')).toBe('context');
+  expect(field('cannot decode google.protobuf.Value from JSON: maximum depth')).toBe('context');
   expect(field('cannot decode message a.B from JSON: Unexpected end')).toBeUndefined();
+  const op = new Error('cannot decode enum workspace.v1.TupleUpdate.Op from JSON: "OP_NOPE"');
+  expect(malformedJson(op, WriteRelationTuplesRequestSchema).message).toMatch(/^updates\.op: /);
 });

@@ -141,12 +141,16 @@ export function malformedJson(error: Error, desc?: DescMessage): AppError {
   const text = error instanceof ConnectError ? error.rawMessage : error.message;
   const named = /^cannot decode (?:field|oneof) (?:\S+\.)?(\w+) from JSON/.exec(text)?.[1];
   const unknownKey = /: key "([^"]{1,100})" is unknown$/.exec(text)?.[1];
-  const typeName = /^cannot decode message (\S+) from JSON/.exec(text)?.[1];
+  const typeName = /^cannot decode (?:message |enum )?(\S+) from JSON/.exec(text)?.[1];
   const field = named ?? unknownKey ?? (desc && typeName && onlyFieldOfType(desc, typeName));
   if (!field) return new AppError('BODY_MALFORMED', text, {}, error);
   const message = text.includes(field) ? text : `${field}: ${text}`;
   return new AppError('BODY_MALFORMED', message, { field }, error);
 }
+
+const STRUCT_TYPE = 'google.protobuf.Struct';
+/** What lies within a Struct, under keys that the reader does not tell. */
+const IN_STRUCTS = new Set(['google.protobuf.Value', 'google.protobuf.ListValue']);
 
 function onlyFieldOfType(desc: DescMessage, typeName: string): string | undefined {
   const found = new Set<string>();
@@ -155,9 +159,11 @@ function onlyFieldOfType(desc: DescMessage, typeName: string): string | undefine
     if (visited.has(message)) return;
     visited.add(message);
     for (const field of message.fields) {
-      if (field.message === undefined) continue;
-      if (field.message.typeName === typeName) found.add(prefix + field.name);
-      else visit(field.message, `${prefix}${field.name}.`);
+      const isStruct = field.message?.typeName === STRUCT_TYPE;
+      const isOfType = (field.message ?? field.enum)?.typeName === typeName;
+      if (isOfType || (isStruct && IN_STRUCTS.has(typeName))) found.add(prefix + field.name);
+      else if (field.message !== undefined && !isStruct)
+        visit(field.message, `${prefix}${field.name}.`);
     }
   };
   visit(desc, '');
