@@ -44,7 +44,8 @@ type SolverFrame = { readonly kind: 'solver'; readonly steps: Steps<Outcome> };
 type Frame = RegionFrame | OpFrame | NodeFrame | SolverFrame;
 
 const ON_PATH: Outcome = { value: CUT, height: 0, isDepthCut: true };
-const STEPS_PER_CLOCK_LOOK = 32;
+/** A step is a userset, or 256 entries of a list: some ten microseconds at most. */
+const STEPS_PER_CLOCK_LOOK = 8;
 
 /**
  * Evaluates whether the target is in usersets, three-valued, demand-driven: regions of unions by

@@ -46,6 +46,17 @@ export function* solveComponent(
   };
 }
 
+/** A long list of which the rest is to be scanned, with the vertex that it belongs to. */
+type Rest = {
+  readonly node: number;
+  readonly relation: number;
+  readonly withObjects: boolean;
+  readonly cursor: number;
+  readonly sink: number;
+  readonly level: number;
+  readonly isExcluding: boolean;
+};
+
 class Equations implements LeafSink {
   isTruncated = false;
   readonly #scope: Scope;
@@ -67,6 +78,7 @@ class Equations implements LeafSink {
   readonly #keys = new PairTable();
   readonly #vertexOfKey: number[] = [];
   readonly #levelOfKey: number[] = [];
+  readonly #rests: Rest[] = [];
   #sink = 0;
   #sinkLevel = 0;
   #sinkExcluding = false;
@@ -93,6 +105,13 @@ class Equations implements LeafSink {
     for (let key = 0; key < this.#keys.size; key++) {
       this.#expand(key);
       yield;
+      for (let rest = this.#rests.pop(); rest !== undefined; rest = this.#rests.pop()) {
+        this.#sink = rest.sink;
+        this.#sinkLevel = rest.level;
+        this.#sinkExcluding = rest.isExcluding;
+        this.#scope.scanRest(rest.node, rest.relation, rest.withObjects, rest.cursor, this);
+        yield;
+      }
     }
     return root;
   }
@@ -153,6 +172,11 @@ class Equations implements LeafSink {
   onChild(entity: number, relation: number, isWeak: boolean): void {
     const child = this.#userset(entity, relation, this.#sinkExcluding, this.#sinkLevel);
     this.#connect(child, this.#sink, isWeak ? EDGE_WEAK_ROLE : EDGE_PLAIN_ROLE);
+  }
+
+  onRest(node: number, relation: number, withObjects: boolean, cursor: number): void {
+    const [sink, level, isExcluding] = [this.#sink, this.#sinkLevel, this.#sinkExcluding];
+    this.#rests.push({ node, relation, withObjects, cursor, sink, level, isExcluding });
   }
 
   #userset(entity: number, relation: number, isExcluding: boolean, level: number): number {

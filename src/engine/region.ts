@@ -13,6 +13,17 @@ export type Border = {
 
 const STRONG = 1;
 
+/** A list of which the rest is to be scanned, with what its entries hang on. */
+type Rest = {
+  readonly node: number;
+  readonly relation: number;
+  readonly withObjects: boolean;
+  readonly cursor: number;
+  readonly from: number;
+  readonly level: number;
+  readonly isWeak: boolean;
+};
+
 /**
  * Plain reachability over usersets that are unions only: breadth first with one visited set, so
  * that cycles and shared parts cost nothing and every userset is seen at its least depth. What is
@@ -36,6 +47,8 @@ export class Region implements LeafSink {
   readonly #weak: number[] = [];
   readonly #weakSeeds: number[] = [];
   readonly #edges: number[] = []; // pairs of indexes into #seen, for the search of a cycle
+  /** Long lists of the userset visited last; they end before the next visit. */
+  readonly #rests: Rest[] = [];
   #nextStrong = 0;
   #nextWeak = 0;
   #nextWeakSeed = 0;
@@ -62,9 +75,14 @@ export class Region implements LeafSink {
     this.#scope.scanLeaf(entity, relation, leaf, this.#target, this.isExcluding, this);
   }
 
-  /** Visits one userset. Returns false when nothing is left but the borders, or TRUE was found. */
+  /** Visits one userset, or a part of a long list. Returns false when nothing is left but the borders, or TRUE was found. */
   step(): boolean {
     if (this.value === TRUE) return false;
+    const rest = this.#rests.pop();
+    if (rest !== undefined) {
+      this.#scanRest(rest);
+      return true;
+    }
     if (this.#nextStrong < this.#strong.length) {
       this.#visit(this.#strong, this.#nextStrong, false);
       this.#nextStrong += 3;
@@ -107,6 +125,19 @@ export class Region implements LeafSink {
     }
     this.#strength.push(STRONG);
     (this.#isWeak ? this.#weak : this.#strong).push(entity, relation, this.#level + 1);
+  }
+
+  onRest(node: number, relation: number, withObjects: boolean, cursor: number): void {
+    const [from, level, isWeak] = [this.#from, this.#level, this.#isWeak];
+    this.#rests.push({ node, relation, withObjects, cursor, from, level, isWeak });
+  }
+
+  #scanRest(rest: Rest): void {
+    this.#from = rest.from;
+    this.#level = rest.level;
+    this.#isWeak = rest.isWeak;
+    this.#scope.scanRest(rest.node, rest.relation, rest.withObjects, rest.cursor, this);
+    this.#from = -1;
   }
 
   /** Takes the value of a border that its owner evaluated. */

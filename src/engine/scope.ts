@@ -26,7 +26,9 @@ export type Value = 0 | 1 | 2;
 
 const ENTRIES_PER_READ_SHIFT = 6;
 const CONDITIONS_CACHED_MAX = 1024;
-const chunk = new Uint32Array(1024);
+/** Entries of a list that one step looks at. */
+const ENTRIES_PER_STEP = 256;
+const chunk = new Uint32Array(ENTRIES_PER_STEP);
 
 /** What a leaf of a rewrite leads to. */
 export interface LeafSink {
@@ -34,6 +36,8 @@ export interface LeafSink {
   onDirect(value: Value): void;
   /** Another userset; `isWeak` when a condition on the way could not be decided. */
   onChild(entity: number, relation: number, isWeak: boolean): void;
+  /** A long list goes on: hand these to `Scope.scanRest` in a later step. */
+  onRest(node: number, relation: number, withObjects: boolean, cursor: number): void;
 }
 
 /** Whom an evaluation looks for. */
@@ -194,20 +198,30 @@ export class Scope {
     const total = reader.setCount(node);
     if (total === 0) return;
     this.charge(total >> ENTRIES_PER_READ_SHIFT);
-    let cursor = 0;
-    while (cursor >= 0) {
-      // Sinks only note what they are given, so the shared chunk is not overwritten meanwhile.
-      const count = reader.readSets(node, cursor, chunk, 0);
-      cursor = reader.nextCursor;
-      for (let i = 0; i < count; i++) {
-        const entry = chunk[i] as number;
-        const value = this.entryValue(node, entry);
-        if (value === FALSE) continue;
-        const subject = entry & EDGE_NODE_MASK;
-        const next = relation < 0 ? reader.relationOf(subject) : relation;
-        if (next === 0 && !withObjects) continue;
-        sink.onChild(reader.entityOf(subject), next, value === CUT);
-      }
+    this.scanRest(node, relation, withObjects, 0, sink);
+  }
+
+  /** The next entries of a list that `scanLeaf` began; its reads are already counted. */
+  scanRest(
+    node: number,
+    relation: number,
+    withObjects: boolean,
+    cursor: number,
+    sink: LeafSink,
+  ): void {
+    const { reader } = this;
+    // Sinks only note what they are given, so the shared chunk is not overwritten meanwhile.
+    const count = reader.readSets(node, cursor, chunk, 0);
+    const { nextCursor } = reader;
+    for (let i = 0; i < count; i++) {
+      const entry = chunk[i] as number;
+      const value = this.entryValue(node, entry);
+      if (value === FALSE) continue;
+      const subject = entry & EDGE_NODE_MASK;
+      const next = relation < 0 ? reader.relationOf(subject) : relation;
+      if (next === 0 && !withObjects) continue;
+      sink.onChild(reader.entityOf(subject), next, value === CUT);
     }
+    if (nextCursor >= 0) sink.onRest(node, relation, withObjects, nextCursor);
   }
 }
