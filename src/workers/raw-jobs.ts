@@ -116,9 +116,16 @@ abstract class RawJob implements Job {
     }
     const progress = this.advance(sliceEndMs);
     // The first suspension comes in the call that started, so this is the evaluator in use.
-    if (progress === 'more' && this.#bound !== null) this.#loan ??= new EvaluatorLoan(this.#bound);
+    if (progress === 'more' && this.keepsEvaluator && this.#bound !== null) {
+      this.#loan ??= new EvaluatorLoan(this.#bound);
+    }
     this.#loan?.ran(progress);
     return progress;
+  }
+
+  /** Whether the evaluator of the first slice is needed until the end. */
+  protected get keepsEvaluator(): boolean {
+    return true;
   }
 
   restart(): void {
@@ -214,6 +221,11 @@ class RawCheckJob extends RawJob {
 }
 
 class RawBatchJob extends RawJob {
+  /** The evaluation borrows one for itself. */
+  protected override get keepsEvaluator(): boolean {
+    return false;
+  }
+
   #evaluation: BatchEvaluation | null = null;
   #items: RawItems | null = null;
   #isKept = false;
