@@ -57,6 +57,7 @@ test('a worker that dies under load fails what it held at once, and is fresh aft
     );
     for (let kill = 1; kill <= KILLS; kill++) {
       await sleep(dice.below(100));
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
       channel.postMessage(dice.below(WORKERS));
       while ((await restarts()) < kill) await sleep(5);
       while (!instance.workers.isReady) await sleep(5);

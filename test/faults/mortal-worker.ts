@@ -4,12 +4,10 @@ import type { HelloMessage, HelloReply } from '../../src/protocol/messages.ts';
 import decisionWorker from '../../src/workers/decision-worker.ts';
 import type { WorkerSettings } from '../../src/workers/worker-settings.ts';
 
-export default function mortalWorker(
-  hello: HelloMessage<MessagePort, WorkerSettings>,
-): ReturnType<typeof decisionWorker> | HelloReply {
+export default function mortalWorker(hello: HelloMessage<MessagePort, WorkerSettings>): HelloReply {
   const channel = new BroadcastChannel('end-worker');
-  channel.onmessage = (message) => {
+  channel.addEventListener('message', (message) => {
     if ((message as { data: unknown }).data === hello.settings.slot) process.exit(3);
-  };
+  });
   return decisionWorker(hello);
 }
