@@ -7,7 +7,7 @@ import type { WorkerSettings } from '../../src/workers/worker-settings.ts';
 export default function mortalWorker(hello: HelloMessage<MessagePort, WorkerSettings>): HelloReply {
   const channel = new BroadcastChannel('end-worker');
   channel.addEventListener('message', (message) => {
-    if ((message as { data: unknown }).data === hello.settings.slot) process.exit(3);
+    if ((message as unknown as { data: unknown }).data === hello.settings.slot) process.exit(3);
   });
   return decisionWorker(hello);
 }
