@@ -11,8 +11,10 @@ import { PostgresWatch } from './main-postgres-watch.ts';
 import { createServices, type Services } from './main-services.ts';
 import { createWorkers } from './main-workers.ts';
 import { createAuditLog } from './observability/audit.ts';
+import { createIncidentLog } from './observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from './observability/logger.ts';
 import { createMetrics, type Metrics } from './observability/metrics.ts';
+import { systemClock } from './shared/clock.ts';
 import { type ChangeFeed, startChangeFeed } from './store/change-feed.ts';
 import { ChangeRetention } from './store/retention.ts';
 import type { WorkerPool } from './workers/worker-pool.ts';
@@ -66,7 +68,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     metricsPort: config.metricsPort,
     readiness,
     renderMetrics: metrics.render,
-    onIncident: (event, detail) => log('warn', event, { detail }),
+    onIncident: createIncidentLog(log, systemClock),
   });
   const undo: (() => Promise<void>)[] = [];
   try {
