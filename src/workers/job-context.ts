@@ -44,6 +44,13 @@ export class Bound {
     this.evaluator = create();
   }
 
+  /** Bytes of the caches of all evaluators that no task holds. */
+  get cacheBytes(): number {
+    let bytes = this.evaluator.cacheBytes;
+    for (const evaluator of this.#free) bytes += evaluator.cacheBytes;
+    return bytes;
+  }
+
   /** A task of `evaluator` was suspended. */
   lend(evaluator: Evaluator): void {
     if (this.evaluator === evaluator) this.evaluator = this.#free.pop() ?? this.#create();
@@ -130,6 +137,13 @@ export class JobContext {
     if (bound.length >= EVALUATORS_PER_INDEX) bound.shift();
     bound.push(made);
     return made;
+  }
+
+  /** Bytes of what evaluators remember beside an index; they count in the shard's size. */
+  cacheBytesOf(index: ShardIndex): number {
+    let bytes = 0;
+    for (const bound of this.#bound.get(index) ?? []) bytes += bound.cacheBytes;
+    return bytes;
   }
 
   /** The counter of a decision; texts are only made the first time. Hot. */

@@ -25,6 +25,8 @@ export interface ActorHost {
   readonly source: ShardSource;
   readonly loadTimeoutMs: number;
   createIndex(): ShardIndex;
+  /** Bytes of what evaluators remember beside an index. */
+  cacheBytesOf?(index: ShardIndex): number;
   /** Runs `load` when one of the few load places is free. */
   withLoadPlace<T>(load: () => Promise<T>): Promise<T>;
   /** The actor has jobs that can run now. */
@@ -90,8 +92,10 @@ export class ShardActor {
     return this.#index !== null;
   }
 
+  /** Bytes of the index and of what is remembered beside it. */
   get indexBytes(): number {
-    return this.#index === null ? 0 : this.#index.bytes;
+    if (this.#index === null) return 0;
+    return this.#index.bytes + (this.#host.cacheBytesOf?.(this.#index) ?? 0);
   }
 
   get tupleCount(): number {

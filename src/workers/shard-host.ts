@@ -110,6 +110,7 @@ export class ShardHost {
       source: options.source,
       loadTimeoutMs: settings.loadTimeoutMs,
       createIndex: options.createIndex,
+      cacheBytesOf: (index) => this.#context.cacheBytesOf(index),
       withLoadPlace: (load) => this.#loads.run(load),
       runnable: (actor) => this.#makeRunnable(actor),
       settled: (actor) => this.#settled(actor),
