@@ -94,7 +94,8 @@ export class HotPath {
   handle(exchange: HttpExchange, hot: HotMethod): void {
     const { authenticator, general, bodyBytesMax, timeoutMsMax } = this.#options;
     const format = formatOf(exchange.header('content-type'));
-    const timeoutMs = timeoutOf(exchange.header('connect-timeout-ms'), timeoutMsMax);
+    const timeout = exchange.header('connect-timeout-ms');
+    const timeoutMs = timeoutOf(timeout, timeoutMsMax);
     const length = exchange.header('content-length');
     if (
       format === null ||
@@ -107,7 +108,7 @@ export class HotPath {
       general.handleHttp1(exchange);
       return;
     }
-    const call = new HotCall(this.#options, exchange, hot, format, timeoutMs);
+    const call = new HotCall(this.#options, exchange, hot, format, timeout, timeoutMs);
     exchange.readBody(bodyBytesMax, (body) => this.#route(call, body), ignoreTooLarge);
   }
 
@@ -152,6 +153,7 @@ class HotCall {
     exchange: HttpExchange,
     hot: HotMethod,
     format: WireFormat,
+    timeout: string,
     timeoutMs: number,
   ) {
     this.#options = options;
@@ -162,7 +164,7 @@ class HotCall {
     this.#startedMs = performance.now();
     this.#requestId = exchange.header(REQUEST_ID_HEADER);
     this.#acceptEncoding = exchange.header('accept-encoding');
-    this.#timeout = exchange.header('connect-timeout-ms');
+    this.#timeout = timeout;
   }
 
   begin(running: Cancellable): void {
@@ -205,7 +207,9 @@ class HotCall {
   #send(body: Uint8Array, extra: readonly string[] = NO_HEADERS): void {
     const requestId = requestIdOf(this.#requestId);
     const type = this.format === 'json' ? JSON_TYPE : PROTO_TYPE;
-    this.#exchange.send(200, type, body, [REQUEST_ID_HEADER, requestId, ...extra]);
+    const headers = [REQUEST_ID_HEADER, requestId];
+    if (extra !== NO_HEADERS) headers.push(...extra);
+    this.#exchange.send(200, type, body, headers);
     this.#options.meter.ended(this.hot.rpc, this.#startedMs);
   }
 
