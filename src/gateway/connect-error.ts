@@ -84,8 +84,9 @@ export function errorBody(error: AppError): string {
     details: [
       {
         type: ErrorInfoSchema.typeName,
-        value: base64Encode(toBinary(ErrorInfoSchema, info), 'std_raw'),
+        // In the order of Connect's own serializer, so that both paths say the same bytes.
         debug: toJson(ErrorInfoSchema, info, ERROR_JSON),
+        value: base64Encode(toBinary(ErrorInfoSchema, info), 'std_raw'),
       },
     ],
   });
