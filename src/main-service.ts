@@ -101,11 +101,20 @@ async function startParts(
   const database = await openDatabase(config, log, (state) => postgres.changed(state));
   undo.push(() => database.stop());
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
-  const workers = createWorkers({ config, target: database.target, metrics, log, onFatal });
+  let projects: Services['projects'] | undefined;
+  const workers = createWorkers({
+    config,
+    target: database.target,
+    metrics,
+    log,
+    onFatal,
+    findModel: (projectId, version) => projects?.modelOf(projectId, version),
+  });
   undo.push(() => workers.stop());
   await workers.start();
   const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
   const services = createServices({ config, database, shards: workers, metrics, audit, log });
+  projects = services.projects;
   await services.projects.provisionDefault();
   const feed = startChangeFeed({
     target: database.target,

@@ -19,6 +19,10 @@ export type WorkersOptions = {
   readonly metrics: Metrics;
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
+  /** A model that the pool forgot; see WorkerPoolOptions. */
+  readonly findModel?:
+    | ((projectId: string, modelVersion: number) => string | undefined)
+    | undefined;
   /** Replaces the workers' module; for tests. */
   readonly filename?: string | undefined;
 };
@@ -45,6 +49,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     shardQueueDepthMax: config.shardQueueMax,
     queueBytesMax: QUEUE_BYTES_MAX,
     onFatal: options.onFatal,
+    findModel: options.findModel,
     onStats: (slot, stats) => countStats(metrics, slot, stats),
     onEvent: (event) => logEvent(event, metrics, log),
   });

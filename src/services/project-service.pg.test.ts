@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
+import { createPool } from '../store/pool.ts';
 import type { CreateProjectRequest, UpdateProjectRequest } from './project-input.ts';
+import { ProjectService } from './project-service.ts';
 
 let database: TestDatabase;
 let services: TestServices;
@@ -128,4 +130,41 @@ test('an unknown project is asked for each time, so that a new one is seen at on
   expect(await services.projects.list()).toEqual(
     expect.arrayContaining([expect.objectContaining({ id: 'later' })]),
   );
+});
+
+test('while the database is away what was known last stays in force', async () => {
+  const own = await createTestDatabase();
+  const pool = createPool(own.target, { max: 1, applicationName: 'away' });
+  pool.on('error', () => undefined);
+  const clock = { now: 0, nowMs: () => 0, monotonicMs: () => clock.now };
+  const projects = new ProjectService({
+    pool,
+    clock,
+    region: '',
+    defaultProjectId: 'default',
+    readBudgetDefault: 10_000,
+    readBudgetFloor: 100,
+    ttlMs: 1_000,
+    cacheMax: 10,
+    listMax: 10,
+    distributor: { setModel: () => Promise.resolve() },
+    onRegionRefused: () => undefined,
+  });
+  await projects.provisionDefault();
+  const settings = await projects.settings('');
+  expect(projects.modelOf('default', settings.modelVersion)).toBe('');
+  expect(projects.modelOf('default', settings.modelVersion + 1)).toBeUndefined();
+  await pool.end();
+  await own.drop();
+  const away = createPool(
+    { ...own.target, host: '127.0.0.1', port: 1 },
+    { max: 1, applicationName: 'away' },
+  );
+  Object.assign(pool, { query: away.query.bind(away), connect: away.connect.bind(away) });
+  clock.now = 5_000;
+  expect(projects.peek('')).toBeUndefined();
+  expect(await projects.settings('')).toEqual(settings);
+  expect(projects.peek('')).toEqual(settings);
+  await expect(projects.settings('other')).rejects.toMatchObject({ reason: 'STORE_UNAVAILABLE' });
+  await away.end();
 });

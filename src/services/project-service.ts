@@ -46,7 +46,10 @@ export type ProjectServiceOptions = {
   readonly audit?: AuditSink | undefined;
 };
 
-type Cached = { readonly settings: ProjectSettings; readonly untilMs: number };
+type Cached = { readonly settings: ProjectSettings; untilMs: number };
+
+/** How long settings stay believed after the database could not be asked. */
+const UNAVAILABLE_RETRY_MS = 1_000;
 
 /**
  * Projects and the settings that every call needs.
@@ -93,9 +96,28 @@ export class ProjectService {
     return promise;
   }
 
-  /** `peek`, or `load` where that does not know. */
+  /**
+   * `peek`, or `load` where that does not know. While the database is away what was known last stays
+   * in force: only this instance changes settings, and reads go on from loaded shards.
+   */
   async settings(projectId: string): Promise<ProjectSettings> {
-    return this.peek(projectId) ?? (await this.load(projectId));
+    const known = this.peek(projectId);
+    if (known !== undefined) return known;
+    try {
+      return await this.load(projectId);
+    } catch (error) {
+      const cached = this.#cache.get(this.resolveId(projectId));
+      if (!(error instanceof AppError) || error.reason !== 'STORE_UNAVAILABLE') throw error;
+      if (cached === undefined) throw error;
+      cached.untilMs = this.#options.clock.monotonicMs() + UNAVAILABLE_RETRY_MS;
+      return cached.settings;
+    }
+  }
+
+  /** The document of a model version that this instance distributed, while it is remembered. */
+  modelOf(projectId: string, modelVersion: number): string | undefined {
+    const settings = this.#cache.get(projectId)?.settings;
+    return settings?.modelVersion === modelVersion ? settings.modelJson : undefined;
   }
 
   /** Refuses a call on a suspended project or one of another region. Errors: PROJECT_SUSPENDED, REGION_REFUSED. */

@@ -6,8 +6,7 @@ const ENTRY_BYTES = 256;
 
 /**
  * The model documents that this process has set, for workers that lost or evicted theirs. Bounded
- * by bytes, least recently used first; a forgotten one makes its requests unavailable until the
- * project is resolved, and set, again.
+ * by bytes, least recently used first; a forgotten one is asked of who set it.
  */
 export class ModelStore {
   readonly #jsonByKey = new LRUCache<string, string>({

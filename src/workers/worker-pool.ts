@@ -53,6 +53,10 @@ export type WorkerPoolOptions = {
   readonly onFatal: (cause: unknown) => void;
   readonly onStats: (slot: number, stats: WorkerStats) => void;
   readonly onEvent: (event: WorkerPoolEvent) => void;
+  /** The document of a model that the pool itself no longer holds, from who sets them. */
+  readonly findModel?:
+    | ((projectId: string, modelVersion: number) => string | undefined)
+    | undefined;
   readonly clock?: Clock | undefined;
 };
 
@@ -101,7 +105,8 @@ class SlotPool implements WorkerPool {
         options.onEvent({ kind: 'workerLost', slot, cause, requestRemembered: killer !== null });
       },
       onFatal: (_slot: number, cause: unknown) => options.onFatal(cause),
-      modelJson: (projectId: string, version: number) => this.#models.get(projectId, version),
+      modelJson: (projectId: string, version: number) =>
+        this.#models.get(projectId, version) ?? options.findModel?.(projectId, version),
     };
     this.#slots = Array.from(
       { length: options.workerCount },
