@@ -22,8 +22,14 @@ export type ErrorReason =
   | 'PROJECT_EXISTS'
   | 'PROJECT_SUSPENDED'
   | 'REGION_REFUSED'
+  | 'ACTION_FORBIDDEN' // the acting user may not do this to the target
+  | 'WORKSPACE_UNKNOWN'
+  | 'GROUP_UNKNOWN'
+  | 'MEMBER_UNKNOWN' // of a workspace or a group
+  | 'SLUG_TAKEN'
   // Limits.
   | 'BUDGET_EXHAUSTED'
+  | 'SEATS_EXHAUSTED'
   | 'BATCH_TOO_LARGE'
   | 'RESULT_TOO_LARGE'
   | 'QUEUE_FULL'
