@@ -27,6 +27,12 @@ export type ErrorReason =
   | 'GROUP_UNKNOWN'
   | 'MEMBER_UNKNOWN' // of a workspace or a group
   | 'SLUG_TAKEN'
+  | 'INVITATION_UNKNOWN'
+  | 'ALREADY_MEMBER'
+  | 'PERSONAL_WORKSPACE' // has one member for ever
+  | 'OWNER_FIXED' // the owner changes by transfer only
+  | 'MEMBERSHIP_STATE' // not a state from which this can be done
+  | 'INVITATION_STATE' // accepted, revoked or expired
   // Limits.
   | 'BUDGET_EXHAUSTED'
   | 'SEATS_EXHAUSTED'
