@@ -1,5 +1,6 @@
-import type { ClientBase, Pool } from 'pg';
+import type { ClientBase } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { ListQuery } from './memberships.ts';
 
 export type InvitationRow = {
   readonly id: string;
@@ -35,22 +36,16 @@ export async function selectInvitation(
   return rows[0];
 }
 
-/** At most `rowsMax` invitations of a workspace by id, after `afterId`. */
-export async function selectInvitations(
-  client: ClientBase | Pool,
+/** The invitations to a workspace by id, which is the order of their making, as InvitationRow. */
+export function invitationsQuery(
   { projectId, tenantId }: ShardKey,
   workspaceId: string,
-  afterId: string,
-  rowsMax: number,
-): Promise<InvitationRow[]> {
-  const { rows } = await client.query<InvitationRow>({
-    name: 'select_invitations',
+): ListQuery {
+  return {
     text: `select ${COLUMNS} from invitation i
-      where i.project_id = $1 and i.tenant_id = $2 and i.workspace_id = $3 and i.id > $4
-      order by i.id limit $5::int`,
-    values: [projectId, tenantId, workspaceId, afterId, rowsMax],
-  });
-  return rows;
+      where i.project_id = $1 and i.tenant_id = $2 and i.workspace_id = $3 order by i.id`,
+    values: [projectId, tenantId, workspaceId],
+  };
 }
 
 /** Makes a PENDING invitation that expires `ttlUs` microseconds from now. */

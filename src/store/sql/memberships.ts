@@ -1,6 +1,9 @@
 import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 
+/** A statement that is read through a cursor. */
+export type ListQuery = { readonly text: string; readonly values: readonly string[] };
+
 export type MembershipRow = {
   readonly workspace_id: string;
   readonly user_id: string;
@@ -30,22 +33,13 @@ export async function selectMembership(
   return rows[0];
 }
 
-/** At most `rowsMax` members of a workspace by user id, after `afterUserId`. */
-export async function selectMembers(
-  client: ClientBase | Pool,
-  { projectId, tenantId }: ShardKey,
-  workspaceId: string,
-  afterUserId: string,
-  rowsMax: number,
-): Promise<MembershipRow[]> {
-  const { rows } = await client.query<MembershipRow>({
-    name: 'select_members',
+/** The members of a workspace by user id, as MembershipRow. */
+export function membersQuery({ projectId, tenantId }: ShardKey, workspaceId: string): ListQuery {
+  return {
     text: `select ${COLUMNS} from membership m
-      where m.project_id = $1 and m.tenant_id = $2 and m.workspace_id = $3 and m.user_id > $4
-      order by m.user_id limit $5::int`,
-    values: [projectId, tenantId, workspaceId, afterUserId, rowsMax],
-  });
-  return rows;
+      where m.project_id = $1 and m.tenant_id = $2 and m.workspace_id = $3 order by m.user_id`,
+    values: [projectId, tenantId, workspaceId],
+  };
 }
 
 /** Makes a membership, or sets role and status of the one that is there. */

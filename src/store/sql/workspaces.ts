@@ -1,5 +1,6 @@
 import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { ListQuery } from './memberships.ts';
 import { textArray } from './write-group.ts';
 
 export type WorkspaceRow = {
@@ -56,25 +57,19 @@ export async function hasPersonalWorkspace(
   return (rowCount ?? 0) > 0;
 }
 
-/** At most `rowsMax` workspaces in which the user is ACTIVE, by id, after `afterId`. */
-export async function selectWorkspacesOfUser(
-  client: ClientBase | Pool,
+/** The workspaces in which the user is ACTIVE, by id, which is the order of their making. */
+export function workspacesOfUserQuery(
   { projectId, tenantId }: ShardKey,
   userId: string,
-  afterId: string,
-  rowsMax: number,
-): Promise<WorkspaceRow[]> {
-  const { rows } = await client.query<WorkspaceRow>({
-    name: 'select_workspaces_of_user',
+): ListQuery {
+  return {
     text: `select ${COLUMNS} from membership m
       join workspace w on w.project_id = m.project_id and w.tenant_id = m.tenant_id
         and w.id = m.workspace_id
       where m.project_id = $1 and m.tenant_id = $2 and m.user_id = $3 and m.status = 1
-        and m.workspace_id > $4
-      order by m.workspace_id limit $5::int`,
-    values: [projectId, tenantId, userId, afterId, rowsMax],
-  });
-  return rows;
+      order by m.workspace_id`,
+    values: [projectId, tenantId, userId],
+  };
 }
 
 /** Which of these slugs workspaces of the shard have. */
