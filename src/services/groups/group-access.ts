@@ -1,47 +1,35 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { GroupStandingRow } from '../../store/sql/groups.ts';
+import { ACTIVE, ADMIN, type REQUIREMENTS, type Role, isAtLeast } from '../roles.ts';
 
 /** What a user may do with a group; each includes the ones after it. */
 export type GroupStanding = 'manager' | 'reader' | 'outsider';
 
-/**
- * What each method asks of the acting user. CreateGroup and ListGroups have no group yet: creating in
- * a workspace asks for its admin, listing shows what the acting user may read.
- *
- * Manager: the creator of a standalone group; an admin of the owning workspace, or the group's creator
- * while an ACTIVE member there. Reader: managers, members of the group (through groups, too), and
- * every ACTIVE member of the owning workspace.
- */
-export const GROUP_METHODS = {
-  GetGroup: 'reader',
-  ListGroupMembers: 'reader',
-  ListEnrollments: 'reader',
-  DeleteGroup: 'manager',
-  AddGroupMember: 'manager',
-  RemoveGroupMember: 'manager',
-  SetEnrollmentState: 'manager',
-} as const satisfies Record<string, GroupStanding>;
-
-export type GroupMethod = keyof typeof GROUP_METHODS;
-
-/** Role and status as the protocol numbers them. */
-const ROLE_ADMIN = 2;
-const STATUS_ACTIVE = 1;
+/** Methods on one group; what each asks of the acting user is in the role matrix (roles.ts). */
+export type GroupMethod = {
+  [M in keyof typeof REQUIREMENTS.group]: (typeof REQUIREMENTS.group)[M] extends `group-${string}`
+    ? M
+    : never;
+}[keyof typeof REQUIREMENTS.group];
 
 /** A user's membership of a workspace; null where there is none. */
 export type WorkspacePart = Pick<GroupStandingRow, 'role' | 'status'>;
 
 /** Whether the membership counts. */
 export function isActiveMember({ role, status }: WorkspacePart): boolean {
-  return role !== null && status === STATUS_ACTIVE;
+  return role !== null && status === ACTIVE;
 }
 
 /** Whether the membership makes an admin; owners are admins. */
 export function isActiveAdmin(part: WorkspacePart): boolean {
-  return isActiveMember(part) && (part.role ?? 0) <= ROLE_ADMIN && (part.role ?? 0) > 0;
+  return isActiveMember(part) && isAtLeast(part.role as Role, ADMIN);
 }
 
-/** What the acting user is by rows alone; membership of the group may make a reader of an outsider. */
+/**
+ * What the acting user is by rows alone. Manager: the creator of a standalone group; an ADMIN of the
+ * owning workspace, or the group's creator while ACTIVE there. Reader: every other ACTIVE member of the
+ * owning workspace. Membership of the group makes a reader of an outsider: that takes a look at tuples.
+ */
 export function standingByRows(group: GroupStandingRow, actingUserId: string): GroupStanding {
   const isCreator = group.created_by_user_id === actingUserId;
   if (group.workspace_id === '') return isCreator ? 'manager' : 'outsider';

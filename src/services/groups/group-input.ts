@@ -5,12 +5,10 @@ import {
   checkUserId,
   requiredError,
 } from '../../model/names.ts';
-import type { ShardKey } from '../../model/relation-tuple.ts';
 import { checkSlug } from '../../model/slug.ts';
 import { fieldError } from '../../shared/app-error.ts';
 import { MEMBER_GROUP, MEMBER_USER, type MemberKey } from '../../store/sql/group-members.ts';
-import type { ProjectService } from '../project-service.ts';
-import { type EnrollmentState, enrollmentStateOf } from './enrollment-states.ts';
+import { type EnrollmentState, enrollmentStateOf } from '../state-machines/enrollment.ts';
 
 /** Requests of GroupService, close to the wire, so that each error can name its field. */
 export type ScopedRequest = {
@@ -97,17 +95,4 @@ export function checkNotItself(groupId: string, member: MemberKey): void {
   if (member.kind === MEMBER_GROUP && member.id === groupId) {
     throw fieldError('member.group_id', 'a group cannot contain itself');
   }
-}
-
-/**
- * The shard of a request whose project takes data calls. Errors: FIELD_INVALID, PROJECT_UNKNOWN,
- * PROJECT_SUSPENDED, REGION_REFUSED, STORE_UNAVAILABLE.
- */
-export async function guardedShard(
-  projects: ProjectService,
-  { projectId, tenantId }: { readonly projectId: string; readonly tenantId: string },
-): Promise<ShardKey> {
-  const settings = projects.peek(projectId) ?? (await projects.load(projectId));
-  projects.guard(settings, 'data');
-  return { projectId: settings.projectId, tenantId };
 }

@@ -14,6 +14,7 @@ import {
   upsertEnrollment,
 } from '../../store/sql/group-members.ts';
 import type { WriteTransaction } from '../exclusive-writer.ts';
+import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import { streamSnapshot } from '../snapshot-read.ts';
 import {
@@ -22,7 +23,7 @@ import {
   type EnrollmentOutcome,
   enrollmentStateNumber,
   enrollmentStateOf,
-} from './enrollment-states.ts';
+} from '../state-machines/enrollment.ts';
 import { groupUnknown } from './group-access.ts';
 import {
   type GroupMemberRequest,
@@ -32,7 +33,6 @@ import {
   checkMember,
   checkNotItself,
   checkState,
-  guardedShard,
 } from './group-input.ts';
 import {
   GROUP_NAMESPACE,
@@ -60,7 +60,7 @@ export type Enrollment = {
 };
 
 type Change = {
-  readonly method: 'AddGroupMember' | 'RemoveGroupMember' | 'SetEnrollmentState';
+  readonly method: 'addGroupMember' | 'removeGroupMember' | 'setEnrollmentState';
   readonly event: EnrollmentEvent;
   readonly member: MemberKey;
   readonly request: GroupMemberRequest;
@@ -68,7 +68,7 @@ type Change = {
 
 /**
  * Who is in a group: plain members, which are tuples and nothing else, and enrollments, which are rows
- * with a tuple while their state bears access (enrollment-states.ts).
+ * with a tuple while their state bears access (state-machines/enrollment.ts).
  */
 export class GroupMemberService {
   readonly #options: GroupServiceOptions;
@@ -84,13 +84,13 @@ export class GroupMemberService {
   async add(request: GroupMemberRequest, meta: WriteMeta): Promise<void> {
     const member = checkMember(request);
     checkNotItself(request.groupId, member);
-    await this.#change({ method: 'AddGroupMember', event: 'add', member, request }, meta);
+    await this.#change({ method: 'addGroupMember', event: 'add', member, request }, meta);
   }
 
   /** RemoveGroupMember. Errors: as `add`; MEMBER_UNKNOWN. */
   async remove(request: GroupMemberRequest, meta: WriteMeta): Promise<void> {
     const member = checkMember(request);
-    await this.#change({ method: 'RemoveGroupMember', event: 'remove', member, request }, meta);
+    await this.#change({ method: 'removeGroupMember', event: 'remove', member, request }, meta);
   }
 
   /** SetEnrollmentState: the row, with the tuple that its state asks for. Errors: as `add`. */
@@ -99,7 +99,7 @@ export class GroupMemberService {
     const state = checkState(request.state);
     checkNotItself(request.groupId, member);
     const event = `set_${state}` as const;
-    const change = { method: 'SetEnrollmentState', event, member, request } as const;
+    const change = { method: 'setEnrollmentState', event, member, request } as const;
     const row = await this.#change(change, meta);
     assert(row !== undefined, 'setting a state makes a row');
     return enrollmentFromRow(request.groupId, row);
@@ -115,9 +115,9 @@ export class GroupMemberService {
   ): AsyncGenerator<readonly GroupMember[], void, undefined> {
     checkGroupRequest(request);
     const { projects, clock } = this.#options;
-    const shard = await guardedShard(projects, request);
+    const shard = await openShard(projects, request);
     const pages = streamSnapshot<MemberRow>(this.#options, shard, async (client) => {
-      await selectGroupFor('ListGroupMembers', client, shard, request, clock);
+      await selectGroupFor('listGroupMembers', client, shard, request, clock);
       return membersOfGroup(shard, request.groupId, nowUsOf(clock));
     });
     for await (const rows of pages) {
@@ -134,9 +134,9 @@ export class GroupMemberService {
   ): AsyncGenerator<readonly Enrollment[], void, undefined> {
     checkGroupRequest(request);
     const { projects, clock } = this.#options;
-    const shard = await guardedShard(projects, request);
+    const shard = await openShard(projects, request);
     const pages = streamSnapshot<EnrollmentRow>(this.#options, shard, async (client) => {
-      await selectGroupFor('ListEnrollments', client, shard, request, clock);
+      await selectGroupFor('listEnrollments', client, shard, request, clock);
       return enrollmentsOfGroup(shard, request.groupId);
     });
     for await (const rows of pages) {
@@ -148,7 +148,7 @@ export class GroupMemberService {
   async #change(change: Change, meta: WriteMeta): Promise<EnrollmentRow | undefined> {
     const { projects, writer, clock } = this.#options;
     const { method, event, member, request } = change;
-    const shard = await guardedShard(projects, request);
+    const shard = await openShard(projects, request);
     return await writer.exclusive([shard], meta, async (transaction) => {
       const { client } = transaction;
       await selectGroupFor(method, client, shard, request, clock);

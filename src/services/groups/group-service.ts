@@ -17,13 +17,14 @@ import {
   selectTakenGroupSlugs,
   selectWorkspaceStanding,
 } from '../../store/sql/groups.ts';
+import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ProjectService } from '../project-service.ts';
+import { REQUIREMENTS } from '../roles.ts';
 import type { ShardHeads } from '../shard-heads.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
 import type { TupleWriter } from '../tuple-writer.ts';
 import {
-  GROUP_METHODS,
   type GroupMethod,
   forbidden,
   groupUnknown,
@@ -39,7 +40,6 @@ import {
   checkCreateGroup,
   checkGroupRequest,
   checkScope,
-  guardedShard,
 } from './group-input.ts';
 
 export type GroupServiceOptions = {
@@ -86,7 +86,7 @@ export class GroupService {
   async create(request: CreateGroupRequest, meta: WriteMeta): Promise<Group> {
     const { projects, writer, ids } = this.#options;
     const displayName = checkCreateGroup(request);
-    const shard = await guardedShard(projects, request);
+    const shard = await openShard(projects, request);
     const { actingUserId, workspaceId } = request;
     return await writer.exclusive([shard], meta, async ({ client }) => {
       if (workspaceId !== '') {
@@ -109,9 +109,9 @@ export class GroupService {
   async get(request: GroupRequest): Promise<Group> {
     checkGroupRequest(request);
     const { projects, clock } = this.#options;
-    const shard = await guardedShard(projects, request);
+    const shard = await openShard(projects, request);
     return await readSnapshot(this.#options, shard, async (client) =>
-      groupFromRow(shard, await selectGroupFor('GetGroup', client, shard, request, clock)),
+      groupFromRow(shard, await selectGroupFor('getGroup', client, shard, request, clock)),
     );
   }
 
@@ -125,7 +125,7 @@ export class GroupService {
     const { actingUserId, workspaceId } = request;
     checkScope(request);
     if (workspaceId !== '') checkObjectId('workspace_id', workspaceId);
-    const shard = await guardedShard(projects, request);
+    const shard = await openShard(projects, request);
     const pages = streamSnapshot<GroupRow>(this.#options, shard, async (client) => {
       if (workspaceId === '') return groupsReadableBy(shard, actingUserId, nowUsOf(clock));
       const part = await selectWorkspaceStanding(client, shard, workspaceId, actingUserId);
@@ -144,10 +144,10 @@ export class GroupService {
   async delete(request: GroupRequest, meta: WriteMeta): Promise<void> {
     checkGroupRequest(request);
     const { projects, writer, clock } = this.#options;
-    const shard = await guardedShard(projects, request);
+    const shard = await openShard(projects, request);
     await writer.exclusive([shard], meta, async (transaction) => {
       const { client } = transaction;
-      const group = await selectGroupFor('DeleteGroup', client, shard, request, clock);
+      const group = await selectGroupFor('deleteGroup', client, shard, request, clock);
       await deleteGroups(client, shard, [group.id]);
       const object = { namespace: GROUP_NAMESPACE, objectId: group.id };
       await transaction.deleteObjects(shard, [object], meta);
@@ -170,7 +170,7 @@ export async function selectGroupFor(
   if (group === undefined) throw groupUnknown('group_id', groupId);
   const standing = standingByRows(group, actingUserId);
   if (standing === 'manager') return group;
-  if (GROUP_METHODS[method] === 'manager') throw forbidden(`manage group ${groupId}`);
+  if (REQUIREMENTS.group[method] === 'group-manage') throw forbidden(`manage group ${groupId}`);
   if (standing === 'reader') return group;
   if (await selectIsGroupMember(client, shard, actingUserId, groupId, nowUsOf(clock))) return group;
   throw forbidden(`read group ${groupId}`);

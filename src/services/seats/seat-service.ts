@@ -11,7 +11,7 @@ import {
   selectSeatLimit,
   upsertSeatLimit,
 } from '../../store/sql/seats.ts';
-import { guardedShard } from '../groups/group-input.ts';
+import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ProjectService } from '../project-service.ts';
 import type { ShardHeads } from '../shard-heads.ts';
@@ -83,7 +83,7 @@ export class SeatService {
       throw fieldError('limit', `must be a whole number from 0 to ${SEATS_MAX}`);
     }
     const { projects, writer } = this.#options;
-    const shard = await guardedShard(projects, request);
+    const shard = await openShard(projects, request);
     await writer.exclusive([shard], meta, ({ client }) =>
       upsertSeatLimit(client, shard, sku, limit ?? null),
     );
@@ -94,7 +94,7 @@ export class SeatService {
   async usage(request: PlanRequest): Promise<SeatUsage> {
     checkPlan(request);
     const { sku } = request;
-    const shard = await guardedShard(this.#options.projects, request);
+    const shard = await openShard(this.#options.projects, request);
     const row = await readSnapshot(this.#options, shard, (client) =>
       selectSeatLimit(client, shard, sku),
     );
@@ -109,7 +109,7 @@ export class SeatService {
     checkSeat(request);
     const { sku, userId } = request;
     const { projects, writer } = this.#options;
-    const shard = await guardedShard(projects, request);
+    const shard = await openShard(projects, request);
     return await writer.exclusive([shard], meta, async (transaction) => {
       const isNew = await insertSeat(transaction.client, shard, sku, userId).catch(
         (error: unknown) => {
@@ -126,7 +126,7 @@ export class SeatService {
     checkSeat(request);
     const { sku, userId } = request;
     const { projects, writer } = this.#options;
-    const shard = await guardedShard(projects, request);
+    const shard = await openShard(projects, request);
     await writer.exclusive([shard], meta, async (transaction) => {
       if (!(await deleteSeat(transaction.client, shard, sku, userId))) return;
       await transaction.write(shard, [{ op: 'delete', tuple: tupleOf(sku, userId) }], meta);
@@ -140,7 +140,7 @@ export class SeatService {
   async *list(request: PlanRequest): AsyncGenerator<readonly SeatAssignment[], void, undefined> {
     checkPlan(request);
     const { sku } = request;
-    const shard = await guardedShard(this.#options.projects, request);
+    const shard = await openShard(this.#options.projects, request);
     const pages = streamSnapshot<SeatRow>(this.#options, shard, () =>
       Promise.resolve(seatsOfPlan(shard, sku)),
     );

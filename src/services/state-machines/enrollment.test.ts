@@ -5,7 +5,7 @@ import {
   type EnrollmentState,
   enrollmentStateNumber,
   enrollmentStateOf,
-} from './enrollment-states.ts';
+} from './enrollment.ts';
 
 const ACCESS: Readonly<Record<EnrollmentState, boolean>> = {
   waitlisted: false,

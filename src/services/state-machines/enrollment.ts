@@ -5,7 +5,7 @@
  * Events: AddGroupMember (`add`), RemoveGroupMember (`remove`), SetEnrollmentState (`set` to a state).
  *
  * E1 After every event on a member with a row, the member's tuple is present exactly if the row's
- *    state bears access (ENROLLED, ACTIVE). Test: enrollment-states.test.ts, "the tuple follows".
+ *    state bears access (ENROLLED, ACTIVE). Test: enrollment.test.ts, "the tuple follows".
  * E2 The row and the tuple change in one transaction. Test: group-member-service.pg.test.ts, "a refused
  *    write leaves neither".
  * E3 A row never goes away but with its group, or with the group that is its member. Tests:
