@@ -1,7 +1,10 @@
 import { TokenCodec } from '../../src/model/consistency-token.ts';
+import { GroupMemberService } from '../../src/services/groups/group-member-service.ts';
+import { GroupService } from '../../src/services/groups/group-service.ts';
 import type { CommittedChange, TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
 import { ReadPositions } from '../../src/services/read-positions.ts';
+import { SeatService } from '../../src/services/seats/seat-service.ts';
 import { ShardHeads } from '../../src/services/shard-heads.ts';
 import { TupleService } from '../../src/services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../../src/services/tuple-writer.ts';
@@ -22,6 +25,9 @@ export type TestServices = {
   readonly projects: ProjectService;
   readonly writer: TupleWriter;
   readonly tuples: TupleService;
+  readonly groups: GroupService;
+  readonly groupMembers: GroupMemberService;
+  readonly seats: SeatService;
   close(): Promise<void>;
 };
 
@@ -68,12 +74,13 @@ export async function createTestServices(
     },
     onRegionRefused: () => (regionRefusals.count += 1),
   });
+  const ids = new IdSource(clock);
   const writer = new TupleWriter({
     pool,
     clock,
     heads,
     audit,
-    ids: new IdSource(clock),
+    ids,
     committed: { onCommitted: (changes) => void committed.push(...changes) },
     lanes: 2,
     queuedWritesMax: 1_000,
@@ -98,6 +105,7 @@ export async function createTestServices(
     readTuplesMax: 600,
     exportGrantsMax: 1_000,
   });
+  const groupOptions = { pool, clock, ids, projects, heads, writer };
   await projects.provisionDefault();
   return {
     committed,
@@ -110,6 +118,9 @@ export async function createTestServices(
     projects,
     writer,
     tuples,
+    groups: new GroupService(groupOptions),
+    groupMembers: new GroupMemberService(groupOptions),
+    seats: new SeatService({ pool, projects, heads, writer }),
     close: () => writer.close(5_000),
   };
 }
