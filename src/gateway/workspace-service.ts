@@ -15,8 +15,8 @@ import type { MemberUseCases } from '../services/workspaces/member-use-cases.ts'
 import type { Invitation, Membership, Workspace } from '../services/workspaces/workspace-model.ts';
 import type { WorkspaceUseCases } from '../services/workspaces/workspace-use-cases.ts';
 import type { CallDefaults } from './call-context.ts';
+import { pagedAnswer } from './list-answer.ts';
 import { managementCallOf } from './management-call.ts';
-import { pagedAnswer } from './paged-answer.ts';
 import { timestampFromMicroseconds } from './tuple-to-proto.ts';
 import { assertNoUnknownFields } from './unknown-fields.ts';
 
