@@ -1,6 +1,7 @@
 import type { Config } from './config/options.ts';
 import { createChangeHints } from './main-change-hints.ts';
 import type { Database } from './main-database.ts';
+import { createManagement, type Management } from './main-management.ts';
 import { TokenCodec } from './model/consistency-token.ts';
 import type { EventLog } from './observability/logger.ts';
 import type { Metrics } from './observability/metrics.ts';
@@ -26,7 +27,7 @@ const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
 
 /** The use cases of this instance. */
-export type Services = {
+export type Services = Management & {
   readonly projects: ProjectService;
   readonly heads: ShardHeads;
   readonly positions: ReadPositions;
@@ -110,7 +111,8 @@ export function createServices(options: ServicesOptions): Services {
     exportGrantsMax: EXPORT_GRANTS_MAX,
   });
   const purge = createPurge(options, writer, ids);
-  return { projects, heads, positions, writer, tuples, purge };
+  const management = createManagement(config, { pool, clock, ids, projects, heads, writer });
+  return { projects, heads, positions, writer, tuples, purge, ...management };
 }
 
 function createPurge(

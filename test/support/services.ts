@@ -1,10 +1,8 @@
+import { createManagement, type Management } from '../../src/main-management.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
-import { GroupMemberService } from '../../src/services/groups/group-member-service.ts';
-import { GroupService } from '../../src/services/groups/group-service.ts';
 import type { CommittedChange, TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
 import { ReadPositions } from '../../src/services/read-positions.ts';
-import { SeatService } from '../../src/services/seats/seat-service.ts';
 import { ShardHeads } from '../../src/services/shard-heads.ts';
 import { TupleService } from '../../src/services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../../src/services/tuple-writer.ts';
@@ -14,7 +12,7 @@ import { selectHeads } from '../../src/store/sql/select-heads.ts';
 import type { TestDatabase } from './postgres.ts';
 
 /** The services on one database, as the composition root wires them, with what left them recorded. */
-export type TestServices = {
+export type TestServices = Management & {
   readonly committed: CommittedChange[];
   readonly audited: TupleAudit[];
   readonly models: [projectId: string, version: number, json: string][];
@@ -25,16 +23,13 @@ export type TestServices = {
   readonly projects: ProjectService;
   readonly writer: TupleWriter;
   readonly tuples: TupleService;
-  readonly groups: GroupService;
-  readonly groupMembers: GroupMemberService;
-  readonly seats: SeatService;
   close(): Promise<void>;
 };
 
 /** Wires the services; `overrides` are for the limits that a test reaches. */
 export async function createTestServices(
   database: TestDatabase,
-  overrides: Partial<TupleWriterOptions> = {},
+  overrides: Partial<TupleWriterOptions> & { readonly invitationTtlHours?: number } = {},
 ): Promise<TestServices> {
   const { pool } = database;
   await pool.query(
@@ -105,7 +100,7 @@ export async function createTestServices(
     readTuplesMax: 600,
     exportGrantsMax: 1_000,
   });
-  const groupOptions = { pool, clock, ids, projects, heads, writer };
+  const parts = { pool, clock, ids, projects, heads, writer };
   await projects.provisionDefault();
   return {
     committed,
@@ -118,9 +113,7 @@ export async function createTestServices(
     projects,
     writer,
     tuples,
-    groups: new GroupService(groupOptions),
-    groupMembers: new GroupMemberService(groupOptions),
-    seats: new SeatService({ pool, projects, heads, writer }),
+    ...createManagement({ invitationTtlHours: overrides.invitationTtlHours ?? 168 }, parts),
     close: () => writer.close(5_000),
   };
 }
