@@ -9,6 +9,7 @@ import {
   GroupModel,
   brokenRows,
   enrolledMembers,
+  replayedTuples,
   storedTuples,
   tuplesOfRows,
 } from '../support/derived-tuples.ts';
@@ -260,6 +261,7 @@ test(
             const actual = await storedTuples(database.pool, run.projectId);
             stored += actual.length;
             expect(actual, one.kind).toEqual(expected);
+            expect(await replayedTuples(database.pool, run.projectId)).toEqual(actual);
             expect(await enrolledMembers(database.pool, run.projectId)).toEqual(
               [...run.model.enrolled].toSorted(),
             );

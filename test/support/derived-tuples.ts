@@ -30,6 +30,25 @@ export async function storedTuples(pool: Pool, projectId: string): Promise<reado
     .sort();
 }
 
+/** The tuples that the changelog makes from nothing; throws where it deletes what was not there. */
+export async function replayedTuples(pool: Pool, projectId: string): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ tenant_id: string; changes: string }>(
+    'select tenant_id, changes from tuple_change where project_id = $1 order by tenant_id, seq',
+    [projectId],
+  );
+  const tuples = new Set<string>();
+  for (const { tenant_id: tenant, changes } of rows) {
+    for (const change of JSON.parse(changes) as [number, ...string[]][]) {
+      const [op, namespace, id, relation, ...subject] = change;
+      const of = SUBJECT(subject[0] ?? '', subject[1] ?? '', subject[2] ?? '');
+      const tuple = `${tenant}|${namespace}:${id}#${relation}@${of}`;
+      if (op === 1) tuples.add(tuple);
+      else if (!tuples.delete(tuple)) throw new Error(`${tuple} was deleted but not there`);
+    }
+  }
+  return [...tuples].sort();
+}
+
 /** The tuples that the rows of the project ask for; plain memberships are not among them. */
 export async function tuplesOfRows(pool: Pool, projectId: string): Promise<readonly string[]> {
   const { rows } = await pool.query<{ text: string }>(
@@ -78,6 +97,11 @@ export async function brokenRows(pool: Pool, projectId: string): Promise<readonl
          select count(*) from membership m where m.project_id = w.project_id
            and m.tenant_id = w.tenant_id and m.workspace_id = w.id and m.role = 1
            and m.status = 1 and m.user_id = w.owner_user_id)
+     union all
+     select 'members of personal ' || m.workspace_id from membership m
+       join workspace w on w.project_id = m.project_id and w.tenant_id = m.tenant_id
+         and w.id = m.workspace_id
+       where w.project_id = $1 and w.type = 1 and m.user_id <> w.owner_user_id
      union all
      select 'tuple of group ' || t.object_id from relation_tuple t
        where t.project_id = $1 and t.namespace = 'group' and not exists (

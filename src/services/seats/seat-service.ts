@@ -62,7 +62,7 @@ const SEATS_MAX = 2 ** 31 - 1;
  * S2 A user has a seat of a plan at most once, and a repeated assign consumes none. Test: "assigning
  *    again".
  * S3 `seat:<sku>#holder@user` exists exactly while the row does; after DeprovisionUser not before the
- *    next assign. Tests: "assigning again", test/services/derived-tuples.pg.test.ts.
+ *    next assign. Tests: "assigning again", test/services/operations.pg.test.ts.
  * S4 A lowered limit takes no seat away. Test: "a lowered limit".
  */
 export class SeatService {

@@ -3,13 +3,17 @@ import { ACTIVE, INVITED, SUSPENDED, type MembershipStatus } from '../roles.ts';
 /*
  * Membership of a workspace.
  *
- * M1 The tuple of a member's role exists exactly while the member is ACTIVE.
- *    (membership.pg.test.ts "M1", operations.pg.test.ts "M1 E1 S1")
- * M2 A workspace has exactly one owner, who is ACTIVE. ("M2"; constraints of migrations/0003)
+ * The tests are those of test/e2e/workspaces.pg.test.ts that begin with the number.
+ *
+ * M1 The tuple of a member's role exists exactly while the member is ACTIVE. (Also
+ *    test/services/operations.pg.test.ts "M1 E1 S1")
+ * M2 A workspace has exactly one owner, who is ACTIVE; the constraints of migrations/0003 hold it.
+ *    (Also src/services/workspaces/concurrency.pg.test.ts "M2")
  * M3 A suspended member holds none of the four relations on the workspace, also none that was
- *    written by hand before. ("M3")
- * M4 A reinstated member has the role that its row has. ("M4")
- * M5 A PERSONAL workspace has one member for ever, its owner. ("M5")
+ *    written by hand before.
+ * M4 A reinstated member has the role that its row has.
+ * M5 A user has one PERSONAL workspace, which has one member for ever, its owner. (Also
+ *    src/services/workspaces/concurrency.pg.test.ts "M5")
  */
 
 /** 0 is no membership at all. */
