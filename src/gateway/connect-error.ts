@@ -153,7 +153,7 @@ export function malformedJson(error: Error, desc?: DescMessage): AppError {
   const text = error instanceof ConnectError ? error.rawMessage : error.message;
   const named = /^cannot decode (?:field|oneof) (?:\S+\.)?(\w+) from JSON/.exec(text)?.[1];
   const unknownKey = /: key "([^"]{1,100})" is unknown$/.exec(text)?.[1];
-  const typeName = /^cannot decode message (\S+) from JSON/.exec(text)?.[1];
+  const typeName = /^cannot decode (?:message|enum) (\S+) from JSON/.exec(text)?.[1];
   const field = named ?? unknownKey ?? (desc && typeName && onlyFieldOfType(desc, typeName));
   if (!field) return new AppError('BODY_MALFORMED', text, {}, error);
   const message = text.includes(field) ? text : `${field}: ${text}`;
@@ -167,6 +167,7 @@ function onlyFieldOfType(desc: DescMessage, typeName: string): string | undefine
     if (visited.has(message)) return;
     visited.add(message);
     for (const field of message.fields) {
+      if (field.enum?.typeName === typeName) found.add(prefix + field.name);
       if (field.message === undefined) continue;
       if (field.message.typeName === typeName) found.add(prefix + field.name);
       else visit(field.message, `${prefix}${field.name}.`);
