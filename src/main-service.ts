@@ -3,8 +3,11 @@ import { createAdminService } from './gateway/admin-service.ts';
 import { createAuthzService } from './gateway/authz-service.ts';
 import { DecisionMeter } from './gateway/decision-meter.ts';
 import { type CallOptions, createGateway, type Gateway } from './gateway/gateway.ts';
+import { createGroupService } from './gateway/group-service.ts';
 import { ReadScopes } from './gateway/read-scopes.ts';
 import { Readiness } from './gateway/readiness.ts';
+import { createSeatService } from './gateway/seat-service.ts';
+import { createWorkspaceService } from './gateway/workspace-service.ts';
 import { createAuditSink } from './main-audit.ts';
 import { type Database, openDatabase } from './main-database.ts';
 import { PostgresWatch } from './main-postgres-watch.ts';
@@ -185,6 +188,9 @@ export function createCalls(
     timeoutMsMax,
     authz: createAuthzService({ tuples, shards, scopes, meter, timeoutMsMax, batchItemsMax }),
     admin: createAdminService(projects),
+    workspace: createWorkspaceService({ ...services, timeoutMsMax }),
+    group: createGroupService({ ...services, timeoutMsMax }),
+    seat: createSeatService({ ...services, timeoutMsMax }),
     shards,
     scopes,
     meter,

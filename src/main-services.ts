@@ -1,5 +1,6 @@
 import type { Config } from './config/options.ts';
 import type { Database } from './main-database.ts';
+import { createManagement, type Management } from './main-management.ts';
 import { TokenCodec } from './model/consistency-token.ts';
 import type { EventLog } from './observability/logger.ts';
 import type { Metrics } from './observability/metrics.ts';
@@ -34,7 +35,7 @@ const NOTIFY_INTERVAL_MS = 20;
 const NOTIFY_SHARDS_MAX = 1_000;
 
 /** The use cases of this instance. */
-export type Services = {
+export type Services = Management & {
   readonly projects: ProjectService;
   readonly heads: ShardHeads;
   readonly positions: ReadPositions;
@@ -125,7 +126,8 @@ export function createServices(options: ServicesOptions): Services {
     exportGrantsMax: EXPORT_GRANTS_MAX,
   });
   const purge = createPurge(options, writer, ids);
-  return { projects, heads, positions, writer, notifier, tuples, purge };
+  const management = createManagement(config, { pool, clock, ids, projects, heads, writer });
+  return { projects, heads, positions, writer, notifier, tuples, purge, ...management };
 }
 
 function createPurge(

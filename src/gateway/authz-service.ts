@@ -1,4 +1,3 @@
-import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import {
   type AuthzService,
@@ -13,7 +12,7 @@ import type { TupleService } from '../services/tuple-service.ts';
 import { batchItemsFromProto } from './batch-items.ts';
 import { deadlineOf, requestIdOfCall, type CallDefaults } from './call-context.ts';
 import type { DecisionMeter } from './decision-meter.ts';
-import { encodeList, SLICED_ITEMS_MIN } from './encoded-answer.ts';
+import { listAnswer } from './list-answer.ts';
 import { checkObjectRelation, checkQueryFromProto } from './query-from-proto.ts';
 import type { ReadScopes } from './read-scopes.ts';
 import { treeToProto, tupleToProto } from './tuple-to-proto.ts';
@@ -151,19 +150,4 @@ function tupleHandlers(
       }));
     },
   };
-}
-
-/** Short lists as they are, long ones encoded in slices (encoded-answer.ts). */
-async function listAnswer<Desc extends DescMessage, Item>(
-  context: HandlerContext,
-  desc: Desc,
-  items: readonly Item[],
-  messageOf: (items: readonly Item[]) => MessageInitShape<Desc>,
-): Promise<MessageInitShape<Desc>> {
-  const contentType = context.responseHeader.get('content-type') ?? '';
-  const isJson = contentType === 'application/json';
-  // gRPC with JSON messages is encoded by the protocol's own handler, from the message itself.
-  const isForeignJson = !isJson && contentType.includes('json');
-  if (items.length < SLICED_ITEMS_MIN || isForeignJson) return messageOf(items);
-  return await encodeList({ desc, items, messageOf, isJson });
 }

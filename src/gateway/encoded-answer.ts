@@ -26,9 +26,8 @@ export function encodedJsonOf(message: Message): Uint8Array | undefined {
 }
 
 /** How an answer of one repeated field is put together from chunks of that field. */
-export type ListAnswer<Desc extends DescMessage, Item> = {
+type ListForm<Desc extends DescMessage, Item> = {
   readonly desc: Desc;
-  readonly items: readonly Item[];
   /** The message that holds these items and nothing else. */
   readonly messageOf: (items: readonly Item[]) => MessageInitShape<Desc>;
   /** Whether the caller gets JSON. */
@@ -38,43 +37,75 @@ export type ListAnswer<Desc extends DescMessage, Item> = {
 /**
  * The answer of a long list, encoded in slices of 2 ms with the event loop turning in between; the
  * adapter then only copies bytes. Its only field must be repeated, number 1, of strings or messages.
- * In binary the chunks travel as unknown fields, which are written as they stand: a repeated field
- * may come in any number of parts. O(items).
+ * O(items).
  */
 export async function encodeList<Desc extends DescMessage, Item>(
-  answer: ListAnswer<Desc, Item>,
+  answer: ListForm<Desc, Item> & { readonly items: readonly Item[] },
 ): Promise<MessageShape<Desc>> {
-  const { desc, items, messageOf, isJson } = answer;
-  const chunks: Uint8Array[] = [];
-  let sliceEndMs = performance.now() + SLICE_MS;
-  for (let at = 0; at < items.length; at += ITEMS_PER_CHUNK) {
-    const message = create(desc, messageOf(items.slice(at, at + ITEMS_PER_CHUNK)));
-    chunks.push(
-      isJson ? elementsOf(toJsonString(desc, message, JSON_WRITE)) : toBinary(desc, message),
-    );
-    if (performance.now() < sliceEndMs) continue;
-    await nextTurn();
-    sliceEndMs = performance.now() + SLICE_MS;
+  return await encodePages({ ...answer, pages: [answer.items] });
+}
+
+/** As `encodeList`, for a list that comes page by page: memory holds a page and the encoded bytes. */
+export async function encodePages<Desc extends DescMessage, Item>(
+  answer: ListForm<Desc, Item> & {
+    readonly pages: Iterable<readonly Item[]> | AsyncIterable<readonly Item[]>;
+  },
+): Promise<MessageShape<Desc>> {
+  const encoder = new ListEncoder(answer);
+  for await (const page of answer.pages) await encoder.add(page);
+  return encoder.finish();
+}
+
+/**
+ * In binary the chunks travel as unknown fields, which are written as they stand: a repeated field
+ * may come in any number of parts.
+ */
+class ListEncoder<Desc extends DescMessage, Item> {
+  readonly #answer: ListForm<Desc, Item>;
+  readonly #chunks: Uint8Array[] = [];
+  #sliceEndMs = performance.now() + SLICE_MS;
+
+  constructor(answer: ListForm<Desc, Item>) {
+    this.#answer = answer;
   }
-  const whole = create(desc, messageOf([]));
-  if (isJson) {
-    const text = toJsonString(desc, whole, JSON_WRITE);
-    const [start, end] = [text.slice(0, -2), text.slice(-2)];
-    const parts: Uint8Array[] = [Buffer.from(start)];
-    chunks.forEach((chunk, index) => {
-      if (index > 0) parts.push(COMMA);
-      parts.push(chunk);
-    });
-    encodedJson.set(whole, Buffer.concat([...parts, Buffer.from(end)]));
-  } else {
-    // The first byte of each chunk is the tag, which the writer of unknown fields adds.
-    whole.$unknown = chunks.map((chunk) => ({
-      no: 1,
-      wireType: WIRE_LENGTH_DELIMITED,
-      data: chunk.subarray(1),
-    }));
+
+  /** Encodes more items; other work gets its turn in between. */
+  async add(items: readonly Item[]): Promise<void> {
+    const { desc, messageOf, isJson } = this.#answer;
+    for (let at = 0; at < items.length; at += ITEMS_PER_CHUNK) {
+      const message = create(desc, messageOf(items.slice(at, at + ITEMS_PER_CHUNK)));
+      this.#chunks.push(
+        isJson ? elementsOf(toJsonString(desc, message, JSON_WRITE)) : toBinary(desc, message),
+      );
+      if (performance.now() < this.#sliceEndMs) continue;
+      await nextTurn();
+      this.#sliceEndMs = performance.now() + SLICE_MS;
+    }
   }
-  return whole;
+
+  /** The message that stands for everything added; once. */
+  finish(): MessageShape<Desc> {
+    const { desc, messageOf, isJson } = this.#answer;
+    const whole = create(desc, messageOf([]));
+    if (isJson) {
+      const text = toJsonString(desc, whole, JSON_WRITE);
+      const [start, end] = [text.slice(0, -2), text.slice(-2)];
+      const parts: Uint8Array[] = [Buffer.from(start)];
+      this.#chunks.forEach((chunk, index) => {
+        if (index > 0) parts.push(COMMA);
+        parts.push(chunk);
+      });
+      encodedJson.set(whole, Buffer.concat([...parts, Buffer.from(end)]));
+    } else {
+      // The first byte of each chunk is the tag, which the writer of unknown fields adds.
+      whole.$unknown = this.#chunks.map((chunk) => ({
+        no: 1,
+        wireType: WIRE_LENGTH_DELIMITED,
+        data: chunk.subarray(1),
+      }));
+    }
+    return whole;
+  }
 }
 
 const COMMA = Buffer.from(',');

@@ -52,6 +52,9 @@ export type CallOptions = {
   readonly timeoutMsMax: number;
   readonly authz: ServiceImpl<typeof AuthzService>;
   readonly admin: ServiceImpl<typeof AdminService>;
+  readonly workspace: ServiceImpl<typeof WorkspaceService>;
+  readonly group: ServiceImpl<typeof GroupService>;
+  readonly seat: ServiceImpl<typeof SeatService>;
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
@@ -137,10 +140,9 @@ class ListenerPair implements Gateway {
       routes: (router) => {
         router.service(AuthzService, options.authz);
         router.service(AdminService, options.admin);
-        // Part of the contract, built later: until then each method says so.
-        for (const service of [WorkspaceService, GroupService, SeatService]) {
-          router.service(service, {});
-        }
+        router.service(WorkspaceService, options.workspace);
+        router.service(GroupService, options.group);
+        router.service(SeatService, options.seat);
         this.#health.routes(router);
         reflectionRoutes(router, [...SERVICES, Health]);
       },

@@ -8,7 +8,11 @@ export const SEAT_NAMESPACE = 'seat';
 export const ID_BYTES_MAX = 256;
 /** Characters (code points) at most of display and project names. */
 export const NAME_CHARACTERS_MAX = 200;
+/** Characters (UTF-16 units) at most of an e-mail address, after RFC 5321. */
+const EMAIL_CHARACTERS_MAX = 254;
 
+/** One `@`; no white space, control characters or invisible format characters. */
+const EMAIL = /^[^@\s\p{C}]+@[^@\s\p{C}]+$/u;
 const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
 const PROJECT_ID = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const TENANT_ID = /^[A-Za-z0-9._:-]{0,128}$/;
@@ -81,6 +85,16 @@ export function checkDisplayName(field: string, value: string): string {
     throw fieldError(field, `must have at most ${NAME_CHARACTERS_MAX} characters`);
   }
   return name;
+}
+
+/** An e-mail address: one `@` between two non-empty parts, no spaces, at most 254 characters. */
+export function checkEmail(field: string, value: string): void {
+  if (value === '') throw requiredError(field);
+  checkText(field, value);
+  if (value.length > EMAIL_CHARACTERS_MAX) {
+    throw fieldError(field, `must have at most ${EMAIL_CHARACTERS_MAX} characters`);
+  }
+  if (!EMAIL.test(value)) throw fieldError(field, 'must be an e-mail address');
 }
 
 /** Any string: well-formed UTF-16 without U+0000, which the database cannot hold. Cost: O(length). */

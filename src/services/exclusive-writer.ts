@@ -8,6 +8,7 @@ import {
   selectBackendIdentity,
   terminateBackend,
 } from '../store/sql/backend-identity.ts';
+import { type ObjectKey, deleteObjectTuples } from '../store/sql/delete-object-tuples.ts';
 import {
   type DeleteWhere,
   type DeletedRow,
@@ -33,6 +34,11 @@ export interface WriteTransaction {
     where: Omit<DeleteWhere, 'commitId' | 'rpc' | 'actingUserId' | 'requestId'>,
     meta: WriteMeta,
   ): Promise<readonly DeletedRow[]>;
+  /**
+   * Deletes every tuple on these objects of a shard, and those whose subject is one of them or a
+   * userset of it, as one seq. Returns how many. O(tuples deleted).
+   */
+  deleteObjects(shard: ShardKey, objects: readonly ObjectKey[], meta: WriteMeta): Promise<number>;
 }
 
 export type ExclusiveWriterOptions = {
@@ -133,6 +139,14 @@ export class ExclusiveWriter {
           recorded.push({ write: { shard, meta, commitId, stamp }, result });
         }
         return rows;
+      },
+      deleteObjects: async (shard, objects, meta) => {
+        const commitId = ids.uuid();
+        const row = await deleteObjectTuples(client, shard, objects, { ...meta, commitId });
+        if (row === undefined) return 0;
+        const { stamp, deleted, ...result } = row;
+        recorded.push({ write: { shard, meta, commitId, stamp }, result });
+        return deleted;
       },
     };
   }

@@ -35,6 +35,16 @@ export class IdSource {
     return this.#pool.readBigInt64LE(this.#take(8)).toString();
   }
 
+  /** 256 random bits as base64url: 43 characters. */
+  secret(): string {
+    const at = this.#take(32);
+    const bytes = this.#pool.subarray(at, at + 32);
+    const text = bytes.toString('base64url');
+    // What was given out as a secret is not kept.
+    bytes.fill(0);
+    return text;
+  }
+
   /** Where `count` unused random bytes begin in the pool. */
   #take(count: number): number {
     if (this.#at + count > POOL_BYTES) {

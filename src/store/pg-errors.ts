@@ -83,3 +83,8 @@ export function violatedConstraint(error: unknown): string | undefined {
 export function isUnknownDatabase(error: unknown): boolean {
   return sqlState(error) === '3D000';
 }
+
+/** Whether gatehouse_take_seat refused: the plan's seats are taken. The transaction is lost. */
+export function isSeatRefusal(error: unknown): boolean {
+  return sqlState(error) === 'GH001';
+}

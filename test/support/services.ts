@@ -1,3 +1,4 @@
+import { createManagement, type Management } from '../../src/main-management.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
 import type { CommittedChange, TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
@@ -11,7 +12,7 @@ import { selectHeads } from '../../src/store/sql/select-heads.ts';
 import type { TestDatabase } from './postgres.ts';
 
 /** The services on one database, as the composition root wires them, with what left them recorded. */
-export type TestServices = {
+export type TestServices = Management & {
   readonly committed: CommittedChange[];
   readonly audited: TupleAudit[];
   readonly models: [projectId: string, version: number, json: string][];
@@ -28,7 +29,7 @@ export type TestServices = {
 /** Wires the services; `overrides` are for the limits that a test reaches. */
 export async function createTestServices(
   database: TestDatabase,
-  overrides: Partial<TupleWriterOptions> = {},
+  overrides: Partial<TupleWriterOptions> & { readonly invitationTtlHours?: number } = {},
 ): Promise<TestServices> {
   const { pool } = database;
   await pool.query(
@@ -68,12 +69,13 @@ export async function createTestServices(
     },
     onRegionRefused: () => (regionRefusals.count += 1),
   });
+  const ids = new IdSource(clock);
   const writer = new TupleWriter({
     pool,
     clock,
     heads,
     audit,
-    ids: new IdSource(clock),
+    ids,
     committed: { onCommitted: (changes) => void committed.push(...changes) },
     lanes: 2,
     queuedWritesMax: 1_000,
@@ -99,6 +101,7 @@ export async function createTestServices(
     deletesPerSeqMax: 3,
     exportGrantsMax: 1_000,
   });
+  const parts = { pool, clock, ids, projects, heads, writer };
   await projects.provisionDefault();
   return {
     committed,
@@ -111,6 +114,7 @@ export async function createTestServices(
     projects,
     writer,
     tuples,
+    ...createManagement({ invitationTtlHours: overrides.invitationTtlHours ?? 168 }, parts),
     close: () => writer.close(5_000),
   };
 }

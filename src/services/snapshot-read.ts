@@ -1,0 +1,92 @@
+import type { Pool, PoolClient } from 'pg';
+import type { ShardKey } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import { isUnavailable } from '../store/pg-errors.ts';
+import { selectHeads } from '../store/sql/select-heads.ts';
+import { inTransaction } from '../store/transaction.ts';
+import type { ShardHeads } from './shard-heads.ts';
+import { storeError } from './store-error.ts';
+
+/*
+ * Reads of rows that tuples stand for. A caller may have seen a row that another instance wrote, so
+ * the shard's head of the same snapshot is raised before the reply: no later Check on this instance
+ * answers from before what the caller has seen.
+ */
+
+export type SnapshotOptions = { readonly pool: Pool; readonly heads: ShardHeads };
+
+/** Rows that are read, and turned into an answer, between two turns of the event loop. */
+export const PAGE_ROWS = 256;
+/** Rows of one list at most; beyond, RESULT_TOO_LARGE. */
+export const LIST_ROWS_MAX = 1_000_000;
+
+/** Runs `work` in one read-only snapshot. Errors: those of `work`; STORE_UNAVAILABLE. */
+export async function readSnapshot<T>(
+  { pool, heads }: SnapshotOptions,
+  shard: ShardKey,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
+  const read = async (client: PoolClient): Promise<T> => {
+    const found = await selectHeads(client, [shard]);
+    const value = await work(client);
+    for (const head of found) heads.raise(shard.projectId, shard.tenantId, head.epoch, head.seq);
+    return value;
+  };
+  return await inTransaction(pool, read, 'repeatable read, read only').catch((error: unknown) => {
+    throw storeError(error);
+  });
+}
+
+/** What a long list is read from: a statement, already checked for who may read it. */
+export type CursorQuery = { readonly text: string; readonly values: readonly unknown[] };
+
+/**
+ * Pages of at most PAGE_ROWS rows of the statement that `prepare` gives, all from one snapshot: memory
+ * holds one page. `prepare` looks at the same snapshot, and may refuse. The connection is given back
+ * when the last page was taken, or the consumer stops. Errors: those of `prepare`; RESULT_TOO_LARGE
+ * beyond `rowsMax`; STORE_UNAVAILABLE.
+ */
+export async function* streamSnapshot<Row extends object>(
+  { pool, heads }: SnapshotOptions,
+  shard: ShardKey,
+  prepare: (client: PoolClient) => Promise<CursorQuery>,
+  rowsMax: number = LIST_ROWS_MAX,
+): AsyncGenerator<readonly Row[], void, undefined> {
+  let client: PoolClient | undefined;
+  let broken: Error | undefined;
+  const onError = (error: Error): void => {
+    broken = error;
+  };
+  try {
+    client = await pool.connect();
+    client.on('error', onError);
+    await client.query('begin isolation level repeatable read, read only');
+    const [head] = await selectHeads(client, [shard]);
+    const query = await prepare(client);
+    await client.query(`declare list no scroll cursor for ${query.text}`, [...query.values]);
+    if (head !== undefined) heads.raise(shard.projectId, shard.tenantId, head.epoch, head.seq);
+    for (let count = 0; ;) {
+      const { rows } = await client.query<Row>(`fetch forward ${PAGE_ROWS} from list`);
+      count += rows.length;
+      if (count > rowsMax) {
+        throw new AppError('RESULT_TOO_LARGE', `the list has more than ${rowsMax} entries`, {
+          limit: String(rowsMax),
+        });
+      }
+      if (rows.length > 0) yield rows;
+      if (rows.length < PAGE_ROWS) return;
+    }
+  } catch (error) {
+    if (isUnavailable(error)) broken ??= error as Error;
+    throw storeError(error);
+  } finally {
+    // Nothing was written: a rollback ends it as well as a commit, and closes the cursor.
+    if (client !== undefined) {
+      if (broken === undefined) {
+        await client.query('rollback').catch((failure: Error) => (broken = failure));
+      }
+      client.off('error', onError);
+      client.release(broken);
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import type { ClientBase } from 'pg';
+import { textArray } from './write-group.ts';
+
+/** An object of a shard, by namespace and id. */
+export type ObjectKey = { readonly namespace: string; readonly objectId: string };
+
+export type DeletedObjects = {
+  readonly epoch: number;
+  readonly seq: number;
+  readonly stamp: string;
+  readonly deleted: number;
+  readonly changes: string;
+};
+
+type Row = {
+  readonly epoch: string;
+  readonly seq: string;
+  readonly stamp: string;
+  readonly deleted: string;
+  readonly changes: string;
+};
+
+/**
+ * Deletes the tuples on `objects` and those whose subject is one of them or a userset of it. Inside
+ * a transaction that holds the shard. Undefined where there were none. O(tuples deleted).
+ */
+export async function deleteObjectTuples(
+  client: ClientBase,
+  shard: { readonly projectId: string; readonly tenantId: string },
+  objects: readonly ObjectKey[],
+  record: {
+    readonly commitId: string;
+    readonly rpc: string;
+    readonly actingUserId: string | null;
+    readonly requestId: string;
+  },
+): Promise<DeletedObjects | undefined> {
+  const { rows } = await client.query<Row>(
+    `select epoch::text as epoch, seq::text as seq, stamp::text as stamp,
+       deleted::text as deleted, changes
+     from gatehouse_delete_objects($1, $2, $3, $4, $5::uuid, $6, $7, $8)`,
+    [
+      shard.projectId,
+      shard.tenantId,
+      textArray(objects.map((object) => object.namespace)),
+      textArray(objects.map((object) => object.objectId)),
+      record.commitId,
+      record.rpc,
+      record.actingUserId,
+      record.requestId,
+    ],
+  );
+  const row = rows[0];
+  if (row === undefined) return undefined;
+  return {
+    epoch: Number(row.epoch),
+    seq: Number(row.seq),
+    stamp: row.stamp,
+    deleted: Number(row.deleted),
+    changes: row.changes,
+  };
+}
