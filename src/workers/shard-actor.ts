@@ -251,7 +251,7 @@ export class ShardActor {
   }
 
   #admit(job: Job): void {
-    if (job.isLong === true) {
+    if (job.isLong) {
       this.#long.push(job);
       this.#host.longRunnable(this);
     } else {
