@@ -7,8 +7,8 @@ import { acquireInstanceLock, type InstanceLock } from './store/instance-lock.ts
 import { migrate } from './store/migrate.ts';
 import { assertConnectionsFit, createPool, type PostgresTarget } from './store/pool.ts';
 
-/** Connections of one decision worker: a load and a catch-up at once. */
-export const WORKER_CONNECTIONS = 2;
+/** Connections of one decision worker: three loads and a catch-up at once. */
+export const WORKER_CONNECTIONS = 4;
 /** Outside of pools: the instance lock and LISTEN. */
 const SINGLE_CONNECTIONS = 2;
 const EMBEDDED_CONNECTIONS_MIN = 100;

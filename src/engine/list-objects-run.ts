@@ -10,7 +10,19 @@ const STEPS_PER_CLOCK_LOOK = 32;
 const TEXTS_PER_STEP = 64;
 const MAYBE = 1;
 const SURE = 2;
-const chunk = new Uint32Array(1024);
+/** Steps that a piece of a list, of a sort or of texts counts for. */
+const STEPS_OF_PIECE = 8;
+const chunk = new Uint32Array(512);
+
+/** A list of holders being read: holders of the set itself, or tuplesets that name its object. */
+type Scan = {
+  readonly subject: number;
+  readonly relation: number;
+  readonly level: number;
+  readonly strength: number;
+  readonly isReference: boolean;
+  cursor: number;
+};
 
 type Phase = 'start' | 'walk' | 'confirm' | 'sort' | 'text' | 'done';
 
@@ -29,6 +41,8 @@ export class ListObjectsRun implements EvaluationTask<readonly string[]> {
   readonly #seen = new PairTable(64);
   readonly #strength: number[] = [];
   readonly #queue: number[] = []; // quadruples entity, relation, level, strength
+  /** Of the entry of the queue before #next; the next one waits for them. */
+  readonly #scans: Scan[] = [];
   readonly #candidates: number[] = []; // indexes into #seen
   readonly #found: number[] = [];
   readonly #texts: string[] = [];
@@ -55,11 +69,14 @@ export class ListObjectsRun implements EvaluationTask<readonly string[]> {
   }
 
   run(sliceEndMs: number): 'done' | 'more' {
-    for (let steps = 1; this.#phase !== 'done'; steps++) {
+    let steps = 0;
+    while (this.#phase !== 'done') {
+      const isPiece = this.#scans.length > 0 || this.#phase === 'sort' || this.#phase === 'text';
       if (!this.#step(sliceEndMs)) return 'more';
-      if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#scope.clock.monotonicMs() >= sliceEndMs) {
-        return 'more';
-      }
+      steps += isPiece ? STEPS_OF_PIECE : 1;
+      if (steps < STEPS_PER_CLOCK_LOOK) continue;
+      steps = 0;
+      if (this.#scope.clock.monotonicMs() >= sliceEndMs) return 'more';
     }
     return 'done';
   }
@@ -90,11 +107,16 @@ export class ListObjectsRun implements EvaluationTask<readonly string[]> {
   }
 
   #start(): void {
-    if (this.#userNode !== 0) this.#reachHolders(this.#userNode, 1, SURE);
-    this.#reachHolders(WILDCARD_NODE, 1, SURE);
+    if (this.#userNode !== 0) this.#scanHolders(this.#userNode, 0, 1, SURE, false);
+    this.#scanHolders(WILDCARD_NODE, 0, 1, SURE, false);
   }
 
   #stepWalk(): void {
+    const scan = this.#scans[this.#scans.length - 1];
+    if (scan !== undefined) {
+      this.#stepScan(scan);
+      return;
+    }
     if (this.#next >= this.#queue.length) {
       this.#next = 0;
       this.#phase = 'confirm';
@@ -108,58 +130,68 @@ export class ListObjectsRun implements EvaluationTask<readonly string[]> {
     const strength = this.#queue[at + 3] as number;
     const { reader, model } = this.#scope;
     const node = reader.nodeId(entity, relation);
-    if (node !== 0) this.#reachHolders(node, level, strength);
+    if (node !== 0) this.#scanHolders(node, relation, level, strength, false);
     for (const use of model.computedUses(reader.namespaceOf(entity), relation)) {
       this.#reach(entity, use.relation, level, use.isSimple ? strength : MAYBE);
     }
     if (model.walkUses(relation).length === 0) return;
     for (let other = reader.firstNodeOf(entity); other !== 0; other = reader.nextNodeOf(other)) {
-      this.#reachReferences(other, relation, level, strength);
+      this.#scanHolders(other, relation, level, strength, true);
     }
   }
 
-  /** Usersets whose own tuples hold `subject`. */
-  #reachHolders(subject: number, level: number, strength: number): void {
-    const { reader, model } = this.#scope;
-    this.#eachHolder(subject, (holder) => {
-      const entity = reader.entityOf(holder);
-      const relation = reader.relationOf(holder);
-      const program = model.programOf(reader.namespaceOf(entity), relation);
-      if (program === undefined) this.#reach(entity, relation, level, strength);
-      else if (program.positive.hasThis) {
-        this.#reach(entity, relation, level, program.isSimple ? strength : MAYBE);
-      }
-    });
-  }
-
-  /** Usersets that walk to `relation` on the object of `subject`, which a tupleset names. */
-  #reachReferences(subject: number, relation: number, level: number, strength: number): void {
-    const { reader, model } = this.#scope;
-    const uses = model.walkUses(relation);
-    this.#eachHolder(subject, (holder) => {
-      const entity = reader.entityOf(holder);
-      const namespace = reader.namespaceOf(entity);
-      const tupleset = reader.relationOf(holder);
-      for (const use of uses) {
-        if (use.namespace !== namespace || use.tupleset !== tupleset) continue;
-        this.#reach(entity, use.relation, level, use.isSimple ? strength : MAYBE);
-      }
-    });
-  }
-
-  /** Nodes that hold `subject` by a tuple that counts now; an undecided one never makes TRUE. */
-  #eachHolder(subject: number, visit: (holder: number) => void): void {
-    const { reader } = this.#scope;
-    const total = reader.reverseCount(subject);
+  /** Reads the nodes that hold `subject`, one piece a step. */
+  #scanHolders(
+    subject: number,
+    relation: number,
+    level: number,
+    strength: number,
+    isReference: boolean,
+  ): void {
+    const total = this.#scope.reader.reverseCount(subject);
     if (total === 0) return;
     this.#scope.charge(1 + (total >> ENTRIES_PER_READ_SHIFT));
-    for (let cursor = 0; cursor >= 0; cursor = reader.nextCursor) {
-      const count = reader.readReverse(subject, cursor, chunk, 0);
-      for (let i = 0; i < count; i++) {
-        const entry = chunk[i] as number;
-        const holder = entry & EDGE_NODE_MASK;
-        if (entry < EDGE_QUALIFIED || this.#scope.qualify(holder, subject) === TRUE) visit(holder);
-      }
+    if (total > chunk.length) this.#seen.reserve(total);
+    this.#scans.push({ subject, relation, level, strength, isReference, cursor: 0 });
+  }
+
+  /** Holders by a tuple that counts now; an undecided one never makes TRUE. */
+  #stepScan(scan: Scan): void {
+    const { reader } = this.#scope;
+    const { subject } = scan;
+    const count = reader.readReverse(subject, scan.cursor, chunk, 0);
+    scan.cursor = reader.nextCursor;
+    if (scan.cursor < 0) this.#scans.pop();
+    for (let i = 0; i < count; i++) {
+      const entry = chunk[i] as number;
+      const holder = entry & EDGE_NODE_MASK;
+      if (entry >= EDGE_QUALIFIED && this.#scope.qualify(holder, subject) !== TRUE) continue;
+      if (scan.isReference) this.#reachReference(holder, scan);
+      else this.#reachHolder(holder, scan);
+    }
+  }
+
+  /** A userset whose own tuples hold the subject. */
+  #reachHolder(holder: number, { level, strength }: Scan): void {
+    const { reader, model } = this.#scope;
+    const entity = reader.entityOf(holder);
+    const relation = reader.relationOf(holder);
+    const program = model.programOf(reader.namespaceOf(entity), relation);
+    if (program === undefined) this.#reach(entity, relation, level, strength);
+    else if (program.positive.hasThis) {
+      this.#reach(entity, relation, level, program.isSimple ? strength : MAYBE);
+    }
+  }
+
+  /** Usersets that walk to `relation` on the object of the subject, which a tupleset names. */
+  #reachReference(holder: number, { relation, level, strength }: Scan): void {
+    const { reader, model } = this.#scope;
+    const entity = reader.entityOf(holder);
+    const namespace = reader.namespaceOf(entity);
+    const tupleset = reader.relationOf(holder);
+    for (const use of model.walkUses(relation)) {
+      if (use.namespace !== namespace || use.tupleset !== tupleset) continue;
+      this.#reach(entity, use.relation, level, use.isSimple ? strength : MAYBE);
     }
   }
 

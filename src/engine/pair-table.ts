@@ -39,7 +39,7 @@ export class PairTable {
 
   /** Index of the pair, which is added if absent: then the index equals the size before. */
   insert(first: number, second: number): number {
-    if (this.size * 2 >= this.#slots.length) this.#grow();
+    if (this.size * 2 >= this.#slots.length) this.#grow(this.#slots.length * 2);
     let slot = hashPair(first, second) & this.#mask;
     for (;;) {
       const index = (this.#slots[slot] as number) - 1;
@@ -53,8 +53,14 @@ export class PairTable {
     return this.size++;
   }
 
-  #grow(): void {
-    const length = this.#slots.length * 2;
+  /** Room for `count` more, so that a long scan rehashes once. O(size + count). */
+  reserve(count: number): void {
+    let length = this.#slots.length;
+    while ((this.size + count) * 2 > length) length *= 2;
+    if (length > this.#slots.length) this.#grow(length);
+  }
+
+  #grow(length: number): void {
     this.#mask = length - 1;
     this.#slots = new Int32Array(length);
     const first = new Uint32Array(length / 2);

@@ -155,7 +155,8 @@ describe('loadSnapshot', () => {
       ready: async () => {
         await database.pool.query(
           `select pg_terminate_backend(pid) from pg_stat_activity
-           where query like 'copy (select%' and datname = current_database()`,
+           where query like '%copy (select%' and pid <> pg_backend_pid()
+             and datname = current_database()`,
         );
       },
     });

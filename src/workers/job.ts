@@ -14,6 +14,8 @@ export interface Job {
   /** How long it waits for its shard: the deadline, or a bound where there is none. */
   readonly waitUntilMs: number;
   readonly isCancelled: boolean;
+  /** Whether it is expected to take more than a slice: short jobs are served before it begins. */
+  readonly isLong: boolean;
   /** The model that the scope names; set before the job is submitted. */
   model: NamespaceModel | null;
   /**

@@ -15,6 +15,9 @@ import type { ShardActor } from './shard-actor.ts';
 /** Ids of a list that travel in one message: a longer one comes in parts, so that its clone stops nobody. */
 const IDS_PER_PART = 4_096;
 
+/** A batch of so many items mostly ends within a slice. */
+const SHORT_BATCH_ITEMS_MAX = 128;
+
 /** The job of a request that the gateway parsed and validated. */
 export function parsedJob(
   context: JobContext,
@@ -72,6 +75,13 @@ abstract class ParsedJob<M extends Method> implements Job {
   get isCancelled(): boolean {
     const { cancelled } = this.context;
     return cancelled.size > 0 && cancelled.has(this.requestId);
+  }
+
+  get isLong(): boolean {
+    const { args } = this.request;
+    return Array.isArray(args)
+      ? args.length > SHORT_BATCH_ITEMS_MAX
+      : this.request.method !== 'check';
   }
 
   run(actor: ShardActor, sliceEndMs: number): 'done' | 'more' {

@@ -28,6 +28,9 @@ import { equalsText } from './raw/raw-fields.ts';
 import { RawItems } from './raw/raw-items.ts';
 import type { ShardActor } from './shard-actor.ts';
 
+/** About 128 items of a batch, which mostly end within a slice. */
+const SHORT_BODY_BYTES_MAX = 16 * 1024;
+
 /** The job of the raw request at `field` of `batch.raw`. Nothing is parsed before it runs. */
 export function rawJob(
   context: JobContext,
@@ -98,6 +101,11 @@ abstract class RawJob implements Job {
   get isCancelled(): boolean {
     const { cancelled } = this.context;
     return cancelled.size > 0 && cancelled.has(this.requestId);
+  }
+
+  /** Only a batch has a large body. */
+  get isLong(): boolean {
+    return this.request.end - this.request.start > SHORT_BODY_BYTES_MAX;
   }
 
   run(actor: ShardActor, sliceEndMs: number): 'done' | 'more' {
@@ -265,6 +273,10 @@ class RawBatchJob extends RawJob {
 }
 
 class RawListJob extends RawJob {
+  override get isLong(): boolean {
+    return true;
+  }
+
   #task: EvaluationTask<readonly string[]> | null = null;
   #encoder: ListEncoder | null = null;
 

@@ -35,6 +35,8 @@
  * - C1 What waits is bounded: requests by the client's queues, held changes by HELD_CHANGES_MAX.
  * - C3 A waiting change is not starved by reads that follow each other, nor a long read by short
  *   ones. Tests: worker-pool.test.ts "a change is not starved …", "long lists stop neither …".
+ * - C4 Between two looks at the messages there is at most one slice of long work, and short
+ *   requests run before it. Test: turns.test.ts.
  * - C2 Results of a load or catch-up of an earlier life (`generation`) are ignored.
  */
 export type ActorState = 'unloaded' | 'loading' | 'ready' | 'catchingUp';

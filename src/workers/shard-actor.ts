@@ -14,8 +14,9 @@ const CATCH_UP_ATTEMPTS_MAX = 3;
 const CATCH_UP_RETRY_MS = 40;
 /** How long a caught-up shard waits before it looks again for a seq that somebody asked for. */
 const BEHIND_RETRY_MS = 20;
-/** Evaluations of one shard that are begun at once. */
+/** Evaluations of one shard that are begun at once, and how many of them may be long from the start. */
 const SUSPENDED_MAX = 16;
+const LONG_BEGUN_MAX = 8;
 
 type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
 
@@ -29,8 +30,10 @@ export interface ActorHost {
   cacheBytesOf?(index: ShardIndex): number;
   /** Runs `load` when one of the few load places is free. */
   withLoadPlace<T>(load: () => Promise<T>): Promise<T>;
-  /** The actor has jobs that can run now. */
+  /** The actor has short jobs that can run now. */
   runnable(actor: ShardActor): void;
+  /** It has long ones: begun, or expected to take more than a slice. */
+  longRunnable(actor: ShardActor): void;
   /** State, size or idleness changed: eviction looks again. */
   settled(actor: ShardActor): void;
   counted(what: 'load' | 'loadFailure' | 'catchUp'): void;
@@ -50,9 +53,11 @@ export class ShardActor {
   #generation = 0;
   #index: ShardIndex | null = null;
   #position: ShardPosition = { epoch: 0, seq: 0, stamp: '0' };
-  /** Jobs that may run, in arrival order. */
+  /** Short jobs that may run, in arrival order. */
   #mailbox: Job[] = [];
   #mailboxHead = 0;
+  /** Long ones that may begin, in arrival order. */
+  #long: Job[] = [];
   /** Jobs that need a newer state, in arrival order. */
   #waiting: Job[] = [];
   /** Begun evaluations, all over the present revision; changes wait until there is none. */
@@ -63,7 +68,9 @@ export class ShardActor {
   /** Highest seq known to exist. */
   #headSeq = 0;
   #retryTimer: NodeJS.Timeout | null = null;
+  /** Kept by the host: whether it stands in the line of short, of long work. */
   isScheduled = false;
+  isLongScheduled = false;
 
   constructor(key: ShardKey, host: ActorHost) {
     this.key = key;
@@ -109,7 +116,7 @@ export class ShardActor {
   /** Jobs waiting, runnable or suspended. */
   get depth(): number {
     const queued = this.#mailbox.length - this.#mailboxHead;
-    return queued + this.#waiting.length + this.#suspended.length;
+    return queued + this.#long.length + this.#waiting.length + this.#suspended.length;
   }
 
   /** Whether nothing would be lost but warmth if the index went now (I8). */
@@ -124,8 +131,7 @@ export class ShardActor {
 
   submit(job: Job): void {
     if (this.#canServe(job)) {
-      this.#mailbox.push(job);
-      this.#host.runnable(this);
+      this.#admit(job);
       return;
     }
     if (this.#index !== null && job.scope.epoch < this.#position.epoch) {
@@ -137,30 +143,54 @@ export class ShardActor {
   }
 
   /**
-   * Runs jobs until none is left or the slice ends. Returns whether more is left to run. Begun
-   * evaluations and new jobs take turns slice by slice, so that a long list neither stops the
-   * checks of its own shard nor starves. `mark` gets the id under evaluation, for the memory of
-   * killers.
+   * Begins short jobs until none is left or the shard's share ends; one that goes on after the end
+   * of the slice is long from then on. Returns whether more of them can run. `mark` gets the id under evaluation, for the memory
+   * of killers.
    */
-  runSlice(sliceEndMs: number, mark: (requestId: number) => void): boolean {
+  runShort(shareEndMs: number, sliceEndMs: number, mark: (requestId: number) => void): boolean {
+    const { clock } = this.#host;
+    let nowMs = clock.monotonicMs();
+    while (this.#mayStart) {
+      const job = this.#nextJob();
+      if (job === null) return false;
+      this.#runOne(job, nowMs, sliceEndMs, mark);
+      nowMs = clock.monotonicMs();
+      if (nowMs >= shareEndMs) return this.#mayRunShort;
+    }
+    return false;
+  }
+
+  /**
+   * One slice of long work: the begun evaluations take turns, and new ones begin in between, slice
+   * by slice. Returns whether more is left.
+   */
+  runLong(sliceEndMs: number, mark: (requestId: number) => void): boolean {
     const { clock } = this.#host;
     let nowMs = clock.monotonicMs();
     let isSuspendedFirst = this.#isTurnOfSuspended;
     this.#isTurnOfSuspended = !isSuspendedFirst;
     for (;;) {
       const job = isSuspendedFirst
-        ? (this.#suspended.shift() ?? this.#nextJob())
-        : ((this.#mayStart ? this.#nextJob() : null) ?? this.#suspended.shift() ?? null);
-      if (job === null) return false;
+        ? (this.#suspended.shift() ?? this.#nextLong())
+        : (this.#nextLong() ?? this.#suspended.shift() ?? null);
+      if (job === null) break;
       isSuspendedFirst = false;
-      if (!job.isCancelled && this.#runJob(job, nowMs, sliceEndMs, mark) === 'more') {
-        this.#suspended.push(job);
-      } else if (this.#suspended.length === 0) {
-        if (this.#onResumed.length > 0) this.#resumed();
-        if (!this.#held.isEmpty) this.#applyHeld();
-      }
+      this.#runOne(job, nowMs, sliceEndMs, mark);
       nowMs = clock.monotonicMs();
-      if (nowMs >= sliceEndMs) return this.#hasRunnable;
+      if (nowMs >= sliceEndMs) break;
+    }
+    // What waited for the end of a begun evaluation.
+    if (this.#mayRunShort) this.#host.runnable(this);
+    return this.#suspended.length > 0 || this.#long.length > 0;
+  }
+
+  #runOne(job: Job, nowMs: number, sliceEndMs: number, mark: (requestId: number) => void): void {
+    if (!job.isCancelled && this.#runJob(job, nowMs, sliceEndMs, mark) === 'more') {
+      this.#suspended.push(job);
+      this.#host.longRunnable(this);
+    } else if (this.#suspended.length === 0) {
+      if (this.#onResumed.length > 0) this.#resumed();
+      if (!this.#held.isEmpty) this.#applyHeld();
     }
   }
 
@@ -220,8 +250,23 @@ export class ShardActor {
     );
   }
 
-  get #hasRunnable(): boolean {
-    return this.#suspended.length > 0 || this.#mailboxHead < this.#mailbox.length;
+  #admit(job: Job): void {
+    if (job.isLong) {
+      this.#long.push(job);
+      this.#host.longRunnable(this);
+    } else {
+      this.#mailbox.push(job);
+      this.#host.runnable(this);
+    }
+  }
+
+  get #mayRunShort(): boolean {
+    return this.#mailboxHead < this.#mailbox.length && this.#mayStart;
+  }
+
+  #nextLong(): Job | null {
+    if (!this.#mayStart || this.#suspended.length >= LONG_BEGUN_MAX) return null;
+    return this.#long.shift() ?? null;
   }
 
   /** New jobs wait once a change waits for the begun ones: else it would wait for ever. */
@@ -251,6 +296,8 @@ export class ShardActor {
     this.#mailbox = [];
     this.#mailboxHead = 0;
     this.#suspended = [];
+    jobs.push(...this.#long);
+    this.#long = [];
     return [...begun, ...jobs];
   }
 
@@ -277,20 +324,16 @@ export class ShardActor {
     }
   }
 
-  /** Moves waiting jobs that the watermark now allows to the mailbox, in arrival order. */
+  /** Moves waiting jobs that the watermark now allows to their mailbox, in arrival order. */
   #promote(): void {
     if (this.#waiting.length === 0) return;
     const kept: Job[] = [];
-    let promoted = 0;
     for (const job of this.#waiting) {
       if (job.isCancelled) continue;
-      if (this.#canServe(job)) {
-        this.#mailbox.push(job);
-        promoted += 1;
-      } else kept.push(job);
+      if (this.#canServe(job)) this.#admit(job);
+      else kept.push(job);
     }
     this.#waiting = kept;
-    if (promoted > 0) this.#host.runnable(this);
   }
 
   #failWaiting(error: AppError): void {

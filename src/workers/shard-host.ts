@@ -27,8 +27,8 @@ import { ShardActor } from './shard-actor.ts';
 import type { ActorHost } from './shard-actor.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
-/** A batch task runs at most this many slices before it replies; the rest is deferred. */
-const SLICES_PER_BATCH = 4;
+/** Long work gets a slice at least this often, in slices, however many messages come. */
+const LONG_WAIT_SLICES_MAX = 4;
 const SWEEP_MS = 20;
 const STATS_MS = 250;
 const HEADS_PER_QUERY_MAX = 1_000;
@@ -59,8 +59,9 @@ export type ShardHostOptions = {
 
 /**
  * One worker without its thread: the actors of its shards, their turns, models, memory and
- * statistics. A batch is handled without awaiting: what can be answered now is in the reply, the
- * rest is posted when it is ready. Shards take turns of one slice each.
+ * statistics. A batch is handled without awaiting: what short requests can be answered within one
+ * slice is in the reply, the rest is posted when it is ready. Shards take turns of one slice each,
+ * and between two looks at the messages there is at most one slice of long work.
  */
 export class ShardHost {
   readonly #options: ShardHostOptions;
@@ -75,7 +76,10 @@ export class ShardHost {
   readonly #actorHost: ActorHost;
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #counts = { load: 0, loadFailure: 0, catchUp: 0 };
+  /** Shards with short work, and those with long work. */
   #runnable: ShardActor[] = [];
+  readonly #longRunnable: ShardActor[] = [];
+  #longRanAtMs = 0;
   /** Of the message being accepted. */
   #lastScope: ScopeEntry | null = null;
   #lastActor: ShardActor | null = null;
@@ -113,6 +117,7 @@ export class ShardHost {
       cacheBytesOf: (index) => this.#context.cacheBytesOf(index),
       withLoadPlace: (load) => this.#loads.run(load),
       runnable: (actor) => this.#makeRunnable(actor),
+      longRunnable: (actor) => this.#makeLongRunnable(actor),
       settled: (actor) => this.#settled(actor),
       counted: (what) => {
         this.#counts[what] += 1;
@@ -137,13 +142,15 @@ export class ShardHost {
   handle(batch: RequestBatch): AnswerBatch {
     this.#isInTurn = true;
     try {
+      // The port hands over messages without a turn of the loop while there are more.
+      if (this.#isLongOverdue) this.#longTurn();
       for (const message of batch.control) this.#control(message);
       for (const requestId of batch.cancelled) this.#context.cancelled.add(requestId);
       this.#acceptRaw(batch);
       for (const request of batch.requests) this.#acceptParsed(batch, request);
       this.#lastScope = null;
       this.#lastActor = null;
-      this.#turn(SLICES_PER_BATCH);
+      this.#shortTurn();
     } finally {
       this.#isInTurn = false;
     }
@@ -300,42 +307,78 @@ export class ShardHost {
     if (!this.#isInTurn) this.#scheduleTurn();
   }
 
-  /** Round robin: one slice a shard, until nothing is runnable or `slices` have passed. */
-  #turn(slices: number): void {
+  #makeLongRunnable(actor: ShardActor): void {
+    if (actor.isLongScheduled) return;
+    actor.isLongScheduled = true;
+    if (this.#longRunnable.length === 0) this.#longRanAtMs = this.#options.clock.monotonicMs();
+    this.#longRunnable.push(actor);
+    this.#budget.touch(actor);
+    if (!this.#isInTurn) this.#scheduleTurn();
+  }
+
+  get #isLongOverdue(): boolean {
+    if (this.#longRunnable.length === 0) return false;
     const { clock, settings } = this.#options;
-    const { sliceMs } = settings;
-    let nowMs = clock.monotonicMs();
-    const endMs = nowMs + sliceMs * slices;
+    return clock.monotonicMs() - this.#longRanAtMs >= settings.sliceMs * LONG_WAIT_SLICES_MAX;
+  }
+
+  /** Short work of all shards, round robin, for one slice in all. */
+  #shortTurn(): void {
+    const { clock, settings } = this.#options;
+    const endMs = clock.monotonicMs() + settings.sliceMs;
+    // The last one begun has some time as well.
+    const lastEndMs = endMs + settings.sliceMs / 2;
+    // A shard that used its part goes behind those that had none.
+    let share = settings.sliceMs / Math.max(1, this.#runnable.length);
+    let nowMs = endMs - settings.sliceMs;
     while (this.#runnable.length > 0 && nowMs < endMs) {
       // Actors that become runnable meanwhile go behind these.
       const actors = this.#runnable;
       this.#runnable = [];
-      for (let i = 0; i < actors.length; i++) {
+      let i = 0;
+      for (; i < actors.length && nowMs < endMs; i++) {
         const actor = actors[i] as ShardActor; // below length
-        if (nowMs >= endMs) {
-          this.#runnable.push(actor);
-          continue;
-        }
         actor.isScheduled = false;
-        if (actor.runSlice(nowMs + sliceMs, this.#mark)) {
-          actor.isScheduled = true;
-          this.#runnable.push(actor);
-        }
-        if (actor.isEvictable === this.#budget.isPinned(actor)) this.#settled(actor);
+        const hasMore = actor.runShort(Math.min(endMs, nowMs + share), lastEndMs, this.#mark);
+        if (hasMore) this.#makeRunnable(actor);
+        this.#ran(actor);
         nowMs = clock.monotonicMs();
       }
+      if (i < actors.length) this.#runnable = [...actors.slice(i), ...this.#runnable];
+      share = settings.sliceMs;
     }
+  }
+
+  /** One slice of the long work of one shard: they take turns. */
+  #longTurn(): void {
+    const actor = this.#longRunnable.shift();
+    if (actor === undefined) return;
+    const { clock, settings } = this.#options;
+    actor.isLongScheduled = false;
+    if (actor.runLong(clock.monotonicMs() + settings.sliceMs, this.#mark)) {
+      this.#makeLongRunnable(actor);
+    }
+    this.#longRanAtMs = clock.monotonicMs();
+    this.#ran(actor);
+  }
+
+  #ran(actor: ShardActor): void {
+    if (actor.isEvictable === this.#budget.isPinned(actor)) this.#settled(actor);
   }
 
   #scheduleTurn(): void {
     if (this.#isTurnScheduled || this.#isStopped) return;
-    if (this.#runnable.length === 0 && this.#writer.isEmpty) return;
+    const isIdle = this.#runnable.length === 0 && this.#longRunnable.length === 0;
+    if (isIdle && this.#writer.isEmpty) return;
     this.#isTurnScheduled = true;
     setImmediate(() => {
       this.#isTurnScheduled = false;
       this.#isInTurn = true;
       try {
-        this.#turn(1);
+        this.#shortTurn();
+        // Finished answers do not wait for the slice of others.
+        this.#postAnswers();
+        this.#longTurn();
       } finally {
         this.#isInTurn = false;
       }

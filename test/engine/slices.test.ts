@@ -64,3 +64,26 @@ test('the solution of one large cyclic component is interrupted', () => {
   }
   expect(slicesOf(index, 'cell', 'on', 'c0')).toBeGreaterThan(100);
 });
+
+test('a list of all that a user holds is interrupted from its first slice on', () => {
+  const index = new TupleIndex();
+  const subject = { kind: 'user', userId: 'reader' } as const;
+  const rows = 20_000;
+  for (let i = 0; i < rows; i++) {
+    index.applyChange('insert', {
+      namespace: 'doc',
+      objectId: `d${i}`,
+      relation: 'viewer',
+      subject,
+    });
+  }
+  const options = { depthMax: 256, closureBytesMax: 1 << 16 };
+  const evaluator = new Evaluator(index, MODEL, options, systemClock);
+  const query = { namespace: 'doc', relation: 'viewer', userId: 'reader' };
+  const task = evaluator.startListObjects(query, 0, 1_000_000);
+  let slices = 1;
+  while (task.run(0) === 'more') slices++;
+  expect(task.result()).toHaveLength(rows);
+  // Reading holders, walking, sorting and making texts all end at a slice's end.
+  expect(slices).toBeGreaterThan(rows / 64);
+});
