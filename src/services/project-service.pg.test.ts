@@ -2,6 +2,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
 import type { CreateProjectRequest, UpdateProjectRequest } from './project-input.ts';
+import {
+  PROJECT,
+  PROJECT_ACTIVE,
+  PROJECT_SUSPENDED,
+  type ProjectEvent,
+} from './state-machines/project.ts';
 
 let database: TestDatabase;
 let services: TestServices;
@@ -111,4 +117,25 @@ test('an unknown project is asked for each time, so that a new one is seen at on
   expect(await services.projects.list()).toEqual(
     expect.arrayContaining([expect.objectContaining({ id: 'later' })]),
   );
+});
+
+test('J1: updates move the status as the table says', async () => {
+  const id = 'moving';
+  await create({ id });
+  const requested: Readonly<Record<ProjectEvent, number>> = {
+    keep: 0,
+    activate: PROJECT_ACTIVE,
+    suspend: PROJECT_SUSPENDED,
+  };
+  for (const from of [PROJECT_ACTIVE, PROJECT_SUSPENDED] as const) {
+    for (const event of ['keep', 'activate', 'suspend'] as const) {
+      await update({ id, status: from });
+      await update({ id, status: requested[event] });
+      expect([from, event, (await services.projects.get(id)).status]).toEqual([
+        from,
+        event,
+        PROJECT[from][event],
+      ]);
+    }
+  }
 });
