@@ -4,7 +4,6 @@ import { AppError } from '../shared/app-error.ts';
 import { isUnavailable } from '../store/pg-errors.ts';
 import { selectHeads } from '../store/sql/select-heads.ts';
 import { inTransaction } from '../store/transaction.ts';
-import { LongListGate } from './long-list-gate.ts';
 import type { ShardHeads } from './shard-heads.ts';
 import { storeError } from './store-error.ts';
 
@@ -114,17 +113,6 @@ async function* streamPages<Row extends object>(
       client.release(broken);
     }
   }
-}
-
-const gates = new WeakMap<Pool, LongListGate>();
-
-function gateOf(pool: Pool): LongListGate {
-  let gate = gates.get(pool);
-  if (gate === undefined) {
-    gate = new LongListGate(Math.max(1, Math.floor(pool.options.max / 4)));
-    gates.set(pool, gate);
-  }
-  return gate;
 }
 
 /** Long lists that wait for a connection, at most. */
