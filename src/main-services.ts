@@ -83,12 +83,7 @@ export function createServices(options: ServicesOptions): Services {
     onRegionRefused: () => metrics.regionRefused.inc(),
     audit,
   });
-  const notifier = new ChangeNotifier({
-    pool,
-    intervalMs: NOTIFY_INTERVAL_MS,
-    shardsMax: NOTIFY_SHARDS_MAX,
-    onError: (error) => log('warn', 'change_hints_not_sent', { error: String(error) }),
-  });
+  const notifier = createNotifier(options);
   const writer = new TupleWriter({
     pool,
     clock,
@@ -128,6 +123,15 @@ export function createServices(options: ServicesOptions): Services {
   const purge = createPurge(options, writer, ids);
   const management = createManagement(config, { pool, clock, ids, projects, heads, writer });
   return { projects, heads, positions, writer, notifier, tuples, purge, ...management };
+}
+
+function createNotifier({ database: { pool }, log }: ServicesOptions): ChangeNotifier {
+  return new ChangeNotifier({
+    pool,
+    intervalMs: NOTIFY_INTERVAL_MS,
+    shardsMax: NOTIFY_SHARDS_MAX,
+    onError: (error) => log('warn', 'change_hints_not_sent', { error: String(error) }),
+  });
 }
 
 function createPurge(

@@ -21,6 +21,7 @@ import type { CommitPublisher } from './commit-publisher.ts';
 import { outcomeUnknown } from './group-runner.ts';
 import type { WriteMeta } from './ports.ts';
 import type { ShardHeads } from './shard-heads.ts';
+import { storeError } from './store-error.ts';
 import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from './write-group.ts';
 
 /** What the work of an exclusive transaction may do. */
@@ -75,7 +76,8 @@ export class ExclusiveWriter {
         return await this.#attempt(shards, work);
       } catch (error) {
         if (isUnavailable(error)) throw storeUnavailable(error);
-        if (!isRetryable(error)) throw error;
+        // A statement that took too long is trouble that may pass, as elsewhere.
+        if (!isRetryable(error)) throw storeError(error);
         if (attempt >= this.#options.attemptsMax) throw storeUnavailable(error);
         await pause(this.#options.retryDelayMs * attempt);
       }

@@ -4,6 +4,12 @@ import { type TestServices, createTestServices } from '../../test/support/servic
 import { createPool } from '../store/pool.ts';
 import type { CreateProjectRequest, UpdateProjectRequest } from './project-input.ts';
 import { ProjectService } from './project-service.ts';
+import {
+  PROJECT,
+  PROJECT_ACTIVE,
+  PROJECT_SUSPENDED,
+  type ProjectEvent,
+} from './state-machines/project.ts';
 
 let database: TestDatabase;
 let services: TestServices;
@@ -167,4 +173,25 @@ test('while the database is away what was known last stays in force', async () =
   expect(projects.peek('')).toEqual(settings);
   await expect(projects.settings('other')).rejects.toMatchObject({ reason: 'STORE_UNAVAILABLE' });
   await away.end();
+});
+
+test('J1: updates move the status as the table says', async () => {
+  const id = 'moving';
+  await create({ id });
+  const requested: Readonly<Record<ProjectEvent, number>> = {
+    keep: 0,
+    activate: PROJECT_ACTIVE,
+    suspend: PROJECT_SUSPENDED,
+  };
+  for (const from of [PROJECT_ACTIVE, PROJECT_SUSPENDED] as const) {
+    for (const event of ['keep', 'activate', 'suspend'] as const) {
+      await update({ id, status: from });
+      await update({ id, status: requested[event] });
+      expect([from, event, (await services.projects.get(id)).status]).toEqual([
+        from,
+        event,
+        PROJECT[from][event],
+      ]);
+    }
+  }
 });

@@ -18,13 +18,12 @@ import {
   checkUpdateProject,
 } from './project-input.ts';
 import {
-  type GuardMode,
   type Project,
   type ProjectSettings,
-  type ProjectStatus,
   refusalOf,
   settingsFromProject,
 } from './project-settings.ts';
+import type { GuardMode, ProjectStatus } from './state-machines/project.ts';
 import { storeError } from './store-error.ts';
 
 export type ProjectServiceOptions = {

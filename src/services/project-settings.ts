@@ -1,9 +1,10 @@
 import { AppError } from '../shared/app-error.ts';
-
-/** Status of a project as the proto enum numbers it. */
-export const PROJECT_ACTIVE = 1;
-export const PROJECT_SUSPENDED = 2;
-export type ProjectStatus = typeof PROJECT_ACTIVE | typeof PROJECT_SUSPENDED;
+import {
+  type GuardMode,
+  PROJECT_ANSWERS,
+  PROJECT_SUSPENDED,
+  type ProjectStatus,
+} from './state-machines/project.ts';
 
 /** A project as AdminService shows it. */
 export type Project = {
@@ -59,12 +60,9 @@ export function settingsFromProject(
   };
 }
 
-/** Which calls a suspended project still answers: DeprovisionUser and ExportSubjectGrants. */
-export type GuardMode = 'data' | 'subject-rights';
-
-/** The refusal of a call on this project, or undefined. Hot: two property reads. */
+/** The refusal of a call on this project, or undefined. Hot: property reads. */
 export function refusalOf(settings: ProjectSettings, mode: GuardMode): AppError | undefined {
-  if (settings.suspended && mode === 'data') {
+  if (settings.suspended && !PROJECT_ANSWERS[PROJECT_SUSPENDED][mode]) {
     return new AppError('PROJECT_SUSPENDED', `project ${settings.projectId} is suspended`, {
       project_id: settings.projectId,
     });

@@ -41,16 +41,40 @@ export async function readSnapshot<T>(
 export type CursorQuery = { readonly text: string; readonly values: readonly unknown[] };
 
 /**
- * Pages of at most PAGE_ROWS rows of the statement that `prepare` gives, all from one snapshot: memory
- * holds one page. `prepare` looks at the same snapshot, and may refuse. The connection is given back
- * when the last page was taken, or the consumer stops. Errors: those of `prepare`; RESULT_TOO_LARGE
- * beyond `rowsMax`; STORE_UNAVAILABLE.
+ * Pages of at most PAGE_ROWS rows of the statement that `prepare` gives (its text ends with `order by`),
+ * all from one snapshot: memory holds one page. `prepare` looks at the same snapshot, and may refuse; of
+ * a long list it is asked twice. The connection is given back when the last page was taken, or the
+ * consumer stops; long lists wait for each other, so that they leave connections to everybody else.
+ * Errors: those of `prepare`; RESULT_TOO_LARGE beyond `rowsMax`; QUEUE_FULL; STORE_UNAVAILABLE.
  */
 export async function* streamSnapshot<Row extends object>(
-  { pool, heads }: SnapshotOptions,
+  options: SnapshotOptions,
   shard: ShardKey,
   prepare: (client: PoolClient) => Promise<CursorQuery>,
   rowsMax: number = LIST_ROWS_MAX,
+): AsyncGenerator<readonly Row[], void, undefined> {
+  const first = await readSnapshot(options, shard, async (client) => {
+    const { text, values } = await prepare(client);
+    return (await client.query<Row>(`${text} limit ${PAGE_ROWS + 1}`, [...values])).rows;
+  });
+  if (first.length <= PAGE_ROWS) {
+    if (first.length > 0) yield first;
+    return;
+  }
+  const places = placesOf(options.pool);
+  await places.take();
+  try {
+    yield* streamPages<Row>(options, shard, prepare, rowsMax);
+  } finally {
+    places.giveBack();
+  }
+}
+
+async function* streamPages<Row extends object>(
+  { pool, heads }: SnapshotOptions,
+  shard: ShardKey,
+  prepare: (client: PoolClient) => Promise<CursorQuery>,
+  rowsMax: number,
 ): AsyncGenerator<readonly Row[], void, undefined> {
   let client: PoolClient | undefined;
   let broken: Error | undefined;
@@ -89,4 +113,48 @@ export async function* streamSnapshot<Row extends object>(
       client.release(broken);
     }
   }
+}
+
+/** Long lists that wait for a connection, at most. */
+const WAITING_MAX = 1_000;
+
+/** How many long lists of a pool are read at once: a quarter of its connections. */
+class StreamPlaces {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(places: number) {
+    this.#free = places;
+  }
+
+  /** Waits for its turn. Errors: QUEUE_FULL. */
+  async take(): Promise<void> {
+    if (this.#free > 0) {
+      this.#free--;
+      return;
+    }
+    if (this.#waiting.length >= WAITING_MAX) {
+      throw new AppError('QUEUE_FULL', `more than ${WAITING_MAX} long lists are waiting`, {
+        queue: 'lists',
+      });
+    }
+    await new Promise<void>((turn) => this.#waiting.push(turn));
+  }
+
+  giveBack(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free++;
+    else next();
+  }
+}
+
+const placesByPool = new WeakMap<Pool, StreamPlaces>();
+
+function placesOf(pool: Pool): StreamPlaces {
+  let places = placesByPool.get(pool);
+  if (places === undefined) {
+    places = new StreamPlaces(Math.max(1, Math.floor(pool.options.max / 4)));
+    placesByPool.set(pool, places);
+  }
+  return places;
 }

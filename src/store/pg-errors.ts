@@ -1,3 +1,5 @@
+import { AppError } from '../shared/app-error.ts';
+
 /** The only place that knows SQLSTATE codes and the driver's error texts. */
 
 /** What a failed statement means to its caller. */
@@ -47,6 +49,8 @@ function errorCode(error: unknown): string {
 
 /** Classifies what the driver threw. Cost: a few lookups, for failed statements only. */
 export function classifyPgError(error: unknown): PgFailure {
+  // Its text may quote a caller, who could write what the driver says.
+  if (error instanceof AppError) return 'unknown';
   const state = sqlState(error);
   if (state === '') {
     if (SYSTEM_UNAVAILABLE.has(errorCode(error))) return 'unavailable';

@@ -225,6 +225,17 @@ test('unknown projects are not found by any method', async () => {
   }
 });
 
+test('an id that reads like trouble of the database is unknown like any other', async () => {
+  const id = 'Connection terminated unexpectedly';
+  for (const method of ON_A_GROUP) {
+    const answer = await call(instance, method, { ...valid[method], group_id: id });
+    expect([method, answer.status]).toEqual([method, 404]);
+  }
+  const member = { ...valid['GroupService/AddGroupMember'], member: { group_id: id } };
+  const answer = await call(instance, 'GroupService/AddGroupMember', member);
+  expect([answer.status, answer.body['code']]).toEqual([404, 'not_found']);
+});
+
 test('camelCase is understood, and numbers of states', async () => {
   const member = valid['GroupService/SetEnrollmentState'] ?? {};
   const answer = await call(instance, 'GroupService/SetEnrollmentState', {

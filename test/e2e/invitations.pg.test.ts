@@ -183,7 +183,7 @@ describe('an invitation', () => {
 });
 
 describe('the project', () => {
-  test('suspended refuses every method; active again it answers', async () => {
+  test('J2: suspended refuses every method; active again it answers', async () => {
     const id = 'frozen';
     const tenant = new Tenant(instance, '', id);
     await tenant.call('', 'AdminService/CreateProject', adminBody({ id, name: id }));

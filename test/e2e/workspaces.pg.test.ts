@@ -428,3 +428,78 @@ describe('members', () => {
     );
   });
 });
+
+describe('suspension', () => {
+  test('M3: no Check after its acknowledgement allows, on either path, however many are in flight', async () => {
+    const tenant = fresh();
+    const general = new Tenant(
+      { ...instance, baseUrl: instance.generalUrl },
+      tenant.scope.tenant_id,
+    );
+    const workspace_id = await tenant.team('olga');
+    const of = { workspace_id, user_id: 'bob' };
+    await tenant.do('olga', 'AddMember', { ...of, role: 'ROLE_ADMIN' });
+    const ask = async (): Promise<readonly boolean[]> =>
+      await Promise.all(
+        Array.from({ length: 20 }, (_, i) =>
+          (i % 2 === 0 ? tenant : general).holds('bob', workspace_id, 'member'),
+        ),
+      );
+    for (let round = 0; round < 5; round++) {
+      const noise = ask();
+      await tenant.do('olga', 'SuspendMember', of);
+      expect(new Set(await ask())).toEqual(new Set([false]));
+      const moreNoise = ask();
+      await tenant.do('olga', 'ReinstateMember', of);
+      expect(new Set(await ask())).toEqual(new Set([true]));
+      await Promise.all([noise, moreNoise]);
+    }
+  });
+});
+
+describe('DeprovisionUser and ExportSubjectGrants', () => {
+  test('agree with what was written, across tenants', async () => {
+    const project = 'subject-rights';
+    const first = new Tenant(instance, 'one', project);
+    const second = new Tenant(instance, 'two', project);
+    const unscoped = { project_id: undefined, tenant_id: undefined };
+    await first.call('', 'AdminService/CreateProject', { ...unscoped, id: project, name: 'n' });
+    const expected: string[] = [];
+    const ids: string[] = [];
+    for (const tenant of [first, second]) {
+      const workspace_id = await tenant.team('olga');
+      ids.push(workspace_id);
+      await tenant.do('olga', 'AddMember', { workspace_id, user_id: 'bob', role: 'ROLE_ADMIN' });
+      const asleep = await tenant.team('olga', 'Asleep');
+      const of = { workspace_id: asleep, user_id: 'bob' };
+      await tenant.do('olga', 'AddMember', { ...of, role: 'ROLE_MEMBER' });
+      await tenant.do('olga', 'SuspendMember', of);
+      const [personal] = (await listOf(tenant, 'bob')).filter(
+        ({ owner_user_id: o }) => o === 'bob',
+      );
+      const { tenant_id: at } = tenant.scope;
+      expected.push(
+        `${at} workspace:${workspace_id}#admin`,
+        `${at} workspace:${personal?.id}#owner`,
+      );
+    }
+    const subject = { tenant_id: undefined, user_id: 'bob' };
+    const grants = async (): Promise<string[]> => {
+      const { body } = await first.call('', 'AuthzService/ExportSubjectGrants', subject);
+      return (body['grants'] as Record<string, string>[])
+        .map((g) => `${g['tenant_id']} ${g['namespace']}:${g['object_id']}#${g['relation']}`)
+        .sort();
+    };
+    expect(await grants()).toEqual(expected.sort());
+    const { body } = await first.call('', 'AuthzService/DeprovisionUser', subject);
+    expect(body).toEqual({ deleted_count: '4' });
+    expect(await grants()).toEqual([]);
+    const [workspace_id = ''] = ids;
+    // Rows stay: the next event of the membership asserts its tuple again.
+    expect(await first.holds('bob', workspace_id, 'admin')).toBe(false);
+    await first.do('bob', 'GetWorkspace', { workspace_id });
+    await first.do('olga', 'SuspendMember', { workspace_id, user_id: 'bob' });
+    await first.do('olga', 'ReinstateMember', { workspace_id, user_id: 'bob' });
+    expect(await grants()).toEqual([`one workspace:${workspace_id}#admin`]);
+  });
+});

@@ -215,7 +215,7 @@ describe('enrollments', () => {
        values ('default', '', $1, 0, gen_random_uuid(), 'x', 'x', '[]')`,
       [next],
     );
-    await expect(set(user('a'), ENROLLED)).rejects.toThrow();
+    await expect(set(user('a'), ENROLLED)).rejects.toThrow('tuple_change_pkey');
     await database.pool.query(`delete from tuple_change where tenant_id = '' and seq = $1`, [next]);
     expect(await enrollments()).toEqual([]);
     expect(await ids()).toEqual([]);
