@@ -56,7 +56,7 @@ export type ServicesOptions = {
 
 /** Wires the services to the database and the workers. */
 export function createServices(options: ServicesOptions): Services {
-  const { config, database, shards, metrics, audit, log } = options;
+  const { config, database, shards, metrics, audit } = options;
   const { pool } = database;
   const clock = systemClock;
   const ids = new IdSource(clock);
