@@ -6,6 +6,7 @@ import { createCalls } from '../../src/main-service.ts';
 import { createServices, type Services } from '../../src/main-services.ts';
 import { createWorkers } from '../../src/main-workers.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
+import type { ShardClient } from '../../src/protocol/shard-client.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/worker-pool.ts';
 import type { TestDatabase } from './postgres.ts';
@@ -32,6 +33,8 @@ export async function startInstance(
   database: TestDatabase,
   env: Readonly<Record<string, string>> = {},
   workerFilename?: string,
+  /** Whether the workers are not told of a commit, as when the message to them is lost. */
+  isChangeLost?: () => boolean,
 ): Promise<Instance> {
   const config = loadConfig({
     DATABASE_URL: urlOf(database.target as ServerTarget),
@@ -53,7 +56,7 @@ export async function startInstance(
   const services = createServices({
     config,
     database: opened,
-    shards: workers,
+    shards: isChangeLost === undefined ? workers : losingChanges(workers, isChangeLost),
     metrics,
     audit: undefined,
     log,
@@ -99,6 +102,19 @@ export async function startInstance(
       await workers.stop();
       await opened.stop();
     },
+  };
+}
+
+function losingChanges(shards: ShardClient, isLost: () => boolean): ShardClient {
+  return {
+    raw: (...call) => shards.raw(...call),
+    check: (...call) => shards.check(...call),
+    batchCheck: (...call) => shards.batchCheck(...call),
+    expand: (...call) => shards.expand(...call),
+    listObjects: (...call) => shards.listObjects(...call),
+    setModel: (...call) => shards.setModel(...call),
+    hint: (...call) => shards.hint(...call),
+    applyCommitted: (changes) => shards.applyCommitted(changes.filter(() => !isLost())),
   };
 }
 
