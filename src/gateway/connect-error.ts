@@ -4,7 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToHttpStatus, codeToString } from '@connectrpc/connect/protocol-connect';
 import { ErrorInfoSchema, type ErrorInfo } from '../gen/google/rpc/error_details_pb.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
-import { AppError, type ErrorReason } from '../shared/app-error.ts';
+import { AppError, type ErrorReason, type ServiceReason } from '../shared/app-error.ts';
 
 /** The only mapping from reasons to Connect codes; the HTTP status follows from the code. */
 export const CODE_OF_REASON = {
@@ -51,7 +51,9 @@ export const CODE_OF_REASON = {
   CANCELLED: Code.Canceled,
   CONFIG_INVALID: Code.Internal,
   INTERNAL: Code.Internal,
-} as const satisfies Record<ErrorReason, Code>;
+} as const satisfies Record<ServiceReason, Code>;
+
+const CODES: Readonly<Partial<Record<ErrorReason, Code>>> = CODE_OF_REASON;
 
 /** The logical grouping of our reasons in google.rpc.ErrorInfo. */
 export const ERROR_DOMAIN = 'gatehouse';
@@ -61,9 +63,9 @@ const INTERNAL_TEXT = 'internal error';
 export const ERROR_JSON = { alwaysEmitImplicit: true, useProtoFieldName: true };
 const JSON_TYPE = 'application/json';
 
-/** The Connect code of a reason. O(1). */
+/** The Connect code of a reason; `internal` for reasons of the other services. O(1). */
 export function codeOfReason(reason: ErrorReason): Code {
-  return CODE_OF_REASON[reason];
+  return CODES[reason] ?? Code.Internal;
 }
 
 /** The HTTP status of a unary Connect error; Connect's own table has 400 for failed_precondition. */
@@ -73,18 +75,18 @@ export function httpStatusOfCode(code: Code): number {
 
 /** The HTTP status of a reason: that of its code, but 404 for a method that does not exist. */
 export function httpStatusOfReason(reason: ErrorReason): number {
-  return reason === 'METHOD_UNKNOWN' ? 404 : httpStatusOfCode(CODE_OF_REASON[reason]);
+  return reason === 'METHOD_UNKNOWN' ? 404 : httpStatusOfCode(codeOfReason(reason));
 }
 
 /** The label of a reason in metrics and bodies: its Connect code, e.g. "resource_exhausted". */
 export function codeNameOfReason(reason: ErrorReason): string {
-  return codeToString(CODE_OF_REASON[reason]);
+  return codeToString(codeOfReason(reason));
 }
 
 /** The error as Connect's handlers serialize it. INTERNAL never carries its own text. */
 export function connectErrorFromAppError(error: AppError): ConnectError {
   const detail = { desc: ErrorInfoSchema, value: errorInfoOf(error) };
-  return new ConnectError(textOf(error), CODE_OF_REASON[error.reason], undefined, [detail], error);
+  return new ConnectError(textOf(error), codeOfReason(error.reason), undefined, [detail], error);
 }
 
 /** The body of a unary Connect error: {"code","message","details"} as JSON text. */

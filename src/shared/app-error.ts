@@ -1,8 +1,8 @@
 /**
- * Every reason for which a call can fail. The reason decides the Connect code (one table in
- * gateway/connect-error.ts) and whether a retry can help; the text is for people.
+ * Every reason for which a call of the authorization service can fail. The reason decides the Connect
+ * code (one table in gateway/connect-error.ts) and whether a retry can help; the text is for people.
  */
-export type ErrorReason =
+export type ServiceReason =
   // The caller's input.
   | 'BODY_MALFORMED' // not JSON or protobuf of the message, unknown field, wrong type
   | 'FIELD_INVALID' // metadata.field names the field
@@ -52,6 +52,56 @@ export type ErrorReason =
   // The operator's settings; never on the wire.
   | 'CONFIG_INVALID'
   | 'INTERNAL';
+
+/**
+ * Reasons of the workflow runner alone. On its wire a reason is spelled in lower case
+ * (`run_not_found`); runner/api/error-answer.ts holds the only mapping to statuses.
+ */
+export type RunnerReason =
+  | 'INVALID_JSON'
+  | 'INVALID_REQUEST' // metadata.field names the field
+  | 'UNAUTHORIZED'
+  | 'INVALID_SIGNATURE'
+  | 'HOST_NOT_ALLOWED'
+  | 'ORIGIN_NOT_ALLOWED'
+  | 'NOT_FOUND'
+  | 'RUN_NOT_FOUND'
+  | 'WORKFLOW_NOT_FOUND'
+  | 'ARTIFACT_NOT_FOUND'
+  | 'SECRET_NOT_FOUND'
+  | 'VARIABLE_NOT_FOUND'
+  | 'METHOD_NOT_ALLOWED'
+  | 'RUN_NOT_CANCELLABLE'
+  | 'RUN_NOT_FINISHED' // rerun or removal of a run that is still going on
+  | 'AMBIGUOUS_WORKFLOW'
+  | 'DUPLICATE_ARTIFACT'
+  | 'SYNC_IN_PROGRESS'
+  | 'IDEMPOTENCY_CONFLICT' // the key was used with another body
+  | 'BACKEND_READ_ONLY'
+  | 'LEASE_FAILED' // the remote branch moved since it was last seen
+  | 'SYNC_DISABLED'
+  | 'WEBHOOK_SECRET_MISSING'
+  | 'REMOTE_MISSING' // no remote or no credentials for the code host
+  | 'UNSUPPORTED_MEDIA_TYPE'
+  | 'INVALID_INPUTS' // metadata: one entry an input
+  | 'INVALID_WORKFLOW'
+  | 'INVALID_NAME'
+  | 'INVALID_VALUE'
+  | 'INVALID_REF'
+  | 'NOTHING_TO_PUSH'
+  | 'TOO_MANY_SUBSCRIBERS'
+  | 'UPSTREAM_ERROR'
+  | 'BACKEND_UNAVAILABLE'
+  | 'DISK_FULL'; // less than the floor is free
+
+/** Reasons of the notification service alone. */
+export type NotifyReason =
+  | 'NOTIFICATION_UNKNOWN'
+  | 'CHANNEL_UNAVAILABLE'
+  | 'STREAM_TOKEN_INVALID'
+  | 'STREAM_LIMIT';
+
+export type ErrorReason = ServiceReason | RunnerReason | NotifyReason;
 
 /** What an AppError looks like on another thread: plain data, rebuilt with `errorFromData`. */
 export type ErrorData = {

@@ -1,0 +1,119 @@
+import type { Annotation, Conclusion, JsonObject, JsonValue } from './run.ts';
+import type { StepsJobDefinition, Workflow } from './workflow.ts';
+
+/**
+ * The port between the scheduler and the execution of one job (runner/execution). The scheduler
+ * decides whether, when and with what a job runs; the executor runs its steps and reports them.
+ */
+export type JobRequest = {
+  readonly runId: string;
+  readonly runNumber: number;
+  readonly attempt: number;
+  /** `key`, `key:2`, `caller/key`. */
+  readonly jobId: string;
+  /** Evaluated display name. */
+  readonly jobName: string;
+  /** The file that the job stands in (a called one, for reusable workflows): its env and defaults. */
+  readonly workflow: Workflow;
+  readonly job: StepsJobDefinition;
+  readonly contexts: JobContexts;
+  /** GITHUB_WORKSPACE: the sandbox of the run. */
+  readonly workspaceDir: string;
+  /** The project itself; remote and `$/` actions and the cache are found from its `.runner`. */
+  readonly projectDir: string;
+  /** An empty folder of this job alone: scripts, file commands, RUNNER_TEMP, the event file. Removed by the caller. */
+  readonly jobDir: string;
+  /** The whole `event.json`, as GITHUB_EVENT_PATH shows it. */
+  readonly event: JsonObject;
+  /** Every value to hide, beside those that steps add. */
+  readonly masks: readonly string[];
+  /** Of the whole job; the executor enforces it. */
+  readonly timeoutMs: number;
+  /** Bytes of log that the job may write. */
+  readonly logBytesMax: number;
+};
+
+/** Contexts that are fixed when the job starts. `env`, `steps`, `job` and `runner` are the executor's. */
+export type JobContexts = {
+  readonly github: JsonObject;
+  readonly inputs: JsonObject;
+  readonly needs: JsonObject;
+  readonly strategy: JsonObject;
+  readonly matrix: JsonObject | null;
+  readonly vars: JsonObject;
+  readonly secrets: JsonObject;
+};
+
+export type JobOutcome = {
+  /** Before the job's own `continue-on-error`, which the scheduler applies. */
+  readonly conclusion: Conclusion;
+  /** Evaluated `outputs:`; those that hold a secret are left out, with a warning annotation. */
+  readonly outputs: Readonly<Record<string, string>>;
+  /** Evaluated `environment.url`. */
+  readonly environmentUrl?: string | undefined;
+};
+
+/**
+ * `cancel`: SIGINT, 7.5 s, SIGTERM, 2.5 s, SIGKILL to the process group; `if: always()/cancelled()`
+ * steps still run. `force`: SIGKILL now, no further step. `timeout`: as cancel, but the job fails.
+ */
+export type CancelKind = 'cancel' | 'force' | 'timeout';
+
+export interface JobExecution {
+  /** Never rejects: what goes wrong inside is a failed job with an annotation. */
+  readonly outcome: Promise<JobOutcome>;
+  cancel(kind: CancelKind): void;
+}
+
+/**
+ * What a job tells while it runs. Everything is masked. Calls are in order and return at once; a
+ * promise from `log` asks the caller to hold further lines back until it resolves (the disk lags).
+ */
+export interface JobReport {
+  /** The steps as far as they are known; called at the start and again when steps are added (post). */
+  stepsKnown(
+    steps: readonly {
+      readonly number: number;
+      readonly name: string;
+      readonly id?: string | undefined;
+    }[],
+  ): void;
+  /** `name` is final now that it was evaluated. */
+  stepStarted(number: number, name: string): void;
+  log(number: number, lines: readonly string[]): Promise<void> | undefined;
+  /** A step that was skipped is completed without having been started. */
+  stepCompleted(
+    number: number,
+    result: {
+      readonly conclusion: Conclusion;
+      readonly outcome: Conclusion;
+      readonly outputs: Readonly<Record<string, string>>;
+      readonly name: string;
+    },
+  ): void;
+  annotate(annotation: Annotation): void;
+  /** Markdown that the step wrote to GITHUB_STEP_SUMMARY, at most 1 MiB. */
+  summary(number: number, markdown: string): void;
+}
+
+export interface JobExecutor {
+  execute(request: JobRequest, report: JobReport): JobExecution;
+}
+
+/** The state of a job or run that status functions look at. */
+export type StatusView = {
+  readonly isCancelled: boolean;
+  /** Conclusions of what came before: steps of the job so far, or the needs of a job. */
+  readonly hasFailure: boolean;
+  /** Job level only: conclusion of one need, for success(name) and failure(name). */
+  readonly conclusionOf?: ((name: string) => Conclusion | undefined) | undefined;
+};
+
+/** What an expression may see. A context that is absent is a null, as on GitHub. */
+export type Scope = {
+  readonly contexts: Readonly<Record<string, JsonValue | undefined>>;
+  /** Absent where status functions are not available. */
+  readonly status?: StatusView | undefined;
+  /** The folder that hashFiles looks in; absent where it is not available. */
+  readonly hashRoot?: string | undefined;
+};

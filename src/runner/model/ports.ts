@@ -1,0 +1,146 @@
+import type { AppError } from '../../shared/app-error.ts';
+import type { Annotation, Artifact, RunStatus, SandboxStrategy, WorkflowRun } from './run.ts';
+import type { FileProblem, Workflow } from './workflow.ts';
+
+/** A file below .github/workflows, readable or not. */
+export type WorkflowFile = {
+  readonly fileName: string;
+  /** Absolute. */
+  readonly filePath: string;
+  /** `name:`, else the file name; present as far as the file could be read. */
+  readonly name: string;
+  /** The plain document (YAML 1.2 core), absent when the text is no YAML. */
+  readonly document?: unknown;
+  readonly workflow?: Workflow | undefined;
+  readonly problems: readonly FileProblem[];
+};
+
+/** The workflows of the project: read on each call, cached by modification time. */
+export interface WorkflowCatalog {
+  list(): Promise<readonly WorkflowFile[]>;
+  /**
+   * By exact file name, else name without extension, else `name:`; case-sensitive, then without case.
+   * Errors: WORKFLOW_NOT_FOUND, AMBIGUOUS_WORKFLOW (metadata lists paths), INVALID_NAME for path
+   * separators or `..`.
+   */
+  find(name: string): Promise<WorkflowFile>;
+}
+
+export type StartRequest = {
+  readonly workflow: string;
+  readonly inputs?: Readonly<Record<string, string>> | undefined;
+  readonly sandbox?:
+    | { readonly strategy?: SandboxStrategy | undefined; readonly ref?: string | undefined }
+    | undefined;
+  /** Default `workflow_dispatch`. The inbox and the schedule start others. */
+  readonly event?: string | undefined;
+  /** The webhook's payload, for events of the inbox. */
+  readonly payload?: unknown;
+  readonly actor?: string | undefined;
+};
+
+export type RunFilter = {
+  readonly status?: RunStatus | undefined;
+  readonly workflow?: string | undefined;
+  readonly limit: number;
+  /** Only runs before this run id. */
+  readonly before?: string | undefined;
+};
+
+export type LogQuery = {
+  readonly jobId?: string | undefined;
+  readonly stepNumber?: number | undefined;
+  /** Only the last lines of each step. */
+  readonly tail?: number | undefined;
+};
+
+/** Runs as the API and the command line see them. */
+export interface RunService {
+  /**
+   * Records a queued run; it is on disk when the promise resolves.
+   * Errors: those of WorkflowCatalog.find, INVALID_WORKFLOW, INVALID_INPUTS, INVALID_REF, QUEUE_FULL,
+   * DISK_FULL, SHUTTING_DOWN.
+   */
+  start(
+    request: StartRequest,
+  ): Promise<{ readonly run: WorkflowRun; readonly warnings: readonly string[] }>;
+  /** Errors: RUN_NOT_FOUND, RUN_NOT_FINISHED, INVALID_REQUEST for an unknown job. */
+  rerun(
+    id: string,
+    which: { readonly failedOnly?: boolean | undefined; readonly job?: string | undefined },
+  ): Promise<WorkflowRun>;
+  /**
+   * A second call on a run that is being cancelled kills at once.
+   * Errors: RUN_NOT_FOUND, RUN_NOT_CANCELLABLE.
+   */
+  cancel(
+    id: string,
+  ): Promise<{
+    readonly id: string;
+    readonly status: RunStatus;
+    readonly cancelRequestedAt: string;
+  }>;
+  /** Newest first; steps without their logs. */
+  list(filter: RunFilter): readonly WorkflowRun[];
+  /** Steps without their logs. */
+  get(id: string): WorkflowRun | undefined;
+  /** The run with the log of each step in it, each at most 16 MiB. Errors: RUN_NOT_FOUND. */
+  getWithLogs(id: string): Promise<WorkflowRun>;
+  /** The plain-text log in the form of the contract, in chunks. Errors: RUN_NOT_FOUND before the first. */
+  logs(id: string, query: LogQuery): AsyncIterable<Uint8Array | string>;
+  annotations(id: string): readonly Annotation[];
+  /** Markdown of all steps, in order. */
+  summary(id: string): string;
+  artifacts(id: string): readonly Artifact[];
+  /** Errors: RUN_NOT_FOUND, RUN_NOT_FINISHED. */
+  remove(id: string): Promise<void>;
+  counts(): { readonly queued: number; readonly inProgress: number };
+}
+
+/** Artifacts of runs: files below `.runner`, indexed by run and name; names are never joined to paths. */
+export interface ArtifactStore {
+  /**
+   * Stores files as one artifact: a single file as it is, several as a zip. Immutable.
+   * Errors: DUPLICATE_ARTIFACT, INVALID_NAME, DISK_FULL, RESULT_TOO_LARGE.
+   */
+  add(request: {
+    readonly runId: string;
+    readonly name: string;
+    /** Absolute source and name within the artifact (with `/`). */
+    readonly files: readonly { readonly source: string; readonly entry: string }[];
+    readonly isOverwriting: boolean;
+  }): Promise<Artifact>;
+  list(runId: string): readonly Artifact[];
+  find(runId: string, name: string): Artifact | undefined;
+  /** Unpacks (or copies) into `targetDir`, refusing entries that would leave it. */
+  extract(artifact: Artifact, targetDir: string): Promise<void>;
+  removeRun(runId: string): Promise<void>;
+}
+
+/** Secrets and variables as a job gets them: environment over default. */
+export interface SecretSource {
+  /** Only `names` (all when undefined), so that the audit says what a job could read. */
+  secretsFor(request: {
+    readonly runId: string;
+    readonly jobId: string;
+    readonly environment: string;
+    readonly names: readonly string[] | undefined;
+  }): Promise<Readonly<Record<string, string>>>;
+  variablesFor(environment: string): Promise<Readonly<Record<string, string>>>;
+  /** Environments that have a secret or a variable. */
+  environments(): Promise<readonly string[]>;
+}
+
+/** The ledger is told of each job that names an environment. Never throws, never delays the job. */
+export interface DeploymentRecorder {
+  deploymentStarted(run: WorkflowRun, jobId: string, environment: string): void;
+  deploymentEnded(
+    run: WorkflowRun,
+    jobId: string,
+    environment: string,
+    url: string | undefined,
+  ): void;
+}
+
+/** For problems that no caller can be told of. */
+export type ProblemReporter = (event: string, error: AppError | Error) => void;
