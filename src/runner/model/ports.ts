@@ -73,9 +73,7 @@ export interface RunService {
    * A second call on a run that is being cancelled kills at once.
    * Errors: RUN_NOT_FOUND, RUN_NOT_CANCELLABLE.
    */
-  cancel(
-    id: string,
-  ): Promise<{
+  cancel(id: string): Promise<{
     readonly id: string;
     readonly status: RunStatus;
     readonly cancelRequestedAt: string;

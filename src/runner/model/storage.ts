@@ -1,0 +1,74 @@
+import type { Sandbox, SandboxStrategy, Trigger } from './run.ts';
+
+/** A state change as the journal of a run keeps it: one line of JSON. The scheduler defines its content. */
+export type JournalRecord = { readonly type: string; readonly at: string } & Readonly<
+  Record<string, unknown>
+>;
+
+/** How a run that was recorded before this process started is found again. */
+export type RecoveredRun = {
+  readonly runId: string;
+  /** In the order they were appended; a line torn by a crash at the end is dropped and reported. */
+  readonly records: readonly JournalRecord[];
+};
+
+/**
+ * Everything the runner knows of runs, below `.runner/runs/<id>/`. One writer: the process that holds
+ * the lock of `.runner`. What a promise of `append` resolved for survives kill -9 and power loss; log
+ * lines survive kill -9 once `write` returned.
+ */
+export interface RunStore {
+  /** Reads what is there; called once, before anything else. Oldest run first. */
+  recover(): Promise<readonly RecoveredRun[]>;
+  /** Appends in the order of the calls; calls that come together share one flush. */
+  append(runId: string, record: JournalRecord): Promise<void>;
+  /** Replaces the journal of a finished run by one record, atomically. */
+  compact(runId: string, record: JournalRecord): Promise<void>;
+  openLog(runId: string, jobId: string, stepNumber: number): LogWriter;
+  /** The lines of a step so far, as UTF-8 with `\n`; from the `tail` last lines on. Empty when there are none. */
+  readLog(
+    runId: string,
+    jobId: string,
+    stepNumber: number,
+    tail?: number,
+  ): AsyncIterable<Uint8Array>;
+  /** Deletes journal, logs, summaries and leftovers of a run. */
+  remove(runId: string): Promise<void>;
+  writeSummary(runId: string, jobId: string, stepNumber: number, markdown: string): Promise<void>;
+  readSummary(runId: string, jobId: string, stepNumber: number): string;
+  /** Errors: DISK_FULL when less than the floor is free. Cached for a second. */
+  assertDiskSpace(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface LogWriter {
+  /** Hands the lines to the system before it returns; a promise asks for a pause until it resolves. */
+  write(lines: readonly string[]): Promise<void> | undefined;
+  close(): void;
+}
+
+export type PreparedSandbox = {
+  readonly sandbox: Sandbox;
+  /** Removes what was made for the run; nothing for `none`. Idempotent. */
+  release(): Promise<void>;
+};
+
+export interface SandboxFactory {
+  /**
+   * What a run of this project at `ref` (default HEAD) would be triggered with.
+   * Errors: INVALID_REF for an unknown ref or a ref with strategy none.
+   */
+  resolve(
+    ref: string | undefined,
+    strategy: SandboxStrategy | undefined,
+  ): Promise<{ readonly ref: string; readonly sha: string }>;
+  /** Strategy undefined: the automatic choice of the design (§2.1). */
+  prepare(request: {
+    readonly runId: string;
+    readonly trigger: Trigger;
+    readonly strategy: SandboxStrategy | undefined;
+    readonly hasExplicitRef: boolean;
+  }): Promise<PreparedSandbox>;
+  /** Removes sandboxes of runs that no longer exist; `git worktree prune`. */
+  cleanUp(liveRunIds: ReadonlySet<string>): Promise<void>;
+}
