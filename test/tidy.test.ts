@@ -26,7 +26,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   http: ['observability'],
   gateway: ['gen', 'http', 'model', 'observability', 'protocol', 'services'],
   runner: ['config', 'http', 'observability', 'store'],
-  notify: ['config', 'http', 'observability', 'store'],
+  notify: ['config', 'gen', 'http', 'observability', 'store'],
   '.': [
     'config',
     'gateway',
@@ -43,6 +43,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 /** These import nothing of ours, not even `shared`. */
 const ISOLATED: readonly string[] = ['shared', 'gen'];
 const FOLDERS = Object.keys(ALLOWED);
+/** Folders below another one that share a name with a top one: the linter's patterns cannot tell them apart. */
+const SAME_NAMES: Readonly<Record<string, readonly string[]>> = { runner: ['cache', 'model'] };
 
 const LINES_MAX = 600;
 const TEST_LINES_MAX = 1000;
@@ -163,9 +165,9 @@ describe('imports', () => {
           {
             patterns: [
               {
-                group: FOLDERS.filter((to) => to !== '.' && !mayImport(folder, to, true)).map(
-                  (to) => `**/${to}/**`,
-                ),
+                group: FOLDERS.filter((to) => to !== '.' && !mayImport(folder, to, true))
+                  .filter((to) => !(SAME_NAMES[folder] ?? []).includes(to))
+                  .map((to) => `**/${to}/**`),
                 message: 'The import direction is in test/tidy.test.ts.',
               },
             ],

@@ -127,7 +127,7 @@ class RotatingJsonlFile implements JsonlFile {
     await this.#file.append(lineOfRecord(record));
   }
 
-  async *newestFirst(): AsyncGenerator<unknown> {
+  async *newestFirst(): AsyncGenerator {
     const files = await this.#inTurn(() => this.#openAll());
     try {
       for (const { handle, size } of files) {
@@ -141,7 +141,7 @@ class RotatingJsonlFile implements JsonlFile {
     }
   }
 
-  async *oldestFirst(): AsyncGenerator<unknown> {
+  async *oldestFirst(): AsyncGenerator {
     const files = await this.#inTurn(() => this.#openAll());
     try {
       for (const { handle, size } of files.toReversed()) {
