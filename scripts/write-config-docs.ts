@@ -1,10 +1,29 @@
 /** Writes docs/configuration.md; with --check only says whether it is up to date. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { configurationMarkdown } from '../src/config/configuration-markdown.ts';
+import {
+  configurationMarkdown,
+  type ConfigurationChapter,
+} from '../src/config/configuration-markdown.ts';
+import { OPTIONS } from '../src/config/options.ts';
+import { RUNNER_OPTIONS } from '../src/runner/settings.ts';
 
 const PATH = 'docs/configuration.md';
+const CHAPTERS: readonly ConfigurationChapter[] = [
+  {
+    title: 'Authorization service',
+    intro: 'Started by `npm start`; from `src/config/options.ts`.',
+    prefix: 'GATEWAY_',
+    table: OPTIONS,
+  },
+  {
+    title: 'Workflow runner',
+    intro: 'Started by `npm run start:runner`; from `src/runner/settings.ts`.',
+    prefix: 'RUNNER_',
+    table: RUNNER_OPTIONS,
+  },
+];
 
-const text = configurationMarkdown();
+const text = configurationMarkdown(CHAPTERS);
 if (!process.argv.includes('--check')) {
   writeFileSync(PATH, text);
 } else if (!existsSync(PATH) || readFileSync(PATH, 'utf8') !== text) {

@@ -1,26 +1,38 @@
-import type { Option } from './option.ts';
-import { OPTIONS } from './options.ts';
+import type { Option, OptionTable } from './option.ts';
+
+/** The settings of one process as a chapter of docs/configuration.md. */
+export type ConfigurationChapter = {
+  readonly title: string;
+  /** How it is started and where its table stands. */
+  readonly intro: string;
+  readonly prefix: string;
+  readonly table: OptionTable;
+};
 
 const HEADER = `# Configuration
 
 Settings come from environment variables. An empty variable counts as unset. All problems are reported
-together at start, with exit code 2; a \`GATEWAY_\` variable that is not listed here is one of them.
-Secret values appear in no log or message.
+together at start, with exit code 2; a variable with the prefix of a service that is not listed here is
+one of them. Secret values appear in no log or message.
 
-This file is generated from \`src/config/options.ts\` by \`npm run docs:config\`.
+This file is generated from the tables in the code by \`npm run docs:config\`.
 `;
 
-/** docs/configuration.md: one section a setting, in the order of the table. */
-export function configurationMarkdown(): string {
-  const options: readonly Option<unknown>[] = Object.values(OPTIONS);
-  return `${HEADER}\n${options.map(section).join('\n')}`;
+/** docs/configuration.md: one chapter a process, one section a setting, in the order of the tables. */
+export function configurationMarkdown(chapters: readonly ConfigurationChapter[]): string {
+  return `${HEADER}\n${chapters.map(chapterText).join('\n')}`;
+}
+
+function chapterText({ title, intro, prefix, table }: ConfigurationChapter): string {
+  const options: readonly Option<unknown>[] = Object.values(table);
+  return `## ${title}\n\n${intro} Prefix: \`${prefix}\`.\n\n${options.map(section).join('\n')}`;
 }
 
 function section(option: Option<unknown>): string {
   const unit = option.unit === '' ? '' : `, ${option.unit}`;
   const secret = option.secret ? ', secret' : '';
   return [
-    `## ${option.env}`,
+    `### ${option.env}`,
     '',
     option.description,
     '',

@@ -31,6 +31,14 @@ export type Option<T> = {
   readonly secret: boolean;
 };
 
+/** All settings of one process, by the name of the value; a computed default may look at those above it. */
+export type OptionTable = Readonly<Record<string, Option<unknown>>>;
+
+/** The validated values of a table. */
+export type OptionValues<Table extends OptionTable> = {
+  readonly [K in keyof Table]: Table[K] extends Option<infer T> ? T : never;
+};
+
 type Common = { readonly env: string; readonly description: string };
 type NumberBounds = {
   readonly min: number;
@@ -70,6 +78,15 @@ export function integerOption(
       if (!/^-?\d{1,15}$/.test(text)) throw problem('must be a whole number');
       return withinBounds(Number(text), common);
     },
+  };
+}
+
+/** A whole number within inclusive bounds; unset switches off what it configures. */
+export function optionalIntegerOption(common: Common & NumberBounds): Option<number | undefined> {
+  return {
+    ...integerOption({ ...common, fallback: 0 }),
+    fallback: () => undefined,
+    fallbackText: 'unset',
   };
 }
 
@@ -160,6 +177,42 @@ export function choiceOption<const V extends string>(
   };
 }
 
+/** Comma-separated texts that each match `pattern` whole, trimmed, empty entries ignored. */
+export function listOption(
+  common: Common & {
+    readonly fallback: readonly string[];
+    readonly pattern: RegExp;
+    readonly rule: string;
+  },
+): Option<readonly string[]> {
+  const { env, description, fallback, pattern, rule } = common;
+  return {
+    env,
+    description,
+    unit: '',
+    type: 'list',
+    secret: false,
+    range: `comma-separated, each ${rule}`,
+    fallback: () => fallback,
+    fallbackText: fallback.length === 0 ? 'empty' : fallback.join(','),
+    parse: (text) => {
+      const values = entriesOf(text);
+      const wrong = values.find((value) => !pattern.test(value));
+      if (wrong !== undefined)
+        throw problem(`holds ${JSON.stringify(wrong)}; each must be ${rule}`);
+      return values;
+    },
+  };
+}
+
+/** The entries of a comma-separated list. Errors: CONFIG_INVALID when there is none. */
+function entriesOf(text: string): readonly string[] {
+  const entries = text.split(',').map((entry) => entry.trim());
+  const values = entries.filter((entry) => entry !== '');
+  if (values.length === 0) throw problem('is set but holds no entry');
+  return values;
+}
+
 /** Comma-separated secrets, trimmed, empty entries ignored; a list without an entry is refused. */
 export function secretListOption(common: Common): Option<readonly string[]> {
   return {
@@ -172,9 +225,7 @@ export function secretListOption(common: Common): Option<readonly string[]> {
     fallback: () => [],
     fallbackText: 'empty',
     parse: (text) => {
-      const entries = text.split(',').map((entry) => entry.trim());
-      const values = entries.filter((entry) => entry !== '');
-      if (values.length === 0) throw problem('is set but holds no entry');
+      const values = entriesOf(text);
       // A token travels in a header: anything else could never be matched.
       if (!values.every((value) => /^[\x21-\x7e]+$/.test(value))) {
         throw problem('holds an entry with characters that a header cannot carry');

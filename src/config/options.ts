@@ -5,7 +5,8 @@ import {
   integerOption,
   secretListOption,
   textOption,
-  type Option,
+  type OptionTable,
+  type OptionValues,
 } from './option.ts';
 
 const MIB = 1024 * 1024;
@@ -263,11 +264,7 @@ export const OPTIONS = {
     fallback: 'info',
     values: ['debug', 'info', 'warn', 'error'],
   }),
-} as const satisfies Readonly<Record<string, Option<unknown>>>;
-
-type Value<O> = O extends Option<infer T> ? T : never;
+} as const satisfies OptionTable;
 
 /** The validated configuration. Passed explicitly; nothing else reads the environment. */
-export type Config = {
-  readonly [K in keyof typeof OPTIONS]: Value<(typeof OPTIONS)[K]>;
-};
+export type Config = OptionValues<typeof OPTIONS>;

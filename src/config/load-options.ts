@@ -1,0 +1,93 @@
+import { availableParallelism, totalmem } from 'node:os';
+import { AppError } from '../shared/app-error.ts';
+import { nearestName } from './nearest-name.ts';
+import type { Machine, Option, OptionTable, OptionValues } from './option.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a table needs beside its options. */
+export type TableRules<Table extends OptionTable> = {
+  /** Names that begin so and are not in the table are refused. */
+  readonly prefix: string;
+  /** Names with the prefix that belong to somebody else and are left alone. */
+  readonly foreign?: RegExp | undefined;
+  /** Relations between settings that would otherwise show only under load; one line each. */
+  readonly contradictions?: ((values: OptionValues<Table>) => readonly string[]) | undefined;
+};
+
+/** What this machine, or the container around the process, offers. */
+export function thisMachine(): Machine {
+  // 0 or a number beyond the machine's memory means that there is no limit.
+  const limit = process.constrainedMemory();
+  const total = totalmem();
+  return {
+    cpuCount: availableParallelism(),
+    memoryBytes: limit > 0 && limit < total ? limit : total,
+  };
+}
+
+/**
+ * The settings of `table` that `env` describes; an empty variable counts as unset, surrounding white
+ * space does not matter.
+ * Errors: one CONFIG_INVALID that carries every problem, one line each. Values of secret options are
+ * in no message.
+ */
+export function loadOptions<Table extends OptionTable>(
+  table: Table,
+  rules: TableRules<Table>,
+  env: Environment,
+  machine: Machine = thisMachine(),
+): OptionValues<Table> {
+  const problems = unknownNames(table, rules, env);
+  const resolved: Record<string, unknown> = {};
+  for (const [name, option] of Object.entries(table)) {
+    const text = env[option.env] ?? '';
+    try {
+      // Only empty is unset: a token list of blanks must fail, not switch authentication off.
+      resolved[name] = text === '' ? option.fallback(machine, resolved) : option.parse(text.trim());
+    } catch (error) {
+      if (!(error instanceof AppError) || error.reason !== 'CONFIG_INVALID') throw error;
+      problems.push(`${option.env}: ${error.message}`);
+    }
+  }
+  if (problems.length === 0) {
+    // Each entry was resolved by the option of its name, so that the mapped type holds.
+    const values = resolved as OptionValues<Table>;
+    problems.push(...(rules.contradictions?.(values) ?? []));
+    if (problems.length === 0) return Object.freeze(values);
+  }
+  throw new AppError('CONFIG_INVALID', problems.join('\n'));
+}
+
+/** The settings for people: by environment variable, secrets replaced. */
+export function redactedOptions<Table extends OptionTable>(
+  table: Table,
+  values: OptionValues<Table>,
+): Record<string, unknown> {
+  const byName: Readonly<Record<string, unknown>> = values;
+  return Object.fromEntries(
+    Object.entries(table).map(([name, option]) => [option.env, redact(option, byName[name])]),
+  );
+}
+
+function redact(option: Option<unknown>, value: unknown): unknown {
+  if (!option.secret) return value;
+  const isUnset = value === undefined || (Array.isArray(value) && value.length === 0);
+  return isUnset ? 'unset' : 'redacted';
+}
+
+function unknownNames<Table extends OptionTable>(
+  table: Table,
+  { prefix, foreign }: TableRules<Table>,
+  env: Environment,
+): string[] {
+  const known = Object.values(table).map((option) => option.env);
+  return Object.keys(env)
+    .filter((name) => name.startsWith(prefix) && !known.includes(name))
+    .filter((name) => foreign === undefined || !foreign.test(name))
+    .toSorted()
+    .map((name) => {
+      const nearest = nearestName(name, known);
+      return `${name}: no such setting${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
+    });
+}
