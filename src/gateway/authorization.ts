@@ -1,6 +1,7 @@
 import { AdminService } from '../gen/workspace/v1/admin_service_pb.ts';
+import type { Authenticator } from '../http/service-tokens.ts';
 import { AppError } from '../shared/app-error.ts';
-import { adminRefusal, type Authenticator } from './authentication.ts';
+import { adminRefusal } from './authentication.ts';
 
 /** The credential check of the adapter: null lets a call pass. */
 export type Authorize = (

@@ -8,11 +8,11 @@ import { WorkspaceService } from '../gen/workspace/v1/workspace_service_pb.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
+import { createAuthenticator } from '../http/service-tokens.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import { createAuthenticator } from './authentication.ts';
 import { createAuthorize } from './authorization.ts';
 import {
   createConnectAdapter,

@@ -1,5 +1,6 @@
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { requestIdOf } from '../http/request-id.ts';
+import type { Authenticator } from '../http/service-tokens.ts';
 import type { DecisionRpc } from '../observability/metrics.ts';
 import type {
   Cancellable,
@@ -9,7 +10,6 @@ import type {
   WireFormat,
 } from '../protocol/shard-client.ts';
 import { AppError, errorFromData } from '../shared/app-error.ts';
-import type { Authenticator } from './authentication.ts';
 import { REQUEST_ID_HEADER, sharedNowMs } from './call-context.ts';
 import { gzipCompression } from './connect-adapter-compression.ts';
 import type { ConnectAdapter } from './connect-adapter.ts';

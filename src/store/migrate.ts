@@ -16,18 +16,38 @@ export type MigrateOptions = {
   readonly migrationsDirectory?: string | undefined;
 };
 
+export type SchemaOptions = {
+  readonly log: StoreLog;
+  /** Absolute; the .sql files in it, not those in folders below. */
+  readonly directory: string;
+  /** Which files were run; a table of schema `public`. One a directory. */
+  readonly table: string;
+};
+
 /**
  * Brings the schema up to date and the deployment row with it, waiting for any other process that
  * does the same. All pending files run in one transaction.
  * Errors: STORE_UNAVAILABLE when the database has migrations that this release does not know, or is
  * a standby. Cost: a few queries when there is nothing to do.
  */
-export async function migrate(
-  target: PostgresTarget,
-  options: MigrateOptions = {},
-): Promise<Deployment> {
+export function migrate(target: PostgresTarget, options: MigrateOptions = {}): Promise<Deployment> {
   const log = options.log ?? silentLog;
   const directory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY;
+  return migrated(target, { log, directory, table: MIGRATIONS_TABLE }, (client) =>
+    readDeployment(client, log),
+  );
+}
+
+/** As `migrate`, for a service with files and a table of its own; reads no deployment. */
+export function migrateSchema(target: PostgresTarget, options: SchemaOptions): Promise<void> {
+  return migrated(target, options, () => Promise.resolve());
+}
+
+async function migrated<T>(
+  target: PostgresTarget,
+  { log, directory, table }: SchemaOptions,
+  andThen: (client: Client) => Promise<T>,
+): Promise<T> {
   const client = new Client(
     clientConfig(target, {
       applicationName: 'gatehouse-migrate',
@@ -42,21 +62,21 @@ export async function migrate(
   try {
     await assertPrimary(client);
     const known = migrationNames(directory);
-    await assertNotNewer(client, known);
+    await assertNotNewer(client, known, table);
     const applied = await runner({
       dbClient: client,
       dir: directory,
       direction: 'up',
-      migrationsTable: MIGRATIONS_TABLE,
+      migrationsTable: table,
       checkOrder: true,
       singleTransaction: true,
       advisoryLockMode: 'wait',
       log: () => undefined,
     });
     // Looked at again: while we waited for the lock, a newer release may have migrated.
-    await assertNotNewer(client, known);
+    await assertNotNewer(client, known, table);
     for (const { name } of applied) log('info', 'schema_migrated', { migration: name });
-    return await readDeployment(client, log);
+    return await andThen(client);
   } finally {
     await client.end();
   }
@@ -77,13 +97,17 @@ async function assertPrimary(client: Client): Promise<void> {
   throw new AppError('STORE_UNAVAILABLE', 'the database is a standby; connect to the primary');
 }
 
-async function assertNotNewer(client: Client, known: readonly string[]): Promise<void> {
-  const table = await client.query<{ present: boolean }>(
-    `select to_regclass('public.${MIGRATIONS_TABLE}') is not null as present`,
+async function assertNotNewer(
+  client: Client,
+  known: readonly string[],
+  table: string,
+): Promise<void> {
+  const found = await client.query<{ present: boolean }>(
+    `select to_regclass('public.${table}') is not null as present`,
   );
-  if (table.rows[0]?.present !== true) return;
+  if (found.rows[0]?.present !== true) return;
   const { rows } = await client.query<{ name: string }>(
-    `select name from public.${MIGRATIONS_TABLE} where not (name = any($1::text[])) order by name`,
+    `select name from public.${table} where not (name = any($1::text[])) order by name`,
     [known],
   );
   if (rows.length === 0) return;
