@@ -89,6 +89,7 @@ export type RunnerReason =
   | 'INVALID_VALUE'
   | 'INVALID_REF'
   | 'NOTHING_TO_PUSH'
+  | 'GIT_FAILED' // metadata.command, metadata.exitCode; git's words are in the cause
   | 'TOO_MANY_SUBSCRIBERS'
   | 'UPSTREAM_ERROR'
   | 'BACKEND_UNAVAILABLE'
