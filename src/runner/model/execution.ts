@@ -105,6 +105,11 @@ export type StatusView = {
   readonly isCancelled: boolean;
   /** Conclusions of what came before: steps of the job so far, or the needs of a job. */
   readonly hasFailure: boolean;
+  /**
+   * Job level only: all jobs before it, near and far, succeeded. Skipped and cancelled ones neither
+   * succeeded nor failed, so that `success()` is this and `failure()` is `hasFailure`. Absent: `!hasFailure`.
+   */
+  readonly hasSucceeded?: boolean | undefined;
   /** Job level only: conclusion of one need, for success(name) and failure(name). */
   readonly conclusionOf?: ((name: string) => Conclusion | undefined) | undefined;
 };
