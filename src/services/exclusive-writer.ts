@@ -17,11 +17,11 @@ import {
 import { lockShards } from '../store/sql/lock-shards.ts';
 import { selectCommits } from '../store/sql/select-commits.ts';
 import { writeGroup } from '../store/sql/write-group.ts';
+import { storeError } from '../store/store-error.ts';
 import type { CommitPublisher } from './commit-publisher.ts';
 import { outcomeUnknown } from './group-runner.ts';
 import type { WriteMeta } from './ports.ts';
 import type { ShardHeads } from './shard-heads.ts';
-import { storeError } from './store-error.ts';
 import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from './write-group.ts';
 
 /** What the work of an exclusive transaction may do. */

@@ -10,6 +10,7 @@ import {
   selectProjects,
   updateProject,
 } from '../store/sql/projects.ts';
+import { storeError } from '../store/store-error.ts';
 import type { AdminAudit, AuditSink, ModelDistributor } from './ports.ts';
 import {
   type CreateProjectRequest,
@@ -24,7 +25,6 @@ import {
   settingsFromProject,
 } from './project-settings.ts';
 import type { GuardMode, ProjectStatus } from './state-machines/project.ts';
-import { storeError } from './store-error.ts';
 
 export type ProjectServiceOptions = {
   readonly pool: Pool;

@@ -1,5 +1,5 @@
 import type { ShardKey } from '../model/relation-tuple.ts';
-import { storeError } from './store-error.ts';
+import { storeError } from '../store/store-error.ts';
 
 /** What a read of a shard must see at least. The object is live: read it, do not keep it. */
 export type ShardHead = { readonly epoch: number; readonly minSeq: number };

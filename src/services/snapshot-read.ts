@@ -3,9 +3,9 @@ import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import { isUnavailable } from '../store/pg-errors.ts';
 import { selectHeads } from '../store/sql/select-heads.ts';
+import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { ShardHeads } from './shard-heads.ts';
-import { storeError } from './store-error.ts';
 
 /*
  * Reads of rows that tuples stand for. A caller may have seen a row that another instance wrote, so

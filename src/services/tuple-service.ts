@@ -20,11 +20,11 @@ import {
   fetchTuples,
   selectFirstTuples,
 } from '../store/sql/select-tuples.ts';
+import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { ProjectService } from './project-service.ts';
 import type { ReadPositions } from './read-positions.ts';
 import type { ShardHeads } from './shard-heads.ts';
-import { storeError } from './store-error.ts';
 import { checkUpdates } from './tuple-input.ts';
 import type {
   DeprovisionRequest,

@@ -13,11 +13,11 @@ import {
   updateWorkspace,
   workspacesOfUserQuery,
 } from '../../store/sql/workspaces.ts';
+import { storeError } from '../../store/store-error.ts';
 import type { WriteTransaction } from '../exclusive-writer.ts';
 import { type ManagementCall, checkManagementCall, openShard } from '../management-call.ts';
 import { ADMIN, OWNER, REQUIREMENTS } from '../roles.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
-import { storeError } from '../store-error.ts';
 import { changeMember } from './member-changes.ts';
 import { personalNameOf } from './personal-name.ts';
 import { assertTeam, openWorkspace } from './workspace-access.ts';

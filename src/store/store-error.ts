@@ -1,5 +1,5 @@
 import { AppError } from '../shared/app-error.ts';
-import { classifyPgError } from '../store/pg-errors.ts';
+import { classifyPgError } from './pg-errors.ts';
 
 /** STORE_UNAVAILABLE for trouble that may pass; anything else as it is. */
 export function storeError(error: unknown): unknown {

@@ -1,0 +1,74 @@
+/** What the notification service stores and delivers. Ids are opaque text; times are milliseconds since the epoch. */
+
+export const CHANNELS = ['live', 'webhook', 'email'] as const;
+export type Channel = (typeof CHANNELS)[number];
+/** Channels whose deliveries are tried again: each goes to endpoints. */
+export type OutboundChannel = Exclude<Channel, 'live'>;
+
+/** The only values of the label `device_type`. */
+export const DEVICE_TYPES = ['web', 'ios', 'android', 'desktop', 'other'] as const;
+export type DeviceType = (typeof DEVICE_TYPES)[number];
+
+/** Whose stream it is. */
+export type UserKey = { readonly tenantId: string; readonly userId: string };
+
+export type Json =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly Json[]
+  | { readonly [key: string]: Json };
+export type JsonObject = { readonly [key: string]: Json };
+
+export type DeliveryStatus = 'pending' | 'sent' | 'dead';
+
+export type Delivery = {
+  readonly channel: OutboundChannel;
+  readonly endpointId: string;
+  readonly status: DeliveryStatus;
+  readonly attempts: number;
+  /** '' when no attempt failed. */
+  readonly lastError: string;
+};
+
+/** What a caller asks for, checked. */
+export type NewNotification = UserKey & {
+  /** UUIDv7. */
+  readonly id: string;
+  readonly title: string;
+  readonly body: string;
+  readonly data: JsonObject | null;
+  /** Without repeats, in the order of CHANNELS. */
+  readonly channels: readonly Channel[];
+  /** '' for none. */
+  readonly dedupeKey: string;
+  readonly createdAtMs: number;
+};
+
+export type Notification = Omit<NewNotification, 'dedupeKey'> & {
+  /** From 1, without gaps, for each user; commit order is sequence order. */
+  readonly sequence: number;
+  readonly readAtMs: number | null;
+  readonly deliveries: readonly Delivery[];
+};
+
+export type Endpoint = {
+  readonly tenantId: string;
+  readonly id: string;
+  /** '' for every user of the tenant; webhooks only. */
+  readonly userId: string;
+  readonly channel: OutboundChannel;
+  /** An http(s) URL or a mail address. */
+  readonly address: string;
+};
+
+/** A delivery that is due, with all that an attempt needs. Leased to the process that claimed it. */
+export type DueDelivery = {
+  readonly notification: Omit<Notification, 'deliveries'>;
+  readonly endpoint: Endpoint;
+  /** '' for email. Secret. */
+  readonly signingSecret: string;
+  /** Attempts made before this one. */
+  readonly attempts: number;
+};
