@@ -27,14 +27,18 @@ function loadFlock(): Flock {
  * process id inside the file serves the message only. Child processes do not inherit it.
  * Errors: STORE_UNAVAILABLE when another process holds it. Cost: a few system calls.
  */
-export function lockDirectory(lockPath: string, what: string): DirectoryLock {
+export function lockDirectory(
+  lockPath: string,
+  what: string,
+  remedy = 'Stop that one first, or give this one its own directory with GATEWAY_DATA_DIR.',
+): DirectoryLock {
   const descriptor = openSync(lockPath, 'a+', 0o600);
   if (loadFlock()(descriptor, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) !== 0) {
     closeSync(descriptor);
     const holder = readFileSync(lockPath, 'utf8').trim() || 'unknown';
     throw new AppError(
       'STORE_UNAVAILABLE',
-      `${what} is in use by another process (pid ${holder}). Stop that one first, or give this one its own directory with GATEWAY_DATA_DIR.`,
+      `${what} is in use by another process (pid ${holder}). ${remedy}`,
       { lockPath, holder },
     );
   }
