@@ -1,0 +1,337 @@
+import { AppError } from '../../shared/app-error.ts';
+import {
+  ENDPOINTS_PER_TENANT_MAX,
+  type DeliveryKey,
+  type ListQuery,
+  type NotificationStore,
+  type PutResult,
+} from '../model/notification-store.ts';
+import type {
+  Delivery,
+  DueDelivery,
+  Endpoint,
+  NewNotification,
+  Notification,
+  UserKey,
+} from '../model/notification.ts';
+
+type Stored = Omit<Notification, 'deliveries'> & { readonly dedupeKey: string };
+type StoredDelivery = Delivery & { readonly notification: Stored; readonly nextAttemptMs: number };
+type StoredEndpoint = Endpoint & { readonly signingSecret: string };
+
+/** One user's notifications, oldest first; `notifications[i].sequence` ascends without gaps. */
+type Stream = { head: number; unread: number; readonly notifications: Stored[] };
+
+/** Notifications that the memory driver keeps before it refuses more. */
+export const MEMORY_NOTIFICATIONS_MAX = 1_000_000;
+
+/**
+ * The driver for development, tests and ephemeral use: everything is gone when the process ends. One
+ * process. Reads are O(answer) but for `claimDue`, `nextDueMs` and `backlog`: O(pending deliveries).
+ */
+export class MemoryStore implements NotificationStore {
+  readonly #streams = new Map<string, Stream>();
+  readonly #byId = new Map<string, Stored>();
+  readonly #byDedupeKey = new Map<string, Stored>();
+  readonly #endpoints = new Map<string, Map<string, StoredEndpoint>>();
+  /** By notification, then endpoint. */
+  readonly #deliveries = new Map<string, Map<string, StoredDelivery>>();
+  readonly #pending = new Set<StoredDelivery>();
+  readonly #notificationsMax: number;
+  #onStored: (user: UserKey) => void = () => undefined;
+
+  constructor(notificationsMax: number = MEMORY_NOTIFICATIONS_MAX) {
+    this.#notificationsMax = notificationsMax;
+  }
+
+  put(batch: readonly NewNotification[]): Promise<readonly PutResult[]> {
+    if (this.#byId.size + batch.length > this.#notificationsMax) {
+      const problem = `the memory store holds ${this.#notificationsMax} notifications`;
+      return Promise.reject(new AppError('QUEUE_FULL', problem));
+    }
+    return Promise.resolve(batch.map((request) => this.#putOne(request)));
+  }
+
+  list(query: ListQuery): Promise<readonly Notification[]> {
+    const found: Notification[] = [];
+    const all = this.#streams.get(userText(query))?.notifications ?? [];
+    for (let i = all.length - 1; i >= 0 && found.length < query.limit; i--) {
+      const stored = all[i] as Stored;
+      if (stored.sequence >= query.beforeSequence) continue;
+      if (!query.unreadOnly || stored.readAtMs === null) found.push(this.#withDeliveries(stored));
+    }
+    return Promise.resolve(found);
+  }
+
+  liveAfter(user: UserKey, sequence: number, limit: number): Promise<readonly Notification[]> {
+    const all = this.#streams.get(userText(user))?.notifications ?? [];
+    const found: Notification[] = [];
+    // Sequences have no gaps: the place is known.
+    const oldest = all[0]?.sequence ?? 1;
+    for (let i = Math.max(0, sequence + 1 - oldest); i < all.length && found.length < limit; i++) {
+      const stored = all[i] as Stored;
+      if (stored.channels.includes('live')) found.push(this.#withDeliveries(stored));
+    }
+    return Promise.resolve(found);
+  }
+
+  bounds(user: UserKey): Promise<{ readonly head: number; readonly oldest: number }> {
+    const stream = this.#streams.get(userText(user));
+    const head = stream?.head ?? 0;
+    return Promise.resolve({ head, oldest: stream?.notifications[0]?.sequence ?? head + 1 });
+  }
+
+  unreadCount(user: UserKey): Promise<number> {
+    return Promise.resolve(this.#streams.get(userText(user))?.unread ?? 0);
+  }
+
+  markRead(
+    user: UserKey,
+    which: { readonly ids: readonly string[] } | { readonly upToSequence: number },
+    atMs: number,
+  ): Promise<{ readonly markedCount: number; readonly unreadCount: number }> {
+    const stream = this.#streams.get(userText(user));
+    let chosen: readonly Stored[];
+    if ('ids' in which) {
+      const unknown = which.ids.find((id) => !isOf(this.#byId.get(id), user));
+      if (unknown !== undefined) return Promise.reject(unknownNotification(unknown));
+      chosen = [...new Set(which.ids)].map((id) => this.#byId.get(id) as Stored);
+    } else {
+      chosen = stream?.notifications.filter((n) => n.sequence <= which.upToSequence) ?? [];
+    }
+    const unread = chosen.filter((stored) => stored.readAtMs === null);
+    for (const stored of unread) this.#replace({ ...stored, readAtMs: atMs });
+    if (stream !== undefined) stream.unread -= unread.length;
+    return Promise.resolve({ markedCount: unread.length, unreadCount: stream?.unread ?? 0 });
+  }
+
+  putEndpoint(endpoint: Endpoint, signingSecret: string | undefined): Promise<void> {
+    let ofTenant = this.#endpoints.get(endpoint.tenantId);
+    if (ofTenant === undefined) this.#endpoints.set(endpoint.tenantId, (ofTenant = new Map()));
+    const before = ofTenant.get(endpoint.id);
+    if (before === undefined && ofTenant.size >= ENDPOINTS_PER_TENANT_MAX) {
+      return Promise.reject(tooManyEndpoints());
+    }
+    const secret = signingSecret ?? before?.signingSecret ?? '';
+    ofTenant.set(endpoint.id, { ...endpoint, signingSecret: secret });
+    return Promise.resolve();
+  }
+
+  hasSigningSecret(tenantId: string, id: string): Promise<boolean> {
+    return Promise.resolve((this.#endpoints.get(tenantId)?.get(id)?.signingSecret ?? '') !== '');
+  }
+
+  deleteEndpoint(tenantId: string, id: string): Promise<boolean> {
+    const isKnown = this.#endpoints.get(tenantId)?.delete(id) ?? false;
+    for (const delivery of this.#pending) {
+      if (delivery.notification.tenantId !== tenantId || delivery.endpointId !== id) continue;
+      this.#finish(delivery, {
+        ...delivery,
+        status: 'dead',
+        lastError: 'the endpoint was removed',
+      });
+    }
+    return Promise.resolve(isKnown);
+  }
+
+  listEndpoints(tenantId: string): Promise<readonly Endpoint[]> {
+    const endpoints = [...(this.#endpoints.get(tenantId)?.values() ?? [])];
+    return Promise.resolve(
+      endpoints
+        .map(({ signingSecret: _hidden, ...endpoint }) => endpoint)
+        .sort((a, b) => (a.id < b.id ? -1 : 1)),
+    );
+  }
+
+  claimDue(nowMs: number, leaseMs: number, limit: number): Promise<readonly DueDelivery[]> {
+    const due = [...this.#pending]
+      .filter(({ nextAttemptMs }) => nextAttemptMs <= nowMs)
+      .sort((a, b) => a.nextAttemptMs - b.nextAttemptMs)
+      .slice(0, limit);
+    return Promise.resolve(
+      due.flatMap((delivery) => {
+        this.#keep(delivery, { ...delivery, nextAttemptMs: nowMs + leaseMs });
+        const { notification, endpointId, attempts } = delivery;
+        const found = this.#endpoints.get(notification.tenantId)?.get(endpointId);
+        if (found === undefined) return [];
+        const { signingSecret, ...endpoint } = found;
+        return [{ notification, endpoint, signingSecret, attempts }];
+      }),
+    );
+  }
+
+  markSent(key: DeliveryKey, attempts: number): Promise<void> {
+    return this.#settle(key, { status: 'sent', attempts, lastError: '' });
+  }
+
+  markRetry(
+    key: DeliveryKey,
+    attempts: number,
+    error: string,
+    nextAttemptMs: number,
+  ): Promise<void> {
+    const delivery = this.#deliveries.get(key.notificationId)?.get(key.endpointId);
+    if (delivery?.status === 'pending') {
+      this.#keep(delivery, { ...delivery, attempts, lastError: error, nextAttemptMs });
+    }
+    return Promise.resolve();
+  }
+
+  markDead(key: DeliveryKey, attempts: number, error: string): Promise<void> {
+    return this.#settle(key, { status: 'dead', attempts, lastError: error });
+  }
+
+  backlog(nowMs: number): Promise<{ readonly pending: number; readonly oldestDueMs: number }> {
+    let oldest = nowMs;
+    for (const { nextAttemptMs } of this.#pending) oldest = Math.min(oldest, nextAttemptMs);
+    return Promise.resolve({ pending: this.#pending.size, oldestDueMs: nowMs - oldest });
+  }
+
+  nextDueMs(): Promise<number | undefined> {
+    let next: number | undefined;
+    for (const { nextAttemptMs } of this.#pending) next = Math.min(next ?? Infinity, nextAttemptMs);
+    return Promise.resolve(next);
+  }
+
+  purge(beforeMs: number, limit: number): Promise<number> {
+    let count = 0;
+    for (const stored of this.#byId.values()) {
+      // Insertion order is order of creation.
+      if (stored.createdAtMs >= beforeMs || count === limit) break;
+      this.#forget(stored);
+      count += 1;
+    }
+    return Promise.resolve(count);
+  }
+
+  onStored(listener: (user: UserKey) => void): void {
+    this.#onStored = listener;
+  }
+
+  ping(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #putOne(request: NewNotification): PutResult {
+    const key = userText(request);
+    if (request.dedupeKey !== '') {
+      const earlier = this.#byDedupeKey.get(dedupeText(request));
+      if (earlier !== undefined) {
+        return { notification: this.#withDeliveries(earlier), isDuplicate: true };
+      }
+    }
+    let stream = this.#streams.get(key);
+    if (stream === undefined) {
+      this.#streams.set(key, (stream = { head: 0, unread: 0, notifications: [] }));
+    }
+    stream.head += 1;
+    stream.unread += 1;
+    const stored: Stored = { ...request, sequence: stream.head, readAtMs: null };
+    stream.notifications.push(stored);
+    this.#byId.set(stored.id, stored);
+    if (stored.dedupeKey !== '') this.#byDedupeKey.set(dedupeText(stored), stored);
+    this.#addDeliveries(stored);
+    this.#onStored({ tenantId: stored.tenantId, userId: stored.userId });
+    return { notification: this.#withDeliveries(stored), isDuplicate: false };
+  }
+
+  #addDeliveries(stored: Stored): void {
+    for (const endpoint of this.#endpoints.get(stored.tenantId)?.values() ?? []) {
+      if (!stored.channels.includes(endpoint.channel)) continue;
+      if (endpoint.userId !== '' && endpoint.userId !== stored.userId) continue;
+      const delivery: StoredDelivery = {
+        notification: stored,
+        channel: endpoint.channel,
+        endpointId: endpoint.id,
+        status: 'pending',
+        attempts: 0,
+        lastError: '',
+        nextAttemptMs: stored.createdAtMs,
+      };
+      this.#keep(undefined, delivery);
+    }
+  }
+
+  #settle(
+    key: DeliveryKey,
+    result: Pick<Delivery, 'status' | 'attempts' | 'lastError'>,
+  ): Promise<void> {
+    const delivery = this.#deliveries.get(key.notificationId)?.get(key.endpointId);
+    if (delivery?.status === 'pending') this.#finish(delivery, { ...delivery, ...result });
+    return Promise.resolve();
+  }
+
+  #keep(before: StoredDelivery | undefined, after: StoredDelivery): void {
+    if (before !== undefined) this.#pending.delete(before);
+    this.#pending.add(after);
+    this.#remember(after);
+  }
+
+  #finish(before: StoredDelivery, after: StoredDelivery): void {
+    this.#pending.delete(before);
+    this.#remember(after);
+  }
+
+  #remember(delivery: StoredDelivery): void {
+    const { id } = delivery.notification;
+    let ofNotification = this.#deliveries.get(id);
+    if (ofNotification === undefined) this.#deliveries.set(id, (ofNotification = new Map()));
+    ofNotification.set(delivery.endpointId, delivery);
+  }
+
+  #replace(stored: Stored): void {
+    this.#byId.set(stored.id, stored);
+    if (stored.dedupeKey !== '') this.#byDedupeKey.set(dedupeText(stored), stored);
+    const all = this.#streams.get(userText(stored))?.notifications ?? [];
+    all[stored.sequence - (all[0]?.sequence ?? 1)] = stored;
+  }
+
+  #forget(stored: Stored): void {
+    this.#byId.delete(stored.id);
+    if (stored.dedupeKey !== '') this.#byDedupeKey.delete(dedupeText(stored));
+    for (const delivery of this.#deliveries.get(stored.id)?.values() ?? []) {
+      this.#pending.delete(delivery);
+    }
+    this.#deliveries.delete(stored.id);
+    const stream = this.#streams.get(userText(stored));
+    // The oldest of all is the oldest of its user. The stream stays: its head must not begin anew.
+    stream?.notifications.shift();
+    if (stream !== undefined && stored.readAtMs === null) stream.unread -= 1;
+  }
+
+  #withDeliveries({ dedupeKey: _dedupeKey, ...stored }: Stored): Notification {
+    const deliveries = [...(this.#deliveries.get(stored.id)?.values() ?? [])]
+      .map(({ channel, endpointId, status, attempts, lastError }) => {
+        return { channel, endpointId, status, attempts, lastError };
+      })
+      .sort((a, b) => (a.endpointId < b.endpointId ? -1 : 1));
+    return { ...stored, deliveries };
+  }
+}
+
+/** Both drivers' error for an id that the user does not have. */
+export function unknownNotification(id: string): AppError {
+  return new AppError('NOTIFICATION_UNKNOWN', 'no such notification of this user', { id });
+}
+
+/** Both drivers' error for a tenant that has as many endpoints as it may. */
+export function tooManyEndpoints(): AppError {
+  const problem = `a tenant may have ${ENDPOINTS_PER_TENANT_MAX} endpoints`;
+  return new AppError('RESULT_TOO_LARGE', problem);
+}
+
+function isOf(stored: Stored | undefined, user: UserKey): boolean {
+  return stored?.tenantId === user.tenantId && stored.userId === user.userId;
+}
+
+function userText({ tenantId, userId }: UserKey): string {
+  return `${tenantId} ${userId}`;
+}
+
+function dedupeText(stored: NewNotification | Stored): string {
+  return `${userText(stored)} ${stored.dedupeKey}`;
+}
