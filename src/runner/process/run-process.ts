@@ -1,0 +1,215 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, existsSync, writeFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { type OutputPipe, takeOutputPipe } from './output-pipe.ts';
+import { OutputReader } from './output-reader.ts';
+
+/** The ladder of a cancel: docs.github.com, workflow cancellation reference. */
+const INTERRUPT_MS = 7_500;
+const TERMINATE_MS = 2_500;
+/** How often the ladder looks whether the group is gone. */
+const GROUP_POLL_MS = 20;
+/** Steps die before the runner does when memory runs out. */
+const OOM_SCORE_ADJ = '500';
+
+export type ProcessRequest = {
+  /** Absolute, or found on the PATH of `env`. */
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** All of the child's environment. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Both streams, in the order written. A promise pauses reading until it resolves. */
+  readonly onChunk: (chunk: Buffer) => Promise<void> | undefined;
+  /** Becomes RUNNER_TRACKING_ID of the process and all its children; see sweep.ts. */
+  readonly trackingId: string;
+  /** Waiting times of the ladder, for those who cannot wait 10 s. */
+  readonly ladder?: { readonly interruptMs: number; readonly terminateMs: number } | undefined;
+};
+
+export type ProcessExit = {
+  /** Null when a signal ended it or it never started. */
+  readonly code: number | null;
+  readonly signal: string | null;
+  /** Why it could not be started: ENOENT, EACCES, E2BIG… */
+  readonly error?: Error | undefined;
+};
+
+export interface RunningProcess {
+  /** Undefined when it could not be started. */
+  readonly pid: number | undefined;
+  /**
+   * Never rejects. Resolves after the last chunk was taken; a grandchild that holds the pipe open
+   * delays it by at most a second, and what it writes afterwards is discarded.
+   */
+  readonly exit: Promise<ProcessExit>;
+  /**
+   * SIGINT, 7.5 s, SIGTERM, 2.5 s, SIGKILL to the whole process group. Resolves as soon as the group is
+   * gone, or the last signal was sent. Calling it twice climbs one ladder.
+   */
+  interrupt(): Promise<void>;
+  /** SIGKILL to the whole process group, now. */
+  kill(): void;
+}
+
+/**
+ * Starts a program in a process group (and session) of its own, with stdin at /dev/null and stdout and
+ * stderr on one pipe. Never throws: what goes wrong is the `error` of its exit.
+ */
+export function startProcess(request: ProcessRequest): RunningProcess {
+  let pipe: OutputPipe | undefined;
+  let child: ChildProcess;
+  try {
+    pipe = takeOutputPipe();
+    child = spawn(request.file, [...request.args], {
+      cwd: request.cwd,
+      env: { ...request.env, RUNNER_TRACKING_ID: request.trackingId },
+      detached: true,
+      stdio:
+        pipe === undefined ? ['ignore', 'pipe', 'pipe'] : ['ignore', pipe.writeFd, pipe.writeFd],
+    });
+  } catch (error) {
+    pipe?.reader.destroy();
+    return unstarted(error);
+  } finally {
+    if (pipe !== undefined) {
+      closeSync(pipe.writeFd);
+    }
+  }
+  if (child.pid !== undefined) {
+    offerToOomKiller(child.pid);
+  }
+  const streams: readonly (Readable | null)[] =
+    pipe === undefined ? [child.stdout, child.stderr] : [pipe.reader];
+  return watch(
+    child,
+    streams.filter((stream) => stream !== null),
+    request,
+  );
+}
+
+function unstarted(error: unknown): RunningProcess {
+  const reason = error instanceof Error ? error : new Error(String(error));
+  return {
+    pid: undefined,
+    exit: Promise.resolve({ code: null, signal: null, error: reason }),
+    interrupt: () => Promise.resolve(),
+    kill: () => undefined,
+  };
+}
+
+function offerToOomKiller(pid: number): void {
+  if (process.platform !== 'linux') {
+    return;
+  }
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, OOM_SCORE_ADJ);
+  } catch {
+    // It is gone already, or /proc is read-only: a courtesy only.
+  }
+}
+
+function watch(
+  child: ChildProcess,
+  streams: readonly Readable[],
+  request: ProcessRequest,
+): RunningProcess {
+  const output = new OutputReader(streams, request.onChunk);
+  const { promise: exit, resolve } = Promise.withResolvers<ProcessExit>();
+  const group = createGroup(child.pid);
+  child.once('error', (error) => {
+    if (child.pid === undefined) {
+      output.discard();
+      resolve({ code: null, signal: null, error: explainStart(error, request) });
+    }
+  });
+  child.once('exit', (code, signal) => {
+    group.leaderEnded();
+    void output.drained().then(() => resolve({ code, signal }));
+  });
+  let climbing: Promise<void> | undefined;
+  return {
+    pid: child.pid,
+    exit,
+    interrupt: () =>
+      (climbing ??= climb(
+        group,
+        request.ladder ?? {
+          interruptMs: INTERRUPT_MS,
+          terminateMs: TERMINATE_MS,
+        },
+      )),
+    kill: () => group.signal('SIGKILL'),
+  };
+}
+
+/** A missing folder and a missing program are both ENOENT and named alike: tell them apart. */
+function explainStart(error: Error, request: ProcessRequest): Error {
+  if ('code' in error && error.code === 'ENOENT' && !existsSync(request.cwd)) {
+    return new Error('The working directory does not exist', { cause: error });
+  }
+  return error;
+}
+
+interface ProcessGroup {
+  /** Nothing happens once the group is gone: its number may be another's by then. */
+  signal(signal: NodeJS.Signals): void;
+  isGone(): boolean;
+  leaderEnded(): void;
+}
+
+function createGroup(pid: number | undefined): ProcessGroup {
+  let hasLeader = pid !== undefined;
+  let isGone = pid === undefined;
+  function send(signal: NodeJS.Signals | 0): void {
+    if (isGone || pid === undefined) {
+      return;
+    }
+    try {
+      process.kill(-pid, signal);
+    } catch (error) {
+      // EPERM: all that is left changed its user. It exists, but not for us.
+      isGone = !hasLeader || (error as NodeJS.ErrnoException).code === 'EPERM';
+    }
+  }
+  return {
+    signal: send,
+    isGone() {
+      send(0);
+      return isGone;
+    },
+    leaderEnded() {
+      hasLeader = false;
+      send(0);
+    },
+  };
+}
+
+async function climb(
+  group: ProcessGroup,
+  ladder: { readonly interruptMs: number; readonly terminateMs: number },
+): Promise<void> {
+  group.signal('SIGINT');
+  if (await isGoneWithin(group, ladder.interruptMs)) {
+    return;
+  }
+  group.signal('SIGTERM');
+  if (await isGoneWithin(group, ladder.terminateMs)) {
+    return;
+  }
+  group.signal('SIGKILL');
+}
+
+async function isGoneWithin(group: ProcessGroup, ms: number): Promise<boolean> {
+  const deadline = performance.now() + ms;
+  while (!group.isGone()) {
+    const left = deadline - performance.now();
+    if (left <= 0) {
+      return false;
+    }
+    const wait = Promise.withResolvers<void>();
+    setTimeout(wait.resolve, Math.min(left, GROUP_POLL_MS));
+    await wait.promise;
+  }
+  return true;
+}

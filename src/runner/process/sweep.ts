@@ -1,0 +1,185 @@
+import { execFile } from 'node:child_process';
+import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+/** A pass that finds something is followed by another, so often at most. */
+const PASSES_MAX = 200;
+/** Passes that only may have missed something, because processes were born meanwhile. */
+const DOUBTFUL_PASSES_MAX = 5;
+const PASS_PAUSE_MS = 2;
+const ENVIRON_READ_BYTES = 64 * 1024;
+/** `ps` of a busy machine. */
+const LISTING_BYTES_MAX = 64 * 1024 * 1024;
+
+const NAME = 'RUNNER_TRACKING_ID=';
+
+/**
+ * Kills every process whose environment carries RUNNER_TRACKING_ID=`trackingId`, whatever group or
+ * session it moved to, and the children of those that do, until a pass finds none. A process that
+ * cleared its environment and lost its parent escapes. Never kills this process.
+ *
+ * @returns how many processes were killed; 0 costs one pass: two system calls a foreign process, four
+ * one of this user.
+ */
+export async function sweepProcesses(trackingId: string): Promise<number> {
+  const killed = new Set<number>();
+  let doubtfulCount = 0;
+  for (let pass = 0; pass < PASSES_MAX; pass += 1) {
+    const { found, isDoubtful } =
+      process.platform === 'linux' ? passOfProc(trackingId) : await passOfPs(trackingId);
+    for (const pid of found) {
+      killed.add(pid);
+    }
+    if (found.length === 0) {
+      doubtfulCount += 1;
+      if (!isDoubtful || doubtfulCount >= DOUBTFUL_PASSES_MAX) {
+        break;
+      }
+    }
+    await sleep(PASS_PAUSE_MS);
+  }
+  return killed.size;
+}
+
+type Pass = { readonly found: readonly number[]; readonly isDoubtful: boolean };
+
+/** Synchronous throughout: a pass that takes turns with others is one that processes outrun. */
+function passOfProc(trackingId: string): Pass {
+  const before = lastPid();
+  const tag = Buffer.from(`${NAME}${trackingId}`);
+  const uid = process.getuid?.();
+  const found: number[] = [];
+  const others: number[] = [];
+  for (const entry of readdirSync('/proc')) {
+    const pid = Number(entry);
+    if (!Number.isInteger(pid) || pid === process.pid || pid <= 1 || !isOwn(pid, uid)) {
+      continue;
+    }
+    if (carries(pid, tag)) {
+      found.push(pid);
+    } else {
+      others.push(pid);
+    }
+  }
+  if (found.length > 0) {
+    found.push(...descendantsOf(found, others));
+  }
+  for (const pid of found) {
+    killOne(pid);
+  }
+  return { found, isDoubtful: lastPid() !== before };
+}
+
+function isOwn(pid: number, uid: number | undefined): boolean {
+  return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === uid;
+}
+
+let environBuffer: Buffer | undefined;
+
+/** A zombie and a process that is just being replaced have an empty environment: false. */
+function carries(pid: number, tag: Buffer): boolean {
+  environBuffer ??= Buffer.allocUnsafe(ENVIRON_READ_BYTES);
+  let environ = environBuffer;
+  let fd: number;
+  try {
+    fd = openSync(`/proc/${pid}/environ`, 'r');
+  } catch {
+    // It ended meanwhile, or may not be looked at.
+    return false;
+  }
+  try {
+    let length = 0;
+    for (;;) {
+      if (length === environ.length) {
+        environ = Buffer.concat([environ, Buffer.allocUnsafe(environ.length)]);
+      }
+      const read = readSync(fd, environ, length, environ.length - length, null);
+      if (read === 0) {
+        return hasEntry(environ.subarray(0, length), tag);
+      }
+      length += read;
+    }
+  } catch {
+    // ESRCH: it ended between the two calls.
+    return false;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function hasEntry(environ: Buffer, tag: Buffer): boolean {
+  for (let at = environ.indexOf(tag); at !== -1; at = environ.indexOf(tag, at + 1)) {
+    const end = at + tag.length;
+    const isWhole = end === environ.length || environ[end] === 0;
+    if (isWhole && (at === 0 || environ[at - 1] === 0)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/** Those of `candidates` whose ancestors, as far as they live, lead to one of `roots`. */
+function descendantsOf(roots: readonly number[], candidates: readonly number[]): number[] {
+  const parents = new Map(candidates.map((pid) => [pid, parentOf(pid)]));
+  const inside = new Set(roots);
+  const found: number[] = [];
+  for (let before = -1; before !== found.length;) {
+    before = found.length;
+    for (const [pid, parent] of parents) {
+      if (parent !== undefined && inside.has(parent) && !inside.has(pid)) {
+        inside.add(pid);
+        found.push(pid);
+      }
+    }
+  }
+  return found;
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The name stands in parentheses and may hold any character: what follows the last one is plain.
+    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return state === 'Z' || parent === undefined ? undefined : Number(parent);
+  } catch {
+    // It ended meanwhile.
+    return undefined;
+  }
+}
+
+/** The number of the process that was born last: unchanged means that a pass missed none. */
+function lastPid(): string {
+  try {
+    return readFileSync('/proc/loadavg', 'latin1').trimEnd().split(' ').at(-1) ?? '';
+  } catch {
+    // Hidden from us: every pass is as good as it gets.
+    return '';
+  }
+}
+
+/** macOS: `ps -E` shows the environment after the arguments, separated by spaces. */
+async function passOfPs(trackingId: string): Promise<Pass> {
+  const tag = `${NAME}${trackingId}`;
+  const { stdout } = await promisify(execFile)('ps', ['-axEww', '-o', 'pid=,command='], {
+    maxBuffer: LISTING_BYTES_MAX,
+  });
+  const found: number[] = [];
+  for (const line of stdout.split('\n')) {
+    const pid = Number.parseInt(line, 10);
+    const isTagged = `${line} `.includes(` ${tag} `);
+    if (isTagged && Number.isInteger(pid) && pid !== process.pid) {
+      found.push(pid);
+      killOne(pid);
+    }
+  }
+  return { found, isDoubtful: false };
+}
+
+function killOne(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It ended meanwhile.
+  }
+}
