@@ -30,6 +30,10 @@ export class HttpExchange implements SlowBody {
   #state: State = 'open';
   #closeAfter = false;
   #isBodyPending = false;
+  #sizedTotal = 0;
+  #sizedGiven = 0;
+  #part: Uint8Array = NO_BYTES;
+  #partStart = 0;
   #abortListener: (() => void) | null = null;
   #writableListener: (() => void) | null = null;
 
@@ -70,6 +74,15 @@ export class HttpExchange implements SlowBody {
   /** The nth `:name` of the route's pattern, '' when there is none. */
   parameter(index: number): string {
     return this.#req.getParameter(index) ?? '';
+  }
+
+  /** The address of the peer as text; IPv4 as such also on an IPv6 socket. */
+  remoteAddress(): string {
+    const text = Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1');
+    return text.replace(
+      /^(?:0{4}:){5}ffff:([0-9a-f]{2})([0-9a-f]{2}):([0-9a-f]{2})([0-9a-f]{2})$/i,
+      dotted,
+    );
   }
 
   /** True until an answer begins or the client has gone. */
@@ -171,6 +184,65 @@ export class HttpExchange implements SlowBody {
     });
   }
 
+  /**
+   * Answers with a head alone: to HEAD, with the length that the body of a GET would have, or with a
+   * status that has no body (204, 304) and no length either.
+   */
+  sendHead(
+    statusCode: number,
+    contentType: string,
+    contentLength: number | undefined,
+    extra: readonly string[] = NO_HEADERS,
+  ): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'sending';
+    this.#res.cork(() => {
+      this.#writeHead(statusCode, contentType, extra);
+      const isClosing = this.#closeAfter || this.#host.isDraining;
+      if (contentLength !== undefined) {
+        this.#res.endWithoutBody(contentLength, isClosing);
+      } else {
+        // An explicit undefined would be written as a length.
+        if (isClosing) this.#res.writeHeader('connection', 'close');
+        this.#res.endWithoutBody();
+      }
+      this.#end();
+    });
+  }
+
+  /** Begins an answer of `totalBytes` (≥ 1); `writeSized` follows until all of them are given. */
+  beginSized(
+    statusCode: number,
+    contentType: string,
+    totalBytes: number,
+    extra: readonly string[] = NO_HEADERS,
+  ): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'sending';
+    this.#sizedTotal = totalBytes;
+    // Once for all parts: uWebSockets.js forgets a handler that is set while one is called.
+    this.#res.onWritable((offset) => this.#offerPart(offset));
+    this.#res.cork(() => {
+      this.#writeHead(statusCode, contentType, extra);
+      if (this.#closeAfter || this.#host.isDraining) this.#res.writeHeader('connection', 'close');
+    });
+  }
+
+  /**
+   * Sends the next part of an answer begun with `beginSized`; the parts together are exactly as long
+   * as stated. Resolves once the part no longer waits here, or the client has gone.
+   */
+  writeSized(chunk: Uint8Array): Promise<void> {
+    if (this.#state !== 'sending' || chunk.byteLength === 0) return Promise.resolve();
+    this.#part = chunk;
+    this.#partStart = this.#sizedGiven;
+    this.#sizedGiven += chunk.byteLength;
+    return new Promise((resolve) => {
+      this.#writableListener = resolve;
+      this.#res.cork(() => this.#offerPart(this.#partStart));
+    });
+  }
+
   /** Begins an answer of unknown length; `write` and `finish` follow. */
   begin(statusCode: number, contentType: string, extra: readonly string[] = NO_HEADERS): void {
     if (this.#state !== 'open') return;
@@ -239,6 +311,15 @@ export class HttpExchange implements SlowBody {
     });
   }
 
+  /** Offers what is left of the part, `offset` bytes of the answer having been taken. */
+  #offerPart(offset: number): boolean {
+    const rest = this.#part.subarray(offset - this.#partStart);
+    const [hasRoom, isDone] = this.#res.tryEnd(rest, this.#sizedTotal);
+    if (isDone) this.#end();
+    if (isDone || hasRoom) this.#wakeWriter();
+    return hasRoom;
+  }
+
   #expectBody(): void {
     if (this.#isBodyPending) return;
     this.#isBodyPending = true;
@@ -282,6 +363,14 @@ function copyOf(chunk: ArrayBuffer): Uint8Array {
   const copy = Buffer.allocUnsafe(chunk.byteLength);
   copy.set(new Uint8Array(chunk));
   return copy;
+}
+
+/** An IPv4-mapped IPv6 address as uWebSockets.js spells it, in the usual form. */
+function dotted(_text: string, ...bytes: string[]): string {
+  return bytes
+    .slice(0, 4)
+    .map((byte) => Number.parseInt(byte, 16))
+    .join('.');
 }
 
 function join(parts: readonly Uint8Array[], last: Uint8Array, size: number): Uint8Array {
