@@ -151,7 +151,8 @@ export class MemoryStore implements NotificationStore {
     return Promise.resolve(
       due.flatMap((delivery) => {
         this.#keep(delivery, { ...delivery, nextAttemptMs: nowMs + leaseMs });
-        const { notification, endpointId, attempts } = delivery;
+        const { endpointId, attempts } = delivery;
+        const { dedupeKey: _dedupeKey, ...notification } = delivery.notification;
         const found = this.#endpoints.get(notification.tenantId)?.get(endpointId);
         if (found === undefined) return [];
         const { signingSecret, ...endpoint } = found;

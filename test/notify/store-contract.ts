@@ -1,0 +1,294 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { NotificationStore } from '../../src/notify/model/notification-store.ts';
+import type { Endpoint, NewNotification, UserKey } from '../../src/notify/model/notification.ts';
+
+export const ANN: UserKey = { tenantId: 'acme', userId: 'ann' };
+const BOB: UserKey = { tenantId: 'acme', userId: 'bob' };
+const T0 = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+
+export function newNotification(
+  user: UserKey,
+  given: Partial<NewNotification> = {},
+): NewNotification {
+  return {
+    ...user,
+    id: randomUUID(),
+    title: 'Build passed',
+    body: 'All of it.\nReally — ünïcode 🎉 "quoted" \\ back',
+    data: { link: 'https://example.test/1', nested: { deep: [1, null, true, 'x'] } },
+    channels: ['live'],
+    dedupeKey: '',
+    createdAtMs: T0,
+    ...given,
+  };
+}
+
+const hook = (given: Partial<Endpoint> = {}): Endpoint => ({
+  tenantId: 'acme',
+  id: 'hook',
+  userId: '',
+  channel: 'webhook',
+  address: 'https://example.test/hook',
+  ...given,
+});
+
+/** What every driver of the store must do, whatever it keeps things in. */
+export function describeStore(name: string, open: () => Promise<NotificationStore>): void {
+  describe(`${name} store`, () => {
+    let store: NotificationStore;
+    beforeEach(async () => {
+      store = await open();
+    });
+    afterEach(() => store.close());
+
+    const put = async (...batch: NewNotification[]) => await store.put(batch);
+    const sequencesOf = (found: readonly { sequence: number }[]) => found.map((n) => n.sequence);
+
+    test('numbers the notifications of each user from 1, without gaps, in the order of the batch', async () => {
+      const results = await put(
+        newNotification(BOB),
+        newNotification(ANN),
+        newNotification(BOB),
+        newNotification({ tenantId: 'other', userId: 'ann' }),
+      );
+      expect(results.map((r) => [r.notification.userId, r.notification.sequence])).toEqual([
+        ['bob', 1],
+        ['ann', 1],
+        ['bob', 2],
+        ['ann', 1],
+      ]);
+      const [again] = await put(newNotification(BOB));
+      expect(again?.notification.sequence).toBe(3);
+    });
+
+    test('gives back exactly what was put', async () => {
+      const request = newNotification(ANN, { channels: ['live', 'webhook', 'email'] });
+      const [result] = await put(request);
+      const { dedupeKey: _dedupeKey, ...rest } = request;
+      const expected = { ...rest, sequence: 1, readAtMs: null, deliveries: [] };
+      expect(result).toEqual({ notification: expected, isDuplicate: false });
+      const query = { ...ANN, unreadOnly: false, limit: 10, beforeSequence: Infinity };
+      expect(await store.list(query)).toEqual([expected]);
+      const [bare] = await put(newNotification(ANN, { data: null, body: '' }));
+      expect((await store.list(query))[0]).toEqual(bare?.notification);
+    });
+
+    test('stores a dedupe key once a user, also within a batch, and answers with the first', async () => {
+      const first = newNotification(ANN, { dedupeKey: 'build-1' });
+      const results = await put(
+        first,
+        newNotification(ANN, { dedupeKey: 'build-1', title: 'again' }),
+        newNotification(BOB, { dedupeKey: 'build-1' }),
+        newNotification(ANN, { dedupeKey: 'build-2' }),
+      );
+      expect(results.map((r) => [r.isDuplicate, r.notification.sequence])).toEqual([
+        [false, 1],
+        [true, 1],
+        [false, 1],
+        [false, 2],
+      ]);
+      expect(results[1]?.notification.id).toBe(first.id);
+      const [late] = await put(newNotification(ANN, { dedupeKey: 'build-1' }));
+      expect([late?.isDuplicate, late?.notification.title]).toEqual([true, 'Build passed']);
+      expect(await store.unreadCount(ANN)).toBe(2);
+      expect(await store.bounds(ANN)).toEqual({ head: 2, oldest: 1 });
+    });
+
+    test('numbers what concurrent callers put without gaps or repeats', async () => {
+      const calls = Array.from({ length: 40 }, (_, i) =>
+        put(newNotification(i % 2 === 0 ? ANN : BOB), newNotification(i % 3 === 0 ? ANN : BOB)),
+      );
+      const results = (await Promise.all(calls)).flat();
+      for (const user of [ANN, BOB]) {
+        const own = results.filter((r) => r.notification.userId === user.userId);
+        const sequences = sequencesOf(own.map((r) => r.notification)).sort((a, b) => a - b);
+        expect(sequences).toEqual(own.map((_, i) => i + 1));
+      }
+    });
+
+    test('lists newest first, in pages, and only the unread when asked', async () => {
+      const results = await put(...Array.from({ length: 5 }, () => newNotification(ANN)));
+      await put(newNotification(BOB));
+      const page = (beforeSequence: number, unreadOnly = false) =>
+        store.list({ ...ANN, unreadOnly, limit: 2, beforeSequence }).then(sequencesOf);
+      expect(await page(Infinity)).toEqual([5, 4]);
+      expect(await page(4)).toEqual([3, 2]);
+      expect(await page(2)).toEqual([1]);
+      await store.markRead(ANN, { ids: [results[4]?.notification.id ?? ''] }, T0 + 5);
+      expect(await page(Infinity, true)).toEqual([4, 3]);
+      expect(
+        await store.list({ ...ANN, unreadOnly: false, limit: 1, beforeSequence: 6 }),
+      ).toMatchObject([{ sequence: 5, readAtMs: T0 + 5 }]);
+    });
+
+    test('replays what the live channel missed, and nothing of other channels', async () => {
+      await put(
+        newNotification(ANN),
+        newNotification(ANN, { channels: ['email'] }),
+        newNotification(ANN, { channels: ['live', 'email'] }),
+        newNotification(ANN),
+      );
+      expect(sequencesOf(await store.liveAfter(ANN, 0, 10))).toEqual([1, 3, 4]);
+      expect(sequencesOf(await store.liveAfter(ANN, 1, 1))).toEqual([3]);
+      expect(await store.liveAfter(ANN, 4, 10)).toEqual([]);
+      expect(await store.liveAfter({ tenantId: 'acme', userId: 'nobody' }, 0, 10)).toEqual([]);
+    });
+
+    test('marks as read once, by id or up to a sequence, all or nothing', async () => {
+      const results = await put(...Array.from({ length: 4 }, () => newNotification(ANN)));
+      const ids = results.map((r) => r.notification.id);
+      const [foreign] = await put(newNotification(BOB));
+      const unknown = [ids[0] ?? '', foreign?.notification.id ?? ''];
+      await expect(store.markRead(ANN, { ids: unknown }, T0)).rejects.toMatchObject({
+        reason: 'NOTIFICATION_UNKNOWN',
+        metadata: { id: unknown[1] },
+      });
+      await expect(store.markRead(ANN, { ids: ['no uuid'] }, T0)).rejects.toMatchObject({
+        reason: 'NOTIFICATION_UNKNOWN',
+      });
+      expect(await store.unreadCount(ANN)).toBe(4);
+      const twice = [ids[1] ?? '', ids[1] ?? ''];
+      expect(await store.markRead(ANN, { ids: twice }, T0 + 1)).toEqual({
+        markedCount: 1,
+        unreadCount: 3,
+      });
+      expect(await store.markRead(ANN, { upToSequence: 3 }, T0 + 2)).toEqual({
+        markedCount: 2,
+        unreadCount: 1,
+      });
+      const all = await store.list({ ...ANN, unreadOnly: false, limit: 9, beforeSequence: 99 });
+      expect(all.map((n) => n.readAtMs)).toEqual([null, T0 + 2, T0 + 1, T0 + 2]);
+      expect(await store.markRead({ tenantId: 'x', userId: 'y' }, { upToSequence: 9 }, T0)).toEqual(
+        {
+          markedCount: 0,
+          unreadCount: 0,
+        },
+      );
+    });
+
+    test('makes a delivery for each endpoint that a notification reaches', async () => {
+      await store.putEndpoint(hook(), 'secret of the tenant');
+      await store.putEndpoint(hook({ id: 'ann-hook', userId: 'ann' }), 'secret of ann');
+      await store.putEndpoint(hook({ id: 'bob-hook', userId: 'bob' }), 's');
+      await store.putEndpoint(
+        hook({ id: 'mail', userId: 'ann', channel: 'email', address: 'ann@example.test' }),
+        undefined,
+      );
+      await store.putEndpoint(hook({ tenantId: 'other' }), 's');
+      const [both] = await put(newNotification(ANN, { channels: ['webhook', 'email'] }));
+      const pending = { status: 'pending', attempts: 0, lastError: '' };
+      expect(both?.notification.deliveries).toEqual([
+        { ...pending, channel: 'webhook', endpointId: 'ann-hook' },
+        { ...pending, channel: 'webhook', endpointId: 'hook' },
+        { ...pending, channel: 'email', endpointId: 'mail' },
+      ]);
+      const [live] = await put(newNotification(ANN));
+      expect(live?.notification.deliveries).toEqual([]);
+      const due = await store.claimDue(T0, 1_000, 10);
+      const told = due.map((d) => `${d.endpoint.id}: ${d.signingSecret}, ${d.attempts}`);
+      expect(told.sort()).toEqual([
+        'ann-hook: secret of ann, 0',
+        'hook: secret of the tenant, 0',
+        'mail: , 0',
+      ]);
+      const { deliveries: _deliveries, ...notification } = both?.notification ?? { deliveries: [] };
+      expect(due[0]?.notification).toEqual(notification);
+    });
+
+    test('leases what it hands out, and hands it out again when the lease is over', async () => {
+      await store.putEndpoint(hook(), 's');
+      await put(newNotification(ANN, { channels: ['webhook'] }));
+      expect(await store.claimDue(T0 - 1, 1_000, 10)).toEqual([]);
+      expect(await store.claimDue(T0, 1_000, 10)).toHaveLength(1);
+      expect(await store.claimDue(T0 + 999, 1_000, 10)).toEqual([]);
+      expect(await store.nextDueMs()).toBe(T0 + 1_000);
+      expect(await store.claimDue(T0 + 1_000, 1_000, 10)).toHaveLength(1);
+    });
+
+    test('hands each delivery to one of several claimers', async () => {
+      await store.putEndpoint(hook(), 's');
+      await put(
+        ...Array.from({ length: 30 }, () => newNotification(ANN, { channels: ['webhook'] })),
+      );
+      const claims = await Promise.all(
+        Array.from({ length: 6 }, () => store.claimDue(T0, 60_000, 8)),
+      );
+      const ids = claims.flat().map((d) => d.notification.id);
+      expect(new Set(ids).size).toBe(ids.length);
+      const rest = await store.claimDue(T0, 60_000, 100);
+      expect(ids.length + rest.length).toBe(30);
+    });
+
+    test('keeps how a delivery went, and does not try a settled one again', async () => {
+      await store.putEndpoint(hook({ id: 'a' }), 's');
+      await store.putEndpoint(hook({ id: 'b' }), 's');
+      const [result] = await put(newNotification(ANN, { channels: ['webhook'] }));
+      const notificationId = result?.notification.id ?? '';
+      await store.claimDue(T0, 60_000, 10);
+      await store.markRetry({ notificationId, endpointId: 'a' }, 1, 'HTTP 503', T0 + 500);
+      await store.markSent({ notificationId, endpointId: 'b' }, 1);
+      expect(await store.backlog(T0 + 700)).toEqual({ pending: 1, oldestDueMs: 200 });
+      const [again] = await store.claimDue(T0 + 500, 1_000, 10);
+      expect([again?.endpoint.id, again?.attempts]).toEqual(['a', 1]);
+      await store.markDead({ notificationId, endpointId: 'a' }, 2, 'HTTP 410');
+      await store.markSent({ notificationId, endpointId: 'a' }, 3);
+      expect(await store.nextDueMs()).toBeUndefined();
+      expect(await store.backlog(T0 + 700)).toEqual({ pending: 0, oldestDueMs: 0 });
+      const [stored] = await store.list({ ...ANN, unreadOnly: false, limit: 1, beforeSequence: 9 });
+      expect(stored?.deliveries).toEqual([
+        { channel: 'webhook', endpointId: 'a', status: 'dead', attempts: 2, lastError: 'HTTP 410' },
+        { channel: 'webhook', endpointId: 'b', status: 'sent', attempts: 1, lastError: '' },
+      ]);
+    });
+
+    test('replaces endpoints, keeps the secret unless given a new one, and never lists it', async () => {
+      await store.putEndpoint(hook(), 'first secret');
+      await store.putEndpoint(hook({ address: 'https://example.test/other' }), undefined);
+      expect(await store.listEndpoints('acme')).toEqual([
+        hook({ address: 'https://example.test/other' }),
+      ]);
+      expect(await store.hasSigningSecret('acme', 'hook')).toBe(true);
+      expect(await store.hasSigningSecret('acme', 'none')).toBe(false);
+      await put(newNotification(ANN, { channels: ['webhook'] }));
+      expect((await store.claimDue(T0, 1, 1))[0]?.signingSecret).toBe('first secret');
+    });
+
+    test('gives up what waits for an endpoint that is removed', async () => {
+      await store.putEndpoint(hook(), 's');
+      await put(newNotification(ANN, { channels: ['webhook'] }));
+      expect(await store.deleteEndpoint('acme', 'hook')).toBe(true);
+      expect(await store.deleteEndpoint('acme', 'hook')).toBe(false);
+      expect(await store.claimDue(T0 + 9_999, 1, 1)).toEqual([]);
+      const [stored] = await store.list({ ...ANN, unreadOnly: false, limit: 1, beforeSequence: 9 });
+      expect(stored?.deliveries[0]?.status).toBe('dead');
+    });
+
+    test('forgets what is old, and never gives its numbers again', async () => {
+      await store.putEndpoint(hook(), 's');
+      await put(
+        newNotification(ANN, { createdAtMs: T0, channels: ['live', 'webhook'], dedupeKey: 'k' }),
+        newNotification(ANN, { createdAtMs: T0 + 1 }),
+        newNotification(ANN, { createdAtMs: T0 + 2 }),
+      );
+      expect(await store.purge(T0 + 2, 1)).toBe(1);
+      expect(await store.purge(T0 + 2, 10)).toBe(1);
+      expect(await store.purge(T0 + 2, 10)).toBe(0);
+      expect(await store.bounds(ANN)).toEqual({ head: 3, oldest: 3 });
+      expect(await store.unreadCount(ANN)).toBe(1);
+      expect((await store.backlog(T0)).pending).toBe(0);
+      const [next] = await put(newNotification(ANN, { dedupeKey: 'k', createdAtMs: T0 + 3 }));
+      expect([next?.isDuplicate, next?.notification.sequence]).toEqual([false, 4]);
+      expect(sequencesOf(await store.liveAfter(ANN, 0, 9))).toEqual([3, 4]);
+      expect(await store.purge(T0 + 99, 10)).toBe(2);
+      expect(await store.bounds(ANN)).toEqual({ head: 4, oldest: 5 });
+    });
+
+    test('tells whose stream grew', async () => {
+      const heard: string[] = [];
+      store.onStored(({ tenantId, userId }) => heard.push(`${tenantId}/${userId}`));
+      await put(newNotification(ANN), newNotification(BOB));
+      await expect.poll(() => [...new Set(heard)].sort()).toEqual(['acme/ann', 'acme/bob']);
+    });
+  });
+}
