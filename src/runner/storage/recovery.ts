@@ -1,11 +1,12 @@
 import { open, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProblemReporter } from '../model/ports.ts';
+import { isRunId } from '../model/run-id.ts';
 import type { JournalRecord, RecoveredRun } from '../model/storage.ts';
 import { isTemporaryName } from './atomic-file.ts';
 import { ifPresent } from './file-errors.ts';
 import { recordOfLine, tornLineError } from './jsonl-file.ts';
-import { isRunId, type RunPaths } from './run-paths.ts';
+import type { RunPaths } from './run-paths.ts';
 
 /** Prefix of the folder of a run that is being removed. */
 export const REMOVED_PREFIX = '.removed-';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
+import { isRunId } from '../model/run-id.ts';
 
-const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 const READABLE_CHARACTERS = 40;
 const HASH_CHARACTERS = 24;
 const STEP_NUMBER_MAX = 1_000_000;
@@ -43,10 +43,6 @@ export function createRunPaths(stateDir: string): RunPaths {
     summary: (runId, jobId, number) =>
       join(runDir(runId), 'summaries', folderOf(jobId), `${mustStepNumber(number)}.md`),
   };
-}
-
-export function isRunId(text: string): boolean {
-  return RUN_ID.test(text);
 }
 
 /** The readable part is for people who look into the folder; the hash tells ids apart, also where case does not count. */

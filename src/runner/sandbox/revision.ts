@@ -1,0 +1,57 @@
+import { AppError } from '../../shared/app-error.ts';
+import { type Git, mustRef } from '../git/run-git.ts';
+
+export type Revision = { readonly ref: string; readonly sha: string };
+
+export const NO_SHA = '0'.repeat(40);
+const SHA = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
+const SHA_PREFIX = /^[0-9a-f]{4,64}$/i;
+
+/**
+ * The commit that `ref` names and the full name of the branch or tag; one process. A remote-tracking
+ * branch counts as the branch that it tracks; any other revision is named by its id.
+ * Errors: INVALID_REF.
+ */
+export async function resolveRef(git: Git, ref: string): Promise<Revision> {
+  mustRef(ref);
+  // Behind the closing `--` nothing is taken for the name of a file; `mustRef` refused options.
+  const { stdout } = await git.tryRun([
+    'rev-parse',
+    '--revs-only',
+    `${ref}^{commit}`,
+    '--symbolic-full-name',
+    ref,
+    '--',
+  ]);
+  const [sha = '', name = ''] = stdout.toString('utf8').split('\n');
+  if (!SHA.test(sha)) {
+    throw new AppError('INVALID_REF', 'no branch, tag or commit of the project has this name', {
+      field: 'ref',
+    });
+  }
+  return { ref: shownName(name, SHA_PREFIX.test(ref) ? ref : sha), sha };
+}
+
+/**
+ * Where the project stands; the sha is all zero before the first commit. Undefined when git refuses
+ * the repository (broken, or owned by somebody else).
+ */
+export async function resolveHead(git: Git): Promise<Revision | undefined> {
+  const { exitCode, stdout } = await git.tryRun([
+    'rev-parse',
+    'HEAD^{commit}',
+    '--symbolic-full-name',
+    'HEAD',
+  ]);
+  const [sha = '', name = ''] = stdout.toString('utf8').split('\n');
+  if (exitCode === 0 && SHA.test(sha)) return { ref: shownName(name, sha), sha };
+  const unborn = await git.tryRun(['symbolic-ref', '-q', 'HEAD']);
+  if (unborn.exitCode !== 0) return undefined;
+  return { ref: unborn.stdout.toString('utf8').trim(), sha: NO_SHA };
+}
+
+function shownName(name: string, otherwise: string): string {
+  const remote = /^refs\/remotes\/[^/]+\/(?!HEAD$)(.+)$/.exec(name)?.[1];
+  if (remote !== undefined) return `refs/heads/${remote}`;
+  return name.startsWith('refs/') ? name : otherwise;
+}

@@ -1,0 +1,208 @@
+import { mkdir, readdir, realpath } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import { AppError } from '../../shared/app-error.ts';
+import { type Git, gitFailure } from '../git/run-git.ts';
+import type { ProblemReporter } from '../model/ports.ts';
+import { isRunId } from '../model/run-id.ts';
+import type { SandboxStrategy } from '../model/run.ts';
+import type { PreparedSandbox, SandboxFactory } from '../model/storage.ts';
+import { copyIndex, forgetWorktree, linkedSandboxes, linkWorktree } from './linked-worktree.ts';
+import { removeTree } from './remove-tree.ts';
+import { findRepository, type Repository } from './repository.ts';
+import { NO_SHA, resolveHead, resolveRef, type Revision } from './revision.ts';
+import { copyFiles, listTree, type Tree, type TreeLimits } from './tree-copy.ts';
+
+const CHECKOUT_TIMEOUT_MS = 10 * 60_000;
+/** What the automatic choice still copies of a project without git. */
+const AUTOMATIC_LIMITS: TreeLimits = { filesMax: 20_000, bytesMax: 512 * 1024 * 1024 };
+const NO_LIMITS: TreeLimits = {
+  filesMax: Number.POSITIVE_INFINITY,
+  bytesMax: Number.POSITIVE_INFINITY,
+};
+
+export type SandboxFactoryOptions = {
+  readonly projectDir: string;
+  /** Usually `.runner/sandboxes`; made when needed. */
+  readonly sandboxesDir: string;
+  /** In the project. */
+  readonly git: Git;
+  readonly report: ProblemReporter;
+};
+
+type PrepareRequest = Parameters<SandboxFactory['prepare']>[0];
+
+/**
+ * Sandboxes of one project. A work tree and a copy are linked work trees of the project's repository,
+ * so that git commands of steps work there; without git a copy is files only and starts no process.
+ */
+export function createSandboxFactory(options: SandboxFactoryOptions): SandboxFactory {
+  return new ProjectSandboxes(options);
+}
+
+class ProjectSandboxes implements SandboxFactory {
+  readonly #options: SandboxFactoryOptions;
+
+  constructor(options: SandboxFactoryOptions) {
+    this.#options = options;
+  }
+
+  async resolve(ref: string | undefined, strategy: SandboxStrategy | undefined): Promise<Revision> {
+    if (ref !== undefined && strategy === 'none') {
+      throw new AppError('INVALID_REF', 'the strategy none runs the project as it is: no ref', {
+        field: 'sandbox.ref',
+      });
+    }
+    const repository = await this.#repository();
+    if (ref !== undefined) {
+      if (repository === undefined) {
+        throw new AppError('INVALID_REF', 'the project is not a git repository: no ref', {
+          field: 'sandbox.ref',
+        });
+      }
+      return resolveRef(this.#options.git, ref);
+    }
+    const head = repository === undefined ? undefined : await resolveHead(this.#options.git);
+    if (repository !== undefined && head === undefined) this.#reportRefusal();
+    const revision = head ?? { ref: '', sha: NO_SHA };
+    if (strategy === 'worktree' && isNoSha(revision.sha)) throw needsCommit();
+    return revision;
+  }
+
+  async prepare(request: PrepareRequest): Promise<PreparedSandbox> {
+    const { strategy, trigger, runId } = request;
+    if (!isRunId(runId)) throw new AppError('RUN_NOT_FOUND', 'there is no such run');
+    if (strategy === 'none') return this.#none();
+    // A trigger without a ref was made outside git, or where git refuses the repository.
+    const repository = trigger.ref === '' ? undefined : await this.#repository();
+    if (repository !== undefined) return this.#prepareFromGit(request, repository);
+    if (strategy === 'worktree') throw needsCommit();
+    const { projectDir } = this.#options;
+    const limits = strategy === 'copy' ? NO_LIMITS : AUTOMATIC_LIMITS;
+    const tree = await listTree(projectDir, new Set([this.#ownFolder(), '.git']), limits);
+    return tree === undefined ? this.#none() : this.#copyPlain(runId, tree);
+  }
+
+  async cleanUp(liveRunIds: ReadonlySet<string>): Promise<void> {
+    const { sandboxesDir } = this.#options;
+    const names = await readdir(sandboxesDir).catch(() => []);
+    for (const name of names) {
+      if (!liveRunIds.has(name)) await removeTree(join(sandboxesDir, name));
+    }
+    const repository = await this.#repository();
+    const dir = await realpath(sandboxesDir).catch(() => undefined);
+    if (repository === undefined || dir === undefined) return;
+    for (const { name, adminDir } of await linkedSandboxes(repository, dir)) {
+      if (!liveRunIds.has(name)) await forgetWorktree(adminDir);
+    }
+  }
+
+  async #prepareFromGit(request: PrepareRequest, repository: Repository): Promise<PreparedSandbox> {
+    const { runId, strategy, trigger, hasExplicitRef } = request;
+    const hasCommit = !isNoSha(trigger.sha);
+    if (strategy === 'worktree' && !hasCommit) throw needsCommit();
+    const isAtCommit =
+      hasCommit &&
+      (strategy === 'worktree' ||
+        hasExplicitRef ||
+        (strategy === undefined && (await this.#isClean())));
+    const chosen = strategy ?? (isAtCommit ? 'worktree' : 'copy');
+    return this.#inNewFolder(runId, repository.prefix, chosen, async (dir, undo) => {
+      // A commit made in the sandbox of a project without any must not begin the project's branch.
+      const head = hasCommit ? trigger.sha : 'ref: refs/worktree/main';
+      const linking = linkWorktree(repository, dir, head);
+      const listing = isAtCommit ? undefined : this.#listFiles(repository);
+      const [adminDir, files] = await Promise.all([linking, listing]);
+      undo.push(() => forgetWorktree(adminDir));
+      if (files === undefined) {
+        const args = ['reset', '--hard', '--quiet', '--no-recurse-submodules'];
+        await this.#options.git.in(dir).run(args, { timeoutMs: CHECKOUT_TIMEOUT_MS });
+      } else {
+        await copyIndex(repository, adminDir);
+        await copyFiles(repository.rootDir, dir, files);
+      }
+    });
+  }
+
+  #copyPlain(runId: string, tree: Tree): Promise<PreparedSandbox> {
+    return this.#inNewFolder(runId, '', 'copy', async (dir) => {
+      await copyFiles(this.#options.projectDir, dir, tree.files);
+    });
+  }
+
+  async #inNewFolder(
+    runId: string,
+    prefix: string,
+    strategy: SandboxStrategy,
+    fill: (dir: string, undo: (() => Promise<void>)[]) => Promise<void>,
+  ): Promise<PreparedSandbox> {
+    const { sandboxesDir } = this.#options;
+    const dir = join(sandboxesDir, runId);
+    await removeTree(dir);
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    const undo: (() => Promise<void>)[] = [() => removeTree(dir)];
+    let released: Promise<unknown> | undefined;
+    const release = async (): Promise<void> => {
+      released ??= Promise.all(undo.map((action) => action()));
+      await released;
+    };
+    try {
+      await fill(dir, undo);
+    } catch (error) {
+      await release();
+      throw error;
+    }
+    return { sandbox: { path: join(dir, prefix), strategy }, release };
+  }
+
+  #none(): PreparedSandbox {
+    const sandbox = { path: this.#options.projectDir, strategy: 'none' } as const;
+    return { sandbox, release: () => Promise.resolve() };
+  }
+
+  async #isClean(): Promise<boolean> {
+    const args = ['status', '--porcelain', '-z', '--', '.', `:(exclude)${this.#ownFolder()}`];
+    const result = await this.#options.git.tryRun(args);
+    if (result.exitCode !== 0) throw gitFailure(args, result);
+    return result.stdout.length === 0;
+  }
+
+  /** Tracked files and untracked ones that are not ignored, without those of the runner. */
+  async #listFiles(repository: Repository): Promise<readonly string[]> {
+    const git = this.#options.git.in(repository.rootDir);
+    const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--deduplicate'];
+    const names = (await git.run(args, { timeoutMs: CHECKOUT_TIMEOUT_MS })).split('\0');
+    const own = join(repository.prefix, this.#ownFolder()) + sep;
+    return names.filter((name) => name !== '' && !name.startsWith(own));
+  }
+
+  /** The repository that the project belongs to, if any. */
+  async #repository(): Promise<Repository | undefined> {
+    const { projectDir, git } = this.#options;
+    const repository = await findRepository(projectDir);
+    if (repository === undefined || repository.prefix === '') return repository;
+    // A folder that the repository around it does not track is a project of its own.
+    const tracked = await git.tryRun(['ls-files', '-z', '--cached', '--', '.']);
+    return tracked.exitCode === 0 && tracked.stdout.length > 0 ? repository : undefined;
+  }
+
+  /** The top folder of the project that holds the sandboxes: never part of one. */
+  #ownFolder(): string {
+    const { projectDir, sandboxesDir } = this.#options;
+    return relative(projectDir, sandboxesDir).split(sep)[0] ?? '.runner';
+  }
+
+  #reportRefusal(): void {
+    const text = 'git refuses the repository of the project; it is run as one without git';
+    this.#options.report('sandbox.git_refused', new AppError('GIT_FAILED', text));
+  }
+}
+
+function isNoSha(sha: string): boolean {
+  return /^0*$/.test(sha);
+}
+
+function needsCommit(): AppError {
+  return new AppError('INVALID_REQUEST', 'the strategy worktree needs a git commit', {
+    field: 'sandbox.strategy',
+  });
+}
