@@ -1,0 +1,177 @@
+import { AppError } from '../../shared/app-error.ts';
+import { createGit, mustRef, type Git } from '../git/run-git.ts';
+import { printable } from './host-answer.ts';
+import type { PushMemory } from './push-memory.ts';
+import { remoteFailure, type RemoteGit } from './remote-git.ts';
+import type { Layer } from './stack-plan.ts';
+
+const PUSH_TIMEOUT_MS = 300_000;
+const BASE_REF = 'refs/gatehouse/base';
+
+/** The host's branches as the stack sees them. */
+export type RemoteState = {
+  readonly baseSha: string;
+  /** Commit of each branch below the prefix and of each branch asked for. */
+  readonly branches: ReadonlyMap<string, string>;
+};
+
+/**
+ * Fetches `base` and lists the branches that a stack may touch.
+ * Errors: INVALID_REF when the host has no such base, UPSTREAM_ERROR.
+ */
+export async function readRemote(
+  remote: RemoteGit,
+  projectDir: string,
+  url: string,
+  base: string,
+  patterns: readonly string[],
+): Promise<RemoteState> {
+  const wanted = [base, ...patterns].map((name) => `refs/heads/${name}`);
+  const listed = await remote.run(projectDir, ['ls-remote', '--end-of-options', url, ...wanted]);
+  if (listed.exitCode !== 0) throw remoteFailure('reading branches', listed);
+  const branches = new Map<string, string>();
+  for (const line of listed.stdout.toString('utf8').split('\n')) {
+    const [, sha, name] = /^([0-9a-f]{40,64})\trefs\/heads\/(.+)$/.exec(line) ?? [];
+    if (sha !== undefined && name !== undefined) branches.set(name, sha);
+  }
+  const baseSha = branches.get(base);
+  if (baseSha === undefined) {
+    throw new AppError('INVALID_REF', `the code host has no branch ${base}`, { field: 'base' });
+  }
+  const fetched = await remote.run(
+    projectDir,
+    [
+      'fetch',
+      '--quiet',
+      '--no-tags',
+      '--no-write-fetch-head',
+      '--no-recurse-submodules',
+      '--end-of-options',
+      url,
+      `+refs/heads/${base}:${BASE_REF}`,
+    ],
+    { timeoutMs: PUSH_TIMEOUT_MS },
+  );
+  if (fetched.exitCode !== 0) throw remoteFailure('fetching the base', fetched);
+  const git = createGit(projectDir);
+  // What was fetched counts: the branch may have moved since it was listed.
+  return { baseSha: (await git.run(['rev-parse', '--verify', BASE_REF])).trim(), branches };
+}
+
+export type Lease = Layer & {
+  /** What the branch must still be on the host; '' when it must not exist. */
+  readonly expected: string;
+  readonly isPushed: boolean;
+};
+
+/**
+ * What each branch may be replaced from. That is what this workspace pushed last; without a memory of
+ * it, a commit that this repository knows (an amended one stays in it), or one that the new one
+ * contains. Anything else was pushed by somebody else.
+ * Errors: LEASE_FAILED, metadata.branch.
+ */
+export async function leasesOf(
+  git: Git,
+  layers: readonly Layer[],
+  state: RemoteState,
+  memory: PushMemory,
+): Promise<readonly Lease[]> {
+  const leases: Lease[] = [];
+  for (const layer of layers) {
+    const present = state.branches.get(layer.branch) ?? '';
+    const isPushed = present === layer.sha;
+    const isOurs =
+      present === '' ||
+      isPushed ||
+      present === memory.get(layer.branch) ||
+      (await isAncestor(git, present, layer.sha)) ||
+      (memory.get(layer.branch) === undefined && (await isKnown(git, present)));
+    if (!isOurs) throw leaseFailed(layer.branch);
+    leases.push({ ...layer, expected: present, isPushed });
+  }
+  return leases;
+}
+
+/**
+ * Pushes all branches that differ, in one transaction on the host.
+ * Errors: LEASE_FAILED when one has moved meanwhile, UPSTREAM_ERROR when the host refuses; nothing is
+ * pushed then.
+ */
+export async function pushLeases(
+  remote: RemoteGit,
+  projectDir: string,
+  url: string,
+  leases: readonly Lease[],
+): Promise<void> {
+  const changed = leases.filter(({ isPushed }) => !isPushed);
+  if (changed.length === 0) return;
+  const result = await remote.run(
+    projectDir,
+    [
+      'push',
+      '--porcelain',
+      '--atomic',
+      '--no-verify',
+      '--no-signed',
+      '--no-follow-tags',
+      '--recurse-submodules=no',
+      ...changed.map(
+        ({ branch, expected }) => `--force-with-lease=refs/heads/${branch}:${expected}`,
+      ),
+      '--end-of-options',
+      url,
+      ...changed.map(({ branch, sha }) => `${sha}:refs/heads/${branch}`),
+    ],
+    { timeoutMs: PUSH_TIMEOUT_MS },
+  );
+  if (result.exitCode === 0) return;
+  const lines = result.stdout.toString('utf8').split('\n');
+  const rejected = lines
+    .map((line) => /^!\t[^\t]*:refs\/heads\/([^\t]+)\t\[[^\]]*\] \((.*)\)$/.exec(line))
+    .filter((match) => match !== null);
+  const stale = rejected.find(([, , why]) =>
+    /stale info|fetch first|non-fast-forward/.test(why ?? ''),
+  );
+  if (stale !== undefined) throw leaseFailed(stale[1] ?? '');
+  const first = rejected.find(([, , why]) => !/atomic/.test(why ?? '')) ?? rejected[0];
+  if (first === undefined) throw remoteFailure('pushing', result);
+  throw new AppError(
+    'UPSTREAM_ERROR',
+    `the code host did not take branch ${first[1] ?? ''}: ${printable(first[2] ?? '')}`,
+    {},
+    new Error(result.stderr.trim()),
+  );
+}
+
+/**
+ * `name` as a branch of the host: what git takes as one. Errors: INVALID_REF, metadata.field.
+ * Cost: one process.
+ */
+export async function mustBranchName(git: Git, name: string, field: string): Promise<string> {
+  const isFine = await git
+    .tryRun(['check-ref-format', `refs/heads/${mustRef(name)}`])
+    .then(({ exitCode }) => exitCode === 0);
+  if (!isFine || /[*?[\\]/.test(name)) {
+    throw new AppError('INVALID_REF', `${field}: not the name of a branch`, { field });
+  }
+  return name;
+}
+
+async function isAncestor(git: Git, older: string, newer: string): Promise<boolean> {
+  return (
+    (await isKnown(git, older)) &&
+    (await git.tryRun(['merge-base', '--is-ancestor', older, newer])).exitCode === 0
+  );
+}
+
+async function isKnown(git: Git, sha: string): Promise<boolean> {
+  return (await git.tryRun(['cat-file', '-e', `${sha}^{commit}`])).exitCode === 0;
+}
+
+function leaseFailed(branch: string): AppError {
+  return new AppError(
+    'LEASE_FAILED',
+    `branch ${branch} was changed on the code host by somebody else; fetch and rebase first`,
+    { branch },
+  );
+}
