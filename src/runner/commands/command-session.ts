@@ -7,7 +7,8 @@ import { placeOfCommand, placeOfMatch, type RepositoryPlace } from './annotation
 import { type Command, isCommandName, mayHoldCommand, parseCommand } from './command.ts';
 import type { Masker } from './masker.ts';
 import type { MatcherSet } from './matcher-set.ts';
-import { levelOf, parseProblemMatchers, type ProblemMatch } from './problem-matchers.ts';
+import { parseProblemMatchers, type ProblemMatch } from './problem-matchers.ts';
+import { LOG_LINE_BYTES_MAX, UnfinishedLine, utf8Exceeds } from './unfinished-line.ts';
 
 /** Of each level in each step; docs.github.com, limits of annotations. */
 const ANNOTATIONS_MAX = 10;
@@ -121,8 +122,22 @@ class Session implements CommandSession {
     return this.#resumeToken === undefined || command.name === this.#resumeToken.toLowerCase();
   }
 
+  /** A command may be longer than a line of the log; what is masked can be cut anywhere. */
   #log(line: string, output: SessionOutput): void {
-    output.lines.push(this.#options.masker.mask(line));
+    const masked = this.#options.masker.mask(line);
+    if (utf8Exceeds(masked, LOG_LINE_BYTES_MAX)) {
+      const long = new UnfinishedLine(LOG_LINE_BYTES_MAX, undefined, { cutsCommands: true });
+      long.append(masked, output.lines);
+      long.finish(output.lines);
+    } else {
+      output.lines.push(masked);
+    }
+  }
+
+  #logAll(lines: readonly string[], output: SessionOutput): void {
+    for (const line of lines) {
+      this.#log(line, output);
+    }
   }
 
   /** `text` with the level's prefix; further lines of it follow bare. */
@@ -139,32 +154,20 @@ class Session implements CommandSession {
       return;
     }
     if (matchers.isEmpty()) {
-      for (const line of lines) {
-        this.#log(line, output);
-      }
+      this.#logAll(lines, output);
       return;
     }
     const bare = lines.map((line) =>
       line.includes('\u001B[') ? line.replaceAll(COLOR_CODE, '') : line,
     );
+    const { found, removed } = matchers.match(bare);
     let logged = 0;
-    const removed = matchers.match(bare, (index, match) => {
-      const level = levelOf(
-        match.severity === undefined || match.severity === '' ? 'error' : match.severity,
-      );
-      if (level === undefined || (match.message ?? '').trim() === '') {
-        return false;
-      }
-      for (; logged < index; logged += 1) {
-        this.#log(lines[logged] ?? '', output);
-      }
+    for (const { index, level, match } of found) {
+      this.#logAll(lines.slice(logged, index), output);
       logged = index + 1;
       this.#reportMatch(level, match, bare[index] ?? '', output);
-      return true;
-    });
-    for (; logged < lines.length; logged += 1) {
-      this.#log(lines[logged] ?? '', output);
     }
+    this.#logAll(lines.slice(logged), output);
     for (const owner of removed) {
       this.#report(
         'warning',

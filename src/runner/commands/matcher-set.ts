@@ -1,6 +1,8 @@
 import { createContext, Script } from 'node:vm';
+import type { AnnotationLevel } from '../model/run.ts';
 import {
   createProblemMatcher,
+  levelOf,
   type ProblemMatch,
   type ProblemMatcher,
   type ProblemMatcherDefinition,
@@ -8,10 +10,18 @@ import {
 
 /** Longer lines are not looked at. */
 const LINE_LENGTH_MAX = 8_192;
-/** One line with all matchers may take so long before the one at work is removed. */
-const MATCH_MS_MAX = 100;
-/** Lines that share one watchdog. */
+/** Lines that share one watchdog, and the time they have. */
 const SLICE_LINES = 256;
+const SLICE_MS_MAX = 100;
+/** A line on which a matcher ran out of time so often costs it its place. */
+const ATTEMPTS_MAX = 3;
+
+export type FoundProblem = {
+  /** Of the line. */
+  readonly index: number;
+  readonly level: AnnotationLevel;
+  readonly match: ProblemMatch;
+};
 
 /** The problem matchers of a job, which its steps add and remove. */
 export interface MatcherSet {
@@ -20,79 +30,99 @@ export interface MatcherSet {
   remove(owners: readonly string[]): void;
   isEmpty(): boolean;
   /**
-   * The first match of each line. An expression that takes too long loses its matcher.
+   * At most one problem a line: the first match that has a message and a known severity. Lines of more
+   * than 8,192 characters have none.
    *
-   * @param onLine gets the index and the match of each line that matched, in order.
-   * @returns owners of matchers that were removed.
+   * @returns problems in the order of the lines, and the owners of matchers that took too long and are
+   * no more. Blocks for 100 ms for 256 lines at most, and 300 ms for each matcher it removes.
    */
-  match(
-    lines: readonly string[],
-    onLine: (index: number, match: ProblemMatch) => boolean,
-  ): readonly string[];
+  match(lines: readonly string[]): {
+    readonly found: readonly FoundProblem[];
+    readonly removed: readonly string[];
+  };
 }
-
-// Expressions come from actions and can take for ever; only a watchdog of the engine ends one.
-const watched = createContext({ task: undefined as (() => void) | undefined });
-const runTask = new Script('task()');
 
 export function createMatcherSet(): MatcherSet {
   let matchers: readonly ProblemMatcher[] = [];
 
-  function without(owners: ReadonlySet<string>): readonly ProblemMatcher[] {
-    return matchers.filter((matcher) => !owners.has(matcher.owner.toLowerCase()));
+  function without(owners: readonly string[]): readonly ProblemMatcher[] {
+    const names = new Set(owners.map((owner) => owner.toLowerCase()));
+    return matchers.filter((matcher) => !names.has(matcher.owner.toLowerCase()));
   }
   return {
     add(definitions) {
       for (const definition of definitions) {
-        const kept = without(new Set([definition.owner.toLowerCase()]));
-        matchers = [createProblemMatcher(definition), ...kept];
+        matchers = [createProblemMatcher(definition), ...without([definition.owner])];
       }
     },
     remove(owners) {
-      matchers = without(new Set(owners.map((owner) => owner.toLowerCase())));
+      matchers = without(owners);
     },
     isEmpty: () => matchers.length === 0,
-    match(lines, onLine) {
+    match(lines) {
       const removed: string[] = [];
-      let next = 0;
-      while (next < lines.length && matchers.length > 0) {
-        const end = Math.min(lines.length, next + SLICE_LINES);
-        let current: ProblemMatcher | undefined;
-        const isDone = within(MATCH_MS_MAX, () => {
-          for (; next < end; next += 1) {
-            const line = lines[next] ?? '';
-            if (line.length > LINE_LENGTH_MAX) {
-              continue;
-            }
-            for (const matcher of matchers) {
-              current = matcher;
-              const match = matcher.match(line);
-              if (match === undefined) {
-                continue;
-              }
-              for (const other of matchers) {
-                if (other !== matcher) {
-                  other.reset();
-                }
-              }
-              if (onLine(next, match)) {
-                break;
-              }
-            }
-          }
-        });
-        if (!isDone && current !== undefined) {
-          const slow = current;
+      const scan: Scan = { lines, matchers, line: 0, matcher: 0, found: [] };
+      let attempts = 0;
+      while (scan.line < lines.length && scan.matchers.length > 0) {
+        const end = Math.min(lines.length, scan.line + SLICE_LINES);
+        const lineBefore = scan.line;
+        if (within(SLICE_MS_MAX, () => scanLines(scan, end))) {
+          attempts = 0;
+          continue;
+        }
+        // A machine that stood still is not the expression's fault: try again.
+        attempts = scan.line === lineBefore ? attempts + 1 : 1;
+        const slow = scan.matchers[scan.matcher];
+        if (attempts === ATTEMPTS_MAX && slow !== undefined) {
           matchers = matchers.filter((matcher) => matcher !== slow);
+          scan.matchers = matchers;
           removed.push(slow.owner);
-          // The line that took too long is an ordinary one.
-          next += 1;
+          attempts = 0;
         }
       }
-      return removed;
+      return { found: scan.found, removed };
     },
   };
 }
+
+/** Where a scan is: a watchdog can stop it anywhere, and it goes on from there. */
+type Scan = {
+  readonly lines: readonly string[];
+  matchers: readonly ProblemMatcher[];
+  line: number;
+  /** Index of the matcher that looks at the line. */
+  matcher: number;
+  readonly found: FoundProblem[];
+};
+
+function scanLines(scan: Scan, end: number): void {
+  while (scan.line < end) {
+    const line = scan.lines[scan.line] ?? '';
+    while (scan.matcher < scan.matchers.length && line.length <= LINE_LENGTH_MAX) {
+      const matcher = scan.matchers[scan.matcher];
+      const match = matcher?.match(line);
+      if (match !== undefined) {
+        for (const other of scan.matchers) {
+          if (other !== matcher) {
+            other.reset();
+          }
+        }
+        const level = levelOf(match.severity === '' ? 'error' : (match.severity ?? 'error'));
+        if (level !== undefined && (match.message ?? '').trim() !== '') {
+          scan.found.push({ index: scan.line, level, match });
+          break;
+        }
+      }
+      scan.matcher += 1;
+    }
+    scan.matcher = 0;
+    scan.line += 1;
+  }
+}
+
+// Expressions come with actions and can take for ever. Only a watchdog of the engine can end one.
+const watched = createContext({ task: undefined as (() => void) | undefined });
+const runTask = new Script('task()');
 
 function within(ms: number, task: () => void): boolean {
   watched['task'] = task;
@@ -100,15 +130,15 @@ function within(ms: number, task: () => void): boolean {
     runTask.runInContext(watched, { timeout: ms });
     return true;
   } catch (error) {
-    if (
-      error instanceof Error &&
-      'code' in error &&
-      error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
-    ) {
+    if (isTimeout(error)) {
       return false;
     }
     throw error;
   } finally {
     watched['task'] = undefined;
   }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
 }
