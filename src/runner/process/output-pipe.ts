@@ -1,11 +1,24 @@
-import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, rmSync, unlinkSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  unlinkSync,
+} from 'node:fs';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Pipes made by one call of mkfifo: one more process start for so many steps. */
+/** The first ones are waited for. */
+const FIRST_PIPES = 4;
+/** So many are made at once in the background: one more process start for as many steps. */
 const PIPES_MADE_AT_ONCE = 64;
+const PIPES_LEFT_MIN = 3;
+/** In memory: named pipes on a disk take up to a millisecond each. */
+const MEMORY_FOLDER = '/dev/shm';
 
 /**
  * A real pipe, whose write end a child takes as both stdout and stderr: what it writes to the two then
@@ -19,6 +32,9 @@ export type OutputPipe = {
 };
 
 const readyPaths: string[] = [];
+let folder: string | undefined;
+let madeCount = 0;
+let isMaking = false;
 let isAvailable = process.platform !== 'win32';
 
 /**
@@ -27,7 +43,7 @@ let isAvailable = process.platform !== 'win32';
  * Cost: three system calls; once in 64 times a start of mkfifo.
  */
 export function takeOutputPipe(): OutputPipe | undefined {
-  if (readyPaths.length === 0 && isAvailable) {
+  if (readyPaths.length <= PIPES_LEFT_MIN && isAvailable) {
     makePipes();
   }
   const path = readyPaths.pop();
@@ -37,25 +53,57 @@ export function takeOutputPipe(): OutputPipe | undefined {
   try {
     return openPipe(path);
   } catch {
-    // Somebody cleaned the temporary folder: start over next time, do without this time.
+    // Somebody cleaned the temporary folder: do without this time, in a new folder the next.
     readyPaths.length = 0;
+    folder = undefined;
     return undefined;
   }
 }
 
 function makePipes(): void {
-  const folder = mkdtempSync(join(tmpdir(), 'runner-pipes-'));
-  const paths = Array.from({ length: PIPES_MADE_AT_ONCE }, (_, index) =>
-    join(folder, String(index)),
-  );
   try {
-    execFileSync('mkfifo', ['-m', '600', ...paths], { stdio: 'ignore' });
-    readyPaths.push(...paths);
-    process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+    if (readyPaths.length === 0) {
+      const paths = newPaths(FIRST_PIPES);
+      execFileSync('mkfifo', ['-m', '600', ...paths], { stdio: 'ignore' });
+      readyPaths.push(...paths);
+    }
+    if (!isMaking) {
+      isMaking = true;
+      const paths = newPaths(PIPES_MADE_AT_ONCE);
+      const child = execFile('mkfifo', ['-m', '600', ...paths], (error) => {
+        isMaking = false;
+        if (error === null) {
+          readyPaths.push(...paths);
+        }
+      });
+      child.unref();
+    }
   } catch {
     // No such program, or no such files on this disk: pipes are an improvement only.
     isAvailable = false;
-    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function newPaths(count: number): string[] {
+  if (folder === undefined) {
+    folder = mkdtempSync(join(parentFolder(), 'runner-pipes-'));
+    process.once('exit', () => rmSync(folder ?? '', { recursive: true, force: true }));
+  }
+  const paths: string[] = [];
+  for (let index = 0; index < count; index += 1) {
+    madeCount += 1;
+    paths.push(join(folder, String(madeCount)));
+  }
+  return paths;
+}
+
+function parentFolder(): string {
+  try {
+    accessSync(MEMORY_FOLDER, constants.W_OK | constants.X_OK);
+    return MEMORY_FOLDER;
+  } catch {
+    // Not every system has it.
+    return tmpdir();
   }
 }
 
