@@ -72,7 +72,6 @@ declare
   entry_user text;
   entry_channels smallint;
   entry_head bigint;
-  told text := '';
 begin
   item := 0;
   for entry in select value from jsonb_array_elements(batch) with ordinality order by ordinality loop
@@ -115,11 +114,8 @@ begin
         select coalesce(jsonb_agg(jsonb_build_array(m.endpoint_id, m.channel) order by m.endpoint_id), '[]')
           into deliveries from made m;
       end if;
-      -- The members of a user follow each other: one hint is enough.
-      if told <> entry_tenant || ' ' || entry_user then
-        told := entry_tenant || ' ' || entry_user;
-        perform pg_notify('notify_stored', told);
-      end if;
+      perform pg_notify('notify_stored',
+        entry_tenant || ' ' || entry_user || ' ' || sequence::text);
     end if;
     return next;
     item := item + 1;

@@ -80,9 +80,10 @@ export class MetricStore {
   readonly #collectors: (() => void)[] = [];
   readonly #scrapeErrors: Counter;
 
-  constructor() {
+  /** `prefix` is that of the service's own series. */
+  constructor(prefix = 'gatehouse') {
     this.#scrapeErrors = this.counter({
-      name: 'gatehouse_scrape_errors_total',
+      name: `${prefix}_scrape_errors_total`,
       help: 'Collectors that failed during a scrape; their figures are those of the scrape before.',
     });
   }

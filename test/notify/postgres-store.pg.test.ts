@@ -30,7 +30,9 @@ test('a second process hears of what the first one stored, and finds it after a 
   const other = openAgain();
   await other.started;
   const heard: string[] = [];
-  other.onStored(({ userId }) => heard.push(userId));
+  other.onStored((user) => {
+    if (user !== null) heard.push(user.userId);
+  });
   await store.put([newNotification(ANN)]);
   await expect.poll(() => heard).toContain('ann');
   await store.close();

@@ -286,9 +286,11 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
 
     test('tells whose stream grew', async () => {
       const heard: string[] = [];
-      store.onStored(({ tenantId, userId }) => heard.push(`${tenantId}/${userId}`));
+      store.onStored((user, sequence) => {
+        if (user !== null) heard.push(`${user.tenantId}/${user.userId}/${sequence}`);
+      });
       await put(newNotification(ANN), newNotification(BOB));
-      await expect.poll(() => [...new Set(heard)].sort()).toEqual(['acme/ann', 'acme/bob']);
+      await expect.poll(() => [...new Set(heard)].sort()).toEqual(['acme/ann/1', 'acme/bob/1']);
     });
   });
 }

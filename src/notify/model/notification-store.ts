@@ -18,6 +18,8 @@ export type ListQuery = UserKey & {
 /** Which delivery: a notification on its way to one endpoint. */
 export type DeliveryKey = { readonly notificationId: string; readonly endpointId: string };
 
+export type StoredListener = (user: UserKey | null, sequence: number) => void;
+
 /** Endpoints that one tenant may have. */
 export const ENDPOINTS_PER_TENANT_MAX = 1_000;
 
@@ -75,8 +77,11 @@ export interface NotificationStore {
   nextDueMs(): Promise<number | undefined>;
   /** Forgets notifications made before `beforeMs`, with their deliveries; at most `limit` at once. Returns how many. */
   purge(beforeMs: number, limit: number): Promise<number>;
-  /** Told of each user whose stream grew, by whichever process. A hint: may repeat. One listener. */
-  onStored(listener: (user: UserKey) => void): void;
+  /**
+   * Told of each notification that was stored, by whichever process: its user and sequence. A hint: it
+   * may repeat and come late; null: any user's stream may have grown. One listener.
+   */
+  onStored(listener: StoredListener): void;
   /** Fails when the store cannot be used. */
   ping(): Promise<void>;
   close(): Promise<void>;

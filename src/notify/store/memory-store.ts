@@ -5,6 +5,7 @@ import {
   type ListQuery,
   type NotificationStore,
   type PutResult,
+  type StoredListener,
 } from '../model/notification-store.ts';
 import type {
   Delivery,
@@ -38,7 +39,7 @@ export class MemoryStore implements NotificationStore {
   readonly #deliveries = new Map<string, Map<string, StoredDelivery>>();
   readonly #pending = new Set<StoredDelivery>();
   readonly #notificationsMax: number;
-  #onStored: (user: UserKey) => void = () => undefined;
+  #onStored: StoredListener = () => undefined;
 
   constructor(notificationsMax: number = MEMORY_NOTIFICATIONS_MAX) {
     this.#notificationsMax = notificationsMax;
@@ -205,7 +206,7 @@ export class MemoryStore implements NotificationStore {
     return Promise.resolve(count);
   }
 
-  onStored(listener: (user: UserKey) => void): void {
+  onStored(listener: StoredListener): void {
     this.#onStored = listener;
   }
 
@@ -236,7 +237,7 @@ export class MemoryStore implements NotificationStore {
     this.#byId.set(stored.id, stored);
     if (stored.dedupeKey !== '') this.#byDedupeKey.set(dedupeText(stored), stored);
     this.#addDeliveries(stored);
-    this.#onStored({ tenantId: stored.tenantId, userId: stored.userId });
+    this.#onStored({ tenantId: stored.tenantId, userId: stored.userId }, stored.sequence);
     return { notification: this.#withDeliveries(stored), isDuplicate: false };
   }
 

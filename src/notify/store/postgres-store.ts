@@ -11,6 +11,7 @@ import {
   type ListQuery,
   type NotificationStore,
   type PutResult,
+  type StoredListener,
 } from '../model/notification-store.ts';
 import type {
   DueDelivery,
@@ -31,7 +32,7 @@ import {
   type NotificationRow,
 } from './postgres-rows.ts';
 
-/** Payload: tenant and user, separated by a space, which no id holds. */
+/** Payload: tenant, user and sequence, separated by spaces, which no id holds. */
 const STORED_CHANNEL = 'notify_stored';
 
 export type PostgresStoreOptions = {
@@ -67,7 +68,7 @@ type DueRow = Omit<NotificationRow, 'deliveries'> & {
 export class PostgresStore implements NotificationStore {
   readonly #pool: Pool;
   readonly #listening: Listening;
-  #onStored: (user: UserKey) => void = () => undefined;
+  #onStored: StoredListener = () => undefined;
 
   constructor(options: PostgresStoreOptions) {
     const { target, log } = options;
@@ -80,11 +81,10 @@ export class PostgresStore implements NotificationStore {
       target,
       channel: STORED_CHANNEL,
       onPayload: (payload) => {
-        const [tenantId = '', userId = ''] = payload.split(' ');
-        this.#onStored({ tenantId, userId });
+        const [tenantId = '', userId = '', sequence = ''] = payload.split(' ');
+        this.#onStored({ tenantId, userId }, Number(sequence));
       },
-      // Streams look by themselves from time to time (live/live-hub.ts).
-      onMayHaveMissed: () => undefined,
+      onMayHaveMissed: () => this.#onStored(null, 0),
       log,
     });
   }
@@ -379,7 +379,7 @@ export class PostgresStore implements NotificationStore {
     );
   }
 
-  onStored(listener: (user: UserKey) => void): void {
+  onStored(listener: StoredListener): void {
     this.#onStored = listener;
   }
 
