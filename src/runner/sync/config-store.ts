@@ -8,7 +8,7 @@ import { DEFAULT_SYNC_CONFIG, parseSyncConfig, type SyncConfig } from './sync-co
 
 /** Holds the sync configuration, in memory and in `config.json` of the sync folder (0600: it has the webhook secret). */
 export interface ConfigStore {
-  get(): SyncConfig;
+  readonly get: () => SyncConfig;
   /** On disk when the promise resolves. Errors: INVALID_VALUE naming the path, DISK_FULL, STORE_UNAVAILABLE. */
   put(body: unknown): Promise<SyncConfig>;
 }

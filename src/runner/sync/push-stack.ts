@@ -1,0 +1,188 @@
+import { AppError } from '../../shared/app-error.ts';
+import { createGit, type Git } from '../git/run-git.ts';
+import type { ProblemReporter } from '../model/ports.ts';
+import type { HostClient } from './host-client.ts';
+import { openPushMemory } from './push-memory.ts';
+import type { RemoteGit } from './remote-git.ts';
+import { planStack, type Layer } from './stack-plan.ts';
+import { createPulls, type Pull, type Pulls } from './stack-pulls.ts';
+import { leasesOf, mustBranchName, pushLeases, readRemote, type Lease } from './stack-push.ts';
+import { withoutStackTable, withStackTable } from './stack-table.ts';
+import type { PushRequest } from './sync-requests.ts';
+
+/** Answer of POST /api/sync/pr, bottom first. */
+export type PushResult = {
+  readonly stack: readonly {
+    readonly branch: string;
+    readonly sha: string;
+    readonly base: string;
+    /** Absent in a dry run for a pull request that is not there yet. */
+    readonly number?: number | undefined;
+    readonly url?: string | undefined;
+    readonly action: 'created' | 'updated' | 'unchanged';
+  }[];
+  readonly hostStackNumber?: number | undefined;
+  readonly dryRun?: true | undefined;
+};
+
+export type PushContext = {
+  readonly client: HostClient;
+  readonly remote: RemoteGit;
+  readonly projectDir: string;
+  /** The sync folder. */
+  readonly directory: string;
+  readonly owner: string;
+  readonly repo: string;
+  readonly report: ProblemReporter;
+};
+
+/** A layer with what it builds on and the pull request that it has already. */
+type Planned = Lease & { readonly base: string; readonly pull: Pull | undefined };
+
+/**
+ * Pushes the commits between the host's `base` and `head` (or given branches) as one pull request each,
+ * every one on the branch below it (the way of ghstack, spr and gh-stack). Pushed again it updates the
+ * same pull requests. Nothing is changed when any branch was changed on the host by somebody else.
+ * Errors: NOTHING_TO_PUSH (also for uncommitted changes), INVALID_REF, INVALID_REQUEST, LEASE_FAILED,
+ * REMOTE_MISSING outside a git repository, UPSTREAM_ERROR.
+ */
+export async function pushStack(context: PushContext, request: PushRequest): Promise<PushResult> {
+  const { remote, projectDir, owner, repo } = context;
+  const git = createGit(projectDir);
+  await mustBeReady(git, request);
+  const url = remote.url(owner, repo);
+  const patterns = request.branches ?? [`${request.prefix}*`];
+  const state = await readRemote(remote, projectDir, url, request.base, patterns);
+  const layers = await planStack(git, request, state.baseSha, [...state.branches.keys()]);
+  if (layers.some(({ branch }) => branch === request.base)) {
+    throw new AppError('INVALID_REQUEST', 'the base cannot be part of the stack', {
+      field: 'branches',
+    });
+  }
+  const memory = await openPushMemory(context.directory, `${owner}/${repo}`, context.report);
+  const leases = await leasesOf(git, layers, state, memory);
+  const pulls = createPulls(context.client, owner, repo);
+  const plan = await withPulls(leases, pulls, request.base);
+  if (request.isDryRun) return { stack: plan.map(dryRow), dryRun: true };
+
+  // A pull request whose head its base has come to contain counts as merged: while branches change
+  // places, each stands on the trunk.
+  for (const { pull, base } of plan) {
+    const mustMove = pull !== undefined && pull.base !== base && pull.base !== request.base;
+    if (mustMove) await pulls.update(pull.number, { base: request.base });
+  }
+  await pushLeases(remote, projectDir, url, leases);
+  await memory.remember(layers);
+  return await writePulls(plan, pulls, request);
+}
+
+async function mustBeReady(git: Git, request: PushRequest): Promise<void> {
+  const inside = await git.tryRun(['rev-parse', '--git-dir']);
+  if (inside.exitCode !== 0) {
+    throw new AppError('REMOTE_MISSING', 'the project is not a git repository');
+  }
+  await mustBranchName(git, request.base, 'base');
+  await mustBranchName(git, `${request.prefix}x`, 'prefix');
+  for (const branch of request.branches ?? []) await mustBranchName(git, branch, 'branches');
+  if (request.branches !== undefined || request.hasHead) return;
+  // Only what is checked out can have changes that the push would leave behind.
+  const status = await git.run(['status', '--porcelain', '--untracked-files=no']);
+  if (status.trim() !== '') {
+    throw new AppError(
+      'NOTHING_TO_PUSH',
+      'the working tree has uncommitted changes; commit them, or name the head to push without them',
+      { field: 'head' },
+    );
+  }
+}
+
+async function withPulls(
+  leases: readonly Lease[],
+  pulls: Pulls,
+  trunk: string,
+): Promise<readonly Planned[]> {
+  const plan: Planned[] = [];
+  let base = trunk;
+  for (const lease of leases) {
+    const pull = lease.expected === '' ? undefined : await pulls.findOpen(lease.branch);
+    plan.push({ ...lease, base, pull });
+    base = lease.branch;
+  }
+  return plan;
+}
+
+function dryRow(layer: Planned): PushResult['stack'][number] {
+  const { branch, sha, base, pull, isPushed } = layer;
+  if (pull === undefined) return { branch, sha, base, action: 'created' };
+  const action = isPushed && pull.base === base ? 'unchanged' : 'updated';
+  return { branch, sha, base, number: pull.number, url: pull.url, action };
+}
+
+/** First all pull requests, then their tables, which name the numbers of all. */
+async function writePulls(
+  plan: readonly Planned[],
+  pulls: Pulls,
+  request: PushRequest,
+): Promise<PushResult> {
+  const present: Pull[] = [];
+  for (const layer of plan) {
+    present.push(
+      layer.pull ??
+        (await pulls.create({
+          head: layer.branch,
+          base: layer.base,
+          title: titleOf(layer, plan, request),
+          body: textOf(layer, plan, request),
+          draft: request.isDraft,
+        })),
+    );
+  }
+  const rows = plan.map(({ subject }, index) => ({ number: present[index]?.number ?? 0, subject }));
+  const stack: PushResult['stack'][number][] = [];
+  for (const [index, layer] of plan.entries()) {
+    const { branch, sha, base, isPushed, pull: known } = layer;
+    const pull = present[index];
+    if (pull === undefined) continue;
+    const change = changeOf(layer, pull, rows, request);
+    const isChanged = Object.keys(change).length > 0;
+    if (isChanged) await pulls.update(pull.number, change);
+    const action =
+      known === undefined ? 'created' : isChanged || !isPushed ? 'updated' : 'unchanged';
+    stack.push({ branch, sha, base, number: pull.number, url: pull.url, action });
+  }
+  const hostStackNumber = await pulls.registerStack(present);
+  return { stack, ...(hostStackNumber === undefined ? {} : { hostStackNumber }) };
+}
+
+function changeOf(
+  layer: Planned,
+  pull: Pull,
+  rows: readonly { readonly number: number; readonly subject: string }[],
+  request: PushRequest,
+): { readonly base?: string; readonly body?: string; readonly title?: string } {
+  const isAlone = rows.length === 1;
+  // What people wrote stays, unless this push brings a text of its own.
+  const text = isAlone && request.body !== undefined ? request.body : pull.body;
+  const body = isAlone
+    ? withoutStackTable(text)
+    : withStackTable(text, rows, pull.number, request.base, request.title);
+  // Moved to the trunk before the push, or never where it belongs.
+  const mustMove = layer.pull !== undefined && layer.pull.base !== layer.base;
+  return {
+    ...(mustMove ? { base: layer.base } : {}),
+    ...(body.trim() === pull.body.trim() ? {} : { body }),
+    ...(isAlone && request.title !== undefined && request.title !== pull.title
+      ? { title: request.title }
+      : {}),
+  };
+}
+
+/** `title` and `body` are those of a single pull request; of several, the title heads the table. */
+function titleOf(layer: Layer, plan: readonly Layer[], request: PushRequest): string {
+  return (plan.length === 1 ? request.title : undefined) ?? layer.subject;
+}
+
+function textOf(layer: Layer, plan: readonly Layer[], request: PushRequest): string {
+  const isTop = layer === plan.at(-1);
+  return (isTop ? request.body : undefined) ?? layer.text;
+}

@@ -1,0 +1,409 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { ProblemReporter } from '../model/ports.ts';
+import type { HostSecretPort } from '../secrets/host-port.ts';
+import { storageError } from '../storage/file-errors.ts';
+import { SYNC_KINDS, type CacheEntry, type SyncKind } from './cache-entry.ts';
+import { openCache, type Cache, type CacheQuery } from './cache.ts';
+import { openConfigStore, type ConfigStore } from './config-store.ts';
+import { openDeliveryMemory, type DeliveryMemory } from './delivery-memory.ts';
+import { createDeploymentLedger, type DeploymentLedger } from './deployment-ledger.ts';
+import type { RateLimit } from './host-answer.ts';
+import { createHostClient, type HostClient } from './host-client.ts';
+import { createHostSecrets, type HostTarget } from './host-secrets.ts';
+import { applyDelivery } from './inbox-caches.ts';
+import { verifyDelivery, type Delivery, type DeliveryRequest } from './inbox.ts';
+import { createIssueMirror } from './issue-mirror.ts';
+import { startPoller, type Poller } from './poller.ts';
+import { pullAll, type PullReport } from './pull-all.ts';
+import { pushStack, type PushResult } from './push-stack.ts';
+import { createRemoteGit, type RemoteGit } from './remote-git.ts';
+import {
+  openSyncAudit,
+  type SyncAudit,
+  type SyncAuditQuery,
+  type SyncAuditRecord,
+} from './sync-audit.ts';
+import { withoutSecret, type SyncConfig } from './sync-config.ts';
+import { parsePullRequest, parsePushRequest, type PullRequest } from './sync-requests.ts';
+
+export type SyncSettings = {
+  /** `https://api.github.com`, `https://host/api/v3`… */
+  readonly hostApiUrl: string;
+  /** Where repositories are, also for people: `https://github.com`. */
+  readonly hostGitUrl: string;
+  readonly hostToken: string | undefined;
+  /** RUNNER_WEBHOOK_SECRET: wins over the configured one. */
+  readonly webhookSecret: string | undefined;
+};
+
+export type SyncServiceOptions = {
+  /** `.runner` of the project. */
+  readonly stateDir: string;
+  readonly projectDir: string;
+  readonly settings: SyncSettings;
+  readonly clock: Clock;
+  readonly report: ProblemReporter;
+  /** Default Math.random: it spreads retries, nothing else. */
+  readonly random?: (() => number) | undefined;
+  /** Default a timer that does not keep the process alive. Rejects when the signal says so. */
+  readonly wait?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
+};
+
+export type SyncStatus = {
+  readonly enabled: boolean;
+  readonly pulling: boolean;
+  readonly pushing: boolean;
+  readonly lastPull?: PullReport | undefined;
+  readonly nextPollAt?: string | undefined;
+  readonly rateLimit?: RateLimit | undefined;
+  readonly caches: Readonly<
+    Record<SyncKind, { readonly entries: number; readonly syncedAt?: string | undefined }>
+  >;
+  readonly pendingMirrors: number;
+};
+
+/** What stands behind /api/sync and /api/deployments. Bodies are parsed JSON as it came. */
+export interface SyncService {
+  /** The webhook secret shows as a placeholder. */
+  getConfig(): SyncConfig;
+  /** Errors: INVALID_VALUE, metadata.field = the path; DISK_FULL, STORE_UNAVAILABLE. */
+  putConfig(body: unknown): Promise<SyncConfig>;
+  /** Errors: INVALID_REQUEST, SYNC_DISABLED, SYNC_IN_PROGRESS, SHUTTING_DOWN. What fails at the host stands in `errors`. */
+  pull(body: unknown): Promise<PullReport>;
+  /** Errors: those of parsePushRequest and pushStack, REMOTE_MISSING, SYNC_IN_PROGRESS. */
+  push(body: unknown): Promise<PushResult>;
+  /** A cache, newest updated first. */
+  entries(kind: SyncKind, query: CacheQuery): readonly CacheEntry[];
+  /** When the cache was last pulled, for `X-Synced-At`. */
+  syncedAt(kind: SyncKind): string | undefined;
+  /** Newest first. */
+  audit(query: SyncAuditQuery): Promise<readonly SyncAuditRecord[]>;
+  /** Errors: those of inbox.ts. Caches follow the event before the promise resolves. */
+  verifyDelivery(request: DeliveryRequest): Promise<Delivery>;
+  status(): SyncStatus;
+  /** Recorder of deployments and what GET /api/deployments asks. */
+  readonly deployments: DeploymentLedger;
+  /** For the `host` backend of secrets. */
+  readonly hostSecrets: HostSecretPort;
+  /** Ends what is in flight; files are complete when the promise resolves. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens everything below `.runner/sync` and `.runner/deployments.jsonl`, and begins to poll when the
+ * configuration says so. Errors: CONFIG_INVALID for settings, STORE_UNAVAILABLE, DISK_FULL.
+ */
+export async function createSyncService(options: SyncServiceOptions): Promise<SyncService> {
+  const { stateDir, settings, clock, report } = options;
+  const directory = join(stateDir, 'sync');
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw storageError('making the sync folder', error);
+  }
+  const random = options.random ?? Math.random;
+  const wait = options.wait ?? unrefWait;
+  const stop = new AbortController();
+  const client = createHostClient({
+    apiUrl: settings.hostApiUrl,
+    token: settings.hostToken,
+    clock,
+    random,
+    wait,
+    signal: stop.signal,
+  });
+  const remote = createRemoteGit(settings.hostGitUrl, settings.hostToken);
+  const config = await openConfigStore(directory, report);
+  const mirror =
+    settings.hostToken === undefined
+      ? undefined
+      : createIssueMirror({ client, config: config.get, clock, random, wait, report });
+  const parts: Parts = {
+    options,
+    directory,
+    stop,
+    wait,
+    client,
+    remote,
+    config,
+    caches: await openCaches(directory, report),
+    audit: await openSyncAudit(directory, report),
+    deliveries: await openDeliveryMemory(directory, clock.nowMs(), report),
+    deployments: await createDeploymentLedger({
+      stateDir,
+      config: config.get,
+      mirror,
+      clock,
+      report,
+    }),
+  };
+  return new HostSyncService(parts);
+}
+
+type Parts = {
+  readonly options: SyncServiceOptions;
+  readonly directory: string;
+  readonly stop: AbortController;
+  readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly client: HostClient;
+  readonly remote: RemoteGit;
+  readonly config: ConfigStore;
+  readonly caches: Readonly<Record<SyncKind, Cache>>;
+  readonly audit: SyncAudit;
+  readonly deliveries: DeliveryMemory;
+  readonly deployments: DeploymentLedger;
+};
+
+class HostSyncService implements SyncService {
+  readonly deployments: DeploymentLedger;
+  readonly hostSecrets: HostSecretPort;
+  readonly #parts: Parts;
+  readonly #poller: Poller;
+  #pulling: Promise<PullReport> | undefined;
+  #pushing: Promise<PushResult> | undefined;
+  #lastPull: PullReport | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.deployments = parts.deployments;
+    this.hostSecrets = createHostSecrets(parts.client, () => this.#target());
+    this.#poller = startPoller({
+      intervalMs: () => this.#pollIntervalMs(),
+      pull: () => this.#poll(),
+      wait: parts.wait,
+      nowMs: () => this.#nowMs(),
+      onError: (error) => {
+        if (!parts.stop.signal.aborted) parts.options.report('sync.poll_failed', error);
+      },
+    });
+  }
+
+  getConfig(): SyncConfig {
+    return withoutSecret(this.#parts.config.get());
+  }
+
+  async putConfig(body: unknown): Promise<SyncConfig> {
+    const { config, audit } = this.#parts;
+    await config.put(body);
+    const { enabled, host } = config.get();
+    const detail = `${enabled ? 'enabled' : 'disabled'} for ${host.owner}/${host.repo}`;
+    await audit.record({ kind: 'config', result: 'ok', detail }, this.#nowMs());
+    this.#poller.settingsChanged();
+    return this.getConfig();
+  }
+
+  async pull(body: unknown): Promise<PullReport> {
+    const request = parsePullRequest(body);
+    if (!this.#parts.config.get().enabled) {
+      throw new AppError('SYNC_DISABLED', 'sync is not enabled; see /api/sync/config');
+    }
+    if (this.#pulling !== undefined) throw inProgress('a pull');
+    return await this.#startPull(request);
+  }
+
+  async push(body: unknown): Promise<PushResult> {
+    const request = parsePushRequest(body);
+    const target = this.#target();
+    if (typeof target === 'string') throw new AppError('REMOTE_MISSING', target);
+    if (this.#pushing !== undefined) throw inProgress('a push');
+    const { client, remote, directory, options, audit } = this.#parts;
+    const { projectDir, report } = options;
+    const context = { client, remote, projectDir, directory, report, ...target };
+    this.#pushing = pushStack(context, request);
+    try {
+      const result = await this.#pushing;
+      const count = result.stack.filter(({ action }) => action !== 'unchanged').length;
+      const detail = `${result.stack.length} pull requests, ${count} ${request.isDryRun ? 'would change (dry run)' : 'changed'}`;
+      await audit.record({ kind: 'push', result: 'ok', detail }, this.#nowMs());
+      return result;
+    } catch (error) {
+      await this.#auditFailure('push', error);
+      throw error;
+    } finally {
+      this.#pushing = undefined;
+    }
+  }
+
+  entries(kind: SyncKind, query: CacheQuery): readonly CacheEntry[] {
+    return this.#parts.caches[kind].query(query);
+  }
+
+  syncedAt(kind: SyncKind): string | undefined {
+    return this.#parts.caches[kind].cursor().syncedAt;
+  }
+
+  audit(query: SyncAuditQuery): Promise<readonly SyncAuditRecord[]> {
+    return this.#parts.audit.query(query);
+  }
+
+  async verifyDelivery(request: DeliveryRequest): Promise<Delivery> {
+    const { config, deliveries, options, caches } = this.#parts;
+    const { settings, report } = options;
+    const secret = settings.webhookSecret ?? config.get().host.webhookSecret;
+    let delivery: Delivery;
+    try {
+      delivery = await verifyDelivery(request, secret, deliveries, this.#nowMs());
+    } catch (error) {
+      await this.#auditFailure('webhook', error);
+      throw error;
+    }
+    const { deliveryId, kind } = delivery;
+    const event = kind === 'ping' ? 'ping' : delivery.event;
+    let detail: string = kind;
+    if (kind === 'accepted') {
+      try {
+        const isUsed = await applyDelivery(event, delivery.payload, config.get(), caches);
+        if (isUsed) detail = 'accepted; a cache followed';
+      } catch (error) {
+        // The next pull brings it; the event itself is not lost for that.
+        report('sync.cache_failed', error as Error);
+      }
+    }
+    const result = kind === 'duplicate' ? 'duplicate' : 'ok';
+    await this.#parts.audit.record(
+      { kind: 'webhook', event, deliveryId, result, detail },
+      this.#nowMs(),
+    );
+    return delivery;
+  }
+
+  status(): SyncStatus {
+    const { config, caches, client, deployments } = this.#parts;
+    const cacheStatus = (kind: SyncKind): SyncStatus['caches'][SyncKind] => ({
+      entries: caches[kind].size(),
+      syncedAt: this.syncedAt(kind),
+    });
+    return {
+      enabled: config.get().enabled,
+      pulling: this.#pulling !== undefined,
+      pushing: this.#pushing !== undefined,
+      lastPull: this.#lastPull,
+      nextPollAt: this.#poller.nextPollAt(),
+      rateLimit: client.rateLimit(),
+      caches: {
+        issues: cacheStatus('issues'),
+        discussions: cacheStatus('discussions'),
+        wiki: cacheStatus('wiki'),
+        releases: cacheStatus('releases'),
+      },
+      pendingMirrors: deployments.pendingMirrors(),
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const { stop, deployments, audit, deliveries } = this.#parts;
+    stop.abort();
+    await this.#poller.stop();
+    // Their callers get the error.
+    await Promise.allSettled([this.#pulling, this.#pushing]);
+    await deployments.close();
+    await Promise.all([audit.close(), deliveries.close()]);
+  }
+
+  #startPull(request: PullRequest): Promise<PullReport> {
+    const { config, options, remote, client, caches, directory, stop } = this.#parts;
+    const current = config.get();
+    const { owner, repo } = current.host;
+    const { hostGitUrl } = options.settings;
+    const context = {
+      client,
+      remote,
+      directory,
+      caches,
+      owner,
+      repo,
+      webUrl: hostGitUrl.replace(/\/+$/, ''),
+      signal: stop.signal,
+      nowMs: () => this.#nowMs(),
+    };
+    const pulling = pullAll(context, current, request)
+      .then(
+        async (report) => {
+          this.#lastPull = report;
+          await this.#auditPull(report);
+          return report;
+        },
+        async (error: unknown) => {
+          await this.#auditFailure('pull', error);
+          throw error;
+        },
+      )
+      .finally(() => {
+        this.#pulling = undefined;
+      });
+    this.#pulling = pulling;
+    return pulling;
+  }
+
+  #auditPull(report: PullReport): Promise<void> {
+    const done = SYNC_KINDS.flatMap((kind) => {
+      const part = report[kind];
+      return part === undefined ? [] : [`${kind} ${part.updated} of ${part.fetched}`];
+    });
+    const failed = report.errors.map(({ kind, message }) => `${kind}: ${message}`);
+    const result = failed.length === 0 ? 'ok' : done.length === 0 ? 'failed' : 'partial';
+    const detail = [...done, ...failed].join('; ');
+    return this.#parts.audit.record({ kind: 'pull', result, detail }, this.#nowMs());
+  }
+
+  async #auditFailure(kind: SyncAuditRecord['kind'], error: unknown): Promise<void> {
+    const detail =
+      error instanceof AppError ? `${error.reason}: ${error.message}` : 'internal error';
+    const result = kind === 'webhook' ? 'rejected' : 'failed';
+    await this.#parts.audit.record({ kind, result, detail }, this.#nowMs());
+  }
+
+  async #poll(): Promise<PullReport | undefined> {
+    if (this.#pulling !== undefined) return undefined;
+    return await this.#startPull({ isFull: false, only: undefined });
+  }
+
+  #pollIntervalMs(): number {
+    const { enabled, host } = this.#parts.config.get();
+    return enabled ? host.pollIntervalMs : 0;
+  }
+
+  /** The repository that is written to, or why there is none. */
+  #target(): HostTarget | string {
+    const { owner, repo } = this.#parts.config.get().host;
+    if (owner === '' || repo === '') return 'no repository is set in the sync configuration';
+    if (this.#parts.options.settings.hostToken === undefined) {
+      return 'there is no token for the code host (RUNNER_HOST_TOKEN)';
+    }
+    return { owner, repo };
+  }
+
+  #nowMs(): number {
+    return this.#parts.options.clock.nowMs();
+  }
+}
+
+async function openCaches(
+  directory: string,
+  report: ProblemReporter,
+): Promise<Readonly<Record<SyncKind, Cache>>> {
+  return {
+    issues: await openCache(directory, 'issues', report),
+    discussions: await openCache(directory, 'discussions', report),
+    wiki: await openCache(directory, 'wiki', report),
+    releases: await openCache(directory, 'releases', report),
+  };
+}
+
+async function unrefWait(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal, ref: false });
+}
+
+function inProgress(what: string): AppError {
+  return new AppError('SYNC_IN_PROGRESS', `${what} is going on already`);
+}
