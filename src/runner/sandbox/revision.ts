@@ -1,10 +1,14 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { type Git, mustRef } from '../git/run-git.ts';
+import type { Repository } from './repository.ts';
 
 export type Revision = { readonly ref: string; readonly sha: string };
 
 export const NO_SHA = '0'.repeat(40);
 const SHA = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
+const BRANCH_HEAD = /^ref: (refs\/heads\/\S+)$/;
 const SHA_PREFIX = /^[0-9a-f]{4,64}$/i;
 
 /**
@@ -34,9 +38,12 @@ export async function resolveRef(git: Git, ref: string): Promise<Revision> {
 
 /**
  * Where the project stands; the sha is all zero before the first commit. Undefined when git refuses
- * the repository (broken, or owned by somebody else).
+ * the repository (broken, or owned by somebody else). Cost: two small files; git is asked only about
+ * what they do not say (packed or other ref storage, no commit yet).
  */
-export async function resolveHead(git: Git): Promise<Revision | undefined> {
+export async function resolveHead(git: Git, repository: Repository): Promise<Revision | undefined> {
+  const written = await readHead(repository);
+  if (written !== undefined) return written;
   const { exitCode, stdout } = await git.tryRun([
     'rev-parse',
     'HEAD^{commit}',
@@ -48,6 +55,21 @@ export async function resolveHead(git: Git): Promise<Revision | undefined> {
   const unborn = await git.tryRun(['symbolic-ref', '-q', 'HEAD']);
   if (unborn.exitCode !== 0) return undefined;
   return { ref: unborn.stdout.toString('utf8').trim(), sha: NO_SHA };
+}
+
+/** HEAD as gitrepository-layout(5) keeps it in plain files: an id, or a branch whose file holds one. */
+async function readHead({ gitDir, commonDir }: Repository): Promise<Revision | undefined> {
+  const head = (await readSmall(join(gitDir, 'HEAD'))) ?? '';
+  if (SHA.test(head)) return { ref: head, sha: head };
+  const branch = BRANCH_HEAD.exec(head)?.[1];
+  if (branch === undefined || branch.includes('..')) return undefined;
+  const sha = (await readSmall(join(commonDir, branch))) ?? '';
+  return SHA.test(sha) ? { ref: branch, sha } : undefined;
+}
+
+async function readSmall(path: string): Promise<string | undefined> {
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  return text?.trim();
 }
 
 function shownName(name: string, otherwise: string): string {

@@ -1,4 +1,4 @@
-import { mkdir, readdir, realpath } from 'node:fs/promises';
+import { mkdir, readdir, realpath, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { type Git, gitFailure } from '../git/run-git.ts';
@@ -61,7 +61,8 @@ class ProjectSandboxes implements SandboxFactory {
       }
       return resolveRef(this.#options.git, ref);
     }
-    const head = repository === undefined ? undefined : await resolveHead(this.#options.git);
+    const head =
+      repository === undefined ? undefined : await resolveHead(this.#options.git, repository);
     if (repository !== undefined && head === undefined) this.#reportRefusal();
     const revision = head ?? { ref: '', sha: NO_SHA };
     if (strategy === 'worktree' && isNoSha(revision.sha)) throw needsCommit();
@@ -69,12 +70,19 @@ class ProjectSandboxes implements SandboxFactory {
   }
 
   async prepare(request: PrepareRequest): Promise<PreparedSandbox> {
-    const { strategy, trigger, runId } = request;
+    const { strategy, trigger, runId, hasExplicitRef } = request;
     if (!isRunId(runId)) throw new AppError('RUN_NOT_FOUND', 'there is no such run');
     if (strategy === 'none') return this.#none();
     // A trigger without a ref was made outside git, or where git refuses the repository.
     const repository = trigger.ref === '' ? undefined : await this.#repository();
-    if (repository !== undefined) return this.#prepareFromGit(request, repository);
+    if (repository !== undefined) {
+      try {
+        return await this.#prepareFromGit(request, repository);
+      } catch (error) {
+        if (!isRefusal(error) || strategy === 'worktree' || hasExplicitRef) throw error;
+        this.#reportRefusal();
+      }
+    }
     if (strategy === 'worktree') throw needsCommit();
     const { projectDir } = this.#options;
     const limits = strategy === 'copy' ? NO_LIMITS : AUTOMATIC_LIMITS;
@@ -100,40 +108,59 @@ class ProjectSandboxes implements SandboxFactory {
     const { runId, strategy, trigger, hasExplicitRef } = request;
     const hasCommit = !isNoSha(trigger.sha);
     if (strategy === 'worktree' && !hasCommit) throw needsCommit();
-    const isAtCommit =
-      hasCommit &&
-      (strategy === 'worktree' ||
-        hasExplicitRef ||
-        (strategy === undefined && (await this.#isClean())));
-    const chosen = strategy ?? (isAtCommit ? 'worktree' : 'copy');
-    return this.#inNewFolder(runId, repository.prefix, chosen, async (dir, undo) => {
+    // What both ways need is made while git looks whether the tree is clean.
+    const isClean =
+      hasCommit && strategy === undefined && !hasExplicitRef ? this.#isClean() : undefined;
+    isClean?.catch(() => undefined);
+    return this.#inNewFolder(runId, repository.prefix, async (dir, undo) => {
       // A commit made in the sandbox of a project without any must not begin the project's branch.
       const head = hasCommit ? trigger.sha : 'ref: refs/worktree/main';
-      const linking = linkWorktree(repository, dir, head);
-      const listing = isAtCommit ? undefined : this.#listFiles(repository);
-      const [adminDir, files] = await Promise.all([linking, listing]);
+      const adminDir = await linkWorktree(repository, dir, head);
       undo.push(() => forgetWorktree(adminDir));
-      if (files === undefined) {
-        const args = ['reset', '--hard', '--quiet', '--no-recurse-submodules'];
-        await this.#options.git.in(dir).run(args, { timeoutMs: CHECKOUT_TIMEOUT_MS });
-      } else {
-        await copyIndex(repository, adminDir);
-        await copyFiles(repository.rootDir, dir, files);
-      }
+      const isAtCommit =
+        hasCommit && (strategy === 'worktree' || hasExplicitRef || (await isClean) === true);
+      await (isAtCommit ? this.#checkOut(dir) : this.#copyWorkTree(repository, dir, adminDir));
+      return strategy ?? (isAtCommit ? 'worktree' : 'copy');
     });
   }
 
+  async #checkOut(dir: string): Promise<void> {
+    const args = ['reset', '--hard', '--quiet', '--no-recurse-submodules'];
+    await this.#options.git.in(dir).run(args, { timeoutMs: CHECKOUT_TIMEOUT_MS });
+  }
+
+  async #copyWorkTree(repository: Repository, dir: string, adminDir: string): Promise<void> {
+    const own = join(repository.prefix, this.#ownFolder()) + sep;
+    await Promise.all([
+      copyIndex(repository, adminDir),
+      this.#copyListed(repository.rootDir, dir, own),
+    ]);
+  }
+
+  /** Submodules and other repositories within come along as plain files. */
+  async #copyListed(from: string, to: string, skippedPrefix: string): Promise<void> {
+    const names = await this.#listFiles(from);
+    const files = names.filter((name) => !name.startsWith(skippedPrefix));
+    for (const inner of await copyFiles(from, to, files)) {
+      // A submodule that is not initialised is an empty folder of the repository around it.
+      const isRepository = await stat(join(from, inner, '.git')).catch(() => undefined);
+      if (isRepository === undefined) continue;
+      await mkdir(join(to, inner), { recursive: true });
+      await this.#copyListed(join(from, inner), join(to, inner), `.git${sep}`);
+    }
+  }
+
   #copyPlain(runId: string, tree: Tree): Promise<PreparedSandbox> {
-    return this.#inNewFolder(runId, '', 'copy', async (dir) => {
+    return this.#inNewFolder(runId, '', async (dir) => {
       await copyFiles(this.#options.projectDir, dir, tree.files);
+      return 'copy';
     });
   }
 
   async #inNewFolder(
     runId: string,
     prefix: string,
-    strategy: SandboxStrategy,
-    fill: (dir: string, undo: (() => Promise<void>)[]) => Promise<void>,
+    fill: (dir: string, undo: (() => Promise<void>)[]) => Promise<SandboxStrategy>,
   ): Promise<PreparedSandbox> {
     const { sandboxesDir } = this.#options;
     const dir = join(sandboxesDir, runId);
@@ -146,12 +173,12 @@ class ProjectSandboxes implements SandboxFactory {
       await released;
     };
     try {
-      await fill(dir, undo);
+      const strategy = await fill(dir, undo);
+      return { sandbox: { path: join(dir, prefix), strategy }, release };
     } catch (error) {
       await release();
       throw error;
     }
-    return { sandbox: { path: join(dir, prefix), strategy }, release };
   }
 
   #none(): PreparedSandbox {
@@ -166,13 +193,12 @@ class ProjectSandboxes implements SandboxFactory {
     return result.stdout.length === 0;
   }
 
-  /** Tracked files and untracked ones that are not ignored, without those of the runner. */
-  async #listFiles(repository: Repository): Promise<readonly string[]> {
-    const git = this.#options.git.in(repository.rootDir);
+  /** Tracked files and untracked ones that are not ignored. */
+  async #listFiles(rootDir: string): Promise<readonly string[]> {
     const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--deduplicate'];
-    const names = (await git.run(args, { timeoutMs: CHECKOUT_TIMEOUT_MS })).split('\0');
-    const own = join(repository.prefix, this.#ownFolder()) + sep;
-    return names.filter((name) => name !== '' && !name.startsWith(own));
+    const git = this.#options.git.in(rootDir);
+    const text = await git.run(args, { timeoutMs: CHECKOUT_TIMEOUT_MS });
+    return text.split('\0').filter((name) => name !== '');
   }
 
   /** The repository that the project belongs to, if any. */
@@ -195,6 +221,15 @@ class ProjectSandboxes implements SandboxFactory {
     const text = 'git refuses the repository of the project; it is run as one without git';
     this.#options.report('sandbox.git_refused', new AppError('GIT_FAILED', text));
   }
+}
+
+/** Git's code for a repository that it will not work with: damaged, or owned by somebody else. */
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof AppError &&
+    error.reason === 'GIT_FAILED' &&
+    error.metadata['exitCode'] === '128'
+  );
 }
 
 function isNoSha(sha: string): boolean {

@@ -15,8 +15,7 @@ export type Tree = {
 export type TreeLimits = { readonly filesMax: number; readonly bytesMax: number };
 
 /**
- * All files below `dir` but those of `skipped` top-level names and of repositories' `.git`; links are
- * listed, not followed. Undefined as soon as a limit is passed.
+ * All files below `dir` but those of `skipped` top-level names; links are listed, not followed. Undefined as soon as a limit is passed.
  */
 export async function listTree(
   dir: string,
@@ -48,8 +47,13 @@ function isCopied(entry: Dirent): boolean {
  * Copies `files` (relative paths) from one folder to another, as clones that share their blocks where
  * the file system can. Links are made again as links: relative ones as they are, absolute ones that
  * point into `from` point into `to`. What vanished meanwhile or lies behind a link is left out.
+ * Answers with the folders among `files`: git lists repositories within the project so.
  */
-export async function copyFiles(from: string, to: string, files: readonly string[]): Promise<void> {
+export async function copyFiles(
+  from: string,
+  to: string,
+  files: readonly string[],
+): Promise<readonly string[]> {
   const folders = new Map<string, Promise<boolean>>([['.', Promise.resolve(true)]]);
   const makeFolder = (folder: string): Promise<boolean> => {
     let made = folders.get(folder);
@@ -64,19 +68,22 @@ export async function copyFiles(from: string, to: string, files: readonly string
     return made;
   };
   const rest = files.values();
+  const inner: string[] = [];
   const copyRest = async (): Promise<void> => {
     for (const file of rest) {
-      if (await makeFolder(dirname(file))) await copyOne(from, to, file);
+      if (!(await makeFolder(dirname(file)))) continue;
+      if ((await copyOne(from, to, file)) === 'folder') inner.push(file);
     }
   };
   await Promise.all(Array.from({ length: COPIES_AT_ONCE }, copyRest));
+  return inner;
 }
 
 async function isRealFolder(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined))?.isDirectory() ?? false;
 }
 
-async function copyOne(from: string, to: string, file: string): Promise<void> {
+async function copyOne(from: string, to: string, file: string): Promise<'folder' | undefined> {
   const source = join(from, file);
   const target = join(to, file);
   const present = await lstat(source).catch(() => undefined);
@@ -85,6 +92,7 @@ async function copyOne(from: string, to: string, file: string): Promise<void> {
   } else if (present?.isFile() === true) {
     await copyFile(source, target, COPYFILE_FICLONE);
   }
+  return present?.isDirectory() === true ? 'folder' : undefined;
 }
 
 function movedLink(link: string, from: string, to: string): string {
