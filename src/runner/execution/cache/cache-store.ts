@@ -1,0 +1,4 @@
+/** Caches of the project. */
+export interface CacheStore {
+  readonly dir: string;
+}

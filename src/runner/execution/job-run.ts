@@ -1,0 +1,304 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { AppError } from '../../shared/app-error.ts';
+import { createMasker } from '../commands/masker.ts';
+import {
+  evaluateNumber,
+  evaluateTemplate,
+  evaluateText,
+  evaluateTexts,
+} from '../language/evaluate.ts';
+import type { CancelKind, JobOutcome, JobReport, JobRequest } from '../model/execution.ts';
+import type { Conclusion, JsonObject } from '../model/run.ts';
+import type { StepDefinition } from '../model/workflow.ts';
+import { baseEnvironment } from '../process/step-environment.ts';
+import { sweepProcesses } from '../process/sweep.ts';
+import type { ExecutorDependencies } from './dependencies.ts';
+import { JobEnvironment } from './job-environment.ts';
+import { type Frame, type JobFolders, JobState, frameEnv, scopeOf } from './job-state.ts';
+import { CANCEL_TIMEOUT_MS, OUTPUT_BYTES_PER_JOB_MAX, STEPS_MAX, TIMER_MS_MAX } from './limits.ts';
+import { BackgroundSteps } from './steps/background-steps.ts';
+import { type PlannedStep, planSteps } from './steps/step-plan.ts';
+import { inputVariables, runnerContext } from './steps/step-variables.ts';
+import { runSteps } from './steps/steps-runner.ts';
+
+const MINUTE_MS = 60_000;
+
+/**
+ * One job from its first step to its last. SPEC: setting up → steps → post steps → ended; a cancel may
+ * come at any time.
+ * J1: `run` never rejects. J2: post steps run in the reverse order of the steps that left them. J3: after
+ * `cancel`, steps run only if their condition holds; after `force`, none. J4: no process of the job is
+ * left when `run` has resolved. J5: nothing is reported after that.
+ */
+export class JobRun {
+  readonly #job: JobState;
+  #cancelTimeoutMs = CANCEL_TIMEOUT_MS;
+  #timers: NodeJS.Timeout[] = [];
+  #known: { number: number; name: string; id?: string | undefined }[] = [];
+
+  constructor(request: JobRequest, report: JobReport, dependencies: ExecutorDependencies) {
+    this.#job = createState(request, report, dependencies);
+  }
+
+  async run(): Promise<JobOutcome> {
+    const job = this.#job;
+    let frame: Frame | undefined;
+    try {
+      for (const value of job.request.masks) job.masker.add(value);
+      makeFolders(job);
+      this.#after(job.request.timeoutMs, () => this.#timeOut());
+      frame = await createFrame(job);
+      await this.#evaluateCancelTimeout(frame);
+      await this.#runAll(frame);
+      return await this.#conclude(frame);
+    } catch (error) {
+      this.#tell(error);
+      return { conclusion: this.#conclusion(true), outputs: {} };
+    } finally {
+      for (const timer of this.#timers) clearTimeout(timer);
+      this.#timers = [];
+      await this.#sweep();
+    }
+  }
+
+  cancel(kind: CancelKind): void {
+    const job = this.#job;
+    const isFirst = job.cancelKind === undefined;
+    if (!isFirst && kind !== 'force') return;
+    const wasTimeout = job.cancelKind === 'timeout';
+    job.hasTimedOut ||= kind === 'timeout' || wasTimeout;
+    job.cancelKind = kind;
+    if (kind === 'force') {
+      for (const run of job.running) {
+        run.isCancelled = true;
+        run.stop.request('kill');
+      }
+      return;
+    }
+    this.#after(this.#cancelTimeoutMs, () => this.cancel('force'));
+    for (const run of job.running) void run.reconsider();
+  }
+
+  async #evaluateCancelTimeout(frame: Frame): Promise<void> {
+    const template = this.#job.request.job.cancelTimeoutMinutes;
+    if (template === undefined) return;
+    this.#cancelTimeoutMs = MINUTE_MS * (await evaluateNumber(template, scopeOf(frame, {})));
+  }
+
+  #after(ms: number, callback: () => void): void {
+    this.#timers.push(setTimeout(callback, Math.min(ms, TIMER_MS_MAX)));
+  }
+
+  #timeOut(): void {
+    const minutes = this.#job.request.timeoutMs / MINUTE_MS;
+    this.#job.annotate(
+      'error',
+      `The job has exceeded the maximum execution time of ${minutes} minutes`,
+    );
+    this.cancel('timeout');
+  }
+
+  async #runAll(frame: Frame): Promise<void> {
+    const { steps } = this.#job.request.job;
+    refuseTooMany(steps);
+    const plan = planSteps(steps, 1);
+    this.#announce(plan);
+    await runSteps(frame, plan);
+    const worst = await frame.background.wait(frame.background.unwaited);
+    if (worst === 'failure') frame.hasFailure = true;
+    await this.#runPosts();
+  }
+
+  #announce(steps: readonly Pick<PlannedStep, 'number' | 'name' | 'id'>[]): void {
+    const { masker, report } = this.#job;
+    for (const { number, name, id } of steps) {
+      this.#known.push({ number, name: masker.mask(name), ...(id === undefined ? {} : { id }) });
+    }
+    report.stepsKnown([...this.#known]);
+  }
+
+  async #runPosts(): Promise<void> {
+    const posts = this.#job.posts.toReversed();
+    if (posts.length === 0) return;
+    const first = (this.#known.at(-1)?.number ?? 0) + 1;
+    this.#announce(
+      posts.map(({ name }, index) => ({ number: first + index, name, id: undefined })),
+    );
+    for (const [index, post] of posts.entries()) await post.run(first + index);
+  }
+
+  async #conclude(frame: Frame): Promise<JobOutcome> {
+    const { outputs, environmentUrl } = await this.#evaluateResults(frame);
+    return {
+      conclusion: this.#conclusion(frame.hasFailure),
+      outputs,
+      ...(environmentUrl === undefined ? {} : { environmentUrl }),
+    };
+  }
+
+  #conclusion(hasFailure: boolean): Conclusion {
+    if (this.#job.hasTimedOut) return 'failure';
+    if (this.#job.isCancelled) return 'cancelled';
+    return hasFailure ? 'failure' : 'success';
+  }
+
+  async #evaluateResults(frame: Frame): Promise<Omit<JobOutcome, 'conclusion'>> {
+    const { masker, request } = this.#job;
+    const scope = scopeOf(frame, frameEnv(frame));
+    const outputs: Record<string, string> = {};
+    let bytes = 0;
+    for (const [name, template] of request.job.outputs) {
+      try {
+        const value = await evaluateText(template, scope);
+        bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
+        if (masker.contains(value)) {
+          this.#job.annotate('warning', `Output '${name}' is left out, since it may hold a secret`);
+        } else if (bytes > OUTPUT_BYTES_PER_JOB_MAX) {
+          this.#job.annotate('error', `Output '${name}' is left out: all exceed 1 MiB`);
+          frame.hasFailure = true;
+        } else if (value !== '') {
+          outputs[name] = value;
+        }
+      } catch (error) {
+        this.#tell(error);
+        frame.hasFailure = true;
+      }
+    }
+    return { outputs, environmentUrl: await this.#environmentUrl(scope) };
+  }
+
+  async #environmentUrl(scope: ReturnType<typeof scopeOf>): Promise<string | undefined> {
+    const { environment } = this.#job.request.job;
+    const hasUrl = environment?.kind === 'mapping' || environment?.kind === 'expression';
+    if (environment === undefined || !hasUrl) return undefined;
+    try {
+      const value = await evaluateTemplate(environment, scope);
+      const isObject = value !== null && typeof value === 'object' && !Array.isArray(value);
+      const url = isObject ? (value as JsonObject)['url'] : undefined;
+      return typeof url === 'string' && url !== '' ? this.#job.masker.mask(url) : undefined;
+    } catch (error) {
+      this.#tell(error);
+      return undefined;
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    try {
+      const count = await sweepProcesses(this.#job.trackingId);
+      if (count > 0) {
+        this.#job.annotate('notice', `${count} processes were left behind and have been ended`);
+      }
+    } catch (error) {
+      this.#problem(error);
+    }
+  }
+
+  #tell(error: unknown): void {
+    if (error instanceof AppError) {
+      this.#job.annotate('error', error.message);
+      return;
+    }
+    this.#job.annotate('error', 'The job failed by an internal error');
+    this.#problem(error);
+  }
+
+  #problem(error: unknown): void {
+    this.#job.dependencies.onProblem?.(
+      'job_failed_internally',
+      error instanceof Error ? error : new Error(String(error)),
+    );
+  }
+}
+
+function refuseTooMany(steps: readonly StepDefinition[]): void {
+  let count = 0;
+  for (const step of steps) count += step.kind === 'parallel' ? step.steps.length + 1 : 1;
+  if (count > STEPS_MAX) {
+    throw new AppError(
+      'INVALID_WORKFLOW',
+      `A job has at most ${STEPS_MAX} steps, this one ${count}`,
+    );
+  }
+}
+
+function createState(
+  request: JobRequest,
+  report: JobReport,
+  dependencies: ExecutorDependencies,
+): JobState {
+  const runnerDir = join(request.projectDir, '.runner');
+  const folders: JobFolders = {
+    workspace: request.workspaceDir,
+    project: request.projectDir,
+    temp: join(request.jobDir, 'temp'),
+    scripts: join(request.jobDir, 'scripts'),
+    commands: join(request.jobDir, 'commands'),
+    actions: join(runnerDir, 'actions'),
+  };
+  const isDebug = request.contexts.vars['ACTIONS_STEP_DEBUG'] === 'true';
+  return new JobState({
+    request,
+    report,
+    dependencies,
+    masker: createMasker(),
+    folders,
+    isDebug,
+    trackingId: `github_${randomUUID()}`,
+    baseVariables: baseEnvironment(dependencies.environment),
+    runner: runnerContext({
+      temp: folders.temp,
+      toolCache: join(runnerDir, 'tool-cache'),
+      workspace: dirname(request.workspaceDir),
+      isDebug,
+    }),
+  });
+}
+
+function makeFolders(job: JobState): void {
+  const { temp, scripts, commands } = job.folders;
+  for (const folder of [temp, scripts, commands]) {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+  writeFileSync(join(job.request.jobDir, 'event.json'), JSON.stringify(job.request.event), {
+    mode: 0o600,
+  });
+}
+
+/** The frame of the job itself: workflow `env` below job `env`, both evaluated now. */
+async function createFrame(job: JobState): Promise<Frame> {
+  const { request } = job;
+  const { contexts, workflow } = request;
+  const github: JsonObject = {
+    ...contexts.github,
+    job: request.job.key,
+    event: request.event,
+    workspace: request.workspaceDir,
+    event_path: join(request.jobDir, 'event.json'),
+  };
+  const base: Omit<Frame, 'environment'> = {
+    job,
+    depth: 0,
+    overrides: {},
+    github,
+    contexts: {
+      inputs: contexts.inputs,
+      needs: contexts.needs,
+      strategy: contexts.strategy,
+      matrix: contexts.matrix,
+      vars: contexts.vars,
+      secrets: contexts.secrets,
+    },
+    defaults: [request.job.defaults, workflow.defaults],
+    inputVariables: inputVariables(contexts.inputs),
+    steps: {},
+    actionNames: new Map(),
+    background: new BackgroundSteps(),
+    hasFailure: false,
+  };
+  const empty: Frame = { ...base, environment: new JobEnvironment({}) };
+  const outer = await evaluateTexts(workflow.env, scopeOf(empty, {}));
+  const inner = await evaluateTexts(request.job.env, scopeOf(empty, outer));
+  return { ...base, environment: new JobEnvironment({ ...outer, ...inner }) };
+}

@@ -1,0 +1,98 @@
+import { closeSync, openSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { AppError } from '../../../shared/app-error.ts';
+import {
+  maskSummary,
+  parseEnvFile,
+  parsePairs,
+  parsePathFile,
+  readCommandFile,
+} from '../../commands/file-commands.ts';
+import type { JobState } from '../job-state.ts';
+import type { StepRun } from './step-run.ts';
+
+type Kind = 'env' | 'output' | 'path' | 'state' | 'summary';
+
+/** The files through which one step tells the runner things: fresh ones for each step. */
+export type CommandFiles = {
+  readonly paths: Readonly<Record<Kind, string>>;
+  /** GITHUB_ENV and its like. */
+  readonly variables: Readonly<Record<string, string>>;
+};
+
+let counter = 0;
+
+/** Makes empty files, since a step may append to them or read them first. Cost: five opens. */
+export function createCommandFiles(job: JobState): CommandFiles {
+  counter += 1;
+  const make = (kind: Kind): string => {
+    const path = join(job.folders.commands, `${kind}_${counter}`);
+    closeSync(openSync(path, 'w', 0o600));
+    return path;
+  };
+  const paths = {
+    env: make('env'),
+    output: make('output'),
+    path: make('path'),
+    state: make('state'),
+    summary: make('summary'),
+  };
+  return {
+    paths,
+    variables: {
+      GITHUB_ENV: paths.env,
+      GITHUB_OUTPUT: paths.output,
+      GITHUB_PATH: paths.path,
+      GITHUB_STATE: paths.state,
+      GITHUB_STEP_SUMMARY: paths.summary,
+    },
+  };
+}
+
+/**
+ * Takes in what the step wrote. A file that cannot be read is an error annotation.
+ * Returns false when one was: the step fails. Cost: five stats, and a read of each file that is not empty.
+ */
+export async function takeCommandFiles(
+  job: JobState,
+  run: StepRun,
+  files: CommandFiles,
+): Promise<boolean> {
+  let isFine = true;
+  const take = async (kind: Kind, use: (text: string) => void): Promise<void> => {
+    const path = files.paths[kind];
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+    try {
+      use(await readCommandFile(path));
+    } catch (error) {
+      isFine = false;
+      const text = error instanceof AppError ? error.message : 'it cannot be read';
+      run.log.error(`Unable to process file command '${kind}': ${text}`);
+    }
+  };
+  await take('env', (text) => setVariables(run, text));
+  await take('path', (text) => {
+    for (const folder of parsePathFile(text)) run.environment.addPath(folder);
+  });
+  await take('output', (text) => {
+    for (const [name, value] of parsePairs(text)) run.outputs.set(name, value);
+  });
+  await take('state', (text) => {
+    for (const [name, value] of parsePairs(text)) run.state.set(name, value);
+  });
+  await take('summary', (text) =>
+    job.report.summary(run.log.number, maskSummary(text, job.masker)),
+  );
+  return isFine;
+}
+
+function setVariables(run: StepRun, text: string): void {
+  const { values, refused, suspicious } = parseEnvFile(text);
+  for (const name of refused) {
+    run.log.error(`Can't store ${name} output parameter using '$GITHUB_ENV' command.`);
+  }
+  for (const name of suspicious) {
+    run.log.warn(`GITHUB_ENV sets ${name}: it loads code into the programs of later steps`);
+  }
+  for (const [name, value] of values) run.environment.set(name, value);
+}

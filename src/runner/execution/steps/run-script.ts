@@ -1,0 +1,61 @@
+import { writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { evaluateText } from '../../language/evaluate.ts';
+import type { Scope } from '../../model/execution.ts';
+import type { JsonObject } from '../../model/run.ts';
+import type { RunDefaults, RunStepDefinition, Template } from '../../model/workflow.ts';
+import type { Frame } from '../job-state.ts';
+import { createCommandFiles, takeCommandFiles } from './command-files.ts';
+import { resolveShell } from './shells.ts';
+import { processEnvironment } from './step-env.ts';
+import { judgeExit, runStepProcess } from './step-process.ts';
+import type { StepRun } from './step-run.ts';
+
+let scriptCounter = 0;
+
+/** Runs a `run:` step. Returns whether it succeeded. Errors: those of evaluation and resolveShell. */
+export async function runScript(
+  frame: Frame,
+  run: StepRun,
+  definition: RunStepDefinition,
+  scope: Scope,
+  step: { readonly env: Readonly<Record<string, string>>; readonly github: JsonObject },
+): Promise<boolean> {
+  const { job } = frame;
+  const script = await evaluateText(definition.run, scope);
+  const shellName = await firstText(definition.shell, frame, (defaults) => defaults.shell, scope);
+  const folder = await firstText(
+    definition.workingDirectory,
+    frame,
+    (defaults) => defaults.workingDirectory,
+    scope,
+  );
+  const files = createCommandFiles(job);
+  const env = processEnvironment(job, run.environment, step.env, step.github, {
+    ...frame.inputVariables,
+    ...files.variables,
+  });
+  const shell = resolveShell(shellName, env['PATH'] ?? '', job.finder);
+  scriptCounter += 1;
+  const path = join(job.folders.scripts, `${scriptCounter}${shell.extension}`);
+  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode: 0o700 });
+  const exit = await runStepProcess(job, run, {
+    file: shell.file,
+    args: shell.args.map((arg) => arg.replaceAll('{0}', path)),
+    cwd: resolve(job.folders.workspace, folder ?? ''),
+    env,
+  });
+  const isFine = await takeCommandFiles(job, run, files);
+  return judgeExit(run, shell.file, exit) && isFine;
+}
+
+/** The step's own value, else that of the nearest defaults. */
+async function firstText(
+  own: Template | undefined,
+  frame: Frame,
+  pick: (defaults: RunDefaults) => Template | undefined,
+  scope: Scope,
+): Promise<string | undefined> {
+  const template = own ?? frame.defaults.map(pick).find((candidate) => candidate !== undefined);
+  return template === undefined ? undefined : await evaluateText(template, scope);
+}

@@ -1,0 +1,101 @@
+import type {
+  RunStepDefinition,
+  StepDefinition,
+  Template,
+  UsesStepDefinition,
+} from '../../model/workflow.ts';
+import { STEP_NAME_CHARACTERS_MAX } from '../limits.ts';
+
+/** A step in the order shown. Parallel groups are laid out: their steps, then a wait for them. */
+export type PlannedStep = {
+  /** From 1 within the job; steps of composite actions have that of the step that uses it. */
+  readonly number: number;
+  readonly definition: Exclude<StepDefinition, { kind: 'parallel' }>;
+  readonly id: string | undefined;
+  /** By which wait and cancel steps find it: its id, or one made up. */
+  readonly key: string;
+  /** Before anything was evaluated. */
+  readonly name: string;
+  readonly isBackground: boolean;
+};
+
+/** `steps` laid out, numbered from `first`; `isFixed`: all have the number `first`. */
+export function planSteps(
+  steps: readonly StepDefinition[],
+  first: number,
+  isFixed = false,
+): PlannedStep[] {
+  const plan: PlannedStep[] = [];
+  const add = (
+    definition: PlannedStep['definition'],
+    isBackground: boolean,
+    id: string | undefined = definition.id,
+  ): string => {
+    const key = id ?? `__step_${plan.length + 1}`;
+    plan.push({
+      number: isFixed ? first : first + plan.length,
+      definition,
+      id,
+      key,
+      name: provisionalName(definition),
+      isBackground,
+    });
+    return key;
+  };
+  for (const step of steps) {
+    if (step.kind !== 'parallel') {
+      add(step, 'background' in step && step.background);
+      continue;
+    }
+    const keys = step.steps.map((part) => add(withCondition(part, step), true));
+    add({ ...step, kind: 'wait', ids: keys }, false);
+  }
+  return plan;
+}
+
+/** A step of a group has the group's condition when it has none. */
+function withCondition(
+  part: RunStepDefinition | UsesStepDefinition,
+  group: { readonly if?: StepDefinition['if'] },
+): RunStepDefinition | UsesStepDefinition {
+  return part.if === undefined && group.if !== undefined ? { ...part, if: group.if } : part;
+}
+
+/** What a step is called without `name:` (as on GitHub). */
+function defaultName(definition: PlannedStep['definition']): string {
+  switch (definition.kind) {
+    case 'run':
+      return `Run ${firstLine(plainText(definition.run) ?? '')}`.trim();
+    case 'uses':
+      return `Run ${definition.uses}`;
+    case 'wait':
+      return definition.ids === undefined
+        ? 'Wait for all background steps'
+        : `Wait for ${definition.ids.join(', ')}`;
+    case 'cancel':
+      return `Cancel ${definition.target}`;
+  }
+}
+
+function provisionalName(definition: PlannedStep['definition']): string {
+  const given = definition.name === undefined ? undefined : plainText(definition.name);
+  return shortened(given ?? defaultName(definition));
+}
+
+/** The text of a template as far as it needs no evaluation. */
+function plainText(template: Template): string | undefined {
+  if (template.kind === 'literal') return String(template.value ?? '');
+  return template.kind === 'expression' ? `\${{ ${template.source} }}` : undefined;
+}
+
+function firstLine(text: string): string {
+  return text.trimStart().split('\n', 1)[0]?.trim() ?? '';
+}
+
+/** Names are one line of bounded length. */
+export function shortened(name: string): string {
+  const line = name.replaceAll(/\s*[\r\n]+\s*/g, ' ');
+  return line.length <= STEP_NAME_CHARACTERS_MAX
+    ? line
+    : `${line.slice(0, STEP_NAME_CHARACTERS_MAX - 1)}…`;
+}

@@ -1,0 +1,118 @@
+import { arch, platform } from 'node:os';
+import type { JsonObject, JsonValue } from '../../model/run.ts';
+
+/** The properties of `github` that steps get as GITHUB_*: the runner's own list (GitHubContext.cs). */
+const GITHUB_NAMES: readonly string[] = [
+  'action',
+  'action_path',
+  'action_ref',
+  'action_repository',
+  'actor',
+  'actor_id',
+  'api_url',
+  'artifacts',
+  'artifacts_list',
+  'base_ref',
+  'env',
+  'event_name',
+  'event_path',
+  'graphql_url',
+  'head_ref',
+  'job',
+  'output',
+  'path',
+  'ref',
+  'ref_name',
+  'ref_protected',
+  'ref_type',
+  'repository',
+  'repository_id',
+  'repository_owner',
+  'repository_owner_id',
+  'retention_days',
+  'run_attempt',
+  'run_id',
+  'run_number',
+  'server_url',
+  'sha',
+  'state',
+  'step_summary',
+  'triggering_actor',
+  'workflow',
+  'workflow_ref',
+  'workflow_sha',
+  'workspace',
+];
+const VARIABLE_OF_NAME = new Map(
+  GITHUB_NAMES.map((name) => [name, `GITHUB_${name.toUpperCase()}`]),
+);
+
+const OS_NAMES: Readonly<Record<string, string>> = {
+  linux: 'Linux',
+  darwin: 'macOS',
+  win32: 'Windows',
+};
+const ARCH_NAMES: Readonly<Record<string, string>> = {
+  x64: 'X64',
+  ia32: 'X86',
+  arm: 'ARM',
+  arm64: 'ARM64',
+};
+
+/** The listed properties of a `github` context as GITHUB_* variables; GITHUB_ACTIONS is true. */
+export function githubVariables(github: JsonObject): Record<string, string> {
+  const variables: Record<string, string> = { GITHUB_ACTIONS: 'true' };
+  for (const [name, variable] of VARIABLE_OF_NAME) {
+    const value = github[name];
+    if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number') {
+      variables[variable] = String(value);
+    }
+  }
+  return variables;
+}
+
+/** The `runner` context of a job. Folders are absolute. */
+export function runnerContext(folders: {
+  readonly temp: string;
+  readonly toolCache: string;
+  readonly workspace: string;
+  readonly isDebug: boolean;
+}): Readonly<Record<string, string>> {
+  return {
+    name: 'local',
+    os: OS_NAMES[platform()] ?? platform(),
+    arch: ARCH_NAMES[arch()] ?? arch().toUpperCase(),
+    temp: folders.temp,
+    tool_cache: folders.toolCache,
+    workspace: folders.workspace,
+    environment: 'self-hosted',
+    ...(folders.isDebug ? { debug: '1' } : {}),
+  };
+}
+
+/** The `runner` context as RUNNER_* variables. */
+export function runnerVariables(runner: Readonly<Record<string, string>>): Record<string, string> {
+  const variables: Record<string, string> = {};
+  for (const [name, value] of Object.entries(runner)) {
+    variables[`RUNNER_${name.toUpperCase()}`] = value;
+  }
+  return variables;
+}
+
+/** INPUT_* of an action or workflow: upper case, blanks as `_`, as actions/toolkit's getInput reads them. */
+export function inputVariables(
+  inputs: Readonly<Record<string, JsonValue>>,
+): Record<string, string> {
+  const variables: Record<string, string> = {};
+  for (const [name, value] of Object.entries(inputs)) {
+    variables[`INPUT_${name.replaceAll(' ', '_').toUpperCase()}`] = textOf(value);
+  }
+  return variables;
+}
+
+/** A value as an expression would write it into text. */
+export function textOf(value: JsonValue | undefined): string {
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'object') return Array.isArray(value) ? 'Array' : 'Object';
+  return String(value);
+}
