@@ -3,6 +3,7 @@ import {
   accessSync,
   closeSync,
   constants,
+  existsSync,
   mkdtempSync,
   openSync,
   rmSync,
@@ -79,8 +80,10 @@ function makePipes(): void {
       child.unref();
     }
   } catch {
-    // No such program, or no such files on this disk: pipes are an improvement only.
-    isAvailable = false;
+    // No such program, or no such files on this disk: pipes are an improvement only. When the folder
+    // was cleaned away, the next call makes another.
+    isAvailable = folder !== undefined && !existsSync(folder);
+    folder = undefined;
   }
 }
 

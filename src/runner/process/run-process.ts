@@ -40,7 +40,8 @@ export interface RunningProcess {
   readonly pid: number | undefined;
   /**
    * Never rejects. Resolves after the last chunk was taken; a grandchild that holds the pipe open
-   * delays it by at most a second, and what it writes afterwards is discarded.
+   * delays it by at most a second (by the rest of the ladder after an interrupt), and what it writes
+   * afterwards is discarded.
    */
   readonly exit: Promise<ProcessExit>;
   /**
@@ -123,11 +124,13 @@ function watch(
       resolve({ code: null, signal: null, error: explainStart(error, request) });
     }
   });
+  let climbing: Promise<void> | undefined;
   child.once('exit', (code, signal) => {
     group.leaderEnded();
-    void output.drained().then(() => resolve({ code, signal }));
+    // What the rest of an interrupted group says while it cleans up is part of the output.
+    const settled = climbing ?? Promise.resolve();
+    void settled.then(() => output.drained()).then(() => resolve({ code, signal }));
   });
-  let climbing: Promise<void> | undefined;
   return {
     pid: child.pid,
     exit,
