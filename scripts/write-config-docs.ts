@@ -5,6 +5,7 @@ import {
   type ConfigurationChapter,
 } from '../src/config/configuration-markdown.ts';
 import { OPTIONS } from '../src/config/options.ts';
+import { NOTIFY_OPTIONS } from '../src/notify/settings.ts';
 import { RUNNER_OPTIONS } from '../src/runner/settings.ts';
 
 const PATH = 'docs/configuration.md';
@@ -20,6 +21,12 @@ const CHAPTERS: readonly ConfigurationChapter[] = [
     intro: 'Started by `npm run start:runner`; from `src/runner/settings.ts`.',
     prefix: 'RUNNER_',
     table: RUNNER_OPTIONS,
+  },
+  {
+    title: 'Notification service',
+    intro: 'Started by `npm run start:notify`; from `src/notify/settings.ts`.',
+    prefix: 'NOTIFY_',
+    table: NOTIFY_OPTIONS,
   },
 ];
 

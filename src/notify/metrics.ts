@@ -3,7 +3,7 @@ import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { Gauge } from 'prom-client';
 import { type HotCounter, type HotHistogram, MetricStore } from '../observability/metric-store.ts';
 import { registerProcessMetrics } from '../observability/process-metrics.ts';
-import { type Channel, DEVICE_TYPES, type DeviceType } from './model/notification.ts';
+import { type Channel, DEVICE_TYPES } from './model/notification.ts';
 
 /** Who carries a channel's notifications; one each. */
 export const PROVIDER_OF_CHANNEL = {
@@ -209,9 +209,4 @@ function streamMetrics(
     dropped: cellsOf(DROP_REASONS, (reason) => dropped.cell({ reason })),
     liveConnections,
   };
-}
-
-/** The label of a device type as a client states it. */
-export function deviceTypeOf(text: string): DeviceType {
-  return DEVICE_TYPES.find((known) => known === text) ?? 'other';
 }

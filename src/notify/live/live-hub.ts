@@ -1,0 +1,267 @@
+import { encodeSseEvent } from '../../http/sse-stream.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { NotifyLog } from '../event-log.ts';
+import type { NotifyMetrics } from '../metrics.ts';
+import type { NotificationStore } from '../model/notification-store.ts';
+import { DEVICE_TYPES, type Notification, type UserKey } from '../model/notification.ts';
+import type { LiveConnection } from './live-connection.ts';
+
+export type LiveHubOptions = {
+  readonly store: Pick<NotificationStore, 'liveAfter' | 'bounds'>;
+  readonly metrics: NotifyMetrics;
+  readonly log: NotifyLog;
+  readonly connectionsMax: number;
+  readonly connectionsPerUserMax: number;
+  readonly heartbeatMs: number;
+};
+
+/** The streams of one user in this process. */
+type Audience = {
+  readonly user: UserKey;
+  /** The highest sequence that was heard of; all up to it are committed. */
+  head: number;
+  readonly connections: Set<LiveConnection>;
+};
+
+/** Notifications read from the store at once. */
+const CATCH_UP_PAGE = 200;
+const RETRY_MS_MIN = 100;
+const RETRY_MS_MAX = 5_000;
+/** Each connection has its heartbeat in one of so many turns of the interval. */
+const HEARTBEAT_TURNS = 16;
+
+/**
+ * Brings notifications to open streams, each once and in the order of their sequences. A connection
+ * that stands exactly before a notification gets it from memory; any other one catches up from the
+ * store, which also serves replay after a reconnect and what other processes stored.
+ *
+ * Invariants: I1 a connection's `position` never goes back; I2 what is sent has a sequence above the
+ * position before; I3 when nothing is heard of any more and the store answers, every open connection
+ * reaches its user's head. (live-hub.test.ts)
+ */
+export class LiveHub {
+  readonly #options: LiveHubOptions;
+  readonly #audiences = new Map<string, Audience>();
+  readonly #turns: Set<LiveConnection>[] = Array.from(
+    { length: HEARTBEAT_TURNS },
+    () => new Set<LiveConnection>(),
+  );
+  readonly #turnOf = new Map<LiveConnection, number>();
+  readonly #heartbeat: NodeJS.Timeout;
+  #turn = 0;
+  #isClosed = false;
+
+  constructor(options: LiveHubOptions) {
+    this.#options = options;
+    this.#heartbeat = setInterval(
+      () => this.#beat(),
+      options.heartbeatMs / HEARTBEAT_TURNS,
+    ).unref();
+  }
+
+  get connectionCount(): number {
+    return this.#turnOf.size;
+  }
+
+  /** Errors: STREAM_LIMIT when this process or the user has as many streams as it may. */
+  assertRoom(user: UserKey): void {
+    const { connectionsMax, connectionsPerUserMax } = this.#options;
+    if (this.connectionCount >= connectionsMax) {
+      throw new AppError('STREAM_LIMIT', `${connectionsMax} streams are open`);
+    }
+    const own = this.#audiences.get(keyOf(user))?.connections.size ?? 0;
+    if (own >= connectionsPerUserMax) {
+      throw new AppError('STREAM_LIMIT', `the user has ${connectionsPerUserMax} streams open`);
+    }
+  }
+
+  /**
+   * Takes over an open connection. `lastSequence` undefined: from now on; else everything after it is
+   * replayed first, with a `reset` event before it when some of that is no longer kept.
+   */
+  add(connection: LiveConnection, lastSequence: number | undefined): void {
+    const { tenantId, userId } = connection.identity;
+    const key = keyOf(connection.identity);
+    let audience = this.#audiences.get(key);
+    if (audience === undefined) {
+      audience = { user: { tenantId, userId }, head: 0, connections: new Set() };
+      this.#audiences.set(key, audience);
+    }
+    audience.connections.add(connection);
+    const turn = this.#turnOf.size % HEARTBEAT_TURNS;
+    this.#turnOf.set(connection, turn);
+    this.#turns[turn]?.add(connection);
+    connection.isCatchingUp = true;
+    void this.#begin(audience, connection, lastSequence);
+  }
+
+  /** The connection has ended. Idempotent. */
+  remove(connection: LiveConnection): void {
+    const turn = this.#turnOf.get(connection);
+    if (turn === undefined) return;
+    this.#turnOf.delete(connection);
+    this.#turns[turn]?.delete(connection);
+    const key = keyOf(connection.identity);
+    const audience = this.#audiences.get(key);
+    audience?.connections.delete(connection);
+    if (audience?.connections.size === 0) this.#audiences.delete(key);
+  }
+
+  /**
+   * Notifications that this process stored, in the order in which the store committed them. Returns the
+   * number of streams that each got it at once: 0 when none of the user is open. Hot.
+   */
+  deliver(notification: Notification): number {
+    const audience = this.#audiences.get(keyOf(notification));
+    if (audience === undefined || notification.sequence <= audience.head) return 0;
+    audience.head = notification.sequence;
+    const isLive = notification.channels.includes('live');
+    let frame: string | undefined;
+    let count = 0;
+    for (const connection of audience.connections) {
+      if (connection.isCatchingUp) continue;
+      if (connection.position !== notification.sequence - 1) {
+        this.#catchUp(audience, connection);
+        continue;
+      }
+      connection.position = notification.sequence;
+      if (!isLive) continue;
+      frame ??= frameOf(notification);
+      connection.send(frame);
+      this.#options.metrics.streamEvents.notification.add();
+      count += 1;
+    }
+    return count;
+  }
+
+  /** Somebody stored a notification with this sequence; null: anybody may have stored anything. */
+  hint(user: UserKey | null, sequence: number): void {
+    if (user === null) {
+      for (const audience of this.#audiences.values()) void this.#refresh(audience);
+      return;
+    }
+    const audience = this.#audiences.get(keyOf(user));
+    if (audience === undefined || sequence <= audience.head) return;
+    audience.head = sequence;
+    for (const connection of audience.connections) this.#catchUp(audience, connection);
+  }
+
+  /** Connections by device type. */
+  countByDeviceType(): Readonly<Record<string, number>> {
+    const counts: Record<string, number> = Object.fromEntries(
+      DEVICE_TYPES.map((type) => [type, 0]),
+    );
+    for (const { identity } of this.#turnOf.keys()) {
+      counts[identity.deviceType] = (counts[identity.deviceType] ?? 0) + 1;
+    }
+    return counts;
+  }
+
+  /** Ends every stream. */
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#heartbeat);
+    // Each takes itself off the map, which iteration allows.
+    for (const connection of this.#turnOf.keys()) connection.end();
+  }
+
+  async #begin(
+    audience: Audience,
+    connection: LiveConnection,
+    lastSequence: number | undefined,
+  ): Promise<void> {
+    const bounds = await this.#retried(connection, () => this.#options.store.bounds(audience.user));
+    if (bounds === undefined) return;
+    audience.head = Math.max(audience.head, bounds.head);
+    // A position beyond the head is of another history (a store that lost it): all begins anew.
+    const isForeign = lastSequence !== undefined && lastSequence > bounds.head;
+    const isTooOld = lastSequence !== undefined && lastSequence < bounds.oldest - 1;
+    if (isForeign || isTooOld) {
+      const data = JSON.stringify({ oldest: bounds.oldest, head: bounds.head });
+      connection.send(encodeSseEvent({ event: 'reset', data }));
+      this.#options.metrics.streamEvents.reset.add();
+      if (isTooOld) {
+        this.#options.metrics.dropped.too_old.add(bounds.oldest - 1 - lastSequence);
+      }
+      connection.position = isForeign ? bounds.head : bounds.oldest - 1;
+    } else {
+      connection.position = lastSequence ?? bounds.head;
+    }
+    await this.#readOn(audience, connection);
+  }
+
+  #catchUp(audience: Audience, connection: LiveConnection): void {
+    if (connection.isCatchingUp) return;
+    connection.isCatchingUp = true;
+    void this.#readOn(audience, connection);
+  }
+
+  /** Reads from the store until the connection stands at the head; then it is served from memory. */
+  async #readOn(audience: Audience, connection: LiveConnection): Promise<void> {
+    while (connection.isOpen && connection.position < audience.head) {
+      // Replay goes as fast as the client reads, instead of dropping what it asked for.
+      await connection.drained();
+      const target = audience.head;
+      const { position } = connection;
+      const page = await this.#retried(connection, () =>
+        this.#options.store.liveAfter(audience.user, position, CATCH_UP_PAGE),
+      );
+      if (page === undefined) return;
+      for (const notification of page) {
+        connection.send(frameOf(notification));
+        this.#options.metrics.streamEvents.replay.add();
+      }
+      const last = page.at(-1)?.sequence ?? position;
+      // A short page: there is nothing more up to the target, and the last may lie beyond it.
+      connection.position = page.length < CATCH_UP_PAGE ? Math.max(last, target) : last;
+      audience.head = Math.max(audience.head, last);
+    }
+    connection.isCatchingUp = false;
+  }
+
+  async #refresh(audience: Audience): Promise<void> {
+    const [first] = audience.connections;
+    if (first === undefined) return;
+    const bounds = await this.#retried(first, () => this.#options.store.bounds(audience.user));
+    if (bounds !== undefined) this.hint(audience.user, bounds.head);
+  }
+
+  /** Tries until it succeeds; undefined once the connection or the hub has ended. */
+  async #retried<T>(connection: LiveConnection, read: () => Promise<T>): Promise<T | undefined> {
+    for (let attempt = 1; connection.isOpen && !this.#isClosed; attempt++) {
+      try {
+        return await read();
+      } catch (error) {
+        const { connectionId } = connection.identity;
+        const text = error instanceof AppError ? error.message : 'internal error';
+        this.#options.log.retryFailed('stream_catch_up', connectionId, attempt, text);
+        const delayMs = Math.min(RETRY_MS_MIN * 2 ** (attempt - 1), RETRY_MS_MAX);
+        await new Promise((resolve) => setTimeout(resolve, delayMs));
+      }
+    }
+    return undefined;
+  }
+
+  #beat(): void {
+    this.#turn = (this.#turn + 1) % HEARTBEAT_TURNS;
+    for (const connection of this.#turns[this.#turn] ?? []) connection.heartbeat();
+  }
+}
+
+/** The wire form of a notification on a stream. */
+function frameOf(notification: Notification): string {
+  const data = JSON.stringify({
+    id: notification.id,
+    sequence: notification.sequence,
+    title: notification.title,
+    body: notification.body,
+    data: notification.data,
+    created_at: new Date(notification.createdAtMs).toISOString(),
+    read_at: notification.readAtMs === null ? null : new Date(notification.readAtMs).toISOString(),
+  });
+  return encodeSseEvent({ id: String(notification.sequence), event: 'notification', data });
+}
+
+function keyOf({ tenantId, userId }: UserKey): string {
+  return `${tenantId} ${userId}`;
+}
