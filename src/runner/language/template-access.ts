@@ -1,0 +1,68 @@
+import type { JsonValue } from '../model/run.ts';
+import type { Position, Template, TemplateEntry } from '../model/workflow.ts';
+import { scalarText } from './yaml-tree.ts';
+
+/** The entries of a mapping with literal keys, in order; none for anything else. */
+export function entriesOf(
+  template: Template | undefined,
+): readonly { readonly name: string; readonly at: Position; readonly value: Template }[] {
+  if (template?.kind !== 'mapping') {
+    return [];
+  }
+  return template.entries.flatMap(({ key, value }: TemplateEntry) =>
+    key.kind === 'literal' ? [{ name: scalarText(key.value), at: key.at, value }] : [],
+  );
+}
+
+/** The value of a literal key. */
+export function valueOf(template: Template | undefined, name: string): Template | undefined {
+  return entriesOf(template).find((entry) => entry.name === name)?.value;
+}
+
+/** The value unless it is missing or null. */
+export function presentValueOf(template: Template | undefined, name: string): Template | undefined {
+  const value = valueOf(template, name);
+  return value?.kind === 'literal' && value.value === null ? undefined : value;
+}
+
+/** The text of a literal; undefined for anything else and for null. */
+export function literalText(template: Template | undefined): string | undefined {
+  return template?.kind === 'literal' && template.value !== null
+    ? scalarText(template.value)
+    : undefined;
+}
+
+export function isTrue(template: Template | undefined): boolean {
+  return template?.kind === 'literal' && template.value === true;
+}
+
+/** The items of a sequence, or the one value that stands for a sequence of one. */
+export function itemsOf(template: Template | undefined): readonly Template[] {
+  if (template === undefined) {
+    return [];
+  }
+  return template.kind === 'sequence' ? template.items : [template];
+}
+
+/** Literal texts of a list or a single value; undefined when there is none. */
+export function textsOf(template: Template | undefined): readonly string[] | undefined {
+  return template === undefined
+    ? undefined
+    : itemsOf(template).flatMap((item) => literalText(item) ?? []);
+}
+
+/** A template without expressions as JSON; an expression gives its source in `${{ }}`. */
+export function jsonFromTemplate(template: Template): JsonValue {
+  switch (template.kind) {
+    case 'literal':
+      return template.value;
+    case 'expression':
+      return `\${{ ${template.source} }}`;
+    case 'sequence':
+      return template.items.map(jsonFromTemplate);
+    case 'mapping':
+      return Object.fromEntries(
+        entriesOf(template).map(({ name, value }) => [name, jsonFromTemplate(value)]),
+      );
+  }
+}

@@ -1,0 +1,232 @@
+import {
+  type Document,
+  LineCounter,
+  type Node,
+  type Pair,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  parseDocument,
+} from 'yaml';
+import type { Position } from '../model/workflow.ts';
+import { DEPTH_MAX, FILE_CHARACTERS_MAX, NODES_MAX, SCALAR_CHARACTERS_MAX } from './limits.ts';
+import type { ProblemList } from './problems.ts';
+
+export type ScalarValue = string | number | boolean | null;
+export type YamlScalar = {
+  readonly kind: 'scalar';
+  readonly value: ScalarValue;
+  readonly at: Position;
+};
+export type YamlNode =
+  | YamlScalar
+  | { readonly kind: 'sequence'; readonly items: readonly YamlNode[]; readonly at: Position }
+  | {
+      readonly kind: 'mapping';
+      readonly entries: readonly { readonly key: YamlScalar; readonly value: YamlNode }[];
+      readonly at: Position;
+    };
+
+/** Limits of one file; those of limits.ts where absent. */
+export type YamlLimits = {
+  readonly charactersMax?: number | undefined;
+  readonly depthMax?: number | undefined;
+  readonly scalarCharactersMax?: number | undefined;
+};
+
+const START: Position = { line: 1, column: 1 };
+
+/**
+ * The tree of a YAML 1.2 (core schema) text, aliases expanded, without merge keys; undefined, with
+ * problems, for what is no YAML or is too large. Never throws. Keys may repeat: who reads the tree
+ * refuses them, as GitHub does, without regard to case.
+ */
+export function readYaml(
+  text: string,
+  problems: ProblemList,
+  limits: YamlLimits = {},
+): YamlNode | undefined {
+  const charactersMax = limits.charactersMax ?? FILE_CHARACTERS_MAX;
+  if (text.length > charactersMax) {
+    problems.add(START, `The maximum file size of ${charactersMax} characters has been exceeded`);
+    return undefined;
+  }
+  try {
+    return parse(text, problems, limits);
+  } catch (error) {
+    problems.add(
+      error instanceof TreeError ? error.at : START,
+      error instanceof TreeError
+        ? error.message
+        : // The parser recurses; a text that is nothing but brackets exhausts the stack.
+          'Maximum object depth exceeded',
+    );
+    return undefined;
+  }
+}
+
+function parse(text: string, problems: ProblemList, limits: YamlLimits): YamlNode | undefined {
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    version: '1.2',
+    schema: 'core',
+    merge: false,
+    uniqueKeys: false,
+    lineCounter: lines,
+    prettyErrors: false,
+    logLevel: 'silent',
+  });
+  for (const problem of [...document.errors, ...document.warnings]) {
+    const { line, col } = lines.linePos(problem.pos[0]);
+    problems.add({ line: Math.max(line, 1), column: Math.max(col, 1) }, problem.message);
+  }
+  if (!problems.isEmpty) {
+    return undefined;
+  }
+  return new TreeBuilder(document, lines, limits).build();
+}
+
+/** Ends the reading of a file: what follows could not be trusted. */
+class TreeError extends Error {
+  readonly at: Position;
+
+  constructor(at: Position, message: string) {
+    super(message);
+    this.at = at;
+  }
+}
+
+class TreeBuilder {
+  readonly #document: Document;
+  readonly #lines: LineCounter;
+  readonly #depthMax: number;
+  readonly #charactersMax: number;
+  readonly #open = new Set<Node>();
+  #nodes = 0;
+  #characters = 0;
+
+  constructor(document: Document, lines: LineCounter, limits: YamlLimits) {
+    this.#document = document;
+    this.#lines = lines;
+    this.#depthMax = limits.depthMax ?? DEPTH_MAX;
+    this.#charactersMax = limits.scalarCharactersMax ?? SCALAR_CHARACTERS_MAX;
+  }
+
+  build(): YamlNode {
+    return this.#node(this.#document.contents, START, 1);
+  }
+
+  #node(source: unknown, fallback: Position, depth: number): YamlNode {
+    const node = source as Node | null | undefined;
+    if (node === null || node === undefined) {
+      return { kind: 'scalar', value: null, at: fallback };
+    }
+    const at = this.#position(node, fallback);
+    this.#nodes += 1;
+    if (this.#nodes > NODES_MAX) {
+      throw new TreeError(at, `More than ${NODES_MAX} values, aliases expanded`);
+    }
+    if (isAlias(node)) {
+      return this.#alias(node.resolve(this.#document), at, depth);
+    }
+    if (isScalar(node)) {
+      return { kind: 'scalar', value: this.#scalar(node.value, at), at };
+    }
+    if (depth >= this.#depthMax) {
+      throw new TreeError(at, 'Maximum object depth exceeded');
+    }
+    if (isSeq(node)) {
+      return {
+        kind: 'sequence',
+        items: node.items.map((item) => this.#node(item, at, depth + 1)),
+        at,
+      };
+    }
+    if (isMap(node)) {
+      return {
+        kind: 'mapping',
+        entries: node.items.map((pair) => this.#entry(pair, at, depth + 1)),
+        at,
+      };
+    }
+    throw new TreeError(at, 'Expected a scalar value, a sequence, or a mapping');
+  }
+
+  #entry(
+    pair: Pair,
+    at: Position,
+    depth: number,
+  ): { readonly key: YamlScalar; readonly value: YamlNode } {
+    const key = this.#node(pair.key, at, depth);
+    if (key.kind !== 'scalar') {
+      throw new TreeError(key.at, 'A mapping key must be a scalar');
+    }
+    return { key, value: this.#node(pair.value, key.at, depth) };
+  }
+
+  #alias(target: Node | undefined, at: Position, depth: number): YamlNode {
+    if (target === undefined) {
+      throw new TreeError(at, 'The alias has no anchor');
+    }
+    if (this.#open.has(target)) {
+      throw new TreeError(at, 'The alias stands within its own anchor');
+    }
+    this.#open.add(target);
+    const node = this.#node(target, at, depth);
+    this.#open.delete(target);
+    return node;
+  }
+
+  #scalar(value: unknown, at: Position): ScalarValue {
+    if (value === undefined || value === null) {
+      return null;
+    }
+    if (typeof value === 'string') {
+      this.#characters += value.length;
+      if (this.#characters > this.#charactersMax) {
+        throw new TreeError(at, 'Maximum object size exceeded');
+      }
+      return value;
+    }
+    if (typeof value === 'number' || typeof value === 'boolean') {
+      return value;
+    }
+    throw new TreeError(at, `Unexpected value of type ${typeof value}`);
+  }
+
+  #position(node: Node, fallback: Position): Position {
+    const offset = node.range?.[0];
+    if (offset === undefined) {
+      return fallback;
+    }
+    const { line, col } = this.#lines.linePos(offset);
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  }
+}
+
+/** The tree as plain objects and arrays; of equal keys the last one counts. */
+export function plainFromYaml(node: YamlNode): unknown {
+  switch (node.kind) {
+    case 'scalar':
+      return node.value;
+    case 'sequence':
+      return node.items.map(plainFromYaml);
+    case 'mapping':
+      return Object.fromEntries(
+        node.entries.map(({ key, value }) => [scalarText(key.value), plainFromYaml(value)]),
+      );
+  }
+}
+
+/** A scalar where a text is wanted: '' for null, as GitHub writes numbers (3.10 becomes 3.1). */
+export function scalarText(value: ScalarValue): string {
+  if (value === null) {
+    return '';
+  }
+  if (typeof value === 'number') {
+    // The same 15 digits as in expressions; -0 is 0.
+    return value === 0 ? '0' : String(Number.isInteger(value) ? value : Number(value.toFixed(15)));
+  }
+  return String(value);
+}
