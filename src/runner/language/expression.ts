@@ -145,4 +145,4 @@ export function usesStatusFunction(tree: Expr): boolean {
   return isFound;
 }
 
-export { ContextAccess, FunctionCall, IndexAccess };
+export { ContextAccess, FunctionCall, Grouping, IndexAccess };

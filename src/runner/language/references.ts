@@ -1,0 +1,176 @@
+import { type Expr, data } from '@actions/expressions';
+import { Literal } from '@actions/expressions/ast';
+import type {
+  Condition,
+  JobDefinition,
+  StepDefinition,
+  StepsJobDefinition,
+  Template,
+  Workflow,
+} from '../model/workflow.ts';
+import { ContextAccess, Grouping, IndexAccess, walkExpression } from './expression.ts';
+import { entriesOf } from './template-access.ts';
+import { expressionsIn, partsOfStep } from './template-expressions.ts';
+
+/**
+ * Names of the secrets that a job can read, upper-case and sorted; undefined when they cannot be known:
+ * `toJSON(secrets)`, `secrets[expression]`, `secrets: inherit`. GITHUB_TOKEN is one of them if named.
+ * Secrets that a called workflow gets are those that its caller names.
+ */
+export function secretsReferencedBy(
+  workflow: Workflow,
+  job: JobDefinition,
+): readonly string[] | undefined {
+  if (job.kind === 'call' && job.secrets === 'inherit') {
+    return undefined;
+  }
+  const names = new Set<string>();
+  for (const { tree } of expressionsIn([...partsOfWorkflow(workflow), ...partsOfJob(job)])) {
+    if (!addSecrets(tree, names)) {
+      return undefined;
+    }
+  }
+  return [...names].toSorted();
+}
+
+function partsOfWorkflow(workflow: Workflow): readonly Part[] {
+  return [workflow.env, workflow.defaults.shell, workflow.defaults.workingDirectory];
+}
+
+type Part = Template | Condition | undefined;
+
+function partsOfJob(job: JobDefinition): readonly Part[] {
+  const { matrix, failFast, maxParallel } = job.strategy ?? {};
+  const common = [job.name, job.if, matrix, failFast, maxParallel, job.concurrency];
+  if (job.kind === 'call') {
+    return [...common, job.with, job.secrets === 'inherit' ? undefined : job.secrets];
+  }
+  return [
+    ...common,
+    job.runsOn,
+    job.env,
+    job.defaults.shell,
+    job.defaults.workingDirectory,
+    job.timeoutMinutes,
+    job.cancelTimeoutMinutes,
+    job.continueOnError,
+    job.environment,
+    job.container,
+    job.services,
+    ...job.outputs.values(),
+    ...job.steps.flatMap(partsOfStep),
+  ];
+}
+
+/** false when some secret cannot be told. */
+function addSecrets(tree: Expr, names: Set<string>): boolean {
+  const named = new Set<Expr>();
+  let isKnown = true;
+  walkExpression(tree, (node) => {
+    if (node instanceof IndexAccess && isContext(node.expr, 'secrets')) {
+      const name = literalIndex(node);
+      if (name !== undefined) {
+        named.add(node.expr);
+        names.add(name.toUpperCase());
+      }
+    } else if (isContext(node, 'secrets') && !named.has(node)) {
+      isKnown = false;
+    }
+  });
+  return isKnown;
+}
+
+function isContext(node: Expr, name: string): boolean {
+  return node instanceof ContextAccess && node.name.lexeme.toLowerCase() === name;
+}
+
+function literalIndex(node: IndexAccess): string | undefined {
+  return node.index instanceof Literal && node.index.literal instanceof data.StringData
+    ? node.index.literal.value
+    : undefined;
+}
+
+/** Values that whoever opens an issue or a pull request, or starts the run, can choose. */
+const UNTRUSTED_GITHUB: readonly RegExp[] = [
+  /^github\.head_ref$/,
+  /^github\.event(?:\.(?:issue|pull_request|discussion|comment|review|review_comment|release|milestone)\.(?:title|body|name|tag_name|description))$/,
+  /^github\.event\.(?:head_commit|commits\.\*)\.(?:message|author\.(?:email|name)|committer\.(?:email|name))$/,
+  /^github\.event\.pages\.\*\.page_name$/,
+  /^github\.event\.pull_request\.head\.(?:ref|label|repo\.default_branch)$/,
+  /^github\.event\.workflow_run\.(?:head_branch|display_title|head_commit\.message)$/,
+  /^github\.event\.(?:inputs|client_payload)(?:\..*)?$/,
+  /^github(?:\.event)?$/,
+  /^inputs(?:\..*)?$/,
+];
+
+/**
+ * One warning for each expression in a script that puts in what others may have chosen: the shell would
+ * run it. Source: GitHub's "Script injections".
+ */
+export function scriptInjectionWarnings(job: StepsJobDefinition): readonly string[] {
+  return job.steps.flatMap(warningsOfStep);
+}
+
+function warningsOfStep(step: StepDefinition): readonly string[] {
+  switch (step.kind) {
+    case 'parallel':
+      return step.steps.flatMap(warningsOfStep);
+    case 'run':
+      return warningsOfScript(step.run, 'run');
+    case 'uses': {
+      const isScript = /^actions\/github-script@/i.test(step.uses);
+      const script = entriesOf(step.with).find(({ name }) => name === 'script')?.value;
+      return isScript && script !== undefined ? warningsOfScript(script, 'script') : [];
+    }
+    default:
+      return [];
+  }
+}
+
+function warningsOfScript(script: Template, key: string): readonly string[] {
+  const paths = new Set<string>();
+  for (const { tree } of expressionsIn([script])) {
+    for (const path of pathsIn(tree)) {
+      if (UNTRUSTED_GITHUB.some((pattern) => pattern.test(path))) {
+        paths.add(path);
+      }
+    }
+  }
+  const { line } = script.at;
+  return [...paths].map(
+    (path) =>
+      `Line ${line}: \${{ ${path} }} in '${key}' becomes part of the script, which would run what it holds; pass it through 'env' and use the variable`,
+  );
+}
+
+/** Longest paths such as `github.event.issue.title`, lower-case; `*` for filters and computed indexes. */
+function pathsIn(tree: Expr): readonly string[] {
+  const inner = new Set<Expr>();
+  const paths: string[] = [];
+  walkExpression(tree, (node) => {
+    if (inner.has(node)) {
+      return;
+    }
+    const path = pathOf(node, inner);
+    if (path !== undefined) {
+      paths.push(path.toLowerCase());
+    }
+  });
+  return paths;
+}
+
+function pathOf(node: Expr, inner: Set<Expr>): string | undefined {
+  if (node instanceof ContextAccess) {
+    return node.name.lexeme;
+  }
+  if (node instanceof Grouping) {
+    inner.add(node.group);
+    return pathOf(node.group, inner);
+  }
+  if (!(node instanceof IndexAccess)) {
+    return undefined;
+  }
+  inner.add(node.expr);
+  const base = pathOf(node.expr, inner);
+  return base === undefined ? undefined : `${base}.${literalIndex(node) ?? '*'}`;
+}
