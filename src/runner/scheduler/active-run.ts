@@ -1,0 +1,318 @@
+import { AppError } from '../../shared/app-error.ts';
+import { createMasker } from '../commands/masker.ts';
+import { evaluateTexts } from '../language/evaluate.ts';
+import type { Annotation, Conclusion, JsonObject } from '../model/run.ts';
+import type { PreparedSandbox } from '../model/storage.ts';
+import type { Workflow } from '../model/workflow.ts';
+import { Cancellation } from './cancellation.ts';
+import { groupKey, type ConcurrencyGroups, type ConcurrencySetting } from './concurrency-groups.ts';
+import { evaluateConcurrency } from './job-settings.ts';
+import type { FairPermits, Release } from './permits.ts';
+import type { RunContext, SecretProvider } from './run-context.ts';
+import { githubContext, identityOf, type RunFacts } from './run-contexts.ts';
+import { runGraph } from './run-graph.ts';
+import { TOP } from './run-plan.ts';
+import type { RunRecorder } from './run-recorder.ts';
+import { conclusionOf } from './run-state-reducer.ts';
+import type { SchedulerOptions } from './scheduler-options.ts';
+
+/** What the runs of one service share. */
+export type SchedulerShared = {
+  readonly options: SchedulerOptions;
+  readonly jobSlots: FairPermits;
+  readonly runSlots: FairPermits;
+  /** Held by runs in the project's own folder: one at a time, unless their concurrency says otherwise. */
+  readonly projectLock: FairPermits;
+  readonly groups: ConcurrencyGroups;
+  /** From then on nothing starts; what is queued stays queued. */
+  readonly stopping: Cancellation;
+};
+
+/** A run from its queueing to its end. */
+export class ActiveRun {
+  readonly recorder: RunRecorder;
+  readonly #shared: SchedulerShared;
+  readonly #workflow: Workflow;
+  readonly #cancellation = new Cancellation();
+  /** Also cancelled when nothing is to start any more. */
+  readonly #waiting = new Cancellation();
+  readonly #kept: ReadonlySet<string>;
+  readonly #releases: Release[] = [];
+  readonly #variables = new Map<string, Promise<JsonObject>>();
+  #droppedAnnotations = 0;
+
+  constructor(shared: SchedulerShared, recorder: RunRecorder, workflow: Workflow) {
+    this.#shared = shared;
+    this.recorder = recorder;
+    this.#workflow = workflow;
+    const { jobs } = recorder.live;
+    this.#kept = new Set(
+      Array.from(jobs.values()).flatMap(({ job }) => (job.status === 'completed' ? [job.id] : [])),
+    );
+  }
+
+  get isQueued(): boolean {
+    return this.recorder.live.phase === 'queued';
+  }
+
+  get isFinished(): boolean {
+    return this.recorder.live.phase === 'finished';
+  }
+
+  /**
+   * Waits for its turn and runs. Resolves when its end is announced and all it held is free, or, when
+   * the service stops before its turn, with the run still queued. Never rejects.
+   */
+  async live(): Promise<void> {
+    const { stopping } = this.#shared;
+    const leaveStopping = stopping.onCancel(() => this.#waiting.cancel('cancel', 'run'));
+    const leaveOwn = this.#cancellation.onCancel((kind, cause) =>
+      this.#waiting.cancel(kind, cause),
+    );
+    let sandbox: PreparedSandbox | undefined;
+    try {
+      sandbox = await this.#waitForTurn();
+      if (sandbox !== undefined && !this.isFinished && !stopping.isCancelled) {
+        leaveStopping();
+        await this.#runJobs(sandbox);
+      }
+    } catch (error) {
+      this.#abandon(error);
+    } finally {
+      leaveStopping();
+      leaveOwn();
+    }
+    await this.recorder.settled();
+    for (const release of this.#releases.toReversed()) release();
+    try {
+      await sandbox?.release();
+    } catch (error) {
+      this.#report('runner.sandbox', error);
+    }
+  }
+
+  /**
+   * A queued run ends at once; one in progress is asked to stop, and the second time killed.
+   * Nothing happens to a finished one.
+   */
+  cancel(annotation?: string): void {
+    if (this.isFinished) return;
+    if (annotation !== undefined) this.annotate({ level: 'error', message: annotation });
+    const isSecond = this.recorder.live.run.cancelRequestedAt !== undefined;
+    this.recorder.record({ type: 'run.cancelRequested' });
+    // Nothing was started of a run that is in no folder yet.
+    if (this.recorder.live.run.startedAt === undefined) this.#close('cancelled');
+    this.#cancellation.cancel(isSecond ? 'force' : 'cancel', 'run');
+  }
+
+  /** Kills what runs, without a further record. */
+  kill(): void {
+    this.#cancellation.cancel('force', 'run');
+  }
+
+  annotate(annotation: Annotation): void {
+    const { options } = this.#shared;
+    const { annotations, phase } = this.recorder.live;
+    if (phase === 'finished') return;
+    const max = options.limits.annotationsPerRunMax;
+    if (annotations.length >= max) {
+      this.#droppedAnnotations += 1;
+      if (this.#droppedAnnotations > 1) return;
+      const message = `More than ${max} annotations: the others are left out`;
+      this.recorder.record({ type: 'annotation', annotation: { level: 'warning', message } });
+      return;
+    }
+    this.recorder.record({ type: 'annotation', annotation });
+  }
+
+  /** Undefined when it was cancelled first, or the service stops. */
+  async #waitForTurn(): Promise<PreparedSandbox | undefined> {
+    const { options, runSlots, projectLock } = this.#shared;
+    const { live } = this.recorder;
+    const setting = await this.#concurrency();
+    if (setting !== undefined && !(await this.#enterGroup(setting))) return undefined;
+    const { strategy, hasExplicitRef } = live.request;
+    const isAlone = setting === undefined;
+    if (strategy === 'none' && isAlone && !(await this.#acquire(projectLock))) return undefined;
+    if (!(await this.#acquire(runSlots))) return undefined;
+    const { id: runId, trigger } = live.run;
+    const sandbox = await options.sandboxes.prepare({ runId, trigger, strategy, hasExplicitRef });
+    const isInProject = sandbox.sandbox.strategy === 'none' && strategy !== 'none';
+    if (isInProject && isAlone) await this.#acquire(projectLock);
+    return sandbox;
+  }
+
+  async #acquire(permits: FairPermits): Promise<boolean> {
+    const release = await permits.acquire('', this.#waiting);
+    if (release !== undefined) this.#releases.push(release);
+    return release !== undefined;
+  }
+
+  async #concurrency(): Promise<ConcurrencySetting | undefined> {
+    if (this.#workflow.concurrency === undefined) return undefined;
+    return await evaluateConcurrency(this.#workflow.concurrency, {
+      contexts: {
+        github: githubContext({ ...this.#facts(), hasToken: false }),
+        inputs: this.recorder.live.request.inputs,
+        vars: await this.#variablesOf(''),
+      },
+    });
+  }
+
+  async #enterGroup(setting: ConcurrencySetting): Promise<boolean> {
+    const entered = Promise.withResolvers<boolean>();
+    const leave = this.#shared.groups.join(setting, {
+      enter: () => entered.resolve(true),
+      evict: (why) => {
+        if (this.recorder.live.run.cancelRequestedAt === undefined) this.cancel(why);
+      },
+    });
+    this.#releases.push(leave);
+    const unfollow = this.#waiting.onCancel(() => entered.resolve(false));
+    const isIn = await entered.promise;
+    unfollow();
+    return isIn && !this.#waiting.isCancelled;
+  }
+
+  async #runJobs(prepared: PreparedSandbox): Promise<void> {
+    const { options, groups, jobSlots } = this.#shared;
+    const { recorder } = this;
+    await this.#recordEnv();
+    // It may have been cancelled meanwhile.
+    if (this.isFinished) return;
+    recorder.record({ type: 'run.started', sandbox: prepared.sandbox });
+    const context: RunContext = {
+      options,
+      recorder,
+      groups,
+      slots: jobSlots,
+      cancellation: this.#cancellation,
+      sandbox: prepared.sandbox,
+      facts: this.#facts(),
+      kept: this.#kept,
+      variablesOf: (environment) => this.#variablesOf(environment),
+      annotate: (annotation) => this.annotate(annotation),
+    };
+    const setting = await this.#concurrency();
+    await runGraph(context, {
+      workflow: this.#workflow,
+      place: TOP,
+      inputs: recorder.live.request.inputs,
+      secrets: this.#secrets(),
+      cancellation: this.#cancellation,
+      heldGroups: new Set(setting === undefined ? [] : [groupKey(setting.group)]),
+    });
+    this.#closeLeftovers();
+    recorder.record({ type: 'run.completed', conclusion: conclusionOf(recorder.live) });
+  }
+
+  #facts(): Omit<RunFacts, 'hasToken'> {
+    const { run, request } = this.recorder.live;
+    const { id, runNumber, attempt, workflow, trigger } = run;
+    return {
+      id,
+      runNumber,
+      attempt,
+      workflow,
+      trigger,
+      request,
+      workflowPath: this.#workflow.path,
+      identity: identityOf(this.#shared.options),
+    };
+  }
+
+  #secrets(): SecretProvider {
+    const { secrets } = this.#shared.options;
+    const { runId } = this.recorder;
+    return (request) => secrets.secretsFor({ runId, ...request });
+  }
+
+  /** Read once a run and environment: a run sees one state of them. */
+  #variablesOf(environment: string): Promise<JsonObject> {
+    let variables = this.#variables.get(environment);
+    if (variables === undefined) {
+      variables = this.#shared.options.secrets.variablesFor(environment);
+      this.#variables.set(environment, variables);
+    }
+    return variables;
+  }
+
+  /** What cannot be evaluated fails the jobs, each with its own annotation. */
+  async #recordEnv(): Promise<void> {
+    const { env } = this.#workflow;
+    if (env === undefined) return;
+    try {
+      const secrets = await this.#secrets()({ jobId: '', environment: '', names: undefined });
+      const values = await evaluateTexts(env, {
+        contexts: {
+          github: githubContext({ ...this.#facts(), hasToken: false }),
+          inputs: this.recorder.live.request.inputs,
+          vars: await this.#variablesOf(''),
+          secrets,
+        },
+      });
+      const masker = createMasker();
+      for (const secret of Object.values(secrets)) masker.add(secret);
+      const masked = Object.entries(values).map(([name, value]) => [name, masker.mask(value)]);
+      if (this.isFinished) return;
+      this.recorder.record({ type: 'run.env', env: Object.fromEntries(masked) });
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      this.annotate({ level: 'warning', message: `env: ${error.message}` });
+    }
+  }
+
+  /** The run could not be started, or not be brought to its end. */
+  #abandon(error: unknown): void {
+    if (!(error instanceof AppError)) this.#report('runner.run', error);
+    if (this.isFinished) return;
+    const message = error instanceof AppError ? error.message : 'The runner failed to run this';
+    this.annotate({ level: 'error', message });
+    this.#cancellation.cancel('force', 'run');
+    this.#close('failure');
+  }
+
+  /** Jobs of the record that the workflow of today no longer has. */
+  #closeLeftovers(): void {
+    for (const { job } of this.recorder.live.jobs.values()) {
+      if (job.status === 'completed') continue;
+      const message = 'Skipped: the workflow no longer has this job';
+      this.annotate({ level: 'warning', message, jobId: job.id });
+      completeOpenJob(this.recorder, job.id, 'skipped');
+    }
+  }
+
+  #close(conclusion: Conclusion): void {
+    closeRun(this.recorder, conclusion);
+  }
+
+  #report(event: string, error: unknown): void {
+    this.#shared.options.report(event, error instanceof Error ? error : new Error(String(error)));
+  }
+}
+
+/** Completes the run as it is: its open steps and jobs as cancelled, itself with `conclusion`. */
+export function closeRun(recorder: RunRecorder, conclusion: Conclusion): void {
+  for (const { job } of recorder.live.jobs.values()) {
+    if (job.status !== 'completed') completeOpenJob(recorder, job.id, 'cancelled');
+  }
+  recorder.record({ type: 'run.completed', conclusion });
+}
+
+function completeOpenJob(recorder: RunRecorder, jobId: string, conclusion: Conclusion): void {
+  for (const { number, name, status } of recorder.live.jobs.get(jobId)?.job.steps ?? []) {
+    if (status === 'completed') continue;
+    const ended = status === 'in_progress' ? 'cancelled' : 'skipped';
+    recorder.record({
+      type: 'step.completed',
+      jobId,
+      number,
+      name,
+      conclusion: ended,
+      outcome: ended,
+      outputs: {},
+    });
+  }
+  const outputs = {};
+  recorder.record({ type: 'job.completed', jobId, conclusion, result: conclusion, outputs });
+}

@@ -1,0 +1,141 @@
+import type { JobReport } from '../model/execution.ts';
+import type { Annotation, Step } from '../model/run.ts';
+import type { LogWriter } from '../model/storage.ts';
+import type { PlannedStep } from './journal-records.ts';
+import type { RunContext } from './run-context.ts';
+
+/**
+ * What a job in progress tells, as records of its run. The executor is never failed by what goes wrong
+ * here: it is reported, and the record is left out.
+ */
+export class JobReporter implements JobReport {
+  readonly #context: RunContext;
+  readonly #jobId: string;
+  readonly #logs = new Map<number, LogWriter>();
+  readonly #writing = new Set<Promise<void>>();
+  #isClosed = false;
+
+  constructor(context: RunContext, jobId: string) {
+    this.#context = context;
+    this.#jobId = jobId;
+  }
+
+  stepsKnown(steps: readonly PlannedStep[]): void {
+    this.#guarded(() => {
+      this.#context.recorder.record({ type: 'steps.known', jobId: this.#jobId, steps });
+    });
+  }
+
+  stepStarted(number: number, name: string): void {
+    this.#guarded(() => {
+      this.#know(number, name);
+      const jobId = this.#jobId;
+      this.#context.recorder.record({ type: 'step.started', jobId, number, name });
+      // The lines of an earlier attempt go, also when this one will have none.
+      if (this.#context.facts.attempt > 1) this.#logOf(number);
+    });
+  }
+
+  log(number: number, lines: readonly string[]): Promise<void> | undefined {
+    if (this.#isClosed || lines.length === 0) return undefined;
+    let pause: Promise<void> | undefined;
+    this.#guarded(() => {
+      const written = this.#logOf(number).write(lines);
+      const announced = this.#context.recorder.log(this.#jobId, number, lines);
+      pause =
+        written === undefined || announced === undefined
+          ? (written ?? announced)
+          : Promise.all([written, announced]).then(() => undefined);
+    });
+    return pause;
+  }
+
+  stepCompleted(number: number, result: Parameters<JobReport['stepCompleted']>[1]): void {
+    this.#guarded(() => {
+      this.#know(number, result.name);
+      this.#closeLog(number);
+      const { conclusion, outcome, outputs, name } = result;
+      const jobId = this.#jobId;
+      this.#context.recorder.record({
+        type: 'step.completed',
+        jobId,
+        number,
+        name,
+        conclusion,
+        outcome,
+        outputs,
+      });
+    });
+  }
+
+  annotate(annotation: Annotation): void {
+    if (this.#isClosed) return;
+    this.#guarded(() => this.#context.annotate({ ...annotation, jobId: this.#jobId }));
+  }
+
+  summary(number: number, markdown: string): void {
+    this.#guarded(() => {
+      const { recorder, options } = this.#context;
+      const jobId = this.#jobId;
+      const writing = options.store
+        .writeSummary(recorder.runId, jobId, number, markdown)
+        .then(() => recorder.record({ type: 'summary', jobId, number }))
+        .catch((error: unknown) => this.#report(error))
+        .finally(() => this.#writing.delete(writing));
+      this.#writing.add(writing);
+    });
+  }
+
+  /** Waits for summaries, then completes the steps that are still open. Nothing is reported after it. */
+  async close(): Promise<void> {
+    await Promise.all(this.#writing);
+    for (const number of this.#logs.keys()) this.#closeLog(number);
+    for (const step of this.#steps()) {
+      if (step.status !== 'completed') this.#completeOpen(step);
+    }
+    this.#isClosed = true;
+  }
+
+  #completeOpen({ number, name, status }: Step): void {
+    const conclusion = status === 'in_progress' ? 'cancelled' : 'skipped';
+    this.stepCompleted(number, { conclusion, outcome: conclusion, outputs: {}, name });
+  }
+
+  #steps(): readonly Step[] {
+    return this.#context.recorder.live.jobs.get(this.#jobId)?.job.steps ?? [];
+  }
+
+  /** A step that was not announced is known from now on. */
+  #know(number: number, name: string): void {
+    if (this.#steps().some((step) => step.number === number)) return;
+    this.stepsKnown([{ number, name }]);
+  }
+
+  #logOf(number: number): LogWriter {
+    let log = this.#logs.get(number);
+    if (log === undefined) {
+      log = this.#context.options.store.openLog(this.#context.recorder.runId, this.#jobId, number);
+      this.#logs.set(number, log);
+    }
+    return log;
+  }
+
+  #closeLog(number: number): void {
+    this.#logs.get(number)?.close();
+    this.#logs.delete(number);
+  }
+
+  #guarded(action: () => void): void {
+    if (this.#isClosed) return;
+    try {
+      action();
+    } catch (error) {
+      this.#report(error);
+    }
+  }
+
+  #report(error: unknown): void {
+    const cause = error instanceof Error ? error : new Error(String(error));
+    this.#context.options.report('runner.record', cause);
+  }
+}

@@ -1,0 +1,74 @@
+import type { Annotation, Conclusion, JsonObject, JsonValue, Sandbox } from '../model/run.ts';
+import type { JobDefinition, Workflow } from '../model/workflow.ts';
+import type { Cancellation } from './cancellation.ts';
+import type { ConcurrencyGroups } from './concurrency-groups.ts';
+import type { FairPermits } from './permits.ts';
+import type { RunFacts } from './run-contexts.ts';
+import type { PlanPlace } from './run-plan.ts';
+import type { RunRecorder } from './run-recorder.ts';
+import type { SchedulerOptions } from './scheduler-options.ts';
+
+/** What all jobs of one run share while it is in progress. */
+export type RunContext = {
+  readonly options: SchedulerOptions;
+  readonly recorder: RunRecorder;
+  readonly slots: FairPermits;
+  readonly groups: ConcurrencyGroups;
+  readonly cancellation: Cancellation;
+  readonly sandbox: Sandbox;
+  readonly facts: Omit<RunFacts, 'hasToken'>;
+  /** Jobs of an earlier attempt that are not run again. */
+  readonly kept: ReadonlySet<string>;
+  /** The `vars` context. */
+  readonly variablesOf: (environment: string) => Promise<JsonObject>;
+  readonly annotate: (annotation: Annotation) => void;
+};
+
+/** The values of secrets by name; only `names`, or all. */
+export type SecretProvider = (request: {
+  readonly jobId: string;
+  readonly environment: string;
+  readonly names: readonly string[] | undefined;
+}) => Promise<Readonly<Record<string, string>>>;
+
+/** The run's own workflow, or one that a job of it calls. */
+export type WorkflowScope = {
+  readonly workflow: Workflow;
+  readonly place: PlanPlace;
+  readonly inputs: JsonObject;
+  readonly secrets: SecretProvider;
+  readonly cancellation: Cancellation;
+  /** Keys of the concurrency groups that the run and the calls above hold. */
+  readonly heldGroups: ReadonlySet<string>;
+};
+
+export type JobResult = {
+  /** As the run and the jobs that need it see it. */
+  readonly result: Conclusion;
+  readonly outputs: Readonly<Record<string, string>>;
+};
+
+/** One job of a node: the only one, or a leg of its matrix. */
+export type Leg = {
+  readonly scope: WorkflowScope;
+  readonly definition: JobDefinition;
+  readonly jobId: string;
+  readonly name: string;
+  readonly matrix: JsonObject | null;
+  readonly strategy: JsonObject;
+  readonly needs: JsonObject;
+  /** Of this leg alone. */
+  readonly cancellation: Cancellation;
+};
+
+export type LegRunner = (context: RunContext, leg: Leg) => Promise<JobResult>;
+
+/** The contexts of the keys of a job that are evaluated before it starts. */
+export type LegContexts = Readonly<Record<string, JsonValue>> & {
+  readonly github: JsonObject;
+  readonly needs: JsonObject;
+  readonly strategy: JsonObject;
+  readonly matrix: JsonObject | null;
+  readonly vars: JsonObject;
+  readonly inputs: JsonObject;
+};

@@ -1,0 +1,116 @@
+import { basename } from 'node:path';
+import type { JsonObject, JsonValue, Trigger } from '../model/run.ts';
+import type { Workflow } from '../model/workflow.ts';
+import type { RunRequest } from './journal-records.ts';
+import type { ProjectIdentity, SchedulerOptions } from './scheduler-options.ts';
+
+/** What the `github` context says of a run, whoever asks. */
+export type RunFacts = {
+  readonly id: string;
+  readonly runNumber: number;
+  readonly attempt: number;
+  readonly workflow: string;
+  /** Relative to the workspace, with `/`. */
+  readonly workflowPath: string;
+  readonly trigger: Trigger;
+  readonly request: RunRequest;
+  readonly identity: ProjectIdentity;
+  /** Whether the workflow or the job declares `permissions`. */
+  readonly hasToken: boolean;
+};
+
+/** The identity of a project that is on no code host. */
+export function identityOf(
+  options: Pick<SchedulerOptions, 'identity' | 'projectDir'>,
+): ProjectIdentity {
+  return (
+    options.identity ?? {
+      repository: `local/${basename(options.projectDir)}`,
+      serverUrl: 'https://github.com',
+      apiUrl: 'https://api.github.com',
+      graphqlUrl: 'https://api.github.com/graphql',
+      token: '',
+    }
+  );
+}
+
+/**
+ * `github.event` of a manual start: its inputs are texts, whatever their type.
+ * Source: GitHub's documentation, "Webhook events and payloads", workflow_dispatch.
+ */
+export function dispatchEvent(
+  identity: ProjectIdentity,
+  workflow: Workflow,
+  ref: string,
+  actor: string,
+  inputs: Readonly<Record<string, string>>,
+): JsonObject {
+  const [owner = '', name = ''] = identity.repository.split('/');
+  return {
+    inputs: workflow.dispatchInputs.size === 0 ? null : inputs,
+    ref,
+    repository: {
+      name,
+      full_name: identity.repository,
+      owner: { login: owner, name: owner },
+      html_url: `${identity.serverUrl}/${identity.repository}`,
+    },
+    sender: { login: actor },
+    workflow: workflow.path,
+  };
+}
+
+/**
+ * The `github` context before a job adds its own. Source: GitHub's documentation, "Contexts reference".
+ * `action*`, `event_path`, `env`, `path`, `output` belong to the executor.
+ */
+export function githubContext(facts: RunFacts): Readonly<Record<string, JsonValue>> {
+  const { trigger, request, identity } = facts;
+  const pullRequest = objectIn(request.event, 'pull_request');
+  const [owner = ''] = identity.repository.split('/');
+  const refPath = trigger.ref === '' ? trigger.sha : trigger.ref;
+  return {
+    actor: request.actor,
+    actor_id: '',
+    api_url: identity.apiUrl,
+    base_ref: textIn(objectIn(pullRequest, 'base'), 'ref'),
+    event: request.event,
+    event_name: facts.request.eventName,
+    graphql_url: identity.graphqlUrl,
+    head_ref: textIn(objectIn(pullRequest, 'head'), 'ref'),
+    ref: trigger.ref,
+    ref_name: trigger.ref.replace(/^refs\/(?:heads|tags)\//, ''),
+    ref_protected: false,
+    ref_type: trigger.ref.startsWith('refs/tags/') ? 'tag' : trigger.ref === '' ? '' : 'branch',
+    repository: identity.repository,
+    repository_id: '',
+    repository_owner: owner,
+    repository_owner_id: '',
+    repositoryUrl: `git://${new URL(identity.serverUrl).host}/${identity.repository}.git`,
+    repository_visibility: 'private',
+    retention_days: '30',
+    run_attempt: String(facts.attempt),
+    run_id: facts.id,
+    run_number: String(facts.runNumber),
+    secret_source: 'Actions',
+    server_url: identity.serverUrl,
+    sha: trigger.sha,
+    token: facts.hasToken ? identity.token : '',
+    triggering_actor: request.actor,
+    workflow: facts.workflow,
+    workflow_ref: `${identity.repository}/${facts.workflowPath}@${refPath}`,
+    workflow_sha: trigger.sha,
+  };
+}
+
+function objectIn(value: JsonObject, key: string): JsonObject {
+  const inner = value[key];
+  return typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+    ? (inner as JsonObject)
+    : {};
+}
+
+function textIn(value: JsonObject, key: string): string {
+  const inner = value[key];
+  return typeof inner === 'string' ? inner : '';
+}

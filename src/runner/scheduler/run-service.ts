@@ -1,0 +1,353 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AppError } from '../../shared/app-error.ts';
+import type { LogQuery, RunFilter, RunService, StartRequest } from '../model/ports.ts';
+import type { Annotation, Artifact, RunStatus, WorkflowRun } from '../model/run.ts';
+import type { RecoveredRun } from '../model/storage.ts';
+import { ActiveRun, closeRun, type SchedulerShared } from './active-run.ts';
+import { Cancellation } from './cancellation.ts';
+import { ConcurrencyGroups } from './concurrency-groups.ts';
+import type { RunRecord } from './journal-records.ts';
+import { FairPermits } from './permits.ts';
+import { replayRecords } from './recover-run.ts';
+import { jobsToRerun, type RerunRequest } from './rerun-selection.ts';
+import { hasLog, runLogText, stepLogText } from './run-log-text.ts';
+import { isoTime, RunRecorder, type StatePair } from './run-recorder.ts';
+import { RunShelf } from './run-shelf.ts';
+import { applyRecord } from './run-state-reducer.ts';
+import { runView, snapshotOf, type RunState } from './run-state.ts';
+import type { SchedulerOptions } from './scheduler-options.ts';
+import { mustBeValid, prepareStart } from './start-request.ts';
+import { JOBS_FOLDER } from './steps-leg.ts';
+
+const RETENTION_PERIOD_MS = 60 * 60 * 1000;
+
+/** Runs as the API sees them, and how they end. */
+export type Scheduler = RunService & {
+  /**
+   * Starts nothing more, cancels what is in progress and waits for it; queued runs stay queued and go on
+   * after the next start. What takes longer than the limit is killed. Idempotent.
+   */
+  shutdown(): Promise<void>;
+};
+
+/**
+ * Recovers the runs of the project and goes on with those that are queued.
+ * Errors: those of RunStore.recover.
+ */
+export async function createRunService(options: SchedulerOptions): Promise<Scheduler> {
+  const service = new SchedulingRunService(options);
+  await service.recover();
+  return service;
+}
+
+class SchedulingRunService implements Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #shared: SchedulerShared;
+  readonly #shelf: RunShelf;
+  readonly #active = new Map<string, ActiveRun>();
+  readonly #lives = new Set<Promise<void>>();
+  readonly #retention: NodeJS.Timeout;
+  /** Finished runs whose rerun is on its way to the disk. */
+  readonly #reviving = new Set<string>();
+  /** Starts that are being checked. They have a place in the queue already. */
+  #starting = 0;
+  #shutdown: Promise<void> | undefined;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    this.#shared = {
+      options,
+      jobSlots: new FairPermits(options.limits.jobsInProgressMax),
+      runSlots: new FairPermits(options.limits.runsInProgressMax),
+      projectLock: new FairPermits(1),
+      groups: new ConcurrencyGroups(),
+      stopping: new Cancellation(),
+    };
+    this.#shelf = new RunShelf(options);
+    this.#retention = setInterval(() => void this.#retain(), RETENTION_PERIOD_MS);
+    this.#retention.unref();
+  }
+
+  async recover(): Promise<void> {
+    const { store, sandboxes, projectDir } = this.#options;
+    const recovered = await store.recover();
+    await rm(join(projectDir, '.runner', JOBS_FOLDER), { recursive: true, force: true });
+    const waiting: StatePair[] = [];
+    const closing: Promise<void>[] = [];
+    for (const run of recovered) {
+      const states = this.#replay(run);
+      if (states === undefined) continue;
+      this.#shelf.add(states.visible);
+      if (states.live.phase === 'finished') continue;
+      if (states.live.phase === 'queued') waiting.push(states);
+      else closing.push(this.#closeInterrupted(states));
+    }
+    await this.#shelf.readLastNumber();
+    await Promise.all(closing);
+    waiting.sort((a, b) => (a.live.queuedAt < b.live.queuedAt ? -1 : 1));
+    const living = new Set(waiting.map(({ live }) => live.run.id));
+    await sandboxes.cleanUp(living);
+    for (const states of waiting) await this.#resume(states);
+    await this.#retain();
+  }
+
+  async start(
+    request: StartRequest,
+  ): Promise<{ readonly run: WorkflowRun; readonly warnings: readonly string[] }> {
+    this.#assertRoom();
+    this.#starting += 1;
+    try {
+      await this.#options.store.assertDiskSpace();
+      const { workflow, record, warnings } = await prepareStart(this.#options, request, () =>
+        this.#shelf.nextNumber(),
+      );
+      await this.#options.store.append(record.run.id, record);
+      const states = {
+        live: applyRecord(undefined, record),
+        visible: applyRecord(undefined, record),
+      };
+      this.#shelf.add(states.visible);
+      // The answer shows the run as it was made, whatever it has become since.
+      const run = runView(states.visible);
+      this.#launch(new ActiveRun(this.#shared, this.#recorder(states), workflow));
+      return { run, warnings };
+    } finally {
+      this.#starting -= 1;
+    }
+  }
+
+  async rerun(id: string, which: RerunRequest): Promise<WorkflowRun> {
+    const state = this.#shelf.must(id);
+    this.#assertFinished(state);
+    this.#assertRoom();
+    const { catalog, store, clock } = this.#options;
+    const workflow = mustBeValid(await catalog.find(state.run.fileName));
+    const reset = jobsToRerun(state, workflow, which);
+    await store.assertDiskSpace();
+    this.#assertFinished(state);
+    const record: RunRecord = { type: 'run.rerun', at: isoTime(clock), reset };
+    const live = cloneState(state);
+    applyRecord(live, record);
+    const states = { live, visible: state };
+    this.#reviving.add(id);
+    try {
+      await store.append(id, record);
+    } finally {
+      this.#reviving.delete(id);
+    }
+    applyRecord(state, record);
+    const run = runView(state);
+    this.#launch(new ActiveRun(this.#shared, this.#recorder(states), workflow));
+    return run;
+  }
+
+  async cancel(id: string): Promise<{
+    readonly id: string;
+    readonly status: RunStatus;
+    readonly cancelRequestedAt: string;
+  }> {
+    const state = this.#shelf.must(id);
+    const active = this.#active.get(id);
+    if (active === undefined || active.isFinished) {
+      throw new AppError('RUN_NOT_CANCELLABLE', `The run is ${state.run.status}`, { id });
+    }
+    active.cancel();
+    await active.recorder.settled();
+    const { status, cancelRequestedAt, updatedAt } = state.run;
+    return { id, status, cancelRequestedAt: cancelRequestedAt ?? updatedAt };
+  }
+
+  list(filter: RunFilter): readonly WorkflowRun[] {
+    return this.#shelf.list(filter);
+  }
+
+  get(id: string): WorkflowRun | undefined {
+    const state = this.#shelf.find(id);
+    return state === undefined ? undefined : runView(state);
+  }
+
+  async getWithLogs(id: string): Promise<WorkflowRun> {
+    const run = runView(this.#shelf.must(id));
+    const { store, limits } = this.#options;
+    const budget = { bytes: limits.runLogBytesMax };
+    const jobs = [];
+    for (const job of run.jobs) {
+      const steps = [];
+      for (const step of job.steps) {
+        const log = hasLog(step)
+          ? await stepLogText(store, id, job.id, step.number, limits.stepLogBytesMax, budget)
+          : '';
+        steps.push({ ...step, log });
+      }
+      jobs.push({ ...job, steps });
+    }
+    return { ...run, jobs };
+  }
+
+  async *logs(id: string, query: LogQuery): AsyncGenerator<Uint8Array | string> {
+    yield* runLogText(this.#options.store, runView(this.#shelf.must(id)), query);
+  }
+
+  annotations(id: string): readonly Annotation[] {
+    return [...this.#shelf.must(id).annotations];
+  }
+
+  summary(id: string): string {
+    const { summaries, jobs } = this.#shelf.must(id);
+    const places = new Map([...jobs.keys()].map((jobId, index) => [jobId, index]));
+    return summaries
+      .toSorted((a, b) => {
+        const [first, second] = [places.get(a.jobId) ?? 0, places.get(b.jobId) ?? 0];
+        return first - second || a.number - b.number;
+      })
+      .map(({ jobId, number }) => this.#options.store.readSummary(id, jobId, number))
+      .map((text) => (text === '' || text.endsWith('\n') ? text : `${text}\n`))
+      .join('');
+  }
+
+  artifacts(id: string): readonly Artifact[] {
+    this.#shelf.must(id);
+    return this.#options.artifacts
+      .list(id)
+      .toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  }
+
+  async remove(id: string): Promise<void> {
+    this.#assertFinished(this.#shelf.must(id));
+    await this.#shelf.remove(id);
+  }
+
+  counts(): { readonly queued: number; readonly inProgress: number } {
+    let queued = 0;
+    let inProgress = 0;
+    for (const { recorder } of this.#active.values()) {
+      if (recorder.live.phase === 'finished') continue;
+      if (recorder.live.run.startedAt === undefined) queued += 1;
+      else inProgress += 1;
+    }
+    return { queued, inProgress };
+  }
+
+  shutdown(): Promise<void> {
+    this.#shutdown ??= this.#stop();
+    return this.#shutdown;
+  }
+
+  async #stop(): Promise<void> {
+    clearInterval(this.#retention);
+    this.#shared.stopping.cancel('cancel', 'run');
+    for (const run of this.#active.values()) {
+      if (run.recorder.live.run.startedAt !== undefined) run.cancel('runner stopped');
+    }
+    const timer = setTimeout(() => {
+      for (const run of this.#active.values()) run.kill();
+    }, this.#options.limits.shutdownTimeoutMs);
+    while (this.#lives.size > 0) await Promise.all(this.#lives);
+    clearTimeout(timer);
+  }
+
+  #assertRoom(): void {
+    if (this.#shutdown !== undefined) {
+      throw new AppError('SHUTTING_DOWN', 'The runner is shutting down');
+    }
+    const { queuedRunsMax } = this.#options.limits;
+    if (this.counts().queued + this.#starting >= queuedRunsMax) {
+      throw new AppError('QUEUE_FULL', `${queuedRunsMax} runs are queued already`);
+    }
+  }
+
+  #assertFinished(state: RunState): void {
+    const { id, status } = state.run;
+    if (state.phase !== 'finished' || this.#active.has(id) || this.#reviving.has(id)) {
+      throw new AppError('RUN_NOT_FINISHED', `The run is ${status}`, { id });
+    }
+  }
+
+  #recorder(states: StatePair): RunRecorder {
+    const { store, events, clock, report } = this.#options;
+    const { id } = states.live.run;
+    return new RunRecorder({
+      states,
+      store,
+      events,
+      clock,
+      onBroken: (error) => {
+        report('runner.journal', error);
+        const run = this.#active.get(id);
+        run?.annotate({ level: 'error', message: 'Stopped: the journal could not be written' });
+        run?.kill();
+      },
+    });
+  }
+
+  #launch(run: ActiveRun): void {
+    const { id } = run.recorder.live.run;
+    this.#active.set(id, run);
+    const life = this.#liveAndForget(id, run).finally(() => this.#lives.delete(life));
+    this.#lives.add(life);
+  }
+
+  async #liveAndForget(id: string, run: ActiveRun): Promise<void> {
+    await run.live();
+    // One that the shutdown parked is still queued.
+    if (!run.isFinished) return;
+    this.#active.delete(id);
+    await this.#compact(run.recorder.visible);
+    await this.#retain();
+  }
+
+  /** The journal of a finished run is one record: the next start reads less. */
+  async #compact(state: RunState): Promise<void> {
+    const { store, report } = this.#options;
+    const { id, updatedAt: at } = state.run;
+    try {
+      await store.compact(id, { type: 'snapshot', at, state: snapshotOf(state) });
+    } catch (error) {
+      report('runner.compact', error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  #replay(run: RecoveredRun): StatePair | undefined {
+    return replayRecords(run.records, (error) => this.#options.report('runner.replay', error));
+  }
+
+  /** A run that was in progress when the process ended (§2.1). */
+  async #closeInterrupted(states: StatePair): Promise<void> {
+    const recorder = this.#recorder(states);
+    const annotation: Annotation = { level: 'error', message: 'runner restarted' };
+    recorder.record({ type: 'annotation', annotation });
+    recorder.record({ type: 'run.cancelRequested' });
+    closeRun(recorder, 'cancelled');
+    await recorder.settled();
+    await this.#compact(states.visible);
+  }
+
+  async #resume(states: StatePair): Promise<void> {
+    const recorder = this.#recorder(states);
+    try {
+      const file = await this.#options.catalog.find(states.live.run.fileName);
+      this.#launch(new ActiveRun(this.#shared, recorder, mustBeValid(file)));
+    } catch (error) {
+      const message = error instanceof AppError ? error.message : 'The workflow cannot be read';
+      recorder.record({ type: 'annotation', annotation: { level: 'error', message } });
+      closeRun(recorder, 'failure');
+      await recorder.settled();
+      await this.#compact(states.visible);
+    }
+  }
+
+  async #retain(): Promise<void> {
+    await this.#shelf.retain((id) => this.#active.has(id) || this.#reviving.has(id));
+  }
+}
+
+/** Its own maps and lists; what lies in them is never changed. */
+function cloneState(state: RunState): RunState {
+  return {
+    ...state,
+    jobs: new Map(state.jobs),
+    annotations: [...state.annotations],
+    summaries: [...state.summaries],
+  };
+}

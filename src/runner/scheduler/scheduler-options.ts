@@ -1,0 +1,86 @@
+import { availableParallelism } from 'node:os';
+import type { Clock } from '../../shared/clock.ts';
+import type { EventPublisher } from '../model/events.ts';
+import type { JobExecutor } from '../model/execution.ts';
+import type {
+  ArtifactStore,
+  DeploymentRecorder,
+  ProblemReporter,
+  SecretSource,
+  WorkflowCatalog,
+} from '../model/ports.ts';
+import type { RunStore, SandboxFactory } from '../model/storage.ts';
+
+/** Every limit of the scheduler. All counts are inclusive. */
+export type SchedulerLimits = {
+  readonly runsInProgressMax: number;
+  /** Over all runs. */
+  readonly jobsInProgressMax: number;
+  /** Waiting for a slot, a group or the project; beyond it QUEUE_FULL. */
+  readonly queuedRunsMax: number;
+  /** Legs included. */
+  readonly jobsPerRunMax: number;
+  readonly retainedRunsMax: number;
+  readonly retainedAgeMs: number;
+  /** Of each step in getWithLogs. */
+  readonly stepLogBytesMax: number;
+  /** Of all steps together in getWithLogs: what one answer may hold in memory. */
+  readonly runLogBytesMax: number;
+  /** What a job may write; handed to the executor. */
+  readonly jobLogBytesMax: number;
+  readonly annotationsPerRunMax: number;
+  /** After so long a shutdown kills what still runs. */
+  readonly shutdownTimeoutMs: number;
+};
+
+const MIB = 1024 * 1024;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+export const defaultSchedulerLimits: SchedulerLimits = {
+  runsInProgressMax: 4,
+  jobsInProgressMax: availableParallelism(),
+  queuedRunsMax: 100,
+  jobsPerRunMax: 1000,
+  retainedRunsMax: 500,
+  retainedAgeMs: 30 * DAY_MS,
+  stepLogBytesMax: 16 * MIB,
+  runLogBytesMax: 128 * MIB,
+  jobLogBytesMax: 256 * MIB,
+  annotationsPerRunMax: 5000,
+  shutdownTimeoutMs: 60_000,
+};
+
+/** Where the project comes from and goes to; what workflows see in `github`. */
+export type ProjectIdentity = {
+  /** `owner/name`. */
+  readonly repository: string;
+  readonly serverUrl: string;
+  readonly apiUrl: string;
+  readonly graphqlUrl: string;
+  /** Passed on as `github.token` to workflows that declare `permissions`; '' for none. */
+  readonly token: string;
+};
+
+export type SchedulerOptions = {
+  readonly catalog: WorkflowCatalog;
+  readonly store: RunStore;
+  readonly sandboxes: SandboxFactory;
+  readonly executor: JobExecutor;
+  readonly secrets: SecretSource;
+  readonly artifacts: ArtifactStore;
+  readonly deployments: DeploymentRecorder;
+  readonly events: EventPublisher;
+  readonly clock: Clock;
+  /** Makes run ids: unique, sortable by time, of the characters [0-9A-Za-z-]. */
+  readonly ids: { readonly uuid: () => string };
+  readonly limits: SchedulerLimits;
+  /** Absolute. The state lies in its `.runner`. */
+  readonly projectDir: string;
+  readonly report: ProblemReporter;
+  /** Default: the project's folder as `local/<name>` on github.com. */
+  readonly identity?: ProjectIdentity | undefined;
+  /** `any` runs jobs whatever operating system they ask for (RUNNER_RUNS_ON). */
+  readonly runsOn?: 'host' | 'any' | undefined;
+  /** Default: process.platform. */
+  readonly platform?: NodeJS.Platform | undefined;
+};

@@ -1,0 +1,135 @@
+import { AppError } from '../../shared/app-error.ts';
+import { resolveDispatchInputs, type ResolvedInputs } from '../language/dispatch-inputs.ts';
+import { evaluateText } from '../language/evaluate.ts';
+import type { StartRequest, WorkflowFile } from '../model/ports.ts';
+import type { Annotation, JsonObject, Trigger } from '../model/run.ts';
+import type { Workflow } from '../model/workflow.ts';
+import type { RunHead, RunRecord, RunRequest } from './journal-records.ts';
+import { dispatchEvent, githubContext, identityOf } from './run-contexts.ts';
+import { planOf, shortName, TOP } from './run-plan.ts';
+import { isoTime } from './run-recorder.ts';
+import type { SchedulerOptions } from './scheduler-options.ts';
+
+const DISPATCH_EVENT = 'workflow_dispatch';
+const ACTOR_DEFAULT = 'local';
+
+type QueuedRecord = Extract<RunRecord, { readonly type: 'run.queued' }>;
+
+export type PreparedStart = {
+  readonly workflow: Workflow;
+  readonly record: QueuedRecord;
+  readonly warnings: readonly string[];
+};
+
+/** Errors: INVALID_WORKFLOW with the first problems of the file. */
+export function mustBeValid(file: WorkflowFile): Workflow {
+  if (file.workflow !== undefined) return file.workflow;
+  const texts = file.problems.map(
+    ({ file: other, line, column, message }) =>
+      `${other ?? file.fileName}:${line}:${column}: ${message}`,
+  );
+  const message = texts.slice(0, 5).join('; ');
+  throw new AppError('INVALID_WORKFLOW', message === '' ? 'The file is empty' : message, {
+    fileName: file.fileName,
+  });
+}
+
+/**
+ * Checks a request and works out what its run is recorded with. `nextRunNumber` is called last.
+ * Errors: those of RunService.start but QUEUE_FULL and SHUTTING_DOWN.
+ */
+export async function prepareStart(
+  options: SchedulerOptions,
+  request: StartRequest,
+  nextRunNumber: () => number,
+): Promise<PreparedStart> {
+  const workflow = mustBeValid(await options.catalog.find(request.workflow));
+  const eventName = request.event ?? DISPATCH_EVENT;
+  const isDispatch = eventName === DISPATCH_EVENT;
+  const inputs = await inputsOf(options, workflow, request, isDispatch);
+  const { ref, strategy } = request.sandbox ?? {};
+  const resolved = await options.sandboxes.resolve(ref, strategy);
+  const trigger: Trigger = { event: eventName, ref: resolved.ref, sha: resolved.sha };
+  const actor = request.actor ?? ACTOR_DEFAULT;
+  const event = isDispatch
+    ? dispatchEvent(identityOf(options), workflow, trigger.ref, actor, inputs.texts)
+    : payloadOf(request.payload);
+  const runRequest: RunRequest = {
+    strategy,
+    hasExplicitRef: ref !== undefined,
+    actor,
+    eventName,
+    inputs: inputs.typed,
+    event,
+  };
+  const jobs = planOf(workflow, TOP, options.limits.jobsPerRunMax);
+  const variables = await options.secrets.variablesFor('');
+  const warnings = warningsOf(workflow, isDispatch);
+  const at = isoTime(options.clock);
+  const head = {
+    id: options.ids.uuid(),
+    workflow: workflow.name ?? workflow.fileName,
+    fileName: workflow.fileName,
+    runNumber: nextRunNumber(),
+    createdAt: at,
+    trigger,
+    ...(workflow.dispatchInputs.size === 0 ? {} : { inputs: inputs.texts }),
+  };
+  const name = await runName(options, workflow, head, runRequest, variables);
+  const annotations = warnings.map((message): Annotation => ({ level: 'warning', message }));
+  const run = { ...head, name };
+  return {
+    workflow,
+    warnings,
+    record: { type: 'run.queued', at, run, request: runRequest, jobs, annotations },
+  };
+}
+
+async function inputsOf(
+  options: SchedulerOptions,
+  workflow: Workflow,
+  request: StartRequest,
+  isDispatch: boolean,
+): Promise<ResolvedInputs> {
+  const given = request.inputs ?? {};
+  if (!isDispatch && Object.keys(given).length === 0) return { typed: {}, texts: {} };
+  return resolveDispatchInputs(workflow, given, await options.secrets.environments());
+}
+
+/** Source: GitHub's documentation, "Workflow syntax": run-name sees github, inputs and vars. */
+async function runName(
+  options: SchedulerOptions,
+  workflow: Workflow,
+  head: Omit<RunHead, 'name'>,
+  request: RunRequest,
+  vars: JsonObject,
+): Promise<string> {
+  if (workflow.runName === undefined) return head.workflow;
+  const github = githubContext({
+    id: head.id,
+    runNumber: head.runNumber,
+    attempt: 1,
+    workflow: head.workflow,
+    workflowPath: workflow.path,
+    trigger: head.trigger,
+    request,
+    identity: identityOf(options),
+    hasToken: false,
+  });
+  const contexts = { github, inputs: request.inputs, vars };
+  const name = shortName(await evaluateText(workflow.runName, { contexts }));
+  return name.trim() === '' ? head.workflow : name;
+}
+
+function payloadOf(payload: unknown): JsonObject {
+  const isMapping = typeof payload === 'object' && payload !== null && !Array.isArray(payload);
+  return isMapping ? (payload as JsonObject) : {};
+}
+
+/** A workflow without the trigger is started all the same: that is what a local runner is for (§2.1). */
+function warningsOf(workflow: Workflow, isDispatch: boolean): readonly string[] {
+  const hasTrigger = workflow.triggers.some(({ event }) => event === DISPATCH_EVENT);
+  return isDispatch && !hasTrigger
+    ? [`${workflow.fileName} has no trigger workflow_dispatch; it was started all the same`]
+    : [];
+}

@@ -1,0 +1,213 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AppError } from '../../shared/app-error.ts';
+import { assert } from '../../shared/assert.ts';
+import type { JobContexts, JobExecution, JobOutcome, JobRequest } from '../model/execution.ts';
+import type { Conclusion, JsonObject } from '../model/run.ts';
+import type { StepsJobDefinition } from '../model/workflow.ts';
+import { enterGroup } from './enter-group.ts';
+import { foreignLabel } from './host-labels.ts';
+import { JobReporter } from './job-report.ts';
+import { evaluateConcurrency, evaluateJobSettings, type JobSettings } from './job-settings.ts';
+import type { JobResult, Leg, LegContexts, RunContext } from './run-context.ts';
+import { githubContext } from './run-contexts.ts';
+import { runView } from './run-state.ts';
+
+/** Folders of jobs in progress, below the project's `.runner`. */
+export const JOBS_FOLDER = 'jobs';
+
+/**
+ * One job with steps, from its turn to its end: its settings, the operating system it asks for, its
+ * concurrency group, a permit of the machine, then the executor. Errors, all before the job started: INVALID_WORKFLOW.
+ */
+export async function runStepsLeg(
+  context: RunContext,
+  leg: Leg,
+  definition: StepsJobDefinition,
+): Promise<JobResult> {
+  const contexts = await legContexts(context, leg, definition);
+  const settings = await evaluateJobSettings(definition, contexts);
+  const { options, recorder } = context;
+  const foreign = foreignLabel(settings.labels, options.platform ?? process.platform);
+  if (foreign !== undefined && options.runsOn !== 'any') {
+    const message = `Skipped: the job asks for '${foreign}', which is another operating system than this one`;
+    context.annotate({ level: 'warning', message, jobId: leg.jobId });
+    return completeUnstarted(context, leg, 'skipped');
+  }
+  const concurrency = await evaluateConcurrency(definition.concurrency, { contexts });
+  const leave = await enterGroup(context, leg, concurrency);
+  if (leave === undefined) return completeUnstarted(context, leg, 'cancelled');
+  try {
+    const release = await context.slots.acquire(recorder.runId, leg.cancellation);
+    if (release === undefined) return completeUnstarted(context, leg, 'cancelled');
+    try {
+      return await startJob(context, leg, definition, settings, contexts);
+    } finally {
+      release();
+    }
+  } finally {
+    leave();
+  }
+}
+
+export async function legContexts(
+  context: RunContext,
+  leg: Leg,
+  definition: Leg['definition'],
+): Promise<LegContexts> {
+  const { workflow } = leg.scope;
+  const hasToken = workflow.permissions !== undefined || definition.permissions !== undefined;
+  return {
+    github: githubContext({ ...context.facts, hasToken }),
+    needs: leg.needs,
+    strategy: leg.strategy,
+    matrix: leg.matrix,
+    vars: await context.variablesOf(''),
+    inputs: leg.scope.inputs,
+  };
+}
+
+function completeUnstarted(context: RunContext, leg: Leg, conclusion: Conclusion): JobResult {
+  const outputs = {};
+  const { jobId } = leg;
+  context.recorder.record({
+    type: 'job.completed',
+    jobId,
+    conclusion,
+    result: conclusion,
+    outputs,
+  });
+  return { result: conclusion, outputs };
+}
+
+async function startJob(
+  context: RunContext,
+  leg: Leg,
+  definition: StepsJobDefinition,
+  settings: JobSettings,
+  contexts: LegContexts,
+): Promise<JobResult> {
+  const environment = settings.environment?.name ?? '';
+  const secrets = await leg.scope.secrets({ jobId: leg.jobId, environment, names: undefined });
+  const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
+  const { token } = contexts.github;
+  const allSecrets: JsonObject =
+    token === '' || token === undefined ? secrets : { ...secrets, GITHUB_TOKEN: token };
+  const request = requestOf(context, leg, definition, settings, {
+    ...contexts,
+    github: {
+      ...contexts.github,
+      job: definition.key,
+      workspace: context.sandbox.path,
+    },
+    vars,
+    secrets: allSecrets,
+  });
+  if (leg.cancellation.isCancelled) return completeUnstarted(context, leg, 'cancelled');
+  try {
+    await mkdir(request.jobDir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new AppError('STORE_UNAVAILABLE', "The job's folder could not be made", {}, error);
+  }
+  try {
+    return await execute(context, leg, settings, request);
+  } finally {
+    removeJobDir(context, request.jobDir);
+  }
+}
+
+function requestOf(
+  context: RunContext,
+  leg: Leg,
+  definition: StepsJobDefinition,
+  settings: JobSettings,
+  contexts: JobContexts,
+): JobRequest {
+  const { options, facts, recorder, sandbox } = context;
+  const masks = Object.values(contexts.secrets).map(String);
+  return {
+    runId: recorder.runId,
+    runNumber: facts.runNumber,
+    attempt: facts.attempt,
+    jobId: leg.jobId,
+    jobName: leg.name,
+    workflow: leg.scope.workflow,
+    job: definition,
+    contexts,
+    workspaceDir: sandbox.path,
+    projectDir: options.projectDir,
+    jobDir: join(options.projectDir, '.runner', JOBS_FOLDER, options.ids.uuid()),
+    event: facts.request.event,
+    masks,
+    timeoutMs: settings.timeoutMs,
+    logBytesMax: options.limits.jobLogBytesMax,
+  };
+}
+
+async function execute(
+  context: RunContext,
+  leg: Leg,
+  settings: JobSettings,
+  request: JobRequest,
+): Promise<JobResult> {
+  const { recorder, options } = context;
+  const { environment } = settings;
+  const { jobId, name } = leg;
+  recorder.record({ type: 'job.started', jobId, name, environment: environment?.name });
+  if (environment?.isDeployment === true) {
+    options.deployments.deploymentStarted(runView(recorder.live), jobId, environment.name);
+  }
+  const reporter = new JobReporter(context, jobId);
+  const execution = options.executor.execute(request, reporter);
+  const stop = stopWith(leg, settings, execution);
+  let outcome: JobOutcome;
+  try {
+    outcome = await execution.outcome;
+  } catch (error) {
+    options.report('runner.execute', error instanceof Error ? error : new Error(String(error)));
+    outcome = { conclusion: 'failure', outputs: {} };
+  } finally {
+    stop();
+  }
+  await reporter.close();
+  const isForgiven = outcome.conclusion === 'failure' && settings.isContinuingOnError;
+  const result = isForgiven ? 'success' : outcome.conclusion;
+  const { conclusion, outputs, environmentUrl } = outcome;
+  recorder.record({ type: 'job.completed', jobId, conclusion, result, outputs, environmentUrl });
+  if (environment?.isDeployment === true) {
+    const run = runView(recorder.live);
+    options.deployments.deploymentEnded(run, jobId, environment.name, environmentUrl);
+  }
+  assert(recorder.live.jobs.get(jobId)?.result === result, 'the job is completed');
+  return { result, outputs };
+}
+
+/**
+ * Hands cancels on to the execution; a job that a cancelled run waits for is killed after its
+ * cancel-timeout-minutes, also when its `if` resists.
+ */
+function stopWith(leg: Leg, settings: JobSettings, execution: JobExecution): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const kill = (): void => execution.cancel('force');
+  const startTimer = (): void => {
+    timer ??= setTimeout(kill, settings.cancelTimeoutMs);
+  };
+  const leaveScope = leg.scope.cancellation.onCancel(startTimer);
+  const leaveLeg = leg.cancellation.onCancel((kind) => {
+    startTimer();
+    execution.cancel(kind);
+  });
+  return () => {
+    clearTimeout(timer);
+    leaveScope();
+    leaveLeg();
+  };
+}
+
+/** Nobody waits for it; what stays is removed at the next start. */
+function removeJobDir(context: RunContext, jobDir: string): void {
+  rm(jobDir, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) => {
+    const cause = new AppError('STORE_UNAVAILABLE', "a job's folder was not removed", {}, error);
+    context.options.report('runner.job-folder', cause);
+  });
+}
