@@ -18,12 +18,13 @@ export type RecoveredRun = {
  * lines survive kill -9 once `write` returned.
  */
 export interface RunStore {
-  /** Reads what is there; called once, before anything else. Oldest run first. */
+  /** Reads what is there; called once, before anything else. Oldest run first, by id: ids sort by time. */
   recover(): Promise<readonly RecoveredRun[]>;
   /** Appends in the order of the calls; calls that come together share one flush. */
   append(runId: string, record: JournalRecord): Promise<void>;
   /** Replaces the journal of a finished run by one record, atomically. */
   compact(runId: string, record: JournalRecord): Promise<void>;
+  /** Begins the log of a step anew: what an earlier attempt wrote there is gone. */
   openLog(runId: string, jobId: string, stepNumber: number): LogWriter;
   /** The lines of a step so far, as UTF-8 with `\n`; from the `tail` last lines on. Empty when there are none. */
   readLog(
@@ -42,7 +43,10 @@ export interface RunStore {
 }
 
 export interface LogWriter {
-  /** Hands the lines to the system before it returns; a promise asks for a pause until it resolves. */
+  /**
+   * Hands the lines to the system before it returns; a promise asks for a pause until it resolves.
+   * Throws DISK_FULL, STORE_UNAVAILABLE.
+   */
   write(lines: readonly string[]): Promise<void> | undefined;
   close(): void;
 }
@@ -50,13 +54,14 @@ export interface LogWriter {
 export type PreparedSandbox = {
   readonly sandbox: Sandbox;
   /** Removes what was made for the run; nothing for `none`. Idempotent. */
-  release(): Promise<void>;
+  readonly release: () => Promise<void>;
 };
 
 export interface SandboxFactory {
   /**
    * What a run of this project at `ref` (default HEAD) would be triggered with.
-   * Errors: INVALID_REF for an unknown ref or a ref with strategy none.
+   * Errors: INVALID_REF for an unknown ref or a ref with strategy none, INVALID_REQUEST for strategy
+   * worktree without a commit.
    */
   resolve(
     ref: string | undefined,

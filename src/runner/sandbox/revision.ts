@@ -33,7 +33,16 @@ export async function resolveRef(git: Git, ref: string): Promise<Revision> {
       field: 'ref',
     });
   }
-  return { ref: shownName(name, SHA_PREFIX.test(ref) ? ref : sha), sha };
+  if (SHA_PREFIX.test(ref)) return { ref: shownName(name, ref), sha };
+  return { ref: shownName(name === '' ? await ambiguousName(git, ref) : name, sha), sha };
+}
+
+/** The full name when a tag and a branch share it: git means the tag. '' for what is neither. */
+async function ambiguousName(git: Git, ref: string): Promise<string> {
+  const names = [`refs/tags/${ref}`, `refs/heads/${ref}`];
+  const args = ['for-each-ref', '--format=%(refname)', '--', ...names];
+  const found = (await git.tryRun(args)).stdout.toString('utf8').split('\n');
+  return names.find((name) => found.includes(name)) ?? '';
 }
 
 /**

@@ -46,23 +46,25 @@ async function recoverEntry(
     if (isTemporaryName(entry)) await rm(join(directory, entry), { force: true });
   }
   const records = await readJournal(paths.journal(name), `journal of ${name}`, report);
-  if (records.length > 0) return { runId: name, records };
-  await rm(directory, { recursive: true, force: true });
-  return undefined;
+  if (records === undefined) await rm(directory, { recursive: true, force: true });
+  // A journal of unreadable lines was reported and stays for whoever looks into it.
+  return records === undefined || records.length === 0 ? undefined : { runId: name, records };
 }
 
+/** Undefined when not even one record was written as a whole. */
 async function readJournal(
   path: string,
   what: string,
   report: ProblemReporter,
-): Promise<readonly JournalRecord[]> {
+): Promise<readonly JournalRecord[] | undefined> {
   const bytes = await ifPresent(readFile(path));
-  if (bytes === undefined) return [];
+  if (bytes === undefined) return undefined;
   const wholeBytes = bytes.lastIndexOf(NEWLINE) + 1;
   if (wholeBytes < bytes.length) {
     report('journal.line_torn', tornLineError(what, bytes.length - wholeBytes));
     await cutOff(path, wholeBytes);
   }
+  if (wholeBytes === 0) return undefined;
   const records: JournalRecord[] = [];
   for (let from = 0; from < wholeBytes;) {
     const at = bytes.indexOf(NEWLINE, from);

@@ -144,6 +144,18 @@ describe('journals', () => {
     expect(await readdir(join(stateDir, 'runs', 'kept'))).toEqual(['journal.jsonl']);
   });
 
+  test('a journal that cannot be read is left alone and reported', async () => {
+    let store = await open();
+    await store.append('bad', record(0));
+    await store.append('half', record(1));
+    await writeFile(join(stateDir, 'runs', 'bad', 'journal.jsonl'), 'no json\n{"type":"x"}\n');
+    await appendFile(join(stateDir, 'runs', 'half', 'journal.jsonl'), '\0\0\0\n');
+    store = await reopen(store);
+    expect(await store.recover()).toEqual([{ runId: 'half', records: [record(1)] }]);
+    expect(await readdir(join(stateDir, 'runs', 'bad'))).toEqual(['journal.jsonl']);
+    expect(new Set(reported)).toEqual(new Set(['jsonl.line_unreadable']));
+  });
+
   test('ids that would be paths are no runs', async () => {
     const store = await open();
     for (const id of ['..', '.', '', 'a/b', '/etc', '.removed-1', 'a\0b', 'x'.repeat(65)]) {
