@@ -5,6 +5,9 @@ import { SECRET_BACKENDS, type ImportRequest, type SecretBackend } from './secre
 import type { SecretAction, SecretActor, SecretAuditEvent } from './secret-audit.ts';
 import { IMPORT_BYTES_MAX, IMPORT_SKIPPED_MAX } from './secret-limits.ts';
 
+/** What the audit calls the backend of variables. */
+export const VARIABLES = 'variables' as const;
+
 /** Absent: `local`. Errors: INVALID_VALUE with metadata.field `backend`. */
 export function parseBackend(backend: string | undefined): SecretBackend {
   if (backend === undefined) return 'local';
@@ -63,7 +66,9 @@ export function deniedEvent(
   reason: string,
 ): SecretAuditEvent {
   const isName = request.name !== '' && nameProblem(request.name) === undefined;
-  const backend = SECRET_BACKENDS.find((candidate) => candidate === request.backend);
+  const backend = [...SECRET_BACKENDS, VARIABLES].find(
+    (candidate) => candidate === request.backend,
+  );
   let environment = '';
   try {
     environment = parseEnvironment(request.environment);

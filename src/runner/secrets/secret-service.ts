@@ -37,7 +37,13 @@ import {
 } from './secret-audit.ts';
 import { effectiveEntry } from './secret-mirror.ts';
 import { pullAll } from './secret-pull.ts';
-import { deniedEvent, parseBackend, parseImportType, readImport } from './secret-requests.ts';
+import {
+  deniedEvent,
+  parseBackend,
+  parseImportType,
+  readImport,
+  VARIABLES,
+} from './secret-requests.ts';
 import { statusOf } from './secret-status.ts';
 import { VariableStore, type Variable } from './variable-store.ts';
 import { VaultFile } from './vault-file.ts';
@@ -81,6 +87,7 @@ class Secrets implements SecretService {
   readonly #variables: VariableStore;
   readonly #masterKey: MasterKey;
   readonly #startedAt: string;
+  readonly #report: ProblemReporter;
   #turn: Promise<unknown> = Promise.resolve();
   #isSyncing = false;
   #seenProcessNames: ReadonlySet<string> = new Set();
@@ -101,6 +108,7 @@ class Secrets implements SecretService {
     this.#host = options.host;
     this.#variables = new VariableStore(stateDir);
     this.#startedAt = this.#now();
+    this.#report = options.report;
   }
 
   async listNames(environment?: string): Promise<readonly string[]> {
@@ -222,23 +230,24 @@ class Secrets implements SecretService {
   async putVariable(
     request: PutVariable,
   ): Promise<{ readonly isCreated: boolean; readonly variable: Variable }> {
-    const name = parseName(request.name);
-    const environment = parseEnvironment(request.environment);
-    checkValue(request.value, true);
-    return await this.#inTurn(async () => {
+    return await this.#audited('set', { ...request, backend: VARIABLES }, async () => {
+      const name = parseName(request.name);
+      const environment = parseEnvironment(request.environment);
+      checkValue(request.value, true);
       const [change] = await this.#putVariables([{ name, environment, value: request.value }]);
       const variable = this.#variables.find(environment, name);
       if (change === undefined || variable === undefined) {
         throw new AppError('INTERNAL', 'a variable was not put');
       }
+      await this.#audit.append([this.#event('set', change, request.actor)]);
       return { isCreated: change.isCreated, variable };
     });
   }
 
   async removeVariable(request: RemoveVariable): Promise<void> {
-    const name = parseName(request.name);
-    const environment = parseEnvironment(request.environment);
-    await this.#inTurn(async () => {
+    await this.#audited('delete', { ...request, backend: VARIABLES }, async () => {
+      const name = parseName(request.name);
+      const environment = parseEnvironment(request.environment);
       await this.#variables.open();
       const variable = this.#variables.find(environment, name);
       if (variable === undefined) {
@@ -248,6 +257,10 @@ class Secrets implements SecretService {
         });
       }
       await this.#variables.change([], [variable]);
+      const { actor } = request;
+      await this.#audit.append([
+        { action: 'delete', name, environment, backend: VARIABLES, actor, result: 'deleted' },
+      ]);
     });
   }
 
@@ -356,8 +369,11 @@ class Secrets implements SecretService {
       const mirror = { ...this.#local.mirror, vaultDigest: content.digest };
       await this.#local.change(this.#stamped(puts, 'vault'), [], mirror);
     } else if (backend === 'host') {
-      for (const put of puts) isNew.set(put.name, await this.#putOnHost(put));
-      await this.#local.change(this.#stamped(puts, 'host'));
+      // One by one: what the host took is known even if it refuses the next.
+      for (const put of puts) {
+        isNew.set(put.name, await this.#putOnHost(put));
+        await this.#local.change(this.#stamped([put], 'host'));
+      }
     } else if (puts.length > 0) {
       await this.#local.change(this.#stamped(puts, 'local'));
     }
@@ -428,7 +444,7 @@ class Secrets implements SecretService {
     const updatedAt = this.#now();
     const changes = puts.map((put) => ({
       ...put,
-      backend: 'variables' as const,
+      backend: VARIABLES,
       isCreated: this.#variables.find(put.environment, put.name) === undefined,
     }));
     if (puts.length > 0) {
@@ -467,7 +483,7 @@ class Secrets implements SecretService {
   #event(action: SecretAction, change: Change, actor: SecretActor | undefined): SecretAuditEvent {
     const { name, environment, backend, value, isCreated } = change;
     const fingerprint =
-      backend === 'variables' ? undefined : this.#local.fingerprint(environment, name, value);
+      backend === VARIABLES ? undefined : this.#local.fingerprint(environment, name, value);
     const result = isCreated ? 'created' : 'updated';
     return { action, name, environment, backend, actor, result, fingerprint };
   }
@@ -487,7 +503,9 @@ class Secrets implements SecretService {
       return await this.#inTurn(change);
     } catch (error) {
       const reason = error instanceof AppError ? error.reason : 'INTERNAL';
-      await this.#audit.append([deniedEvent(action, request, reason)]);
+      await this.#audit.append([deniedEvent(action, request, reason)]).catch((failure: unknown) => {
+        this.#report('secrets.audit_failed', errorOf(failure));
+      });
       throw error;
     }
   }
@@ -505,7 +523,7 @@ class Secrets implements SecretService {
 
 type Change = Subject & {
   readonly value: string;
-  readonly backend: SecretBackend | 'variables';
+  readonly backend: SecretBackend | typeof VARIABLES;
   readonly isCreated: boolean;
   readonly secret: SecretInfo;
 };
@@ -520,6 +538,10 @@ function byPlace(left: SecretInfo, right: SecretInfo): number {
     ({ environment, name, backend }) => `${environmentKey(environment)}/${name}/${backend}`,
   ) as [string, string];
   return leftKey < rightKey ? -1 : leftKey > rightKey ? 1 : 0;
+}
+
+function errorOf(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
 function readOnly(): AppError {

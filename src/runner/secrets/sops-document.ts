@@ -24,7 +24,15 @@ export type SopsLeaf = {
   /** Keys from the outside in. */
   readonly path: readonly string[];
   readonly isEncrypted: boolean;
+  /** It stands in an array, whose path it shares with the others. */
+  readonly isItem: boolean;
   readonly text: string;
+};
+type LeafNode = {
+  readonly path: readonly string[];
+  readonly node: JsonNode;
+  readonly isEncrypted: boolean;
+  readonly isItem: boolean;
 };
 
 /** Unwraps the data key of a file, one of the age stanzas of its metadata. */
@@ -105,12 +113,13 @@ export class SopsDocument {
     return Date.parse(stringOf(this.#metadata, 'lastmodified') ?? '');
   }
 
-  /** All values but nulls, in the order of the file. Values in arrays share the array's path. */
+  /** All values but nulls, in the order of the file. */
   leaves(): readonly SopsLeaf[] {
-    return [...this.#leaves()].map(({ path, node, isEncrypted }) => ({
+    return [...this.#leaves()].map(({ path, node, isEncrypted, isItem }) => ({
       path,
       isEncrypted,
-      text: this.#bytesOf(node).toString('utf8'),
+      isItem,
+      text: shownText(node, this.#bytesOf(node)),
     }));
   }
 
@@ -206,32 +215,37 @@ export class SopsDocument {
     return this.#plain.get(node) ?? Buffer.from(plainTextOf(node));
   }
 
-  *#leaves(): Generator<{ path: readonly string[]; node: JsonNode; isEncrypted: boolean }> {
+  *#leaves(): Generator<LeafNode> {
     for (const { key, value } of this.#root.entries) {
-      if (key !== METADATA_KEY) yield* this.#walk(value, [key]);
+      if (key !== METADATA_KEY) yield* this.#walk(value, [key], false);
     }
   }
 
-  *#walk(
-    node: JsonNode,
-    path: readonly string[],
-  ): Generator<{ path: readonly string[]; node: JsonNode; isEncrypted: boolean }> {
+  *#walk(node: JsonNode, path: readonly string[], isItem: boolean): Generator<LeafNode> {
     switch (node.kind) {
       case 'object':
-        for (const { key, value } of node.entries) yield* this.#walk(value, [...path, key]);
+        for (const { key, value } of node.entries) {
+          yield* this.#walk(value, [...path, key], isItem);
+        }
         return;
       case 'array':
-        for (const item of node.items) yield* this.#walk(item, path);
+        for (const item of node.items) yield* this.#walk(item, path, true);
         return;
       case 'null':
         return;
       case 'string':
       case 'number':
       case 'boolean':
-        yield { path, node, isEncrypted: this.#rule.encrypts(path) };
+        yield { path, node, isEncrypted: this.#rule.encrypts(path), isItem };
         return;
     }
   }
+}
+
+/** SOPS keeps `true` as `True`. */
+function shownText(node: JsonNode, bytes: Buffer): string {
+  const text = bytes.toString('utf8');
+  return node.kind === 'string' && node.value.endsWith(',type:bool]') ? text.toLowerCase() : text;
 }
 
 /** What binds a value to its place: the keys, each followed by a colon. */

@@ -12,7 +12,7 @@ import {
   valueProblem,
 } from './names.ts';
 import { readPlainFile } from './plain-file.ts';
-import { METADATA_KEY, SopsDocument } from './sops-document.ts';
+import { METADATA_KEY, SopsDocument, type SopsLeaf } from './sops-document.ts';
 import type { VaultIdentities } from './vault-identities.ts';
 
 export type VaultEntry = {
@@ -135,10 +135,11 @@ function placesOf(document: SopsDocument): {
 } {
   const places = new Map<string, Place>();
   const problems: string[] = [];
-  for (const { path, isEncrypted, text } of document.leaves()) {
+  for (const leaf of document.leaves()) {
+    const { path, text } = leaf;
     const [environment = '', name = ''] = path;
     const where = path.map((part) => part.slice(0, 64)).join('.');
-    const problem = leafProblem(path, isEncrypted, text);
+    const problem = leafProblem(leaf);
     const key = `${environmentKey(environment)}:${name.toUpperCase()}`;
     if (problem !== undefined) problems.push(`${where}: ${problem}`);
     else if (places.has(key))
@@ -154,13 +155,9 @@ function placesOf(document: SopsDocument): {
   return { places: [...places.values()], problems };
 }
 
-function leafProblem(
-  path: readonly string[],
-  isEncrypted: boolean,
-  text: string,
-): string | undefined {
+function leafProblem({ path, isEncrypted, isItem, text }: SopsLeaf): string | undefined {
   const [environment, name] = path;
-  if (path.length !== 2 || environment === undefined || name === undefined) {
+  if (path.length !== 2 || isItem || environment === undefined || name === undefined) {
     return 'a secret stands below its environment, two levels deep';
   }
   if (!isEncrypted) return 'it is not encrypted';
