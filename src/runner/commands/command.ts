@@ -78,7 +78,7 @@ function parseColons(line: string, resumeToken: string | undefined): Command | u
     ? undefined
     : {
         name: head.name,
-        properties: readProperties(head.rest, ',', PROPERTY_ESCAPES),
+        properties: readProperties(head.rest.trim(), ',', PROPERTY_ESCAPES),
         value: unescape(line.slice(end + 2), VALUE_ESCAPES),
       };
 }

@@ -45,7 +45,7 @@ export class UnfinishedLine {
     // A progress bar without a line end is dropped as it is rewritten.
     if (!this.#isSplit && text.includes('\r')) {
       const whole = this.#text();
-      this.#keep(whole.slice(whole.lastIndexOf('\r', whole.length - 2) + 1));
+      this.#keep(withoutReturns(whole) + (whole.endsWith('\r') ? '\r' : ''));
     }
     if (this.#length * 3 > this.#bytesMax) {
       this.#cutPieces(lines);
