@@ -1,9 +1,10 @@
 import { AppError } from '../../shared/app-error.ts';
 import { createMasker } from '../commands/masker.ts';
 import { evaluateTexts } from '../language/evaluate.ts';
+import { secretsReferencedBy } from '../language/references.ts';
 import type { Annotation, Conclusion, JsonObject } from '../model/run.ts';
 import type { PreparedSandbox } from '../model/storage.ts';
-import type { Workflow } from '../model/workflow.ts';
+import type { StepsJobDefinition, Workflow } from '../model/workflow.ts';
 import { Cancellation } from './cancellation.ts';
 import { groupKey, type ConcurrencyGroups, type ConcurrencySetting } from './concurrency-groups.ts';
 import { evaluateConcurrency } from './job-settings.ts';
@@ -15,6 +16,18 @@ import { TOP } from './run-plan.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import { conclusionOf } from './run-state-reducer.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
+
+/** Refers to nothing: with it only the workflow itself is looked at. */
+const NO_JOB: StepsJobDefinition = {
+  kind: 'steps',
+  key: '',
+  at: { line: 1, column: 1 },
+  needs: [],
+  runsOn: { kind: 'literal', value: '', at: { line: 1, column: 1 } },
+  defaults: {},
+  outputs: new Map(),
+  steps: [],
+};
 
 /** What the runs of one service share. */
 export type SchedulerShared = {
@@ -242,7 +255,9 @@ export class ActiveRun {
     const { env } = this.#workflow;
     if (env === undefined) return;
     try {
-      const secrets = await this.#secrets()({ jobId: '', environment: '', names: undefined });
+      const names = secretsReferencedBy(this.#workflow, NO_JOB);
+      const secrets =
+        names?.length === 0 ? {} : await this.#secrets()({ jobId: '', environment: '', names });
       const values = await evaluateTexts(env, {
         contexts: {
           github: githubContext({ ...this.#facts(), hasToken: false }),

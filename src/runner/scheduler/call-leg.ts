@@ -1,6 +1,7 @@
 import { AppError } from '../../shared/app-error.ts';
 import { resolveCallInputs } from '../language/call-inputs.ts';
 import { evaluateTemplate, evaluateText } from '../language/evaluate.ts';
+import { secretsReferencedBy } from '../language/references.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { CallJobDefinition } from '../model/workflow.ts';
 import { groupKey } from './concurrency-groups.ts';
@@ -104,7 +105,8 @@ function secretsOfCall(
   if (template === 'inherit') return leg.scope.secrets;
   if (template === undefined) return () => Promise.resolve({});
   return async ({ jobId }) => {
-    const secrets = await leg.scope.secrets({ jobId, environment: '', names: undefined });
+    const names = secretsReferencedBy(leg.scope.workflow, definition);
+    const secrets = await leg.scope.secrets({ jobId, environment: '', names });
     const value = await evaluateTemplate(template, { contexts: { ...contexts, secrets } });
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw new AppError('INVALID_WORKFLOW', 'secrets: a mapping was expected');

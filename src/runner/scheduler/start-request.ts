@@ -1,6 +1,7 @@
 import { AppError } from '../../shared/app-error.ts';
 import { resolveDispatchInputs, type ResolvedInputs } from '../language/dispatch-inputs.ts';
 import { evaluateText } from '../language/evaluate.ts';
+import { scriptInjectionWarnings } from '../language/references.ts';
 import type { StartRequest, WorkflowFile } from '../model/ports.ts';
 import type { Annotation, JsonObject, Trigger } from '../model/run.ts';
 import type { Workflow } from '../model/workflow.ts';
@@ -12,6 +13,7 @@ import type { SchedulerOptions } from './scheduler-options.ts';
 
 const DISPATCH_EVENT = 'workflow_dispatch';
 const ACTOR_DEFAULT = 'local';
+const INJECTION_WARNINGS_MAX = 50;
 
 type QueuedRecord = Extract<RunRecord, { readonly type: 'run.queued' }>;
 
@@ -76,7 +78,10 @@ export async function prepareStart(
     ...(workflow.dispatchInputs.size === 0 ? {} : { inputs: inputs.texts }),
   };
   const name = await runName(options, workflow, head, runRequest, variables);
-  const annotations = warnings.map((message): Annotation => ({ level: 'warning', message }));
+  const annotations: readonly Annotation[] = [
+    ...warnings.map((message): Annotation => ({ level: 'warning', message })),
+    ...injectionWarnings(workflow, ''),
+  ];
   const run = { ...head, name };
   return {
     workflow,
@@ -124,6 +129,23 @@ async function runName(
 function payloadOf(payload: unknown): JsonObject {
   const isMapping = typeof payload === 'object' && payload !== null && !Array.isArray(payload);
   return isMapping ? (payload as JsonObject) : {};
+}
+
+/** The scripts of the workflow and of those it calls that put in what others may choose. */
+function injectionWarnings(workflow: Workflow, prefix: string): readonly Annotation[] {
+  return Array.from(workflow.jobs.values())
+    .flatMap((job): readonly Annotation[] => {
+      const jobId = prefix + job.key;
+      if (job.kind === 'call') return injectionWarnings(job.called, `${jobId}/`);
+      const { path: file } = workflow;
+      return scriptInjectionWarnings(job).map((message) => ({
+        level: 'warning',
+        message,
+        file,
+        jobId,
+      }));
+    })
+    .slice(0, INJECTION_WARNINGS_MAX);
 }
 
 /** A workflow without the trigger is started all the same: that is what a local runner is for (§2.1). */

@@ -2,6 +2,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
+import { secretsReferencedBy } from '../language/references.ts';
 import type { JobContexts, JobExecution, JobOutcome, JobRequest } from '../model/execution.ts';
 import type { Conclusion, JsonObject } from '../model/run.ts';
 import type { StepsJobDefinition } from '../model/workflow.ts';
@@ -88,7 +89,8 @@ async function startJob(
   contexts: LegContexts,
 ): Promise<JobResult> {
   const environment = settings.environment?.name ?? '';
-  const secrets = await leg.scope.secrets({ jobId: leg.jobId, environment, names: undefined });
+  const names = secretsReferencedBy(leg.scope.workflow, definition);
+  const secrets = await leg.scope.secrets({ jobId: leg.jobId, environment, names });
   const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
   const { token } = contexts.github;
   const allSecrets: JsonObject =
