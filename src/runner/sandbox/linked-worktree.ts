@@ -1,19 +1,35 @@
 import { randomBytes } from 'node:crypto';
-import { copyFile, mkdir, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import {
+  copyFile,
+  mkdir,
+  readdir,
+  readFile,
+  realpath,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
+import type { Git } from '../git/run-git.ts';
 import type { Repository } from './repository.ts';
 
 /**
- * Makes `dir` (which exists) a linked work tree of the repository at `head` without touching its
- * files: `git status` there says what `dir` holds more or less than the commit. `head` is a sha, or
- * `ref: refs/heads/x` before the first commit. Files by hand, as gitrepository-layout(5) names them:
- * `git worktree add` starts three processes and needs a commit.
+ * Makes the empty folder `dir` a linked work tree of the repository at `head` without checking files
+ * out. `head` is a sha, or `ref: refs/…` before the first commit. Answers with git's folder for it.
+ * The files are written by hand, as gitrepository-layout(5) names them: `git worktree add` starts
+ * three processes and needs a commit. It is used where refs are not kept as files.
  */
 export async function linkWorktree(
+  git: Git,
   repository: Repository,
   dir: string,
   head: string,
 ): Promise<string> {
+  const refTables = await stat(join(repository.commonDir, 'reftable')).catch(() => undefined);
+  if (refTables !== undefined && !head.startsWith('ref: ')) {
+    await git.run(['worktree', 'add', '--quiet', '--detach', '--no-checkout', dir, head]);
+    return (await readFile(join(dir, '.git'), 'utf8')).replace(/^gitdir: /, '').trim();
+  }
   const name = `${basename(dir)}-${randomBytes(3).toString('hex')}`;
   const adminDir = join(repository.commonDir, 'worktrees', name);
   await mkdir(adminDir, { recursive: true });

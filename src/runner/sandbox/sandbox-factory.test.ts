@@ -248,6 +248,29 @@ describe('a work tree', () => {
     expect(git(linked, 'branch', '--show-current')).toBe('other');
   });
 
+  test('a commit that is not there fails the run instead of running other files', async () => {
+    await createRepository();
+    const trigger = { event: 'push', ref: 'refs/heads/main', sha: '1'.repeat(40) };
+    const request = { runId: 'run-1', trigger, strategy: undefined, hasExplicitRef: false };
+    await expect(factory().prepare(request)).rejects.toMatchObject({ reason: 'GIT_FAILED' });
+    expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual([]);
+    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+    expect(reported).toEqual([]);
+  });
+
+  test('is made by git itself where refs are not plain files', async () => {
+    await createRepository();
+    await mkdir(join(project, '.git', 'reftable'));
+    const { sandbox, release } = await prepare();
+    expect(await filesOf(sandbox.path)).toEqual(['.git', '.gitignore', 'a.txt', 'src/b.txt']);
+    expect(git(sandbox.path, 'status', '--porcelain')).toBe('');
+    await put({ 'a.txt': 'dirty\n' });
+    const copy = await prepare({ runId: 'run-2' });
+    expect(git(copy.sandbox.path, 'diff', '--name-only')).toBe('a.txt');
+    await Promise.all([release(), copy.release()]);
+    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+  });
+
   test('many at once are apart', async () => {
     await createRepository();
     const made = await Promise.all(
@@ -340,6 +363,14 @@ describe('a copy', () => {
     expect(files).toContain('nested/src/b.txt');
     expect(files).not.toContain('lib/y.log');
     expect(git(sandbox.path, 'diff', '--name-only', 'HEAD')).toBe('');
+  });
+
+  test('names that are not UTF-8 are left out and reported', async () => {
+    await createRepository();
+    await writeFile(Buffer.concat([Buffer.from(`${project}/x`), Buffer.of(0xff)]), 'x');
+    const { sandbox } = await prepare();
+    expect(await filesOf(sandbox.path)).toEqual(['.git', '.gitignore', 'a.txt', 'src/b.txt']);
+    expect(reported).toEqual(['sandbox.name_unreadable']);
   });
 
   test('of a ref holds that ref', async () => {

@@ -115,7 +115,7 @@ class ProjectSandboxes implements SandboxFactory {
     return this.#inNewFolder(runId, repository.prefix, async (dir, undo) => {
       // A commit made in the sandbox of a project without any must not begin the project's branch.
       const head = hasCommit ? trigger.sha : 'ref: refs/worktree/main';
-      const adminDir = await linkWorktree(repository, dir, head);
+      const adminDir = await linkWorktree(this.#options.git, repository, dir, head);
       undo.push(() => forgetWorktree(adminDir));
       const isAtCommit =
         hasCommit && (strategy === 'worktree' || hasExplicitRef || (await isClean) === true);
@@ -198,7 +198,13 @@ class ProjectSandboxes implements SandboxFactory {
     const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--deduplicate'];
     const git = this.#options.git.in(rootDir);
     const text = await git.run(args, { timeoutMs: CHECKOUT_TIMEOUT_MS });
-    return text.split('\0').filter((name) => name !== '');
+    const names = text.split('\0').filter((name) => name !== '');
+    const unreadable = names.filter((name) => name.includes('\uFFFD')).length;
+    if (unreadable > 0) {
+      const problem = `${unreadable} files whose names are not UTF-8 are left out of a copy`;
+      this.#options.report('sandbox.name_unreadable', new AppError('INVALID_NAME', problem));
+    }
+    return names;
   }
 
   /** The repository that the project belongs to, if any. */
@@ -223,13 +229,14 @@ class ProjectSandboxes implements SandboxFactory {
   }
 }
 
-/** Git's code for a repository that it will not work with: damaged, or owned by somebody else. */
+/**
+ * Git would not even look at the repository: damaged, or owned by somebody else. A commit that cannot
+ * be checked out is another matter: the run must not go on with other files.
+ */
 function isRefusal(error: unknown): boolean {
-  return (
-    error instanceof AppError &&
-    error.reason === 'GIT_FAILED' &&
-    error.metadata['exitCode'] === '128'
-  );
+  if (!(error instanceof AppError) || error.reason !== 'GIT_FAILED') return false;
+  const { command = '', exitCode } = error.metadata;
+  return exitCode === '128' && ['status', 'ls-files'].includes(command);
 }
 
 function isNoSha(sha: string): boolean {
