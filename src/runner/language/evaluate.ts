@@ -1,4 +1,4 @@
-import { type Expr, Evaluator, data } from '@actions/expressions';
+import type { Expr, data } from '@actions/expressions';
 import { truthy } from '@actions/expressions/result';
 import { AppError } from '../../shared/app-error.ts';
 import type { Scope } from '../model/execution.ts';
@@ -9,13 +9,8 @@ import {
   expressionDataFrom,
   jsonFromExpressionData,
 } from './expression-data.ts';
-import {
-  ExpressionEvaluationError,
-  type FunctionTable,
-  HashWanted,
-  functionsFor,
-  isSuccess,
-} from './expression-functions.ts';
+import { evaluateTree } from './expression-evaluator.ts';
+import { type FunctionTable, HashWanted, functionsFor, isSuccess } from './expression-functions.ts';
 import {
   EVERYTHING_AVAILABLE,
   ExpressionSyntaxError,
@@ -23,7 +18,7 @@ import {
   usesStatusFunction,
 } from './expression.ts';
 import { hashFilesIn } from './hash-files.ts';
-import { EVALUATION_COST_MAX, HASH_CALLS_MAX } from './limits.ts';
+import { HASH_CALLS_MAX } from './limits.ts';
 import { isInsertKey } from './template.ts';
 
 type ExpressionData = data.ExpressionData;
@@ -213,7 +208,7 @@ type Sourced = { readonly source: string; readonly at: Position };
 function dataOf(sourced: Sourced, run: Run): ExpressionData {
   const { tree } = parsedOf(sourced);
   try {
-    return new MeteredEvaluator(tree, run.contexts, run.functions).evaluate();
+    return evaluateTree(tree, run.contexts, run.functions);
   } catch (error) {
     throw evaluationError(error, sourced.at);
   }
@@ -231,27 +226,6 @@ function parsedOf(sourced: Sourced): Parsed {
     PARSED.set(sourced, parsed);
   }
   return parsed;
-}
-
-/** The package's evaluator, which stops when a small expression asks for much work. */
-class MeteredEvaluator extends Evaluator {
-  #cost = 0;
-
-  protected override eval(node: Expr): ExpressionData {
-    const result = super.eval(node);
-    this.#cost += sizeOf(result) + 1;
-    if (this.#cost > EVALUATION_COST_MAX) {
-      throw new ExpressionEvaluationError('The expression asks for too much work');
-    }
-    return result;
-  }
-}
-
-function sizeOf(value: ExpressionData): number {
-  if (value instanceof data.StringData) {
-    return value.value.length;
-  }
-  return value instanceof data.Array ? value.values().length : 0;
 }
 
 function evaluationError(error: unknown, at: Position): Error {

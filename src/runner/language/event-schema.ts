@@ -110,7 +110,7 @@ const EVENTS: Readonly<Record<string, Definition>> = {
   workflow_call: oneOf(NULL, CALL),
   workflow_dispatch: oneOf(
     NULL,
-    mappingOf({ inputs: oneOf(NULL, looseMappingOf(DISPATCH_INPUT)) }),
+    mappingOf({ inputs: oneOf(NULL, looseMappingOf(oneOf(NULL, DISPATCH_INPUT))) }),
   ),
 };
 

@@ -65,23 +65,6 @@ export function jsonFromExpressionData(value: ExpressionData): JsonValue {
   return null;
 }
 
-/** Contexts by name; a name that is absent is a null and not an error. */
-export class ContextDictionary extends data.Dictionary {
-  readonly #contexts: Readonly<Record<string, JsonValue | undefined>>;
-
-  constructor(contexts: Readonly<Record<string, JsonValue | undefined>>) {
-    super();
-    this.#contexts = contexts;
-  }
-
-  override get(name: string): ExpressionData {
-    const value = Object.hasOwn(this.#contexts, name)
-      ? this.#contexts[name]
-      : this.#contexts[name.toLowerCase()];
-    return expressionDataFrom(value);
-  }
-}
-
 /** Keys compare without case, as GitHub's dictionaries do; an exact match wins. */
 export class JsonDictionary extends data.Dictionary {
   readonly source: JsonObject;
@@ -115,6 +98,17 @@ export class JsonDictionary extends data.Dictionary {
       key,
       value: expressionDataFrom(value),
     }));
+  }
+}
+
+/** Contexts by name; a name that is absent is a null and not an error. */
+export class ContextDictionary extends JsonDictionary {
+  constructor(contexts: Readonly<Record<string, JsonValue | undefined>>) {
+    super(contexts as JsonObject);
+  }
+
+  override get(name: string): ExpressionData {
+    return super.get(name) ?? NULL;
   }
 }
 

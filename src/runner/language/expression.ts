@@ -79,11 +79,16 @@ export function parseExpression(source: string, available: Availability): Expr {
   }
 }
 
+const UNEXPECTED_END = /^Unexpected symbol: 'EOF'$/;
+
 function syntaxErrorFrom(error: unknown, source: string): Error {
   if (error instanceof ExpressionSyntaxError) {
     return error;
   }
   if (error instanceof ExpressionError) {
+    if (UNEXPECTED_END.test(error.message)) {
+      return unexpectedEnd(source);
+    }
     const position = offsetOf(source, error.pos.line, error.pos.column) + 1;
     return new ExpressionSyntaxError(
       `${error.message}. Located at position ${position} within expression: ${source}`,
@@ -95,6 +100,17 @@ function syntaxErrorFrom(error: unknown, source: string): Error {
   // The package throws plain errors at some spots, and the stack can run out on absurd chains.
   return new ExpressionSyntaxError(
     error instanceof RangeError ? 'The expression is too deep' : messageOf(error),
+  );
+}
+
+/** The package names the end; GitHub names what stands before it. */
+function unexpectedEnd(source: string): ExpressionSyntaxError {
+  const { tokens } = new Lexer(source).lex();
+  const last = tokens.at(-2);
+  const position =
+    last === undefined ? 0 : offsetOf(source, last.range.start.line, last.range.start.column);
+  return new ExpressionSyntaxError(
+    `Unexpected end of expression: '${source.slice(position).trim()}'. Located at position ${position + 1} within expression: ${source}`,
   );
 }
 

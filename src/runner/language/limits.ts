@@ -12,6 +12,8 @@ export const SCALAR_CHARACTERS_MAX = 10 * 1024 * 1024;
 export const PROBLEMS_MAX = 100;
 /** Workflows below a called one, the caller not counted. */
 export const CALL_DEPTH_MAX = 4;
+/** Jobs of a run, called ones included, legs of matrices not. */
+export const JOBS_MAX = 1_000;
 /** Workflow files read for one run, callers and called. */
 export const CALLED_FILES_MAX = 50;
 export const INPUTS_MAX = 25;

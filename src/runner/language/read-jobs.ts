@@ -62,6 +62,10 @@ export function readJob(entry: Entry, problems: ProblemList): StepsJobDefinition
   }
   const runsOn = valueOf(value, 'runs-on') ?? { kind: 'literal', value: '', at };
   checkRunnerGroup(runsOn, problems);
+  checkImage(get('container'), problems);
+  for (const service of entriesOf(get('services'))) {
+    checkImage(service.value, problems);
+  }
   return {
     ...common,
     kind: 'steps',
@@ -110,6 +114,30 @@ function readStrategy(
 
 function isEmptyList(template: Template): boolean {
   return template.kind === 'sequence' && template.items.length === 0;
+}
+
+/** Where nothing is an expression, a container needs an image. */
+function checkImage(container: Template | undefined, problems: ProblemList): void {
+  if (
+    container?.kind === 'mapping' &&
+    valueOf(container, 'image') === undefined &&
+    !hasExpression(container)
+  ) {
+    problems.add(container.at, 'Container image cannot be empty');
+  }
+}
+
+function hasExpression(template: Template): boolean {
+  switch (template.kind) {
+    case 'literal':
+      return false;
+    case 'expression':
+      return true;
+    case 'sequence':
+      return template.items.some(hasExpression);
+    case 'mapping':
+      return template.entries.some(({ key, value }) => hasExpression(key) || hasExpression(value));
+  }
 }
 
 const GROUP_PREFIXES: readonly string[] = ['org', 'organization', 'ent', 'enterprise'];

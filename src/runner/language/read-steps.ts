@@ -12,7 +12,7 @@ import { readCondition } from './read-condition.ts';
 import { isTrue, itemsOf, literalText, presentValueOf, valueOf } from './template-access.ts';
 
 /** `owner/repo[/path]@ref`. */
-const REMOTE_ACTION = /^[^/\\@\s]+[/\\][^@\s]+@\S+$/;
+const REMOTE_ACTION = /^[^/\\@]+[/\\][^@]+@.+$/;
 
 /** The steps of a job or of a composite action; what their schema cannot say is checked here. */
 export function readSteps(

@@ -43,7 +43,10 @@ function readTrigger(event: string, value: Template, problems: ProblemList): Wor
   for (const name of ['branches', 'tags', 'paths']) {
     const ignore = entriesOf(value).find((entry) => entry.name === `${name}-ignore`);
     if (ignore !== undefined && valueOf(value, name) !== undefined) {
-      problems.add(ignore.at, `'${name}' and '${name}-ignore' cannot both be used for '${event}'`);
+      problems.add(
+        ignore.at,
+        `You may only define one of '${name}' and '${name}-ignore' for a single event`,
+      );
     }
   }
   return {

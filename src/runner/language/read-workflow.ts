@@ -1,6 +1,7 @@
 import type { Workflow, FileProblem, JobDefinition, Template } from '../model/workflow.ts';
 import { checkCall } from './check-call.ts';
-import { CALLED_FILES_MAX, CALL_DEPTH_MAX } from './limits.ts';
+import { type PermissionsPolicy, checkPermissions } from './check-permissions.ts';
+import { CALLED_FILES_MAX, CALL_DEPTH_MAX, JOBS_MAX } from './limits.ts';
 import { ProblemList } from './problems.ts';
 import { type PendingCall, readDefaults, readJob } from './read-jobs.ts';
 import { checkNeeds } from './read-needs.ts';
@@ -33,6 +34,10 @@ export type CalledFileLoader = (uses: string, from: string) => Promise<WorkflowS
 export type ReadLimits = YamlLimits & {
   /** Workflows below the outermost caller. */
   readonly callDepthMax?: number | undefined;
+  /** Jobs of the whole, called ones included. */
+  readonly jobsMax?: number | undefined;
+  /** What a workflow may do that says nothing of permissions; everything when absent. */
+  readonly permissionsPolicy?: PermissionsPolicy | undefined;
 };
 
 export type WorkflowReading = {
@@ -52,11 +57,16 @@ export async function readWorkflow(
   limits: ReadLimits = {},
 ): Promise<WorkflowReading> {
   const reader = new WorkflowReader(load, limits);
-  const result = await reader.read(source);
+  const { tree, workflow, problems } = await reader.read(source);
+  const whole = new ProblemList();
+  if (workflow !== undefined && problems.length === 0) {
+    checkPermissions(workflow, limits.permissionsPolicy, whole);
+  }
+  const all = [...problems, ...whole.all];
   return {
-    workflow: result.problems.length === 0 ? result.workflow : undefined,
-    document: result.tree === undefined ? undefined : plainFromYaml(result.tree),
-    problems: result.problems,
+    workflow: all.length === 0 ? workflow : undefined,
+    document: tree === undefined ? undefined : plainFromYaml(tree),
+    problems: all,
   };
 }
 
@@ -65,6 +75,8 @@ type FileResult = {
   readonly workflow?: Workflow | undefined;
   /** Levels of called workflows below this one. */
   readonly height: number;
+  /** Jobs of this one and of all that it calls. */
+  readonly jobCount: number;
   readonly problems: readonly FileProblem[];
 };
 
@@ -86,7 +98,7 @@ class WorkflowReader {
     const problems = new ProblemList();
     const tree = readYaml(source.text, problems, this.#limits);
     const template = tree === undefined ? undefined : readBySchema(tree, WORKFLOW_FILE, problems);
-    let result: FileResult = { tree, height: 0, problems: problems.all };
+    let result: FileResult = { tree, height: 0, jobCount: 0, problems: problems.all };
     if (template !== undefined && problems.isEmpty) {
       result = { ...(await this.#convert(template, source, problems)), tree };
     }
@@ -127,18 +139,28 @@ class WorkflowReader {
     );
     const jobs = new Map<string, JobDefinition>();
     let height = 0;
+    let jobCount = 0;
     for (const job of pending) {
       if (job.kind === 'steps') {
         jobs.set(job.key, job);
+        jobCount += 1;
         continue;
       }
       const called = await this.#called(job, source, problems);
       height = Math.max(height, (called?.height ?? 0) + 1);
+      jobCount += 1 + (called?.jobCount ?? 0);
       if (called?.workflow !== undefined) {
         jobs.set(job.key, callJobFrom(job, called.workflow));
       }
     }
-    return { workflow: { ...head, jobs }, height, problems: problems.all };
+    const jobsMax = this.#limits.jobsMax ?? JOBS_MAX;
+    if (jobCount > jobsMax) {
+      problems.add(
+        jobsTemplate?.at ?? root.at,
+        `The workflow may not contain more than ${jobsMax} jobs`,
+      );
+    }
+    return { workflow: { ...head, jobs }, height, jobCount, problems: problems.all };
   }
 
   async #called(

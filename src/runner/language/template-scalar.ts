@@ -110,7 +110,7 @@ function problemOf(source: string, available: Availability, isAlone: boolean): s
     }
     return isAlone
       ? undefined
-      : "The directive 'insert' is not allowed in this context. Directives are only supported when the entire value is an expression.";
+      : "The directive 'insert' is not allowed in this context. Directives are not supported for expressions that are embedded within a string. Directives are only supported when the entire value is an expression.";
   }
   try {
     parseExpression(source, available);

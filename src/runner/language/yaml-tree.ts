@@ -12,6 +12,7 @@ import {
 import type { Position } from '../model/workflow.ts';
 import { DEPTH_MAX, FILE_CHARACTERS_MAX, NODES_MAX, SCALAR_CHARACTERS_MAX } from './limits.ts';
 import type { ProblemList } from './problems.ts';
+import { tagProblem, withStrictTags } from './yaml-tags.ts';
 
 export type ScalarValue = string | number | boolean | null;
 export type YamlScalar = {
@@ -35,6 +36,7 @@ export type YamlLimits = {
   readonly scalarCharactersMax?: number | undefined;
 };
 
+const TAG_CHARACTERS_MAX = 500;
 const START: Position = { line: 1, column: 1 };
 
 /**
@@ -72,19 +74,21 @@ function parse(text: string, problems: ProblemList, limits: YamlLimits): YamlNod
     version: '1.2',
     schema: 'core',
     merge: false,
+    customTags: withStrictTags,
     uniqueKeys: false,
     lineCounter: lines,
     prettyErrors: false,
     logLevel: 'silent',
   });
-  for (const problem of [...document.errors, ...document.warnings]) {
+  // Warnings are about tags, which the tree is checked for.
+  for (const problem of document.errors) {
     const { line, col } = lines.linePos(problem.pos[0]);
     problems.add({ line: Math.max(line, 1), column: Math.max(col, 1) }, problem.message);
   }
   if (!problems.isEmpty) {
     return undefined;
   }
-  return new TreeBuilder(document, lines, limits).build();
+  return new TreeBuilder(text, document, lines, limits).build();
 }
 
 /** Ends the reading of a file: what follows could not be trusted. */
@@ -98,6 +102,7 @@ class TreeError extends Error {
 }
 
 class TreeBuilder {
+  readonly #text: string;
   readonly #document: Document;
   readonly #lines: LineCounter;
   readonly #depthMax: number;
@@ -106,7 +111,8 @@ class TreeBuilder {
   #nodes = 0;
   #characters = 0;
 
-  constructor(document: Document, lines: LineCounter, limits: YamlLimits) {
+  constructor(text: string, document: Document, lines: LineCounter, limits: YamlLimits) {
+    this.#text = text;
     this.#document = document;
     this.#lines = lines;
     this.#depthMax = limits.depthMax ?? DEPTH_MAX;
@@ -126,6 +132,10 @@ class TreeBuilder {
     this.#nodes += 1;
     if (this.#nodes > NODES_MAX) {
       throw new TreeError(at, `More than ${NODES_MAX} values, aliases expanded`);
+    }
+    const problem = tagProblem(node);
+    if (problem !== undefined) {
+      throw new TreeError(this.#tagPosition(node, at), problem);
     }
     if (isAlias(node)) {
       return this.#alias(node.resolve(this.#document), at, depth);
@@ -193,6 +203,18 @@ class TreeBuilder {
       return value;
     }
     throw new TreeError(at, `Unexpected value of type ${typeof value}`);
+  }
+
+  /** The tag stands before its node, with blanks and perhaps an anchor between. */
+  #tagPosition(node: Node, at: Position): Position {
+    const end = node.range?.[0] ?? 0;
+    const before = this.#text.slice(Math.max(0, end - TAG_CHARACTERS_MAX), end);
+    const match = /!\S*\s+(?:&\S+\s+)?$/.exec(before);
+    if (match === null) {
+      return at;
+    }
+    const { line, col } = this.#lines.linePos(end - match[0].length);
+    return { line, column: col };
   }
 
   #position(node: Node, fallback: Position): Position {
