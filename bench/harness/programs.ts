@@ -34,6 +34,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/index-update.ts',
   },
   {
+    name: 'runner-storage',
+    yields: 'milliseconds of logs, journals, recovery and sandboxes of a workflow run',
+    file: 'bench/runner-storage.ts',
+  },
+  {
     name: 'snapshot-load',
     yields: 'tuples a second out of Postgres, cut into rows',
     file: 'bench/snapshot-load.ts',

@@ -2,6 +2,7 @@
 import type { MicroBench } from '../harness/micro-bench.ts';
 import { conditionInstant, conditionIp } from './conditions.ts';
 import { engineCheck } from './engine-check.ts';
+import { logWrite } from './log-write.ts';
 import { metricsDecision, metricsObserve, metricsScrape } from './metrics.ts';
 import { modelCompile } from './model.ts';
 import { changesPack, changesUnpack } from './packed-changes.ts';
@@ -25,4 +26,5 @@ export const MICRO_BENCHES: readonly MicroBench[] = [
   metricsDecision,
   metricsScrape,
   engineCheck,
+  logWrite,
 ];
