@@ -146,7 +146,10 @@ async function answer(
     const response = await withDeadline(method.handle(request, { requestId }), head.timeoutMs);
     const encoded =
       head.contentType === JSON_TYPE
-        ? toJsonString(method.output, response, { alwaysEmitImplicit: true })
+        ? toJsonString(method.output, response, {
+            alwaysEmitImplicit: true,
+            useProtoFieldName: true,
+          })
         : toBinary(method.output, response);
     exchange.send(200, head.contentType, encoded, ['x-request-id', requestId]);
   } catch (error) {

@@ -12,6 +12,7 @@ const CODE_OF_REASON: Readonly<Partial<Record<ErrorReason, Code>>> = {
   STREAM_TOKEN_INVALID: Code.Unauthenticated,
   METHOD_UNKNOWN: Code.Unimplemented,
   NOTIFICATION_UNKNOWN: Code.NotFound,
+  ENDPOINT_UNKNOWN: Code.NotFound,
   CHANNEL_UNAVAILABLE: Code.FailedPrecondition,
   ORIGIN_NOT_ALLOWED: Code.PermissionDenied,
   STREAM_LIMIT: Code.ResourceExhausted,

@@ -237,7 +237,9 @@ export class MemoryStore implements NotificationStore {
     this.#byId.set(stored.id, stored);
     if (stored.dedupeKey !== '') this.#byDedupeKey.set(dedupeText(stored), stored);
     this.#addDeliveries(stored);
-    this.#onStored({ tenantId: stored.tenantId, userId: stored.userId }, stored.sequence);
+    const user = { tenantId: stored.tenantId, userId: stored.userId };
+    // After the caller has its answer: it announces by itself what it stored.
+    setImmediate(() => this.#onStored(user, stored.sequence));
     return { notification: this.#withDeliveries(stored), isDuplicate: false };
   }
 

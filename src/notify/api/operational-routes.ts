@@ -1,0 +1,35 @@
+import type { HttpServer } from '../../http/http-server.ts';
+import { METRICS_CONTENT_TYPE } from '../../observability/metric-store.ts';
+
+const JSON_TYPE = 'application/json';
+const NO_STORE = ['cache-control', 'no-store'];
+
+export type OperationalOptions = {
+  readonly server: HttpServer;
+  /** All listeners are bound, and shutdown has not begun. */
+  readonly isReady: () => boolean;
+  /** Never rejects. */
+  readonly renderMetrics: () => Promise<string>;
+};
+
+/**
+ * The metrics port: /healthz and its alias /health for liveness and readiness as the contract has it,
+ * /livez, which stays 200 while the process drains, and /metrics.
+ */
+export function addOperationalRoutes({ server, isReady, renderMetrics }: OperationalOptions): void {
+  for (const path of ['/healthz', '/health']) {
+    server.route('GET', path, (exchange) => {
+      if (isReady()) exchange.send(200, JSON_TYPE, '{"status":"ok"}', NO_STORE);
+      else exchange.send(503, JSON_TYPE, '{"status":"not_ready"}', NO_STORE);
+    });
+  }
+  server.route('GET', '/livez', (exchange) => {
+    exchange.send(200, JSON_TYPE, '{"status":"ok"}', NO_STORE);
+  });
+  server.route('GET', '/metrics', (exchange) => {
+    void renderMetrics().then((text) => exchange.send(200, METRICS_CONTENT_TYPE, text, NO_STORE));
+  });
+  server.fallback((exchange) => {
+    exchange.send(404, JSON_TYPE, '{"code":"not_found","message":"no such path"}');
+  });
+}

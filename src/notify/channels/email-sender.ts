@@ -1,0 +1,74 @@
+import nodemailer, { type Transporter } from 'nodemailer';
+import type { DueDelivery } from '../model/notification.ts';
+import { failed, type Sender, type SendResult } from './sender.ts';
+
+export type EmailOptions = {
+  /** smtp:// or smtps://, with user and password when the server wants them. Secret. */
+  readonly smtpUrl: string;
+  readonly from: string;
+  readonly timeoutMs: number;
+  readonly connectionsMax: number;
+};
+
+/** Hands mails to an SMTP server over a few kept connections. */
+export class EmailSender implements Sender {
+  readonly #transport: Transporter;
+  readonly #from: string;
+
+  constructor(options: EmailOptions) {
+    this.#from = options.from;
+    this.#transport = nodemailer.createTransport({
+      url: options.smtpUrl,
+      pool: true,
+      maxConnections: options.connectionsMax,
+      connectionTimeout: options.timeoutMs,
+      greetingTimeout: options.timeoutMs,
+      socketTimeout: options.timeoutMs,
+      // Nothing of a notification may make the mailer read files or fetch addresses.
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    });
+  }
+
+  async send(delivery: DueDelivery, signal: AbortSignal): Promise<SendResult> {
+    const { notification, endpoint } = delivery;
+    const sent = this.#transport.sendMail({
+      from: this.#from,
+      // An object: no text of the address can become a second recipient.
+      to: { name: '', address: endpoint.address },
+      subject: notification.title,
+      text: notification.body,
+      // The same in every attempt, so that a mail that arrived twice can be told.
+      messageId: `<${notification.id}.${endpoint.id}@gatehouse-notify>`,
+      date: new Date(notification.createdAtMs),
+      headers: { 'Auto-Submitted': 'auto-generated' },
+    });
+    const { promise: timedOut, reject } = Promise.withResolvers<never>();
+    const onAbort = (): void => reject(new Error('timed out'));
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      await Promise.race([sent, timedOut]);
+      return { isSent: true };
+    } catch (error) {
+      // A late answer is of no interest any more.
+      sent.catch(() => undefined);
+      return smtpFailure(error);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  close(): void {
+    this.#transport.close();
+  }
+}
+
+/** 5xx of the recipient or the message is for good; trouble with the connection or login is not. */
+function smtpFailure(error: unknown): SendResult {
+  if (!(error instanceof Error)) return failed('the mail was not taken');
+  const code = 'responseCode' in error ? Number(error.responseCode) : 0;
+  const command = 'command' in error ? String(error.command) : '';
+  if (code === 0) return failed(error.message === 'timed out' ? 'timed out' : 'no connection');
+  const isFinal = code >= 500 && ['RCPT TO', 'DATA', 'MAIL FROM'].includes(command);
+  return failed(`SMTP ${code}`, isFinal);
+}

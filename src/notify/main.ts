@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { validOrExit } from '../config/valid-or-exit.ts';
+import { createLogger, type LogLevel } from '../observability/logger.ts';
+import { AppError } from '../shared/app-error.ts';
+import { createNotifyLog } from './event-log.ts';
+import { startNotificationService } from './notification-service.ts';
+import { loadNotifySettings } from './settings.ts';
+
+/** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
+const EXIT_FAILURE = 1;
+const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
+
+const settings = validOrExit(() => loadNotifySettings(process.env));
+const level = LOG_LEVELS.find((known) => known === settings.logLevel);
+const logger = createLogger(level ?? 'info');
+const log = createNotifyLog(logger);
+if (level === undefined) {
+  logger.warn(
+    { setting: 'NOTIFY_LOG_LEVEL', accepts: LOG_LEVELS, used: 'info' },
+    'setting_invalid',
+  );
+}
+
+function fail(event: string, cause: unknown): never {
+  // What the operator can act on is in the message; a stack helps only with the unforeseen.
+  const isForOperator = cause instanceof AppError || (cause instanceof Error && 'syscall' in cause);
+  logger.error({ error: isForOperator ? cause.message : cause }, event);
+  process.exit(EXIT_FAILURE);
+}
+
+process.on('uncaughtException', (error) => fail('uncaught_exception', error));
+process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
+
+const starting = startNotificationService({ settings, logger, version: versionOfPackage() });
+
+let isStopping = false;
+function onSignal(signal: NodeJS.Signals): void {
+  log.shutdownSignal(signal);
+  if (isStopping) process.exit(EXIT_FAILURE);
+  isStopping = true;
+  // Also while starting: what has begun must be ended in order.
+  starting
+    .then((service) => service.stop())
+    .then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.shutdownError(error instanceof Error ? error.message : 'internal error');
+        process.exit(EXIT_FAILURE);
+      },
+    );
+}
+process.on('SIGTERM', onSignal);
+process.on('SIGINT', onSignal);
+
+await starting.catch((error: unknown) => fail('start_failed', error));
+
+function versionOfPackage(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,79 @@
+import { AppError } from '../../shared/app-error.ts';
+import type { NotificationStore, PutResult } from '../model/notification-store.ts';
+import type { NewNotification } from '../model/notification.ts';
+
+export type WriterOptions = {
+  readonly store: Pick<NotificationStore, 'put'>;
+  /** Requests that may wait. */
+  readonly queueMax: number;
+  /** Called for each newly stored notification, in the order of commits, before its caller is answered. */
+  readonly onStored: (result: PutResult) => void;
+};
+
+type Waiting = {
+  readonly request: NewNotification;
+  readonly resolve: (result: PutResult) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/** Notifications stored with one statement. */
+const BATCH_MAX = 256;
+
+/**
+ * Stores notifications in groups: whatever arrives while a group is on its way makes up the next one, so
+ * that a commit is shared by as many callers as wait for it. One group at a time: what is announced is
+ * announced in commit order.
+ */
+export class NotificationWriter {
+  readonly #options: WriterOptions;
+  readonly #queue: Waiting[] = [];
+  #running: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+  }
+
+  get depth(): number {
+    return this.#queue.length;
+  }
+
+  /** Errors: QUEUE_FULL, SHUTTING_DOWN, and those of the store. */
+  write(request: NewNotification): Promise<PutResult> {
+    if (this.#isClosed) return Promise.reject(new AppError('SHUTTING_DOWN', 'shutting down'));
+    if (this.#queue.length >= this.#options.queueMax) {
+      const problem = `${this.#options.queueMax} notifications wait for the store`;
+      return Promise.reject(new AppError('QUEUE_FULL', problem));
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<PutResult>();
+    this.#queue.push({ request, resolve, reject });
+    this.#running ??= this.#run();
+    return promise;
+  }
+
+  /** Takes nothing more; resolves when all that waited is stored or refused. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    // Calls that arrived with the same turn of the loop share the first group.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (this.#queue.length > 0) {
+      const group = this.#queue.splice(0, BATCH_MAX);
+      try {
+        const results = await this.#options.store.put(group.map(({ request }) => request));
+        results.forEach((result, index) => this.#stored(group[index] as Waiting, result));
+      } catch (error) {
+        for (const { reject } of group) reject(error);
+      }
+    }
+    this.#running = undefined;
+  }
+
+  #stored({ resolve }: Waiting, result: PutResult): void {
+    if (!result.isDuplicate) this.#options.onStored(result);
+    resolve(result);
+  }
+}
