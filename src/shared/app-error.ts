@@ -83,6 +83,7 @@ export type RunnerReason =
   | 'WEBHOOK_SECRET_MISSING'
   | 'REMOTE_MISSING' // no remote or no credentials for the code host
   | 'UNSUPPORTED_MEDIA_TYPE'
+  | 'RANGE_NOT_SATISFIABLE' // metadata.size: bytes of the whole
   | 'INVALID_INPUTS' // metadata: one entry an input
   | 'INVALID_WORKFLOW'
   | 'INVALID_NAME'
@@ -98,6 +99,7 @@ export type RunnerReason =
 /** Reasons of the notification service alone. */
 export type NotifyReason =
   | 'NOTIFICATION_UNKNOWN'
+  | 'ENDPOINT_UNKNOWN'
   | 'CHANNEL_UNAVAILABLE'
   | 'STREAM_TOKEN_INVALID'
   | 'STREAM_LIMIT';

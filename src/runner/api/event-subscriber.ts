@@ -1,0 +1,157 @@
+import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { RunnerEventType } from '../model/events.ts';
+import { plainFrame, type FrameBatch } from './event-frames.ts';
+
+export type EventFilter = {
+  readonly runId?: string | undefined;
+  readonly types?: ReadonlySet<RunnerEventType> | undefined;
+};
+
+/** Log lines that were left out, told in their place. */
+type Gap = { readonly runId: string; dropped: number };
+type Waiting = { readonly batch: FrameBatch } | { readonly gap: Gap };
+
+/** How much is given to the socket at once, so that little waits in it unseen. */
+export const WRITE_BYTES_MAX = 262_144;
+const PING = plainFrame('ping', {});
+
+/**
+ * One open stream. What the client does not take waits here, as references to frames that all
+ * subscribers share: at most `bufferBytesMax` bytes of them. Beyond that its log lines, also those
+ * that wait, become `gap` events, until all has been taken; when what is left does not fit either,
+ * the connection is dropped, and the client comes back with Last-Event-ID.
+ */
+export class EventSubscriber {
+  readonly filter: EventFilter;
+  /** Subscribers of the same key get the same bytes. */
+  readonly filterKey: string;
+  /** The next frame that is owed from the ring; undefined once the subscriber is live. */
+  replayFrom: number | undefined;
+  readonly #exchange: HttpExchange;
+  readonly #bufferBytesMax: number;
+  readonly #onDrained: () => void;
+  readonly #onDropped: (lineCount: number) => void;
+  #queue: Waiting[] = [];
+  #queuedBytes = 0;
+  /** Bytes of the last write, which the client has not taken whole; 0 when it has. */
+  #heldBytes = 0;
+  #isDropping = false;
+  /** Gaps behind the last event that is not a log line. */
+  readonly #tailGaps = new Map<string, Gap>();
+
+  constructor(
+    exchange: HttpExchange,
+    filter: EventFilter,
+    bufferBytesMax: number,
+    hooks: { readonly onDrained: () => void; readonly onDropped: (lineCount: number) => void },
+  ) {
+    this.#exchange = exchange;
+    this.filter = filter;
+    this.filterKey = `${filter.runId ?? ''} ${[...(filter.types ?? [])].sort().join(',')}`;
+    this.#bufferBytesMax = bufferBytesMax;
+    this.#onDrained = hooks.onDrained;
+    this.#onDropped = hooks.onDropped;
+  }
+
+  get isOpen(): boolean {
+    return !this.#exchange.isEnded;
+  }
+
+  /** True while the client lags behind what was written. */
+  get isBlocked(): boolean {
+    return this.#heldBytes > 0;
+  }
+
+  wants(batch: FrameBatch): boolean {
+    const { runId, types } = this.filter;
+    if (runId !== undefined && runId !== batch.runId) return false;
+    return types === undefined || types.has(batch.type);
+  }
+
+  ping(): void {
+    if (!this.isBlocked) this.write(PING);
+  }
+
+  /** Sends bytes now; only while not blocked. */
+  write(bytes: Uint8Array): void {
+    if (bytes.byteLength === 0 || !this.isOpen || this.#exchange.write(bytes)) return;
+    this.#heldBytes = bytes.byteLength;
+    this.#exchange.onWritable(() => {
+      this.#heldBytes = 0;
+      if (this.isOpen) this.#drain();
+    });
+  }
+
+  /** Keeps a batch for later; only while blocked. O(1), but for the one time that dropping begins. */
+  enqueue(batch: FrameBatch): void {
+    const bytes = batch.bytes().byteLength;
+    if (!this.#isDropping && !this.#hasRoom(bytes)) this.#beginDropping();
+    if (this.#isDropping && batch.isLog) return this.#drop(batch);
+    if (!this.#hasRoom(bytes)) return this.#exchange.abort();
+    this.#queue.push({ batch });
+    this.#queuedBytes += bytes;
+    if (!batch.isLog) this.#tailGaps.clear();
+  }
+
+  /** Completes the answer. */
+  end(): void {
+    this.#exchange.finish();
+  }
+
+  #hasRoom(bytes: number): boolean {
+    return this.#heldBytes + this.#queuedBytes + bytes <= this.#bufferBytesMax;
+  }
+
+  #beginDropping(): void {
+    this.#isDropping = true;
+    const waiting = this.#queue;
+    this.#queue = [];
+    this.#queuedBytes = 0;
+    this.#tailGaps.clear();
+    for (const entry of waiting) {
+      if ('gap' in entry || entry.batch.isLog) {
+        if ('batch' in entry) this.#drop(entry.batch);
+        continue;
+      }
+      this.#queue.push(entry);
+      this.#queuedBytes += entry.batch.bytes().byteLength;
+      this.#tailGaps.clear();
+    }
+  }
+
+  #drop(batch: FrameBatch): void {
+    this.#onDropped(batch.count);
+    const known = this.#tailGaps.get(batch.runId);
+    if (known !== undefined) {
+      known.dropped += batch.count;
+      return;
+    }
+    const gap: Gap = { runId: batch.runId, dropped: batch.count };
+    this.#tailGaps.set(batch.runId, gap);
+    this.#queue.push({ gap });
+  }
+
+  /** Writes what waits, as far as the client takes it. */
+  #drain(): void {
+    let taken = 0;
+    while (taken < this.#queue.length && !this.isBlocked) {
+      const parts: Uint8Array[] = [];
+      let bytes = 0;
+      for (; taken < this.#queue.length && bytes < WRITE_BYTES_MAX; taken++) {
+        const entry = this.#queue[taken] as Waiting;
+        const part = 'gap' in entry ? plainFrame('gap', entry.gap) : entry.batch.bytes();
+        // A gap that is on its way counts no further lines.
+        if ('gap' in entry) this.#tailGaps.delete(entry.gap.runId);
+        else this.#queuedBytes -= part.byteLength;
+        parts.push(part);
+        bytes += part.byteLength;
+      }
+      this.write(parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts));
+    }
+    this.#queue.splice(0, taken);
+    if (this.#queue.length > 0) return;
+    this.#isDropping = false;
+    this.#tailGaps.clear();
+    if (!this.isBlocked) this.#onDrained();
+  }
+}
