@@ -1,11 +1,13 @@
 import { join } from 'node:path';
 import { createArtifactStore } from '../../../src/runner/execution/artifacts/artifact-store.ts';
-import { createCacheStore } from '../../../src/runner/execution/cache/cache-store.ts';
-import { createJobExecutor } from '../../../src/runner/execution/job-executor.ts';
 import { createGit } from '../../../src/runner/git/run-git.ts';
 import { createWorkflowCatalog } from '../../../src/runner/language/workflow-catalog.ts';
 import type { JobExecutor } from '../../../src/runner/model/execution.ts';
-import type { SecretSource } from '../../../src/runner/model/ports.ts';
+import type {
+  ArtifactStore,
+  ProblemReporter,
+  SecretSource,
+} from '../../../src/runner/model/ports.ts';
 import type { RunStore } from '../../../src/runner/model/storage.ts';
 import { createSandboxFactory } from '../../../src/runner/sandbox/sandbox-factory.ts';
 import { createRunService, type Scheduler } from '../../../src/runner/scheduler/run-service.ts';
@@ -82,7 +84,6 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
   const store = options.storeOf?.(onDisk) ?? onDisk;
   const events = new EventRecorder();
   const artifacts = await createArtifactStore(join(stateDir, 'runs'));
-  const cache = await createCacheStore(join(stateDir, 'cache'));
   const service = await createRunService({
     catalog: createWorkflowCatalog(project.dir),
     store,
@@ -92,15 +93,7 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
       git: createGit(project.dir),
       report,
     }),
-    executor:
-      options.executor ??
-      createJobExecutor({
-        artifacts,
-        cache,
-        environment: process.env,
-        ladder: FAST_LADDER,
-        onProblem: report,
-      }),
+    executor: options.executor ?? (await createRealExecutor(stateDir, artifacts, report)),
     secrets: options.secrets ?? secretsFrom({}),
     artifacts,
     deployments: {
@@ -145,6 +138,23 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
       if (options.project === undefined) await project[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Loaded when wanted: most tests of the scheduler do without processes. */
+async function createRealExecutor(
+  stateDir: string,
+  artifacts: ArtifactStore,
+  report: ProblemReporter,
+): Promise<JobExecutor> {
+  const { createCacheStore } = await import('../../../src/runner/execution/cache/cache-store.ts');
+  const { createJobExecutor } = await import('../../../src/runner/execution/job-executor.ts');
+  return createJobExecutor({
+    artifacts,
+    cache: await createCacheStore(join(stateDir, 'cache')),
+    environment: process.env,
+    ladder: FAST_LADDER,
+    onProblem: report,
+  });
 }
 
 /** The whole text of a stream of chunks. */
