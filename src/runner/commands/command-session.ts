@@ -6,7 +6,7 @@ import { isBlockedName } from '../process/step-environment.ts';
 import { placeOfCommand, placeOfMatch, type RepositoryPlace } from './annotation-places.ts';
 import { type Command, isCommandName, mayHoldCommand, parseCommand } from './command.ts';
 import type { Masker } from './masker.ts';
-import type { MatcherSet } from './matcher-set.ts';
+import type { MatcherRun, MatcherSet } from './matcher-set.ts';
 import { parseProblemMatchers, type ProblemMatch } from './problem-matchers.ts';
 import { LOG_LINE_BYTES_MAX, UnfinishedLine, utf8Exceeds } from './unfinished-line.ts';
 
@@ -60,8 +60,7 @@ export interface CommandSession {
 }
 
 export function createCommandSession(options: CommandSessionOptions): CommandSession {
-  const session = new Session(options);
-  return session;
+  return new Session(options);
 }
 
 class Session implements CommandSession {
@@ -73,11 +72,13 @@ class Session implements CommandSession {
   readonly #counts: Record<AnnotationLevel, number> = { notice: 0, warning: 0, error: 0 };
   readonly #deprecated = new Set<string>();
   readonly #path = new Set<string>();
+  readonly #matcherRun: MatcherRun;
   #isEchoing: boolean;
   #resumeToken: string | undefined;
 
   constructor(options: CommandSessionOptions) {
     this.#options = options;
+    this.#matcherRun = options.matchers.follow();
     this.#isEchoing = options.isDebug;
   }
 
@@ -119,7 +120,9 @@ class Session implements CommandSession {
   }
 
   #isListening(command: Command): boolean {
-    return this.#resumeToken === undefined || command.name === this.#resumeToken.toLowerCase();
+    const token = this.#resumeToken;
+    // An empty token, where it is allowed at all, stops commands for good.
+    return token === undefined || (token !== '' && command.name === token.toLowerCase());
   }
 
   /** A command may be longer than a line of the log; what is masked can be cut anywhere. */
@@ -160,7 +163,7 @@ class Session implements CommandSession {
     const bare = lines.map((line) =>
       line.includes('\u001B[') ? line.replaceAll(COLOR_CODE, '') : line,
     );
-    const { found, removed } = matchers.match(bare);
+    const { found, removed } = this.#matcherRun.match(bare);
     let logged = 0;
     for (const { index, level, match } of found) {
       this.#logAll(lines.slice(logged, index), output);
@@ -356,7 +359,7 @@ class Session implements CommandSession {
   #stop(token: string, line: string, output: SessionOutput): void {
     const isUnsafe =
       token === '' || isCommandName(token) || token.toLowerCase() === 'pause-logging';
-    if (token === '' || (isUnsafe && !this.#options.allowsUnsecureTokens)) {
+    if (isUnsafe && !this.#options.allowsUnsecureTokens) {
       throw new AppError(
         'INVALID_VALUE',
         'the token is empty, a command or pause-logging; choose a random one, or set ' +

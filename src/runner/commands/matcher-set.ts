@@ -29,6 +29,11 @@ export interface MatcherSet {
   add(definitions: readonly ProblemMatcherDefinition[]): void;
   remove(owners: readonly string[]): void;
   isEmpty(): boolean;
+  /** For one step: matches over several lines do not go from one step into another. */
+  follow(): MatcherRun;
+}
+
+export interface MatcherRun {
   /**
    * At most one problem a line: the first match that has a message and a known severity. Lines of more
    * than 8,192 characters have none.
@@ -43,44 +48,43 @@ export interface MatcherSet {
 }
 
 export function createMatcherSet(): MatcherSet {
-  let matchers: readonly ProblemMatcher[] = [];
+  let definitions: readonly ProblemMatcherDefinition[] = [];
 
-  function without(owners: readonly string[]): readonly ProblemMatcher[] {
+  function without(owners: readonly string[]): readonly ProblemMatcherDefinition[] {
     const names = new Set(owners.map((owner) => owner.toLowerCase()));
-    return matchers.filter((matcher) => !names.has(matcher.owner.toLowerCase()));
+    return definitions.filter((definition) => !names.has(definition.owner.toLowerCase()));
   }
   return {
-    add(definitions) {
-      for (const definition of definitions) {
-        matchers = [createProblemMatcher(definition), ...without([definition.owner])];
+    add(added) {
+      for (const definition of added) {
+        definitions = [definition, ...without([definition.owner])];
       }
     },
     remove(owners) {
-      matchers = without(owners);
+      definitions = without(owners);
     },
-    isEmpty: () => matchers.length === 0,
-    match(lines) {
-      const removed: string[] = [];
-      const scan: Scan = { lines, matchers, line: 0, matcher: 0, found: [] };
-      let attempts = 0;
-      while (scan.line < lines.length && scan.matchers.length > 0) {
-        const end = Math.min(lines.length, scan.line + SLICE_LINES);
-        const lineBefore = scan.line;
-        if (within(SLICE_MS_MAX, () => scanLines(scan, end))) {
-          attempts = 0;
-          continue;
-        }
-        // A machine that stood still is not the expression's fault: try again.
-        attempts = scan.line === lineBefore ? attempts + 1 : 1;
-        const slow = scan.matchers[scan.matcher];
-        if (attempts === ATTEMPTS_MAX && slow !== undefined) {
-          matchers = matchers.filter((matcher) => matcher !== slow);
-          scan.matchers = matchers;
-          removed.push(slow.owner);
-          attempts = 0;
-        }
+    isEmpty: () => definitions.length === 0,
+    follow() {
+      const running = new Map<ProblemMatcherDefinition, ProblemMatcher>();
+      function matchers(): ProblemMatcher[] {
+        return definitions.map((definition) => {
+          const matcher = running.get(definition) ?? createProblemMatcher(definition);
+          running.set(definition, matcher);
+          return matcher;
+        });
       }
-      return { found: scan.found, removed };
+      return {
+        match(lines) {
+          const scan: Scan = { lines, matchers: matchers(), line: 0, matcher: 0, found: [] };
+          const removed: string[] = [];
+          scanAll(scan, (owner) => {
+            definitions = without([owner]);
+            scan.matchers = matchers();
+            removed.push(owner);
+          });
+          return { found: scan.found, removed };
+        },
+      };
     },
   };
 }
@@ -94,6 +98,25 @@ type Scan = {
   matcher: number;
   readonly found: FoundProblem[];
 };
+
+function scanAll(scan: Scan, remove: (owner: string) => void): void {
+  let attempts = 0;
+  while (scan.line < scan.lines.length && scan.matchers.length > 0) {
+    const end = Math.min(scan.lines.length, scan.line + SLICE_LINES);
+    const lineBefore = scan.line;
+    if (within(SLICE_MS_MAX, () => scanLines(scan, end))) {
+      attempts = 0;
+      continue;
+    }
+    // A machine that stood still is not the expression's fault: try again.
+    attempts = scan.line === lineBefore ? attempts + 1 : 1;
+    const slow = scan.matchers[scan.matcher];
+    if (attempts >= ATTEMPTS_MAX && slow !== undefined) {
+      remove(slow.owner);
+      attempts = 0;
+    }
+  }
+}
 
 function scanLines(scan: Scan, end: number): void {
   while (scan.line < end) {
