@@ -14,14 +14,15 @@ import type { Conclusion, JsonObject } from '../model/run.ts';
 import type { StepDefinition } from '../model/workflow.ts';
 import { baseEnvironment } from '../process/step-environment.ts';
 import { sweepProcesses } from '../process/sweep.ts';
+import { noContainers, preStageOf } from './actions/run-uses.ts';
 import type { ExecutorDependencies } from './dependencies.ts';
 import { JobEnvironment } from './job-environment.ts';
 import { type Frame, type JobFolders, JobState, frameEnv, scopeOf } from './job-state.ts';
 import { CANCEL_TIMEOUT_MS, OUTPUT_BYTES_PER_JOB_MAX, STEPS_MAX, TIMER_MS_MAX } from './limits.ts';
 import { BackgroundSteps } from './steps/background-steps.ts';
-import { type PlannedStep, planSteps } from './steps/step-plan.ts';
+import { type PlannedStep, planStage, planSteps } from './steps/step-plan.ts';
 import { inputVariables, runnerContext } from './steps/step-variables.ts';
-import { runSteps } from './steps/steps-runner.ts';
+import { runSteps, skipAll } from './steps/steps-runner.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -103,12 +104,37 @@ export class JobRun {
   async #runAll(frame: Frame): Promise<void> {
     const { steps } = this.#job.request.job;
     refuseTooMany(steps);
-    const plan = planSteps(steps, 1);
+    const pre = await this.#preSteps(frame, planSteps(steps, 1));
+    const plan = [...pre, ...planSteps(steps, pre.length + 1)];
     this.#announce(plan);
+    await this.#refuseContainers(frame, plan);
     await runSteps(frame, plan);
     const worst = await frame.background.wait(frame.background.unwaited);
     if (worst === 'failure') frame.hasFailure = true;
-    await this.#runPosts();
+    await this.#runPosts(frame);
+  }
+
+  async #preSteps(frame: Frame, plan: readonly PlannedStep[]): Promise<PlannedStep[]> {
+    const pre: PlannedStep[] = [];
+    for (const planned of plan) {
+      if (planned.definition.kind !== 'uses') continue;
+      const stage = await preStageOf(frame, planned.definition, planned);
+      if (stage === undefined) continue;
+      pre.push(planStage(pre.length + 1, `Pre ${planned.name}`, planned.key, stage));
+    }
+    return pre;
+  }
+
+  /** A job in a container, or with services, fails before its first step. */
+  async #refuseContainers(frame: Frame, plan: readonly PlannedStep[]): Promise<void> {
+    const { container, services } = this.#job.request.job;
+    for (const [name, template] of Object.entries({ container, services })) {
+      if (template === undefined) continue;
+      const value = await evaluateTemplate(template, scopeOf(frame, frameEnv(frame)));
+      if (value === null || value === '') continue;
+      skipAll(frame, plan);
+      throw noContainers(name);
+    }
   }
 
   #announce(steps: readonly Pick<PlannedStep, 'number' | 'name' | 'id'>[]): void {
@@ -119,14 +145,20 @@ export class JobRun {
     report.stepsKnown([...this.#known]);
   }
 
-  async #runPosts(): Promise<void> {
+  /** In the reverse order of the steps that left them; each sees the status of the job. */
+  async #runPosts(root: Frame): Promise<void> {
     const posts = this.#job.posts.toReversed();
     if (posts.length === 0) return;
     const first = (this.#known.at(-1)?.number ?? 0) + 1;
-    this.#announce(
-      posts.map(({ name }, index) => ({ number: first + index, name, id: undefined })),
+    const plan = posts.map((post, index) =>
+      planStage(first + index, post.name, post.key.slice(post.frame.path.length), post.definition),
     );
-    for (const [index, post] of posts.entries()) await post.run(first + index);
+    this.#announce(plan);
+    for (const [index, planned] of plan.entries()) {
+      const frame: Frame = { ...(posts[index]?.frame ?? root), hasFailure: root.hasFailure };
+      await runSteps(frame, [planned]);
+      root.hasFailure = frame.hasFailure;
+    }
   }
 
   async #conclude(frame: Frame): Promise<JobOutcome> {
@@ -242,6 +274,7 @@ function createState(
     request,
     report,
     dependencies,
+    runSteps,
     masker: createMasker(),
     folders,
     isDebug,
@@ -280,6 +313,8 @@ async function createFrame(job: JobState): Promise<Frame> {
   const base: Omit<Frame, 'environment'> = {
     job,
     depth: 0,
+    path: '',
+    repositoryRoot: request.workspaceDir,
     overrides: {},
     github,
     contexts: {

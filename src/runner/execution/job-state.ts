@@ -4,12 +4,14 @@ import { createMatcherSet } from '../commands/matcher-set.ts';
 import type { CancelKind, JobReport, JobRequest, Scope, StatusView } from '../model/execution.ts';
 import type { AnnotationLevel, JsonObject, JsonValue } from '../model/run.ts';
 import type { RunDefaults } from '../model/workflow.ts';
+import type { LoadedAction } from './actions/action-source.ts';
 import type { ExecutorDependencies } from './dependencies.ts';
 import type { JobEnvironment } from './job-environment.ts';
 import { ANNOTATION_CHARACTERS_MAX } from './limits.ts';
 import type { BackgroundSteps } from './steps/background-steps.ts';
 import { ProgramFinder } from './steps/shells.ts';
 import { LogBudget } from './steps/step-log.ts';
+import type { PlannedStep, StageDefinition } from './steps/step-plan.ts';
 import type { StepRun } from './steps/step-run.ts';
 import { runnerVariables } from './steps/step-variables.ts';
 
@@ -29,14 +31,25 @@ export type JobFolders = {
 /** A step that waits until the steps of the job are done. */
 export type PostStep = {
   readonly name: string;
-  readonly run: (number: number) => Promise<void>;
+  /** Of the step that left it; they share STATE_*. */
+  readonly key: string;
+  readonly frame: Frame;
+  readonly definition: StageDefinition;
 };
+
+export type RunSteps = (
+  frame: Frame,
+  steps: readonly PlannedStep[],
+  parent?: StepRun,
+) => Promise<void>;
 
 /** Everything that is one for a job, whatever step or action asks. */
 export class JobState {
   readonly request: JobRequest;
   readonly report: JobReport;
   readonly dependencies: ExecutorDependencies;
+  /** Runs steps of a frame: what composite actions need of their own user. */
+  readonly runSteps: RunSteps;
   readonly masker: Masker;
   readonly folders: JobFolders;
   readonly trackingId: string;
@@ -55,6 +68,10 @@ export class JobState {
   readonly running = new Set<StepRun>();
   /** The last one runs first. */
   readonly posts: PostStep[] = [];
+  /** STATE_* by the step that they belong to: its frame's path and its key. */
+  readonly states = new Map<string, Map<string, string>>();
+  /** Remote actions that were read already. */
+  readonly loadedActions = new Map<string, LoadedAction>();
   cancelKind: CancelKind | undefined;
   /** A timeout makes the job fail, even if it is killed later. */
   hasTimedOut = false;
@@ -64,6 +81,7 @@ export class JobState {
     readonly request: JobRequest;
     readonly report: JobReport;
     readonly dependencies: ExecutorDependencies;
+    readonly runSteps: RunSteps;
     readonly masker: Masker;
     readonly folders: JobFolders;
     readonly trackingId: string;
@@ -74,6 +92,7 @@ export class JobState {
     this.request = parts.request;
     this.report = parts.report;
     this.dependencies = parts.dependencies;
+    this.runSteps = parts.runSteps;
     this.masker = parts.masker;
     this.folders = parts.folders;
     this.trackingId = parts.trackingId;
@@ -116,6 +135,10 @@ export type Frame = {
   readonly job: JobState;
   /** 0 for the job, 1 for a composite action that it uses… */
   readonly depth: number;
+  /** '' for the job, then the keys of the steps that use the actions, with a `/` behind each. */
+  readonly path: string;
+  /** What `$/` means. */
+  readonly repositoryRoot: string;
   readonly environment: JobEnvironment;
   /** `env` of the steps that use this action: goes before the environment. */
   readonly overrides: Readonly<Record<string, string>>;

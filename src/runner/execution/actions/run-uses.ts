@@ -1,18 +1,132 @@
 import { AppError } from '../../../shared/app-error.ts';
+import { evaluateTexts } from '../../language/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { JsonObject } from '../../model/run.ts';
-import type { UsesStepDefinition } from '../../model/workflow.ts';
-import type { Frame } from '../job-state.ts';
+import type { Condition, UsesStepDefinition } from '../../model/workflow.ts';
+import { runBuiltIn, isBuiltIn } from '../built-ins/built-in-actions.ts';
+import { type Frame, scopeOf } from '../job-state.ts';
+import type { StageDefinition } from '../steps/step-plan.ts';
 import type { StepRun } from '../steps/step-run.ts';
+import { resolveActionInputs } from './action-inputs.ts';
+import { isCached, type LoadedAction, loadAction, parseUses } from './action-source.ts';
+import { addPostStep } from './post-steps.ts';
+import { runComposite } from './run-composite.ts';
+import { type ActionUse, githubOf, runJavaScript } from './run-javascript.ts';
 
-/** Runs a `uses:` step. */
+/** What a `uses:` step brings along. */
+export type UsesStep = {
+  /** Unique within the frame. */
+  readonly key: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** What the step's own `env` says. */
+  readonly ownEnv: Readonly<Record<string, string>>;
+  readonly github: JsonObject;
+};
+
+const ALWAYS: Omit<Condition, 'at'> = { source: 'always()' };
+
+/** Runs a `uses:` step. Returns whether it succeeded. Errors: those of loading and of evaluation. */
 export async function runUses(
   frame: Frame,
   run: StepRun,
   definition: UsesStepDefinition,
   scope: Scope,
-  step: { readonly env: Readonly<Record<string, string>>; readonly github: JsonObject },
+  step: UsesStep,
 ): Promise<boolean> {
-  await Promise.resolve([frame, run, scope, step]);
-  throw new AppError('METHOD_UNIMPLEMENTED', `${definition.uses}: actions are not run yet`);
+  const reference = parseUses(definition.uses);
+  if (reference.kind === 'image') throw noContainers(`docker://${reference.image}`);
+  const given = await evaluateTexts(definition.with, scope);
+  if (reference.kind === 'remote' && isBuiltIn(reference) && !isCached(frame.job, reference)) {
+    return await runBuiltIn(reference, { frame, run, given, definition, step });
+  }
+  const action = await loadAction(frame, reference);
+  const use = await useOf(frame, run, action, given, step);
+  const { runs } = action.definition;
+  switch (runs.kind) {
+    case 'composite':
+      return await runComposite(use, run, runs.steps, step);
+    case 'javascript':
+      addPost(use, definition, { key: step.key, name: run.name });
+      return await runJavaScript(use, run, { using: runs.using, file: runs.main });
+    case 'docker':
+      throw noContainers(definition.uses);
+  }
+}
+
+async function useOf(
+  frame: Frame,
+  run: StepRun,
+  action: LoadedAction,
+  given: Readonly<Record<string, string>>,
+  step: Pick<UsesStep, 'env' | 'github'>,
+): Promise<ActionUse> {
+  const github = githubOf({ action, github: step.github });
+  const scope = scopeOf(frame, step.env, github);
+  const inputs = await resolveActionInputs(action.definition, given, scope, run.log);
+  return { frame, action, inputs, env: step.env, github: step.github };
+}
+
+/** Errors: BACKEND_UNAVAILABLE, for all that wants a container. */
+export function noContainers(what: string): AppError {
+  const text = `'${what}' needs a container, and this runner executes steps on its host only`;
+  return new AppError('BACKEND_UNAVAILABLE', text, { field: 'container' });
+}
+
+/** Leaves the post script of a JavaScript action to the end of the job; once for each step. */
+function addPost(
+  use: ActionUse,
+  definition: UsesStepDefinition,
+  step: { readonly key: string; readonly name: string },
+): void {
+  const { runs } = use.action.definition;
+  if (runs.kind !== 'javascript' || runs.post === undefined) return;
+  const { using, post, postIf } = runs;
+  addPostStep(use.frame, step.key, {
+    name: `Post ${step.name}`,
+    definition: {
+      kind: 'stage',
+      at: definition.at,
+      if: postIf ?? { ...ALWAYS, at: definition.at },
+      env: definition.env,
+      body: (postRun, stage) =>
+        runJavaScript({ ...use, env: stage.env }, postRun, { using, file: post }),
+    },
+  });
+}
+
+/** The stages to run before the job's own steps, for one of them: `pre` of remote JavaScript actions. */
+export async function preStageOf(
+  frame: Frame,
+  definition: UsesStepDefinition,
+  planned: { readonly key: string; readonly name: string },
+): Promise<StageDefinition | undefined> {
+  const action = await loadRemoteQuietly(frame, definition.uses);
+  if (action?.definition.runs.kind !== 'javascript') return undefined;
+  const { pre, preIf, using } = action.definition.runs;
+  if (pre === undefined) return undefined;
+  return {
+    kind: 'stage',
+    at: definition.at,
+    if: preIf ?? { ...ALWAYS, at: definition.at },
+    env: definition.env,
+    body: async (run, step) => {
+      const scope = scopeOf(frame, step.env, step.github);
+      const given = await evaluateTexts(definition.with, scope);
+      const use = await useOf(frame, run, action, given, step);
+      addPost(use, definition, planned);
+      return await runJavaScript(use, run, { using, file: pre });
+    },
+  };
+}
+
+/** A remote action that is here. What is wrong with it is said by the step that uses it. */
+async function loadRemoteQuietly(frame: Frame, uses: string): Promise<LoadedAction | undefined> {
+  try {
+    const reference = parseUses(uses);
+    const isHere = reference.kind === 'remote' && isCached(frame.job, reference);
+    return isHere ? await loadAction(frame, reference) : undefined;
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
 }

@@ -1,16 +1,36 @@
+import type { JsonObject } from '../../model/run.ts';
 import type {
+  Condition,
+  Position,
   RunStepDefinition,
   StepDefinition,
   Template,
   UsesStepDefinition,
 } from '../../model/workflow.ts';
 import { STEP_NAME_CHARACTERS_MAX } from '../limits.ts';
+import type { StepRun } from './step-run.ts';
+
+/** A stage of an action that is a step of its own: before or after those of the workflow. */
+export type StageDefinition = {
+  readonly kind: 'stage';
+  readonly at: Position;
+  readonly id?: undefined;
+  readonly name?: undefined;
+  readonly if: Condition;
+  readonly env?: Template | undefined;
+  readonly continueOnError?: undefined;
+  readonly timeoutMinutes?: undefined;
+  readonly body: (
+    run: StepRun,
+    step: { readonly env: Readonly<Record<string, string>>; readonly github: JsonObject },
+  ) => Promise<boolean>;
+};
 
 /** A step in the order shown. Parallel groups are laid out: their steps, then a wait for them. */
 export type PlannedStep = {
   /** From 1 within the job; steps of composite actions have that of the step that uses it. */
   readonly number: number;
-  readonly definition: Exclude<StepDefinition, { kind: 'parallel' }>;
+  readonly definition: Exclude<StepDefinition, { kind: 'parallel' }> | StageDefinition;
   readonly id: string | undefined;
   /** By which wait and cancel steps find it: its id, or one made up. */
   readonly key: string;
@@ -53,6 +73,16 @@ export function planSteps(
   return plan;
 }
 
+/** A pre or post step; `key` is that of the step it belongs to. */
+export function planStage(
+  number: number,
+  name: string,
+  key: string,
+  definition: StageDefinition,
+): PlannedStep {
+  return { number, definition, id: undefined, key, name: shortened(name), isBackground: false };
+}
+
 /** A step of a group has the group's condition when it has none. */
 function withCondition(
   part: RunStepDefinition | UsesStepDefinition,
@@ -74,6 +104,8 @@ function defaultName(definition: PlannedStep['definition']): string {
         : `Wait for ${definition.ids.join(', ')}`;
     case 'cancel':
       return `Cancel ${definition.target}`;
+    case 'stage':
+      return '';
   }
 }
 

@@ -32,13 +32,13 @@ export class StepRun {
     readonly log: StepLog;
     readonly environment: JobEnvironment;
     readonly mayGoOn: () => Promise<boolean>;
-    readonly state?: Map<string, string>;
+    readonly state: Map<string, string>;
   }) {
     this.name = parts.name;
     this.log = parts.log;
     this.environment = parts.environment;
     this.mayGoOn = parts.mayGoOn;
-    this.state = parts.state ?? new Map();
+    this.state = parts.state;
   }
 
   /** Stops the step unless its condition holds in spite of the cancel. */

@@ -27,7 +27,9 @@ type ReadyStep = {
   readonly github: JsonObject;
   /** Steps of composite actions are no steps of their own in the report. */
   readonly isReported: boolean;
+  readonly key: string;
   env: Readonly<Record<string, string>>;
+  ownEnv: Readonly<Record<string, string>>;
 };
 
 /**
@@ -50,6 +52,21 @@ export async function runSteps(
   }
 }
 
+/** Reports all as skipped: the job ends before them. */
+export function skipAll(frame: Frame, steps: readonly PlannedStep[]): void {
+  for (const planned of steps) end(readyStep(frame, planned, undefined), plainResult('skipped'));
+}
+
+/** The stages of one step share their state. */
+function stateOf(frame: Frame, planned: PlannedStep): Map<string, string> {
+  const key = frame.path + planned.key;
+  const known = frame.job.states.get(key);
+  if (known !== undefined) return known;
+  const state = new Map<string, string>();
+  frame.job.states.set(key, state);
+  return state;
+}
+
 function readyStep(frame: Frame, planned: PlannedStep, parent: StepRun | undefined): ReadyStep {
   const { job } = frame;
   const { number, name, isBackground } = planned;
@@ -60,11 +77,14 @@ function readyStep(frame: Frame, planned: PlannedStep, parent: StepRun | undefin
       name,
       log: parent?.log ?? new StepLog(number, job),
       environment: isBackground ? frame.environment.fork() : frame.environment,
+      state: stateOf(frame, planned),
       mayGoOn: async () => (await conditionHolds(ready)) === true,
     }),
     github: { ...frame.github, action: actionName(frame, planned) },
     isReported: parent === undefined,
+    key: planned.key,
     env: frameEnv(frame),
+    ownEnv: {},
   };
   return ready;
 }
@@ -107,7 +127,8 @@ async function evaluateStart(ready: ReadyStep): Promise<true | StepResult> {
   const { definition } = ready.planned;
   if (definition.env !== undefined) {
     try {
-      ready.env = { ...ready.env, ...(await evaluateTexts(definition.env, scopeOfStep(ready))) };
+      ready.ownEnv = await evaluateTexts(definition.env, scopeOfStep(ready));
+      ready.env = { ...ready.env, ...ready.ownEnv };
     } catch (error) {
       tell(ready, error);
       return plainResult('failure');
@@ -183,6 +204,8 @@ async function runBody(ready: ReadyStep): Promise<Conclusion> {
         : 'failure';
     case 'wait':
       return await waitForSteps(ready, definition.ids);
+    case 'stage':
+      return (await definition.body(run, ready)) ? 'success' : 'failure';
     case 'cancel':
       if (!frame.background.has(definition.target)) {
         run.log.warn(`No background step '${definition.target}' was started`);
@@ -304,6 +327,7 @@ function tell(ready: ReadyStep, error: unknown): void {
 function actionName(frame: Frame, planned: PlannedStep): string {
   const { definition } = planned;
   if (planned.id !== undefined) return planned.id;
+  if (definition.kind === 'stage') return planned.key;
   const base = definition.kind === 'uses' ? nameOfUses(definition.uses) : '__run';
   const count = (frame.actionNames.get(base) ?? 0) + 1;
   frame.actionNames.set(base, count);

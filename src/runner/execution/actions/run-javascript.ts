@@ -1,0 +1,59 @@
+import { join } from 'node:path';
+import type { JsonObject } from '../../model/run.ts';
+import type { Frame } from '../job-state.ts';
+import { createCommandFiles, takeCommandFiles } from '../steps/command-files.ts';
+import { processEnvironment } from '../steps/step-env.ts';
+import { judgeExit, runStepProcess } from '../steps/step-process.ts';
+import type { StepRun } from '../steps/step-run.ts';
+import { inputVariables } from '../steps/step-variables.ts';
+import type { LoadedAction } from './action-source.ts';
+import { nodeFor } from './node-programs.ts';
+
+/** One use of an action: what its stages have in common. */
+export type ActionUse = {
+  readonly frame: Frame;
+  readonly action: LoadedAction;
+  readonly inputs: Readonly<Record<string, string>>;
+  /** `env` of the step, with everything below it. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly github: JsonObject;
+};
+
+/** Runs one script of a JavaScript action: `main`, `pre` or `post`, relative to the action's folder. */
+export async function runJavaScript(
+  use: ActionUse,
+  run: StepRun,
+  script: { readonly using: string; readonly file: string },
+): Promise<boolean> {
+  const { job } = use.frame;
+  const files = createCommandFiles(job);
+  const node = nodeFor(job, script.using, run.log);
+  const exit = await runStepProcess(job, run, {
+    file: node,
+    args: [join(use.action.dir, script.file)],
+    cwd: job.folders.workspace,
+    env: processEnvironment(job, run.environment, use.env, githubOf(use), {
+      ...inputVariables(use.inputs),
+      ...stateVariables(run.state),
+      ...files.variables,
+    }),
+  });
+  const isFine = await takeCommandFiles(job, run, files);
+  return judgeExit(run, node, exit) && isFine;
+}
+
+/** The `github` context within an action. */
+export function githubOf(use: Pick<ActionUse, 'action' | 'github'>): JsonObject {
+  return {
+    ...use.github,
+    action_path: use.action.dir,
+    action_repository: use.action.repository,
+    action_ref: use.action.ref,
+  };
+}
+
+function stateVariables(state: ReadonlyMap<string, string>): Record<string, string> {
+  const variables: Record<string, string> = {};
+  for (const [name, value] of state) variables[`STATE_${name}`] = value;
+  return variables;
+}

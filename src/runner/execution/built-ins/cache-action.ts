@@ -1,0 +1,119 @@
+import { relative, sep } from 'node:path';
+import { AppError } from '../../../shared/app-error.ts';
+import { inputOf } from '../actions/action-inputs.ts';
+import { addPostStep } from '../actions/post-steps.ts';
+import { mustCacheKey } from '../cache/cache-store.ts';
+import type { StepRun } from '../steps/step-run.ts';
+import { type BuiltInCall, linesOf } from './built-in-call.ts';
+import { globFiles } from './glob-files.ts';
+
+type CacheInputs = {
+  readonly key: string;
+  readonly paths: readonly string[];
+  readonly restoreKeys: readonly string[];
+};
+
+/** actions/cache: restores now, saves after the job when it succeeded and the key was not there. */
+export async function runCache(call: BuiltInCall): Promise<boolean> {
+  const inputs = inputsOf(call);
+  const isExact = await restore(call, inputs);
+  if (isExact === undefined) return false;
+  if (!isExact) addSave(call, inputs);
+  return true;
+}
+
+/** actions/cache/restore. */
+export async function runCacheRestore(call: BuiltInCall): Promise<boolean> {
+  return (await restore(call, inputsOf(call))) !== undefined;
+}
+
+/** actions/cache/save. */
+export async function runCacheSave(call: BuiltInCall): Promise<boolean> {
+  await save(call, inputsOf(call), call.run);
+  return true;
+}
+
+function inputsOf({ given }: BuiltInCall): CacheInputs {
+  const key = inputOf(given, 'key');
+  const paths = linesOf(inputOf(given, 'path'));
+  if (paths.length === 0) {
+    throw new AppError('INVALID_VALUE', 'Input required and not supplied: path', { field: 'path' });
+  }
+  mustCacheKey(key);
+  return { key, paths, restoreKeys: linesOf(inputOf(given, 'restore-keys')) };
+}
+
+/** Whether the very key was found; undefined when the step fails because nothing was. */
+async function restore(call: BuiltInCall, inputs: CacheInputs): Promise<boolean | undefined> {
+  const { run, frame, given } = call;
+  const { cache } = frame.job.dependencies;
+  const { key, paths, restoreKeys } = inputs;
+  run.outputs.set('cache-primary-key', key);
+  const found = cache.find([key, ...restoreKeys], paths);
+  if (found === undefined) {
+    run.outputs.set('cache-hit', '');
+    const text = `Cache not found for input keys: ${[key, ...restoreKeys].join(', ')}`;
+    if (inputOf(given, 'fail-on-cache-miss', 'false') === 'true') {
+      run.log.error(`Failed to restore cache entry. Exiting as fail-on-cache-miss is set. ${text}`);
+      return undefined;
+    }
+    run.log.say(text);
+    return false;
+  }
+  const isExact = found.key === key;
+  if (inputOf(given, 'lookup-only', 'false') !== 'true') {
+    await cache.restore(found.key, paths, frame.job.folders.workspace);
+  }
+  run.log.say(`Cache restored from key: ${found.key}`);
+  run.outputs.set('cache-hit', String(isExact));
+  run.outputs.set('cache-matched-key', found.key);
+  return isExact;
+}
+
+function addSave(call: BuiltInCall, inputs: CacheInputs): void {
+  const { at, env } = call.definition;
+  addPostStep(call.frame, call.step.key, {
+    name: `Post ${call.run.name}`,
+    definition: {
+      kind: 'stage',
+      at,
+      if: { source: 'success()', at },
+      env,
+      body: async (run) => {
+        await save(call, inputs, run);
+        return true;
+      },
+    },
+  });
+}
+
+/** A cache that cannot be saved is a warning: the work of the job is done. */
+async function save(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promise<void> {
+  const { dependencies, folders } = call.frame.job;
+  const { key, paths } = inputs;
+  const { files } = await globFiles(folders.workspace, paths, {
+    implicitDescendants: false,
+    excludeHiddenFiles: false,
+  });
+  if (files.length === 0) {
+    run.log.warn(`Nothing is saved: no file matches ${paths.join(' ')}`);
+    return;
+  }
+  try {
+    const isSaved = await dependencies.cache.save({
+      key,
+      paths,
+      files: files.map((file) => nameFrom(folders.workspace, file)),
+      workspace: folders.workspace,
+    });
+    run.log.say(isSaved ? `Cache saved with key: ${key}` : `There is a cache ${key} already`);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    run.log.warn(`The cache was not saved: ${error.message}`);
+  }
+}
+
+/** Relative within the workspace, so that a run elsewhere can restore it; else as it is. */
+function nameFrom(workspace: string, file: string): string {
+  return file.startsWith(workspace + sep) ? relative(workspace, file) : file;
+}

@@ -1,0 +1,65 @@
+import { join } from 'node:path';
+import { AppError } from '../../../shared/app-error.ts';
+import type { Artifact } from '../../model/run.ts';
+import { inputOf } from '../actions/action-inputs.ts';
+import { type BuiltInCall, pathOf } from './built-in-call.ts';
+
+/** actions/download-artifact from version 4 on. Errors: those of ArtifactStore.extract, ARTIFACT_NOT_FOUND. */
+export async function runDownloadArtifact(call: BuiltInCall): Promise<boolean> {
+  const { run, given, frame } = call;
+  const store = frame.job.dependencies.artifacts;
+  const runId = inputOf(given, 'run-id', frame.job.request.runId);
+  const target = pathOf(call, inputOf(given, 'path', '.'));
+  const name = inputOf(given, 'name');
+  const ids = inputOf(given, 'artifact-ids');
+  const artifacts = choose(store.list(runId), call);
+  const isSingle = name !== '' || (ids !== '' && artifacts.length === 1);
+  const isMerging = inputOf(given, 'merge-multiple', 'false') === 'true';
+  for (const artifact of artifacts) {
+    const folder = isSingle || isMerging ? target : join(target, artifact.name);
+    await store.extract(artifact, folder);
+    run.log.say(`Artifact ${artifact.name}: ${artifact.size} bytes unpacked`);
+  }
+  if (artifacts.length === 0) run.log.say('There are no artifacts to download');
+  run.outputs.set('download-path', target);
+  return true;
+}
+
+function choose(all: readonly Artifact[], { given }: BuiltInCall): readonly Artifact[] {
+  const name = inputOf(given, 'name');
+  const ids = inputOf(given, 'artifact-ids');
+  if (name !== '') {
+    const found = all.filter((artifact) => artifact.name === name);
+    if (found.length === 0) throw notFound(`Artifact not found for name: ${name}`);
+    return found;
+  }
+  if (ids !== '') {
+    const wanted = new Set(ids.split(',').map((id) => id.trim()));
+    const found = all.filter((artifact) => wanted.has(artifact.id));
+    if (found.length === 0) throw notFound('None of the provided artifact IDs were found');
+    return found;
+  }
+  const pattern = inputOf(given, 'pattern');
+  if (pattern === '') return all;
+  const expression = namePattern(pattern);
+  return all.filter((artifact) => expression.test(artifact.name));
+}
+
+function notFound(text: string): AppError {
+  return new AppError('ARTIFACT_NOT_FOUND', `Unable to download artifact(s): ${text}`);
+}
+
+/** A glob of names, which hold no `/`: `*`, `?`, `[…]` and `{a,b}`. */
+function namePattern(pattern: string): RegExp {
+  const source = pattern.replaceAll(/\*+|\?|\[[^\]]+\]|\{[^{}]+\}|[^*?[{]|[[{]/g, (part) => {
+    if (part.startsWith('*')) return '.*';
+    if (part === '?') return '.';
+    if (part.length > 1 && part.startsWith('[')) return part.replace(/^\[!/, '[^');
+    if (part.length > 1 && part.startsWith('{')) {
+      const choices = part.slice(1, -1).split(',');
+      return `(?:${choices.map((choice) => namePattern(choice).source.slice(1, -1)).join('|')})`;
+    }
+    return part.replace(/[\\^$.|?*+()[\]{}]/, String.raw`\$&`);
+  });
+  return new RegExp(`^${source}$`, 's');
+}

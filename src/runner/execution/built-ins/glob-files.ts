@@ -1,0 +1,53 @@
+import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { AppError } from '../../../shared/app-error.ts';
+
+const CHILD = fileURLToPath(new URL('./glob-child.ts', import.meta.url));
+const TIMEOUT_MS = 120_000;
+
+export type GlobOptions = {
+  /** Takes everything below a folder that matches. */
+  readonly implicitDescendants: boolean;
+  readonly excludeHiddenFiles: boolean;
+};
+
+export type GlobResult = {
+  /** Absolute paths of files and folders. */
+  readonly files: readonly string[];
+  /** The folders, or files, in which patterns begin. */
+  readonly searchPaths: readonly string[];
+};
+
+/**
+ * What the patterns (lines; `!` excludes, `~` is the home folder) match from `root`, exactly as actions
+ * see it: through @actions/glob, in a process of its own. Cost: the start of a node, about 60 ms.
+ * Errors: INVALID_VALUE for patterns that it refuses, DEADLINE_EXCEEDED.
+ */
+export async function globFiles(
+  root: string,
+  patterns: readonly string[],
+  options: GlobOptions,
+): Promise<GlobResult> {
+  const { promise, resolve, reject } = Promise.withResolvers<GlobResult>();
+  const child = fork(CHILD, [root, patterns.join('\n'), JSON.stringify(options)], {
+    execArgv: ['--no-warnings'],
+    env: { HOME: process.env['HOME'] ?? '', PATH: process.env['PATH'] ?? '' },
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    timeout: TIMEOUT_MS,
+    killSignal: 'SIGKILL',
+  });
+  let result: GlobResult | undefined;
+  child.once('message', (message) => {
+    result = message as GlobResult;
+  });
+  child.once('error', (error) =>
+    reject(new AppError('INTERNAL', 'Files could not be searched for', {}, error)),
+  );
+  child.once('close', (_code, signal) => {
+    if (result !== undefined) resolve(result);
+    else if (signal !== null) reject(new AppError('DEADLINE_EXCEEDED', 'The search took too long'));
+    else
+      reject(new AppError('INVALID_VALUE', 'The patterns of path are invalid', { field: 'path' }));
+  });
+  return await promise;
+}

@@ -1,0 +1,18 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { inputOf } from '../actions/action-inputs.ts';
+import type { BuiltInCall } from './built-in-call.ts';
+
+/** actions/setup-node: the node of the host is used as it is; says which, and that it was not chosen. */
+export async function runSetupNode({ frame, run, given }: BuiltInCall): Promise<boolean> {
+  const path = run.environment.pathInFrontOf(frame.job.baseVariables['PATH']);
+  const program = frame.job.finder.find('node', path) ?? process.execPath;
+  const { stdout } = await promisify(execFile)(program, ['--version']);
+  const version = stdout.trim();
+  const wanted = inputOf(given, 'node-version');
+  const asked = wanted === '' ? '' : ` (asked for: ${wanted})`;
+  run.log.warn(`This runner installs no node: steps use ${version} of this host${asked}`);
+  run.outputs.set('node-version', version);
+  run.outputs.set('cache-hit', 'false');
+  return true;
+}

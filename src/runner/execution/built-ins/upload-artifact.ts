@@ -1,0 +1,101 @@
+import { lstatSync, realpathSync, statSync } from 'node:fs';
+import { dirname, relative, sep } from 'node:path';
+import { AppError } from '../../../shared/app-error.ts';
+import { inputOf } from '../actions/action-inputs.ts';
+import type { ZipSource } from '../artifacts/write-zip.ts';
+import { type BuiltInCall, linesOf } from './built-in-call.ts';
+import { globFiles, type GlobResult } from './glob-files.ts';
+
+const NAME_DEFAULT = 'artifact';
+
+/** actions/upload-artifact from version 4 on. Errors: those of ArtifactStore.add, INVALID_VALUE. */
+export async function runUploadArtifact(call: BuiltInCall): Promise<boolean> {
+  const { run, given, frame } = call;
+  const { job } = frame;
+  const name = inputOf(given, 'name', NAME_DEFAULT);
+  if (job.masker.contains(name)) {
+    throw new AppError('INVALID_NAME', 'The name of the artifact holds a secret', {
+      field: 'name',
+    });
+  }
+  const patterns = linesOf(inputOf(given, 'path'));
+  if (patterns.length === 0) {
+    throw new AppError('INVALID_VALUE', 'Input required and not supplied: path', { field: 'path' });
+  }
+  const found = await globFiles(job.folders.workspace, patterns, {
+    implicitDescendants: true,
+    excludeHiddenFiles: inputOf(given, 'include-hidden-files', 'false') !== 'true',
+  });
+  const files = filesToUpload(call, found);
+  if (files.length === 0) return reportNothing(call, patterns);
+  const artifact = await job.dependencies.artifacts.add({
+    runId: job.request.runId,
+    name,
+    files,
+    isOverwriting: inputOf(given, 'overwrite', 'false') === 'true',
+  });
+  run.outputs.set('artifact-id', artifact.id);
+  run.outputs.set('artifact-digest', artifact.sha256);
+  run.outputs.set('artifact-url', '');
+  const count = files.length === 1 ? '1 file' : `${files.length} files`;
+  run.log.say(`Artifact ${name}: ${count}, ${artifact.size} bytes, SHA-256 ${artifact.sha256}`);
+  return true;
+}
+
+function reportNothing(call: BuiltInCall, patterns: readonly string[]): boolean {
+  const { log } = call.run;
+  const text = `No files were found with the provided path: ${patterns.join(' ')}. No artifacts will be uploaded.`;
+  const behaviour = inputOf(call.given, 'if-no-files-found', 'warn');
+  if (behaviour === 'error') {
+    log.error(text);
+    return false;
+  }
+  if (behaviour === 'ignore') log.say(text);
+  else log.warn(text);
+  return true;
+}
+
+/** Files only; a link counts as the file it leads to, unless that lies outside of the workspace. */
+function filesToUpload(call: BuiltInCall, found: GlobResult): ZipSource[] {
+  const workspace = realpathSync(call.frame.job.folders.workspace);
+  const sources: { readonly path: string; readonly source: string }[] = [];
+  for (const path of found.files) {
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) continue;
+    const source = realpathSync(path);
+    const isLinked = source !== path && !isPlainPath(path);
+    if (isLinked && !source.startsWith(workspace + sep)) {
+      call.run.log.warn(`'${path}' is left out: it leads out of the workspace`);
+      continue;
+    }
+    sources.push({ path, source });
+  }
+  const root = rootOf(
+    found.searchPaths,
+    sources.map(({ path }) => path),
+  );
+  return sources.map(({ path, source }) => ({ source, entry: relative(root, path) }));
+}
+
+/** Whether neither the file nor a folder above it is a link. The workspace itself may be behind one. */
+function isPlainPath(path: string): boolean {
+  for (let at = path; dirname(at) !== at; at = dirname(at)) {
+    if (lstatSync(at).isSymbolicLink()) return false;
+  }
+  return true;
+}
+
+/** Names in the artifact begin below this folder: the nearest one that all patterns begin in. */
+function rootOf(searchPaths: readonly string[], files: readonly string[]): string {
+  const [first = sep] = searchPaths;
+  if (searchPaths.length <= 1)
+    return files.length === 1 && files[0] === first ? dirname(first) : first;
+  const paths = searchPaths.map((path) => path.split(sep));
+  const common: string[] = [];
+  for (const [index, part] of (paths[0] ?? []).entries()) {
+    if (!paths.every((other) => other[index] === part)) break;
+    common.push(part);
+  }
+  const folder = common.join(sep);
+  // One of the patterns may be the very file.
+  return files.includes(folder) ? dirname(folder) : folder === '' ? sep : folder;
+}
