@@ -98,7 +98,7 @@ export class SecretAudit {
     await turn;
   }
 
-  /** Newest first. Errors: INVALID_REQUEST with metadata.field. Cost: reads the file backwards as far as needed. */
+  /** Newest first. Errors: INVALID_REQUEST with metadata.field. Cost: reads the file backwards until the limit is reached. */
   async query(query: SecretAuditQuery): Promise<readonly SecretAuditRecord[]> {
     const limit = query.limit ?? AUDIT_QUERY_DEFAULT;
     if (!Number.isInteger(limit) || limit < 1 || limit > AUDIT_QUERY_MAX) {
@@ -110,8 +110,8 @@ export class SecretAudit {
     const found: SecretAuditRecord[] = [];
     for await (const value of this.#file.newestFirst()) {
       const record = asRecord(value);
-      if (record === undefined) continue;
-      if (Date.parse(record.at) < sinceMs) break;
+      // Not the end of the search: a clock that was set back puts older times after newer ones.
+      if (record === undefined || Date.parse(record.at) < sinceMs) continue;
       if (name !== undefined && record.name !== name) continue;
       found.push(record);
       if (found.length === limit) break;

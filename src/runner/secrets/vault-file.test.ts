@@ -1,4 +1,5 @@
 import { createDecipheriv, createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +33,7 @@ function vaultFor(environment: Record<string, string>): VaultFile {
 }
 
 test('reads what the real sops wrote, and names what is no secret of the runner', async () => {
-  await copyFile(join(FIXTURES, 'vault-by-sops.json'), path);
+  await copyFile(join(FIXTURES, 'vault-by-sops.sops'), path);
   const content = await vault.read();
   expect(content?.entries).toEqual([
     { environment: 'production', name: 'API_KEY', value: 'kept in production' },
@@ -59,7 +60,7 @@ test('reads what the real sops wrote, and names what is no secret of the runner'
 });
 
 test("follows a file's own rule of what is encrypted and of what its MAC covers", async () => {
-  await copyFile(join(FIXTURES, 'vault-rule-by-sops.json'), path);
+  await copyFile(join(FIXTURES, 'vault-rule-by-sops.sops'), path);
   const content = await vault.read();
   expect(content?.entries.map(({ name, value }) => [name, value])).toEqual([
     ['API_KEY', 'only this'],
@@ -73,7 +74,7 @@ test("follows a file's own rule of what is encrypted and of what its MAC covers"
 });
 
 test('changes one value and leaves every other byte of the values as it was', async () => {
-  await copyFile(join(FIXTURES, 'vault-by-sops.json'), path);
+  await copyFile(join(FIXTURES, 'vault-by-sops.sops'), path);
   const before = (await readFile(path, 'utf8')).split('\n');
   const put = { environment: 'PRODUCTION', name: 'API_KEY', value: 'new' };
   await vault.change([put], [{ environment: '10', name: 'ORDER' }]);
@@ -175,7 +176,7 @@ test.each([
 });
 
 test('refuses a symbolic link and what is no file', async () => {
-  await copyFile(join(FIXTURES, 'vault-by-sops.json'), join(dir, 'elsewhere.json'));
+  await copyFile(join(FIXTURES, 'vault-by-sops.sops'), join(dir, 'elsewhere.json'));
   await symlink(join(dir, 'elsewhere.json'), path);
   await expect(vault.read()).rejects.toThrow(/symbolic link/);
   const put = { environment: 'production', name: 'B', value: 'x' };
@@ -185,8 +186,24 @@ test('refuses a symbolic link and what is no file', async () => {
   await expect(vault.read()).rejects.toMatchObject({ reason: 'BACKEND_UNAVAILABLE' });
 });
 
+test('does not overwrite what another program wrote meanwhile', async () => {
+  await copyFile(join(FIXTURES, 'vault-by-sops.sops'), path);
+  const theirs = await readFile(join(FIXTURES, 'vault-rule-by-sops.sops'), 'utf8');
+  const environment = { HOME: dir, SOPS_AGE_KEY_FILE: IDENTITY_FILE };
+  const identities = new VaultIdentities({ configDir: join(dir, 'config'), environment });
+  // The time is asked for between reading and writing.
+  const nowMs = (): number => {
+    writeFileSync(path, theirs);
+    return Date.now();
+  };
+  const slow = new VaultFile(dir, identities, { ...systemClock, nowMs });
+  const put = { environment: 'production', name: 'B', value: 'x' };
+  await expect(slow.change([put], [])).rejects.toThrow(/changed by another program/);
+  expect(await readFile(path, 'utf8')).toBe(theirs);
+});
+
 test('says who cannot read it', async () => {
-  await copyFile(join(FIXTURES, 'vault-by-sops.json'), path);
+  await copyFile(join(FIXTURES, 'vault-by-sops.sops'), path);
   await expect(vaultFor({ HOME: dir }).read()).rejects.toThrow(/no age identity/);
   const other = vaultFor({ HOME: join(dir, 'other') });
   await rm(path);
