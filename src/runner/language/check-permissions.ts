@@ -121,7 +121,12 @@ function permissionsFrom(value: JsonValue | undefined): Permissions {
   }
   return value === null || value === undefined || typeof value !== 'object'
     ? undefined
-    : new Map(Object.entries(value).map(([scope, level]) => [scope, typeof level === 'string' ? level : 'none']));
+    : new Map(
+        Object.entries(value).map(([scope, level]) => [
+          scope,
+          typeof level === 'string' ? level : 'none',
+        ]),
+      );
 }
 
 function everyScope(level: string): Permissions {

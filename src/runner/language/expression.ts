@@ -91,7 +91,7 @@ function syntaxErrorFrom(error: unknown, source: string): Error {
     }
     const position = offsetOf(source, error.pos.line, error.pos.column) + 1;
     return new ExpressionSyntaxError(
-      `${error.message}. Located at position ${position} within expression: ${source}`,
+      `${error.message}. Located at position ${position} within expression: ${shortened(source)}`,
     );
   }
   if (error instanceof Error && error.message === 'ErrorExceededMaxLength') {
@@ -110,8 +110,16 @@ function unexpectedEnd(source: string): ExpressionSyntaxError {
   const position =
     last === undefined ? 0 : offsetOf(source, last.range.start.line, last.range.start.column);
   return new ExpressionSyntaxError(
-    `Unexpected end of expression: '${source.slice(position).trim()}'. Located at position ${position + 1} within expression: ${source}`,
+    `Unexpected end of expression: '${shortened(source.slice(position).trim())}'. Located at position ${position + 1} within expression: ${shortened(source)}`,
   );
+}
+
+const QUOTED_CHARACTERS_MAX = 500;
+
+function shortened(text: string): string {
+  return text.length <= QUOTED_CHARACTERS_MAX
+    ? text
+    : `${text.slice(0, QUOTED_CHARACTERS_MAX)}[...]`;
 }
 
 function offsetOf(source: string, line: number, column: number): number {

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest';
+import type { JsonValue } from '../model/run.ts';
+import { expandMatrix, legName } from './matrix.ts';
+
+describe('legs', () => {
+  test('the last vector varies fastest', () => {
+    expect(expandMatrix({ os: ['a', 'b'], v: [1, 2] })).toEqual([
+      { os: 'a', v: 1 },
+      { os: 'a', v: 2 },
+      { os: 'b', v: 1 },
+      { os: 'b', v: 2 },
+    ]);
+  });
+
+  test("include, by the example of GitHub's documentation", () => {
+    expect(
+      expandMatrix({
+        fruit: ['apple', 'pear'],
+        animal: ['cat', 'dog'],
+        include: [
+          { color: 'green' },
+          { color: 'pink', animal: 'cat' },
+          { fruit: 'apple', shape: 'circle' },
+          { fruit: 'banana' },
+          { fruit: 'banana', animal: 'cat' },
+        ],
+      }),
+    ).toEqual([
+      { fruit: 'apple', animal: 'cat', color: 'pink', shape: 'circle' },
+      { fruit: 'apple', animal: 'dog', color: 'green', shape: 'circle' },
+      { fruit: 'pear', animal: 'cat', color: 'pink' },
+      { fruit: 'pear', animal: 'dog', color: 'green' },
+      { fruit: 'banana' },
+      { fruit: 'banana', animal: 'cat' },
+    ]);
+  });
+
+  test('include alone', () => {
+    expect(expandMatrix({ include: [{ a: 1 }, { a: 2, b: 3 }] })).toEqual([
+      { a: 1 },
+      { a: 2, b: 3 },
+    ]);
+  });
+
+  test('exclude goes before include and needs only some of the keys', () => {
+    expect(
+      expandMatrix({
+        os: ['a', 'b'],
+        v: [1, 2],
+        exclude: [{ os: 'a', v: 1 }, { os: 'b' }, { nothing: 1 }],
+        include: [{ os: 'b', v: 9 }],
+      }),
+    ).toEqual([
+      { os: 'a', v: 2 },
+      { os: 'b', v: 9 },
+    ]);
+  });
+
+  test('filters look into objects', () => {
+    const one = { name: 'x', tags: ['t'] };
+    expect(
+      expandMatrix({
+        node: [one, { name: 'y' }],
+        exclude: [{ node: { name: 'y' } }],
+        include: [{ node: one, extra: true }],
+      }),
+    ).toEqual([{ node: one, extra: true }]);
+  });
+
+  test.each<[string, JsonValue, string]>([
+    ['text', 'x', 'must be a mapping'],
+    ['scalar vector', { a: 1 }, "vector 'a' must be a sequence"],
+    ['empty vector', { a: [] }, "vector 'a' does not contain any values"],
+    ['bad include', { include: [1] }, "'include' of the matrix"],
+    ['all excluded', { a: [1], exclude: [{ a: 1 }] }, 'no combination'],
+    ['nothing', {}, 'no combination'],
+    ['too many', { a: Array.from({ length: 257 }, (_, n) => n) }, 'more than 256'],
+    ['product', { a: Array(1_000).fill(1), b: Array(1_000).fill(1) }, 'more than 256'],
+  ])('%s is refused', (_name, matrix, message) => {
+    expect(() => expandMatrix(matrix)).toThrow(message);
+  });
+
+  test('256 legs are allowed', () => {
+    const vector = Array.from({ length: 16 }, (_, n) => n);
+    expect(expandMatrix({ a: vector, b: vector })).toHaveLength(256);
+  });
+});
+
+test('names', () => {
+  expect(legName('build', { os: 'linux', v: 18, x: true })).toBe('build (linux, 18, true)');
+  expect(legName('build', { os: { name: 'x', n: [1, 2] }, e: '' })).toBe('build (x, 1, 2)');
+  expect(legName('build', {})).toBe('build');
+});
