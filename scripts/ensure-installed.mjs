@@ -29,7 +29,7 @@ function isRequired(entry) {
   if (!admits(entry.os, process.platform) || !admits(entry.cpu, process.arch)) return false;
   if (entry.optional && (entry.os === undefined || entry.libc !== undefined)) return false;
   // A production installation leaves the tools of development out.
-  return !(entry.dev && process.env.npm_lifecycle_event === 'prestart');
+  return !(entry.dev && /^prestart(:|$)/.test(process.env.npm_lifecycle_event ?? ''));
 }
 
 /** Why an installation is needed, or undefined. */

@@ -64,7 +64,7 @@ test.each([
   ],
   [
     { RUNNER_SECRETS_KEY: 'hush' },
-    ['RUNNER_SECRETS_KEY: must be 32 bytes as base64 or hexadecimal'],
+    ['RUNNER_SECRETS_KEY: must be one line of at least 8 characters'],
   ],
 ])('%j: %j', (env, problems) => {
   expect(problemsOf(env as unknown as Record<string, string>)).toEqual(problems);

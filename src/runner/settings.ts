@@ -157,11 +157,11 @@ export const RUNNER_OPTIONS = {
   secretsKey: textOption({
     env: 'RUNNER_SECRETS_KEY',
     description:
-      'Key of the local secrets file: 32 bytes as base64 or 64 hexadecimal digits. Unset: a key file in the configuration folder of the user, made when first needed.',
+      'Key of the local secrets file: 32 bytes as base64, 64 hexadecimal digits, or a passphrase. Unset: a key file in the configuration folder of the user, made when first needed.',
     fallback: undefined,
     fallbackText: 'unset',
-    pattern: /^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$/,
-    rule: '32 bytes as base64 or hexadecimal',
+    pattern: /^[^\0\r\n]{8,1024}$/,
+    rule: 'one line of at least 8 characters',
     secret: true,
   }),
   runsOn: choiceOption({

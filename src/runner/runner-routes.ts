@@ -1,0 +1,60 @@
+import { artifactRoutes } from './api/artifact-routes.ts';
+import type { Call } from './api/call.ts';
+import { eventRoutes } from './api/event-routes.ts';
+import { healthRoutes } from './api/health-routes.ts';
+import type { Route } from './api/router.ts';
+import { runRoutes } from './api/run-routes.ts';
+import { secretRoutes } from './api/secret-routes.ts';
+import { inboxRoute, syncRoutes } from './api/sync-routes.ts';
+import { workflowRoutes } from './api/workflow-routes.ts';
+import type { RunnerParts } from './runner-parts.ts';
+
+/** All routes of the runner; the inbox apart, because a port of its own may serve it. */
+export function routesOf(
+  parts: RunnerParts,
+  isStopping: () => boolean,
+): { readonly routes: readonly Route[]; readonly inbox: Route } {
+  const { runs, keys, follower, runsDir, catalog, secrets, sync, hub, workspace, version } = parts;
+  const audit = auditOf(parts);
+  const routes = [
+    ...runRoutes({ runs, keys, follower, audit }),
+    ...artifactRoutes(runs, runsDir),
+    ...workflowRoutes(catalog),
+    ...secretRoutes(secrets),
+    ...syncRoutes(sync),
+    ...eventRoutes(hub),
+    ...healthRoutes({ workspace, version, runs, isStopping }),
+  ];
+  return {
+    routes: routes.map((route) => audited(route, audit)),
+    inbox: inboxRoute(sync, parts.inboxEvents),
+  };
+}
+
+type Audit = (action: string, fields: Readonly<Record<string, unknown>>, call: Call) => void;
+
+/** Audit lines are written at any log level: who started, changed or removed what. */
+function auditOf({ logger }: RunnerParts): Audit {
+  const audit = logger.child({ event: 'audit' }, { level: 'info' });
+  return (action, fields, { actor, requestId }) => {
+    const { ip, origin, userAgent } = actor;
+    audit.info(
+      { action, ...fields, ip, origin, user_agent: userAgent, request_id: requestId },
+      'audit',
+    );
+  };
+}
+
+/** Calls that change secrets, variables and the synchronisation are told by their route and name. */
+function audited(route: Route, audit: Audit): Route {
+  const isChange = route.method !== 'GET' && !route.pattern.startsWith('/api/runs');
+  if (!isChange) return route;
+  return {
+    ...route,
+    handle: async (call) => {
+      const answer = await route.handle(call);
+      audit(`${route.method} ${route.pattern}`, { ...call.parameters }, call);
+      return answer;
+    },
+  };
+}

@@ -1,0 +1,216 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { createHttpServer, type HttpServer } from '../http/http-server.ts';
+import type { Logger } from '../observability/logger.ts';
+import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
+import { AppError } from '../shared/app-error.ts';
+import type { Clock } from '../shared/clock.ts';
+import { Access } from './api/access.ts';
+import { serveApi, type ApiOptions } from './api/api-server.ts';
+import { EVENTS_PATH } from './api/event-routes.ts';
+import type { Route } from './api/router.ts';
+import { INBOX_PATH } from './api/sync-routes.ts';
+import { startParts, type RunnerParts } from './runner-parts.ts';
+import { routesOf } from './runner-routes.ts';
+import type { RunnerSettings } from './settings.ts';
+
+export type RunnerOptions = {
+  readonly logger: Logger;
+  readonly version: string;
+  readonly clock: Clock;
+  /** The process environment: what steps inherit of it, and secrets of the `env` backend. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Routes beside the API: the page. */
+  readonly moreRoutes?: ((parts: RunnerParts) => readonly Route[]) | undefined;
+  /** Milliseconds between two pings, for tests; 30 s. */
+  readonly pingMs?: number | undefined;
+};
+
+/** A runner that serves. */
+export interface Runner {
+  readonly port: number;
+  /** Of the separate inbox and of /metrics, when they are on. */
+  readonly inboxPort: number | undefined;
+  readonly metricsPort: number | undefined;
+  readonly parts: RunnerParts;
+  /**
+   * Takes no new runs, cancels those in progress and waits for them, completes the streams, closes.
+   * Queued runs go on after the next start. Idempotent.
+   */
+  stop(): Promise<void>;
+}
+
+/** `localhost` is both loopback addresses, as clients may try either. */
+const LOOPBACKS = ['127.0.0.1', '::1'];
+/** Answers that are on their way when everything else has stopped. */
+const ANSWERS_MS = 1_000;
+
+/**
+ * Opens the workspace, recovers its runs and listens.
+ * Errors: STORE_UNAVAILABLE when another runner has the workspace, CONFIG_INVALID when it is no folder,
+ * INTERNAL or the system's error for a port that cannot be had.
+ */
+export async function createRunner(
+  settings: RunnerSettings,
+  options: RunnerOptions,
+): Promise<Runner> {
+  const workspace = await mustFolder(settings.workspace);
+  const parts = await startParts(settings, { ...options, workspace });
+  const servers: HttpServer[] = [];
+  try {
+    const runner = new ServingRunner(settings, options, parts, servers);
+    await runner.listen();
+    return runner;
+  } catch (error) {
+    for (const server of servers) await server.stop(0);
+    await parts.stop();
+    throw error;
+  }
+}
+
+async function mustFolder(path: string): Promise<string> {
+  const absolute = resolve(path);
+  const isFolder = await stat(absolute).then(
+    (stats) => stats.isDirectory(),
+    () => false,
+  );
+  if (!isFolder) {
+    throw new AppError('CONFIG_INVALID', `RUNNER_WORKSPACE: ${absolute} is not a folder`);
+  }
+  return absolute;
+}
+
+class ServingRunner implements Runner {
+  readonly parts: RunnerParts;
+  readonly #settings: RunnerSettings;
+  readonly #options: RunnerOptions;
+  readonly #servers: HttpServer[];
+  #port = 0;
+  #inboxPort: number | undefined;
+  #metricsPort: number | undefined;
+  #stopping: Promise<void> | undefined;
+
+  constructor(
+    settings: RunnerSettings,
+    options: RunnerOptions,
+    parts: RunnerParts,
+    servers: HttpServer[],
+  ) {
+    this.#settings = settings;
+    this.#options = options;
+    this.parts = parts;
+    this.#servers = servers;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  get inboxPort(): number | undefined {
+    return this.#inboxPort;
+  }
+
+  get metricsPort(): number | undefined {
+    return this.#metricsPort;
+  }
+
+  async listen(): Promise<void> {
+    const settings = this.#settings;
+    const { inbox, routes } = routesOf(this.parts, () => this.#stopping !== undefined);
+    const more = this.#options.moreRoutes?.(this.parts) ?? [];
+    const api = this.#apiOptions([...routes, inbox, ...more]);
+    const isBoth = settings.host.toLowerCase() === 'localhost';
+    const [first = settings.host, second] = isBoth ? LOOPBACKS : [settings.host];
+    this.#port = await this.#serve(first, settings.port, api, () => this.#port);
+    if (second !== undefined) await this.#serveSecond(second, api);
+    if (settings.inboxPort !== undefined) {
+      const inboxApi = this.#apiOptions([inbox]);
+      this.#inboxPort = await this.#serve(
+        first,
+        settings.inboxPort,
+        inboxApi,
+        () => this.#inboxPort ?? 0,
+      );
+    }
+    if (settings.metricsPort !== undefined) {
+      this.#metricsPort = await this.#serveMetrics(first, settings.metricsPort);
+    }
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  /** Streams see the end of their runs; then they are completed, and the listeners closed. */
+  async #stop(): Promise<void> {
+    const { parts } = this;
+    parts.schedule?.stop();
+    await parts.runs.shutdown();
+    parts.hub.close();
+    await Promise.all(this.#servers.map((server) => server.stop(ANSWERS_MS)));
+    await parts.stop();
+  }
+
+  #apiOptions(routes: readonly Route[]): ApiOptions {
+    const { logger } = this.#options;
+    const requests = logger.child({});
+    return {
+      routes,
+      access: new Access(this.#settings),
+      openPaths: new Set([INBOX_PATH]),
+      queryTokenPaths: new Set([EVENTS_PATH]),
+      maxBodyBytes: this.#settings.maxBodyBytes,
+      onFault: (error, requestId) => {
+        logger.error({ error, request_id: requestId }, 'request_failed');
+      },
+      onRequest: ({ requestId, method, path, durationMs, failure }) => {
+        const fields = { request_id: requestId, method, path, duration_ms: durationMs };
+        requests.debug(failure === '' ? fields : { ...fields, code: failure }, 'request');
+      },
+    };
+  }
+
+  async #serve(
+    host: string,
+    port: number,
+    api: ApiOptions,
+    ownPort: () => number,
+  ): Promise<number> {
+    const server = this.#createServer(host, port);
+    serveApi(server, api, ownPort);
+    return (await server.listen()).port;
+  }
+
+  /** ::1 on the port of 127.0.0.1. A machine without IPv6, or a taken port there, is told and no failure. */
+  async #serveSecond(host: string, api: ApiOptions): Promise<void> {
+    try {
+      await this.#serve(host, this.#port, api, () => this.#port);
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      this.#options.logger.warn({ host, error: text }, 'second_address_unavailable');
+    }
+  }
+
+  async #serveMetrics(host: string, port: number): Promise<number> {
+    const server = this.#createServer(host, port);
+    const { metrics } = this.parts;
+    server.route('GET', '/metrics', (exchange) => {
+      metrics.store.render().then(
+        (text) => exchange.send(200, METRICS_CONTENT_TYPE, text),
+        () => exchange.sendEmpty(500),
+      );
+    });
+    return (await server.listen()).port;
+  }
+
+  #createServer(host: string, port: number): HttpServer {
+    const server = createHttpServer({
+      host,
+      port,
+      onIncident: (event, detail) => this.#options.logger.warn({ detail }, event),
+    });
+    this.#servers.push(server);
+    return server;
+  }
+}
