@@ -162,6 +162,12 @@ function within(ms: number, task: () => void): boolean {
   }
 }
 
+/** The error is one of the other context, and no instance of Error here. */
 function isTimeout(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    'code' in error &&
+    error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
+  );
 }
