@@ -54,7 +54,8 @@ export function startPoller(options: PollerOptions): Poller {
       pause.abort();
       begin();
     },
-    nextPollAt: () => (nextMs === undefined ? undefined : new Date(nextMs).toISOString()),
+    nextPollAt: () =>
+      nextMs === undefined || intervalMs() === 0 ? undefined : new Date(nextMs).toISOString(),
     async stop() {
       isStopped = true;
       pause.abort();

@@ -66,7 +66,7 @@ export type Lease = Layer & {
 
 /**
  * What each branch may be replaced from. That is what this workspace pushed last; without a memory of
- * it, a commit that this repository knows (an amended one stays in it), or one that the new one
+ * it, a commit that this repository knows (an amended one stays in it); or one that the new stack
  * contains. Anything else was pushed by somebody else.
  * Errors: LEASE_FAILED, metadata.branch.
  */
@@ -77,6 +77,7 @@ export async function leasesOf(
   memory: PushMemory,
 ): Promise<readonly Lease[]> {
   const leases: Lease[] = [];
+  const top = layers.at(-1)?.sha ?? '';
   for (const layer of layers) {
     const present = state.branches.get(layer.branch) ?? '';
     const isPushed = present === layer.sha;
@@ -84,7 +85,7 @@ export async function leasesOf(
       present === '' ||
       isPushed ||
       present === memory.get(layer.branch) ||
-      (await isAncestor(git, present, layer.sha)) ||
+      (await isAncestor(git, present, top)) ||
       (memory.get(layer.branch) === undefined && (await isKnown(git, present)));
     if (!isOurs) throw leaseFailed(layer.branch);
     leases.push({ ...layer, expected: present, isPushed });

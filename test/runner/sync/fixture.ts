@@ -75,12 +75,14 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
         await Promise.resolve();
       },
     });
-  let sync = await open();
+  let opened: SyncService | undefined;
   onTestFinished(async () => {
-    await sync.close();
+    await opened?.close();
     await host.close();
     await rm(root, { recursive: true, force: true });
   });
+  opened = await open();
+  let sync = opened;
   await gitIn(root, 'init', '--quiet', '--initial-branch=main', projectDir);
   await sync.putConfig(options.config ?? configOf(host));
   return {
@@ -96,6 +98,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
     async restart() {
       await sync.close();
       sync = await open();
+      opened = sync;
       return sync;
     },
   };
