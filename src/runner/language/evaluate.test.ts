@@ -221,16 +221,14 @@ describe('expressions that ask for much', () => {
     ],
     [
       'work',
-      Array.from({ length: 1_000 }, () => "contains(github.b, 'y')")
-        .join('||')
-        .slice(0, 20_989),
-      /too much work|Unexpected/,
+      Array.from({ length: 800 }, () => "contains(github.b, 'y')").join('||'),
+      /too much work/,
     ],
   ])('%s', async (_name, source, message) => {
     const scope = scopeOf({ github: { a: 'abcdefghij', b: 'x'.repeat(1_000_000) } });
     const outcome = await evaluateTemplate(expression(source), scope).then(
       () => '',
-      (error: unknown) => String(error),
+      (error: unknown) => String(error).slice(0, 500),
     );
     expect(outcome).toMatch(message);
   });
