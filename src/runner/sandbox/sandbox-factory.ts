@@ -94,13 +94,23 @@ class ProjectSandboxes implements SandboxFactory {
     const { sandboxesDir } = this.#options;
     const names = await readdir(sandboxesDir).catch(() => []);
     for (const name of names) {
-      if (!liveRunIds.has(name)) await removeTree(join(sandboxesDir, name));
+      if (!liveRunIds.has(name)) await this.#tidy(() => removeTree(join(sandboxesDir, name)));
     }
     const repository = await this.#repository();
     const dir = await realpath(sandboxesDir).catch(() => undefined);
     if (repository === undefined || dir === undefined) return;
     for (const { name, adminDir } of await linkedSandboxes(repository, dir)) {
-      if (!liveRunIds.has(name)) await forgetWorktree(adminDir);
+      if (!liveRunIds.has(name)) await this.#tidy(() => forgetWorktree(adminDir));
+    }
+  }
+
+  /** What cannot be removed (a step with more rights made it) is reported and keeps nobody from starting. */
+  async #tidy(action: () => Promise<void>): Promise<void> {
+    try {
+      await action();
+    } catch (error) {
+      const problem = new AppError('STORE_UNAVAILABLE', 'a sandbox cannot be removed', {}, error);
+      this.#options.report('sandbox.leftover', problem);
     }
   }
 
