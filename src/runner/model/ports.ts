@@ -125,6 +125,11 @@ export interface SecretSource {
     readonly names: readonly string[] | undefined;
   }): Promise<Readonly<Record<string, string>>>;
   variablesFor(environment: string): Promise<Readonly<Record<string, string>>>;
+  /**
+   * Every value that a job of this environment could have been given, named by it or not: all of them are
+   * hidden, wherever a step got them from. Never rejects; values that cannot be decrypted are left out.
+   */
+  masksFor?(environment: string): Promise<readonly string[]>;
   /** Environments that have a secret or a variable. */
   environments(): Promise<readonly string[]>;
 }

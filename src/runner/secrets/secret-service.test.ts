@@ -177,6 +177,21 @@ describe('secrets', () => {
     }
   });
 
+  test('are all masked, those that another one hides and those that no job names', async () => {
+    await restart({ environment: { HOME: dir, RUNNER_SECRET_E: 'env' } });
+    await put('A', 'general');
+    await put('A', 'special', 'production');
+    await put('A', 'vaulted', 'production', 'vault');
+    await put('B', 'other', 'staging');
+    const masks = await service.masksFor('Production');
+    expect(masks.toSorted()).toEqual(['env', 'general', 'special', 'vaulted']);
+    expect((await service.masksFor('')).toSorted()).toEqual(['env', 'general']);
+    await writeFile(join(dir, 'secrets.json'), 'broken');
+    await restart({ environment: { HOME: dir, RUNNER_SECRET_E: 'env' } });
+    expect(await service.masksFor('')).toEqual(['env']);
+    expect(reports).toEqual(['secrets.masks_incomplete']);
+  });
+
   test('that cannot be verified are refused, but the rest works', async () => {
     await put('A', 'x');
     await service.putVariable({ name: 'V', value: '1' });

@@ -62,7 +62,7 @@ export type SecretServiceOptions = {
   readonly vaultRecipients?: readonly string[] | undefined;
   readonly host?: HostSecretPort | undefined;
   readonly clock: Clock;
-  /** Told of `secrets.audit_broken`, and of torn lines. */
+  /** Told of `secrets.audit_broken`, `secrets.audit_failed`, `secrets.masks_incomplete`, and of torn lines. */
   readonly report: ProblemReporter;
 };
 
@@ -307,6 +307,20 @@ class Secrets implements SecretService {
     return this.#variables.merged(parseEnvironment(environment));
   }
 
+  async masksFor(environment: string): Promise<readonly string[]> {
+    const values = new Set(this.#process.values.values());
+    try {
+      await this.#local.open();
+      for (const entry of this.#entriesFor(environment)) {
+        if (entry.backend !== 'host') values.add(this.#local.valueOf(entry));
+      }
+    } catch (error) {
+      // What cannot be opened is given to no job either, which is then told why.
+      this.#report('secrets.masks_incomplete', errorOf(error));
+    }
+    return [...values];
+  }
+
   async environments(): Promise<readonly string[]> {
     const [secrets, variables] = [await this.listSecrets(), await this.listVariables()];
     const shown = new Map<string, string>();
@@ -340,15 +354,19 @@ class Secrets implements SecretService {
   }
 
   #allNames(environment: string): readonly string[] {
+    const stored = this.#entriesFor(environment).map(({ name }) => name);
+    return [...stored, ...this.#process.values.keys()];
+  }
+
+  /** Those of the environment and of all. */
+  #entriesFor(environment: string): readonly LocalEntry[] {
     const key = environmentKey(environment);
-    const stored = this.#local
+    return this.#local
       .entries()
       .filter(
         (entry) =>
           isDefaultEnvironment(entry.environment) || environmentKey(entry.environment) === key,
-      )
-      .map(({ name }) => name);
-    return [...stored, ...this.#process.values.keys()];
+      );
   }
 
   async #putAll(
