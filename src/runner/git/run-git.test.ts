@@ -112,7 +112,7 @@ describe('what may not lead git astray', () => {
   });
 
   test('no transport that runs commands', async () => {
-    const args = ['ls-remote', 'ext::sh -c "touch ran"'];
+    const args = ['ls-remote', 'ext::touch ran'];
     const config = { 'protocol.ext.allow': 'always' };
     expect((await git.tryRun(args, { config })).exitCode).toBe(128);
     await expect(readFile(join(dir, 'ran'))).rejects.toThrow('ENOENT');

@@ -39,6 +39,10 @@ test('leaves nothing behind when it fails, and names no path', async () => {
   await expect(failed).rejects.toMatchObject({ reason: 'STORE_UNAVAILABLE' });
   await failed.catch((error: unknown) => expect(String(error)).not.toContain(dir));
   expect(await readdir(dir)).toEqual([]);
+  await expect(writeFileAtomic(join(dir, 'a'), 5 as unknown as string)).rejects.toMatchObject({
+    reason: 'STORE_UNAVAILABLE',
+  });
+  expect(await readdir(dir)).toEqual([]);
 });
 
 test('writers that come together leave one of their contents', async () => {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync, statSync } from 'node:fs';
 import {
   appendFile,
   chmod,
@@ -107,6 +108,35 @@ describe('journals', () => {
         records: [0, 1, 2, 3].map((i) => record(run * 10 + i)),
       })),
     );
+  });
+
+  test('what was acknowledged is in the file by then', async () => {
+    const store = await open();
+    const path = join(stateDir, 'runs', 'r', 'journal.jsonl');
+    for (let i = 0; i < 5; i++) {
+      const sizes = [1, 2, 3].map(async () => {
+        await store.append('r', { ...record(i), text: 'x'.repeat(1_000_000) });
+        return statSync(path).size;
+      });
+      for (const size of await Promise.all(sizes))
+        expect(size).toBeGreaterThan((i + 1) * 3_000_000);
+    }
+  });
+
+  test('no file stays open after compaction, removal or close', async () => {
+    const descriptors = (): number => readdirSync('/dev/fd').length;
+    const before = descriptors();
+    const store = await open();
+    for (let i = 0; i < 10; i++) {
+      await store.append(`run-${i}`, record(0));
+      await store.compact(`run-${i}`, record(1));
+      await store.append(`gone-${i}`, record(0));
+      await store.remove(`gone-${i}`);
+    }
+    expect(descriptors()).toBeLessThan(before + 5);
+    await store.append('run-0', record(2));
+    await store.close();
+    expect(descriptors()).toBe(before);
   });
 
   test('compaction leaves one record; what comes with it and after it follows in order', async () => {
