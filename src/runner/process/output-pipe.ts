@@ -13,6 +13,7 @@ import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+const MAKER = 'mkfifo';
 /** The first ones are waited for. */
 const FIRST_PIPES = 4;
 /** So many are made at once in the background: one more process start for as many steps. */
@@ -65,13 +66,13 @@ function makePipes(): void {
   try {
     if (readyPaths.length === 0) {
       const paths = newPaths(FIRST_PIPES);
-      execFileSync('mkfifo', ['-m', '600', ...paths], { stdio: 'ignore' });
+      execFileSync(MAKER, ['-m', '600', ...paths], { stdio: 'ignore' });
       readyPaths.push(...paths);
     }
     if (!isMaking) {
       isMaking = true;
       const paths = newPaths(PIPES_MADE_AT_ONCE);
-      const child = execFile('mkfifo', ['-m', '600', ...paths], (error) => {
+      const child = execFile(MAKER, ['-m', '600', ...paths], (error) => {
         isMaking = false;
         if (error === null) {
           readyPaths.push(...paths);

@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 
 /** A pass that finds something is followed by another, so often at most. */
 const PASSES_MAX = 200;
-/** Passes that only may have missed something, because processes were born meanwhile. */
-const DOUBTFUL_PASSES_MAX = 5;
+/** Looks at processes that were born during the look before, in a pass that found none so far. */
+const LATER_LOOKS_MAX = 10;
 const PASS_PAUSE_MS = 2;
 const ENVIRON_READ_BYTES = 64 * 1024;
 /** `ps` of a busy machine. */
@@ -24,55 +24,69 @@ const NAME = 'RUNNER_TRACKING_ID=';
  */
 export async function sweepProcesses(trackingId: string): Promise<number> {
   const killed = new Set<number>();
-  let doubtfulCount = 0;
   for (let pass = 0; pass < PASSES_MAX; pass += 1) {
-    const { found, isDoubtful } =
-      process.platform === 'linux' ? passOfProc(trackingId) : await passOfPs(trackingId);
+    const found =
+      process.platform === 'linux' ? searchProc(trackingId) : await searchPs(trackingId);
+    if (found.length === 0) {
+      break;
+    }
     for (const pid of found) {
       killed.add(pid);
-    }
-    if (found.length === 0) {
-      doubtfulCount += 1;
-      if (!isDoubtful || doubtfulCount >= DOUBTFUL_PASSES_MAX) {
-        break;
-      }
+      killOne(pid);
     }
     await sleep(PASS_PAUSE_MS);
   }
   return killed.size;
 }
 
-type Pass = { readonly found: readonly number[]; readonly isDoubtful: boolean };
-
-/** Synchronous throughout: a pass that takes turns with others is one that processes outrun. */
-function passOfProc(trackingId: string): Pass {
-  const before = lastPid();
+/** Synchronous throughout: a search that takes turns with others is one that processes outrun. */
+function searchProc(trackingId: string): number[] {
   const tag = Buffer.from(`${NAME}${trackingId}`);
   const uid = process.getuid?.();
-  const found: number[] = [];
-  const others: number[] = [];
-  for (const entry of readdirSync('/proc')) {
-    const pid = Number(entry);
-    if (!Number.isInteger(pid) || pid === process.pid || pid <= 1 || !isOwn(pid, uid)) {
-      continue;
+  let newest = newestPid();
+  let { found, others } = lookAt(pidsAbove(0), tag, uid);
+  // Processes that were born meanwhile, by ones that ended before they were looked at.
+  for (let look = 0; look < LATER_LOOKS_MAX && found.length === 0; look += 1) {
+    const before = newest;
+    newest = newestPid();
+    if (newest === before) {
+      break;
     }
-    if (carries(pid, tag)) {
-      found.push(pid);
-    } else {
-      others.push(pid);
-    }
+    // Numbers start over at some time.
+    ({ found, others } = lookAt(pidsAbove(newest > before ? before : 0), tag, uid));
   }
-  if (found.length > 0) {
-    found.push(...descendantsOf(found, others));
-  }
-  for (const pid of found) {
-    killOne(pid);
-  }
-  return { found, isDoubtful: lastPid() !== before };
+  return found.length === 0 ? found : [...found, ...descendantsOf(found, others)];
 }
 
+function pidsAbove(least: number): number[] {
+  const pids: number[] = [];
+  for (const entry of readdirSync('/proc')) {
+    const pid = Number(entry);
+    if (Number.isInteger(pid) && pid > least && pid > 1 && pid !== process.pid) {
+      pids.push(pid);
+    }
+  }
+  return pids;
+}
+
+function lookAt(
+  pids: readonly number[],
+  tag: Buffer,
+  uid: number | undefined,
+): { readonly found: number[]; readonly others: number[] } {
+  const found: number[] = [];
+  const others: number[] = [];
+  for (const pid of pids) {
+    if (isOwn(pid, uid)) {
+      (carries(pid, tag) ? found : others).push(pid);
+    }
+  }
+  return { found, others };
+}
+
+/** Root may look at all of them: a step of root can have changed its user. */
 function isOwn(pid: number, uid: number | undefined): boolean {
-  return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === uid;
+  return uid === 0 || statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === uid;
 }
 
 let environBuffer: Buffer | undefined;
@@ -148,18 +162,18 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
-/** The number of the process that was born last: unchanged means that a pass missed none. */
-function lastPid(): string {
+/** The number of the process that was born last: unchanged means that a look missed none. */
+function newestPid(): number {
   try {
-    return readFileSync('/proc/loadavg', 'latin1').trimEnd().split(' ').at(-1) ?? '';
+    return Number(readFileSync('/proc/loadavg', 'latin1').trimEnd().split(' ').at(-1));
   } catch {
-    // Hidden from us: every pass is as good as it gets.
-    return '';
+    // Hidden from us: a look is as good as it gets.
+    return 0;
   }
 }
 
 /** macOS: `ps -E` shows the environment after the arguments, separated by spaces. */
-async function passOfPs(trackingId: string): Promise<Pass> {
+async function searchPs(trackingId: string): Promise<number[]> {
   const tag = `${NAME}${trackingId}`;
   const { stdout } = await promisify(execFile)('ps', ['-axEww', '-o', 'pid=,command='], {
     maxBuffer: LISTING_BYTES_MAX,
@@ -170,10 +184,9 @@ async function passOfPs(trackingId: string): Promise<Pass> {
     const isTagged = `${line} `.includes(` ${tag} `);
     if (isTagged && Number.isInteger(pid) && pid !== process.pid) {
       found.push(pid);
-      killOne(pid);
     }
   }
-  return { found, isDoubtful: false };
+  return found;
 }
 
 function killOne(pid: number): void {
