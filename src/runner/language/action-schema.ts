@@ -61,21 +61,24 @@ const NODE_VERSIONS: readonly string[] = [
   'node24',
 ];
 
+/** The same in all forms: which of them is meant shows by the other keys, which read-action.ts checks. */
+const USING = constants('composite', ...NODE_VERSIONS, 'docker');
+
 const PRE_AND_POST = {
   'pre-if': within(RUNS_IF, TEXT),
   'post-if': within(RUNS_IF, TEXT),
 };
 const RUNS = oneOf(
-  mappingOf({ 'using!': constants('composite'), 'steps!': sequenceOf(COMPOSITE_STEP) }),
+  mappingOf({ 'using!': USING, 'steps!': sequenceOf(COMPOSITE_STEP) }),
   mappingOf({
-    'using!': constants(...NODE_VERSIONS),
+    'using!': USING,
     'main!': NON_EMPTY,
     pre: NON_EMPTY,
     post: NON_EMPTY,
     ...PRE_AND_POST,
   }),
   mappingOf({
-    'using!': constants('docker'),
+    'using!': USING,
     'image!': NON_EMPTY,
     entrypoint: NON_EMPTY,
     args: within(availableIn('inputs'), sequenceOf(TEXT)),

@@ -56,6 +56,10 @@ function runsFrom(
   problems: ProblemList,
 ): ActionDefinition['runs'] {
   const text = (name: string): string | undefined => literalText(valueOf(runs, name));
+  const needed = using === 'composite' ? 'steps' : using === 'docker' ? 'image' : 'main';
+  if (runs !== undefined && valueOf(runs, needed) === undefined) {
+    problems.add(runs.at, `Required property is missing: ${needed}`);
+  }
   if (using === 'composite') {
     return { kind: 'composite', steps: readSteps(valueOf(runs, 'steps'), COMPOSITE_IF, problems) };
   }
