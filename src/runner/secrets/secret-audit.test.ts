@@ -23,9 +23,11 @@ afterEach(async () => {
 });
 
 async function opened(): Promise<SecretAudit> {
-  return await SecretAudit.open(dir, clock, (name, error) =>
+  const audit = await SecretAudit.open(dir, clock, (name, error) =>
     reports.push(`${name}: ${error.message}`),
   );
+  await audit.verified;
+  return audit;
 }
 
 function event(name: string): SecretAuditEvent {

@@ -56,46 +56,74 @@ const FIRST_HASH = '0'.repeat(64);
 export class SecretAudit {
   readonly #file: JsonlFile;
   readonly #clock: Clock;
-  #seq: number;
-  #prevHash: string;
+  #seq = 0;
+  #prevHash = FIRST_HASH;
   #turn: Promise<unknown> = Promise.resolve();
+  /** Events of calls that came while a write was under way: they share the next one. */
+  #waiting: SecretAuditEvent[] = [];
+  #nextTurn: Promise<void> | undefined;
+  #verified: Promise<void> = Promise.resolve();
+  #isClosing = false;
 
-  private constructor(file: JsonlFile, clock: Clock, last: SecretAuditRecord | undefined) {
+  private constructor(file: JsonlFile, clock: Clock) {
     this.#file = file;
     this.#clock = clock;
-    this.#seq = last?.seq ?? 0;
-    this.#prevHash = last?.hash ?? FIRST_HASH;
   }
 
   /**
-   * Opens the file and checks the chain; a break is reported (`secrets.audit_broken`) and the chain goes
-   * on from the last record that can be read. Errors: DISK_FULL, STORE_UNAVAILABLE. Cost: reads the file.
+   * Opens the file and begins to check the chain; a break is reported (`secrets.audit_broken`) and the chain
+   * goes on from the last record that can be read. Errors: DISK_FULL, STORE_UNAVAILABLE.
    */
   static async open(stateDir: string, clock: Clock, report: ProblemReporter): Promise<SecretAudit> {
-    const path = join(stateDir, FILE_NAME);
-    const file = await openJsonlFile({ path, report });
-    let last: SecretAuditRecord | undefined;
-    let broken: string | undefined;
-    for await (const value of file.oldestFirst()) {
-      const record = asRecord(value);
-      broken ??= chainProblem(record, last);
-      last = record ?? last;
-    }
-    if (broken !== undefined) {
-      report(
-        'secrets.audit_broken',
-        new AppError('STORE_UNAVAILABLE', `the audit of secrets was changed: ${broken}`),
-      );
-    }
-    return new SecretAudit(file, clock, last);
+    const file = await openJsonlFile({ path: join(stateDir, FILE_NAME), report });
+    const audit = new SecretAudit(file, clock);
+    await audit.#followFile();
+    audit.#verified = audit.#verify(report);
+    return audit;
   }
 
-  /** On disk when the promise resolves, in the order of the calls. Errors: DISK_FULL, STORE_UNAVAILABLE. */
+  /** Resolves when the chain, as it was at the start, is checked. Cost: 18 us a record, in slices of 256 KiB. */
+  get verified(): Promise<void> {
+    return this.#verified;
+  }
+
+  /**
+   * On disk when the promise resolves, in the order of the calls; calls that come together share one write.
+   * Errors: DISK_FULL, STORE_UNAVAILABLE.
+   */
   async append(events: readonly SecretAuditEvent[]): Promise<void> {
     if (events.length === 0) return;
-    const turn = this.#turn.then(() => this.#append(events));
+    this.#waiting.push(...events);
+    this.#nextTurn ??= this.#takeTurn();
+    await this.#nextTurn;
+  }
+
+  #takeTurn(): Promise<void> {
+    const turn = this.#turn.then(() => {
+      const events = this.#waiting;
+      this.#waiting = [];
+      this.#nextTurn = undefined;
+      return this.#append(events);
+    });
     this.#turn = turn.catch(() => undefined);
-    await turn;
+    return turn;
+  }
+
+  async #verify(report: ProblemReporter): Promise<void> {
+    let last: SecretAuditRecord | undefined;
+    try {
+      for await (const value of this.#file.oldestFirst()) {
+        if (this.#isClosing) return;
+        const record = asRecord(value);
+        const problem = chainProblem(record, last);
+        if (problem !== undefined) {
+          throw new AppError('STORE_UNAVAILABLE', `the audit of secrets was changed: ${problem}`);
+        }
+        last = record;
+      }
+    } catch (error) {
+      report('secrets.audit_broken', error instanceof Error ? error : new Error(String(error)));
+    }
   }
 
   /** Newest first. Errors: INVALID_REQUEST with metadata.field. Cost: reads the file backwards until the limit is reached. */
@@ -120,6 +148,8 @@ export class SecretAudit {
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true;
+    await Promise.all([this.#turn, this.#verified]);
     await this.#file.close();
   }
 
@@ -138,7 +168,7 @@ export class SecretAudit {
     throw failed.reason;
   }
 
-  /** After a failed write only the file knows what the next record follows. */
+  /** At the start, and after a failed write, only the file knows what the next record follows. */
   async #followFile(): Promise<void> {
     this.#seq = 0;
     this.#prevHash = FIRST_HASH;
