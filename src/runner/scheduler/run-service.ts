@@ -46,7 +46,8 @@ class SchedulingRunService implements Scheduler {
   readonly #shared: SchedulerShared;
   readonly #shelf: RunShelf;
   readonly #active = new Map<string, ActiveRun>();
-  readonly #lives = new Set<Promise<void>>();
+  /** Each until all that its run held is free. */
+  readonly #lives = new Map<string, Promise<void>>();
   readonly #retention: NodeJS.Timeout;
   /** Finished runs whose rerun is on its way to the disk. */
   readonly #reviving = new Set<string>();
@@ -119,13 +120,14 @@ class SchedulingRunService implements Scheduler {
 
   async rerun(id: string, which: RerunRequest): Promise<WorkflowRun> {
     const state = this.#shelf.must(id);
-    this.#assertFinished(state);
+    await this.#mustBeFinished(state);
     this.#assertRoom();
     const { catalog, store, clock } = this.#options;
     const workflow = mustBeValid(await catalog.find(state.run.fileName));
     const reset = jobsToRerun(state, workflow, which);
     await store.assertDiskSpace();
-    this.#assertFinished(state);
+    // Another rerun may have come first; nothing is awaited from here to the reservation.
+    this.#assertOver(state);
     const record: RunRecord = { type: 'run.rerun', at: isoTime(clock), reset };
     const live = cloneState(state);
     applyRecord(live, record);
@@ -214,7 +216,7 @@ class SchedulingRunService implements Scheduler {
   }
 
   async remove(id: string): Promise<void> {
-    this.#assertFinished(this.#shelf.must(id));
+    await this.#mustBeFinished(this.#shelf.must(id));
     await this.#shelf.remove(id);
   }
 
@@ -243,7 +245,7 @@ class SchedulingRunService implements Scheduler {
     const timer = setTimeout(() => {
       for (const run of this.#active.values()) run.kill();
     }, this.#options.limits.shutdownTimeoutMs);
-    while (this.#lives.size > 0) await Promise.all(this.#lives);
+    while (this.#lives.size > 0) await Promise.all(this.#lives.values());
     clearTimeout(timer);
   }
 
@@ -257,11 +259,17 @@ class SchedulingRunService implements Scheduler {
     }
   }
 
-  #assertFinished(state: RunState): void {
+  /** Waits for what a run that has ended still holds. Errors: RUN_NOT_FINISHED, RUN_NOT_FOUND. */
+  async #mustBeFinished(state: RunState): Promise<void> {
+    if (state.phase === 'finished') await this.#lives.get(state.run.id);
+    this.#assertOver(this.#shelf.must(state.run.id));
+  }
+
+  #assertOver(state: RunState): void {
     const { id, status } = state.run;
-    if (state.phase !== 'finished' || this.#active.has(id) || this.#reviving.has(id)) {
-      throw new AppError('RUN_NOT_FINISHED', `The run is ${status}`, { id });
-    }
+    const isOver =
+      state.phase === 'finished' && !this.#lives.has(id) && !this.#reviving.has(id);
+    if (!isOver) throw new AppError('RUN_NOT_FINISHED', `The run is ${status}`, { id });
   }
 
   #recorder(states: StatePair): RunRecorder {
@@ -284,8 +292,8 @@ class SchedulingRunService implements Scheduler {
   #launch(run: ActiveRun): void {
     const { id } = run.recorder.live.run;
     this.#active.set(id, run);
-    const life = this.#liveAndForget(id, run).finally(() => this.#lives.delete(life));
-    this.#lives.add(life);
+    const life = this.#liveAndForget(id, run).finally(() => this.#lives.delete(id));
+    this.#lives.set(id, life);
   }
 
   async #liveAndForget(id: string, run: ActiveRun): Promise<void> {

@@ -1,4 +1,5 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
@@ -107,7 +108,8 @@ async function startJob(
   });
   if (leg.cancellation.isCancelled) return completeUnstarted(context, leg, 'cancelled');
   try {
-    await mkdir(request.jobDir, { recursive: true, mode: 0o700 });
+    // One short call; the way through the thread pool takes ten times as long.
+    mkdirSync(request.jobDir, { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new AppError('STORE_UNAVAILABLE', "The job's folder could not be made", {}, error);
   }

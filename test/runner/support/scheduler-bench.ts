@@ -8,6 +8,7 @@ import type {
   ProblemReporter,
   SecretSource,
 } from '../../../src/runner/model/ports.ts';
+import type { Annotation } from '../../../src/runner/model/run.ts';
 import type { RunStore } from '../../../src/runner/model/storage.ts';
 import { createSandboxFactory } from '../../../src/runner/sandbox/sandbox-factory.ts';
 import { createRunService, type Scheduler } from '../../../src/runner/scheduler/run-service.ts';
@@ -45,6 +46,8 @@ export type Bench = AsyncDisposable & {
   readonly deployments: readonly string[];
   /** Shuts down and closes the store; the project stays. */
   readonly stop: () => Promise<void>;
+  /** Annotations of level error. */
+  readonly errors: (runId: string) => readonly Annotation[];
   /** Starts a run and waits for its end. */
   readonly run: (
     workflow: string,
@@ -126,6 +129,7 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
     problems,
     deployments,
     stop,
+    errors: (runId) => service.annotations(runId).filter(({ level }) => level === 'error'),
     run: async (workflow, inputs) => {
       const { run } = await service.start({
         workflow,

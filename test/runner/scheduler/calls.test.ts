@@ -1,0 +1,202 @@
+import { expect, test } from 'vitest';
+import type { WorkflowRun } from '../../../src/runner/model/run.ts';
+import {
+  createBench,
+  secretsFrom,
+  type Bench,
+  type BenchOptions,
+} from '../support/scheduler-bench.ts';
+import { ScriptedExecutor } from '../support/scripted-executor.ts';
+
+async function benchOf(
+  workflows: Readonly<Record<string, string>>,
+  options: BenchOptions = {},
+): Promise<Bench> {
+  return await createBench({ executor: new ScriptedExecutor(), ...options, workflows });
+}
+
+function conclusions(run: WorkflowRun): readonly (readonly [string, string | undefined])[] {
+  return run.jobs.map((job) => [job.id, job.conclusion]);
+}
+
+const CALLED = `
+on:
+  workflow_call:
+    inputs:
+      count: { type: number, required: true }
+      flag: { type: boolean, default: true }
+      who: { type: string, default: nobody }
+    secrets:
+      KEY: { required: false }
+    outputs:
+      word: { value: "\${{ jobs.make.outputs.word }}-\${{ inputs.who }}" }
+jobs:
+  make:
+    runs-on: ubuntu-latest
+    outputs: { word: "\${{ steps.s.outputs.w }}" }
+    steps:
+      - { id: s, run: "set w made" }
+      - run: say \${{ toJSON(inputs) }}
+  check:
+    needs: make
+    runs-on: ubuntu-latest
+    steps:
+      - run: say \${{ secrets.KEY }}|\${{ secrets.OTHER }}|\${{ github.workflow }}|\${{ github.job }}
+`;
+
+test('the jobs of a called workflow are jobs of the run, with inputs, secrets and outputs', async () => {
+  const secrets = secretsFrom({ '': { TOP: 'top-secret', OTHER: 'other' } });
+  await using bench = await benchOf(
+    {
+      'called.yml': CALLED,
+      'w.yml': `
+name: Top
+on: workflow_dispatch
+jobs:
+  first:
+    runs-on: ubuntu-latest
+    steps: [{ run: ok }]
+  call:
+    name: The call
+    needs: first
+    uses: ./.github/workflows/called.yml
+    with: { count: "\${{ fromJSON('3') }}", who: you }
+    secrets: { KEY: "\${{ secrets.TOP }}" }
+  use:
+    needs: call
+    runs-on: ubuntu-latest
+    steps: [{ run: "say \${{ needs.call.result }} \${{ needs.call.outputs.word }}" }]
+`,
+    },
+    { secrets },
+  );
+  const { run: queued } = await bench.service.start({ workflow: 'w' });
+  expect(queued.jobs.map((job) => [job.id, job.name, job.needs])).toEqual([
+    ['first', 'first', []],
+    ['call/make', 'The call / make', []],
+    ['call/check', 'The call / check', ['call/make']],
+    ['use', 'use', ['call']],
+  ]);
+  const run = await bench.events.completed(queued.id);
+  expect(bench.errors(run.id)).toEqual([]);
+  expect(run.conclusion).toBe('success');
+  const inputs = JSON.parse(bench.events.lines(run.id, 'call/make', 2).join('\n')) as unknown;
+  expect(inputs).toEqual({ count: 3, flag: true, who: 'you' });
+  expect(bench.events.lines(run.id, 'call/check', 1)).toEqual(['top-secret||Top|check']);
+  expect(bench.events.lines(run.id, 'use', 1)).toEqual(['success made-you']);
+  // The audit sees which job could read what: only the secret that the call hands over.
+  expect(secrets.reads.filter(({ names }) => names.length > 0)).toEqual([
+    { jobId: 'call/make', names: ['TOP'] },
+    { jobId: 'call/check', names: ['TOP'] },
+  ]);
+});
+
+test('secrets: inherit hands all over, none hands nothing over', async () => {
+  const caller = (secrets: string): string => `
+on: workflow_dispatch
+jobs:
+  call:
+    uses: ./.github/workflows/called.yml
+    with: { count: 1 }
+${secrets}
+`;
+  await using bench = await benchOf(
+    {
+      'called.yml': CALLED,
+      'all.yml': caller('    secrets: inherit'),
+      'none.yml': caller(''),
+    },
+    { secrets: secretsFrom({ '': { KEY: 'k', OTHER: 'o' } }) },
+  );
+  const all = await bench.run('all');
+  expect(bench.events.lines(all.id, 'call/check', 1)).toEqual(['k|o|all.yml|check']);
+  const none = await bench.run('none');
+  expect(bench.events.lines(none.id, 'call/check', 1)).toEqual(['||none.yml|check']);
+});
+
+test('calls nest, and a matrix on a call makes a workflow of each leg', async () => {
+  await using bench = await benchOf({
+    'inner.yml': `
+on: { workflow_call: { inputs: { n: { type: number } } } }
+jobs:
+  leaf:
+    runs-on: ubuntu-latest
+    strategy: { matrix: { x: [a, b] } }
+    steps: [{ run: "say \${{ inputs.n }}\${{ matrix.x }}" }]
+`,
+    'outer.yml': `
+on: { workflow_call: { inputs: { n: { type: number } } } }
+jobs:
+  in:
+    uses: ./.github/workflows/inner.yml
+    with: { n: "\${{ inputs.n }}" }
+`,
+    'w.yml': `
+on: workflow_dispatch
+jobs:
+  out:
+    strategy: { matrix: { n: [1, 2] } }
+    uses: ./.github/workflows/outer.yml
+    with: { n: "\${{ matrix.n }}" }
+  end:
+    needs: out
+    runs-on: ubuntu-latest
+    steps: [{ run: "say \${{ needs.out.result }}" }]
+`,
+  });
+  const run = await bench.run('w');
+  expect(bench.errors(run.id)).toEqual([]);
+  expect(run.jobs.map((job) => [job.id, job.name])).toEqual([
+    ['out:1/in/leaf:1', 'out (1) / in / leaf (a)'],
+    ['out:1/in/leaf:2', 'out (1) / in / leaf (b)'],
+    ['out:2/in/leaf:1', 'out (2) / in / leaf (a)'],
+    ['out:2/in/leaf:2', 'out (2) / in / leaf (b)'],
+    ['end', 'end'],
+  ]);
+  expect(bench.events.lines(run.id, 'out:2/in/leaf:1', 1)).toEqual(['2a']);
+  expect(bench.events.lines(run.id, 'end', 1)).toEqual(['success']);
+  expect(bench.problems).toEqual([]);
+});
+
+test('a call that is skipped or cannot be made is one job; a failure inside fails the caller', async () => {
+  await using bench = await benchOf({
+    'called.yml': `
+on: { workflow_call: { inputs: { n: { type: number } } } }
+jobs:
+  a: { runs-on: ubuntu-latest, steps: [{ run: fail }] }
+  b: { runs-on: ubuntu-latest, steps: [{ run: ok }] }
+`,
+    'w.yml': `
+on: workflow_dispatch
+jobs:
+  skipped:
+    if: false
+    uses: ./.github/workflows/called.yml
+  wrong:
+    uses: ./.github/workflows/called.yml
+    with: { n: "\${{ github.actor }}" }
+  failing:
+    uses: ./.github/workflows/called.yml
+  after:
+    needs: failing
+    if: failure()
+    runs-on: ubuntu-latest
+    steps: [{ run: ok }]
+`,
+  });
+  const run = await bench.run('w');
+  expect(conclusions(run)).toEqual([
+    ['skipped', 'skipped'],
+    ['wrong', 'failure'],
+    ['failing/a', 'failure'],
+    ['failing/b', 'success'],
+    ['after', 'success'],
+  ]);
+  expect(bench.errors(run.id)).toEqual([
+    {
+      level: 'error',
+      message: expect.stringContaining('must be a number') as string,
+      jobId: 'wrong',
+    },
+  ]);
+});
