@@ -42,6 +42,8 @@ export class MasterKey {
   readonly source: KeySource;
   readonly #given: string | undefined;
   readonly #path: string;
+  /** Stretching takes time and memory: it is done once for a salt, also when a file does not verify. */
+  #stretched: { readonly salt: string; readonly key: Promise<Buffer> } | undefined;
 
   constructor(given: string | undefined, configDir: string) {
     this.#given = given === '' ? undefined : given;
@@ -67,7 +69,11 @@ export class MasterKey {
     const trimmed = this.#given.trim();
     if (HEX_KEY.test(trimmed)) return Buffer.from(trimmed, 'hex');
     if (BASE64_KEY.test(trimmed)) return Buffer.from(trimmed, 'base64');
-    return await stretched(this.#given, salt);
+    const saltText = salt.toString('base64');
+    if (this.#stretched?.salt !== saltText) {
+      this.#stretched = { salt: saltText, key: stretched(this.#given, salt) };
+    }
+    return await this.#stretched.key;
   }
 }
 

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { MasterKey } from './key-source.ts';
+import { MasterKey, userConfigDir } from './key-source.ts';
 import { LocalStore, type LocalEntry } from './local-store.ts';
 import { ENTRIES_PER_ENVIRONMENT_MAX } from './secret-limits.ts';
 
@@ -96,6 +96,12 @@ describe('the local store', () => {
     await rm(path);
     await symlink('/dev/zero', path);
     await expect(storeWith('').open()).rejects.toThrow(/symbolic link/);
+  });
+
+  test('the key lies where the user keeps settings', () => {
+    expect(userConfigDir({ HOME: '/h' })).toBe('/h/.config/gatehouse');
+    expect(userConfigDir({ HOME: '/h', XDG_CONFIG_HOME: '' })).toBe('/h/.config/gatehouse');
+    expect(userConfigDir({ HOME: '/h', XDG_CONFIG_HOME: '/x' })).toBe('/x/gatehouse');
   });
 
   test('one key file is made when many need one', async () => {

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { armor, Decrypter } from 'age-encryption';
+import { armor, Decrypter, generateIdentity, identityToRecipient } from 'age-encryption';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../shared/clock.ts';
@@ -210,6 +210,40 @@ test('says who cannot read it', async () => {
   await other.change([{ environment: 'a', name: 'B', value: 'x' }], []);
   await rm(join(dir, 'config'), { recursive: true });
   await expect(vault.read()).rejects.toThrow(/none of the age identities/);
+});
+
+test('finds identities where sops does', async () => {
+  await copyFile(join(FIXTURES, 'vault-rule-by-sops.sops'), path);
+  const file = await readFile(IDENTITY_FILE, 'utf8');
+  const key = /AGE-SECRET-KEY-\S+/.exec(file)?.[0] ?? '';
+  const other = await generateIdentity();
+  await mkdir(join(dir, 'xdg/sops/age'), { recursive: true });
+  await writeFile(join(dir, 'xdg/sops/age/keys.txt'), file);
+  for (const environment of [
+    { SOPS_AGE_KEY: key },
+    { SOPS_AGE_KEY: `${other}\n${key}` },
+    { SOPS_AGE_KEY_FILE: IDENTITY_FILE },
+    { SOPS_AGE_KEY: other, SOPS_AGE_KEY_FILE: IDENTITY_FILE },
+    { XDG_CONFIG_HOME: join(dir, 'xdg') },
+  ]) {
+    const content = await vaultFor({ HOME: dir, ...environment }).read();
+    expect(content?.entries).toHaveLength(2);
+  }
+  const unreadable = vaultFor({ HOME: dir, SOPS_AGE_KEY_FILE: join(dir, 'none') });
+  await expect(unreadable.read()).rejects.toThrow(/SOPS_AGE_KEY_FILE cannot be read/);
+});
+
+test('is made for the recipients that sops would take', async () => {
+  const [mine, yours] = [await generateIdentity(), await generateIdentity()];
+  const recipients = [await identityToRecipient(mine), await identityToRecipient(yours)];
+  const environment = { HOME: dir, SOPS_AGE_RECIPIENTS: recipients.join(', ') };
+  const entries = [{ environment: 'a', name: 'B', value: 'x' }];
+  await vaultFor({ ...environment, SOPS_AGE_KEY: mine }).change(entries, []);
+  expect((await vaultFor({ HOME: dir, SOPS_AGE_KEY: yours }).read())?.entries).toEqual(entries);
+  await rm(path);
+  const wrong = vaultFor({ HOME: dir, SOPS_AGE_RECIPIENTS: 'age1wrong' });
+  await expect(wrong.change(entries, [])).rejects.toThrow(/age1wrong is none/);
+  await expect(readFile(path)).rejects.toMatchObject({ code: 'ENOENT' });
 });
 
 test('makes an identity for its first vault, readable by its owner alone', async () => {
