@@ -48,7 +48,7 @@ export function readImport(
   skipped.sort((left, right) => left.line - right.line);
   const [first] = skipped;
   if (first !== undefined && (request.isStrict === true || skipped.length > IMPORT_SKIPPED_MAX)) {
-    const problem = `content: ${skipped.length} lines cannot be imported; line ${first.line}: ${first.reason}`;
+    const problem = `content: lines that cannot be imported: ${skipped.length}; line ${first.line}: ${first.reason}`;
     throw new AppError('INVALID_VALUE', problem, { field: 'content', line: String(first.line) });
   }
   return { entries, skipped };

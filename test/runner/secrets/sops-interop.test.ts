@@ -133,6 +133,23 @@ describe.skipIf(sops.path === undefined)(`the vault and the real sops ${sops.rea
     expect(recipients.map((entry) => entry.recipient).sort()).toEqual([recipient, second].sort());
   });
 
+  test('the MAC over plain numbers is the one that sops makes', async () => {
+    await putInVault('a', 'B', 'makes the identity');
+    const recipient = await identityToRecipient(await ownIdentity());
+    const numbers =
+      '[0, -0, 7, -12, 0.1, -2.50, 1e-7, 1.25e-10, 1e21, 1.5e300, 9007199254740993, -9223372036854775808]';
+    await writeFile(
+      join(dir, 'plain.json'),
+      `{"production": {"API_KEY": "x", "N_unencrypted": ${numbers}}}`,
+    );
+    await writeFile(
+      vaultPath,
+      await runSops('encrypt', '--age', recipient, join(dir, 'plain.json')),
+    );
+    await putInVault('production', 'API_KEY', 'y');
+    expect(await runSops('decrypt', '--extract', '["production"]["API_KEY"]', vaultPath)).toBe('y');
+  });
+
   test('takes a post-quantum recipient, and sops reads it', async () => {
     await service.close();
     const file = join(dir, 'keys.txt');
