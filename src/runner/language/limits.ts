@@ -6,8 +6,12 @@ export const FILE_CHARACTERS_MAX = 512 * 1024;
 export const DEPTH_MAX = 50;
 /** Nodes of one file, aliases expanded: what keeps a few nested anchors from filling the memory. */
 export const NODES_MAX = 100_000;
+/** Tokens of one file as its lexer counts, aliases not expanded. */
+export const YAML_TOKENS_MAX = 200_000;
 /** Characters of all scalars of one file, aliases expanded. */
 export const SCALAR_CHARACTERS_MAX = 10 * 1024 * 1024;
+/** Characters of one problem, which may quote the file. */
+export const MESSAGE_CHARACTERS_MAX = 1_000;
 /** Problems reported of one file. */
 export const PROBLEMS_MAX = 100;
 /** Workflows below a called one, the caller not counted. */

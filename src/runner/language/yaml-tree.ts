@@ -12,6 +12,7 @@ import {
 import type { Position } from '../model/workflow.ts';
 import { DEPTH_MAX, FILE_CHARACTERS_MAX, NODES_MAX, SCALAR_CHARACTERS_MAX } from './limits.ts';
 import type { ProblemList } from './problems.ts';
+import { scanYaml } from './yaml-scan.ts';
 import { tagProblem, withStrictTags } from './yaml-tags.ts';
 
 export type ScalarValue = string | number | boolean | null;
@@ -59,16 +60,18 @@ export function readYaml(
   } catch (error) {
     problems.add(
       error instanceof TreeError ? error.at : START,
-      error instanceof TreeError
-        ? error.message
-        : // The parser recurses; a text that is nothing but brackets exhausts the stack.
-          'Maximum object depth exceeded',
+      error instanceof TreeError ? error.message : 'The file cannot be read as YAML',
     );
     return undefined;
   }
 }
 
 function parse(text: string, problems: ProblemList, limits: YamlLimits): YamlNode | undefined {
+  const early = scanYaml(text);
+  if (early !== undefined) {
+    problems.add(early.at, early.message);
+    return undefined;
+  }
   const lines = new LineCounter();
   const document = parseDocument(text, {
     version: '1.2',
