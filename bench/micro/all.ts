@@ -7,6 +7,7 @@ import { metricsDecision, metricsObserve, metricsScrape } from './metrics.ts';
 import { modelCompile } from './model.ts';
 import { changesPack, changesUnpack } from './packed-changes.ts';
 import { scanBatchJson, scanCheckJson } from './raw-scan.ts';
+import { runnerLines, runnerMask } from './runner-output.ts';
 import { shardRouting } from './shard-routing.ts';
 import { tokenDecode, tokenEncode } from './token.ts';
 
@@ -25,6 +26,8 @@ export const MICRO_BENCHES: readonly MicroBench[] = [
   metricsObserve,
   metricsDecision,
   metricsScrape,
+  runnerMask,
+  runnerLines,
   engineCheck,
   logWrite,
 ];

@@ -3,6 +3,7 @@ import { closeSync, existsSync, writeFileSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { type OutputPipe, takeOutputPipe } from './output-pipe.ts';
 import { OutputReader } from './output-reader.ts';
+import { markFirstBirth } from './process-births.ts';
 
 /** The ladder of a cancel: docs.github.com, workflow cancellation reference. */
 const INTERRUPT_MS = 7_500;
@@ -60,6 +61,7 @@ export interface RunningProcess {
 export function startProcess(request: ProcessRequest): RunningProcess {
   let pipe: OutputPipe | undefined;
   let child: ChildProcess;
+  markFirstBirth(request.trackingId);
   try {
     pipe = takeOutputPipe();
     child = spawn(request.file, [...request.args], {

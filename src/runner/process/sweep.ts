@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { forgetFirstBirth, leastPidOf, newestPid } from './process-births.ts';
 
 /** A pass that finds something is followed by another, so often at most. */
 const PASSES_MAX = 200;
@@ -19,8 +20,8 @@ const NAME = 'RUNNER_TRACKING_ID=';
  * session it moved to, and the children of those that do, until a pass finds none. A process that
  * cleared its environment and lost its parent escapes. Never kills this process.
  *
- * @returns how many processes were killed; 0 costs one pass: two system calls a foreign process, four
- * one of this user.
+ * @returns how many processes were killed; 0 costs one pass: a listing of /proc, and five system calls
+ * for each process of this user that was born since the first one with this id.
  */
 export async function sweepProcesses(trackingId: string): Promise<number> {
   const killed = new Set<number>();
@@ -36,6 +37,7 @@ export async function sweepProcesses(trackingId: string): Promise<number> {
     }
     await sleep(PASS_PAUSE_MS);
   }
+  forgetFirstBirth(trackingId);
   return killed.size;
 }
 
@@ -44,7 +46,8 @@ function searchProc(trackingId: string): number[] {
   const tag = Buffer.from(`${NAME}${trackingId}`);
   const uid = process.getuid?.();
   let newest = newestPid();
-  let { found, others } = lookAt(pidsAbove(0), tag, uid);
+  const least = leastPidOf(trackingId);
+  let { found, others } = lookAt(pidsAbove(least), tag, uid);
   // Processes that were born meanwhile, by ones that ended before they were looked at.
   for (let look = 0; look < LATER_LOOKS_MAX && found.length === 0; look += 1) {
     const before = newest;
@@ -159,16 +162,6 @@ function parentOf(pid: number): number | undefined {
   } catch {
     // It ended meanwhile.
     return undefined;
-  }
-}
-
-/** The number of the process that was born last: unchanged means that a look missed none. */
-function newestPid(): number {
-  try {
-    return Number(readFileSync('/proc/loadavg', 'latin1').trimEnd().split(' ').at(-1));
-  } catch {
-    // Hidden from us: a look is as good as it gets.
-    return 0;
   }
 }
 
