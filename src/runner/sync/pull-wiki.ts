@@ -1,8 +1,9 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { createGit, type Git } from '../git/run-git.ts';
 import { keyOfEntry, type CacheEntry } from './cache-entry.ts';
+import { withFolderLimit } from './folder-size.ts';
 import type { PullContext, PullPart } from './pull-lists.ts';
 import { remoteFailure, type RemoteGit } from './remote-git.ts';
 
@@ -14,6 +15,10 @@ const DECORATION = /^_(?:sidebar|footer|header)$/i;
 const PAGES_MAX = 5000;
 const PAGE_BYTES_MAX = 1024 * 1024;
 const WIKI_BYTES_MAX = 64 * 1024 * 1024;
+/** History and all, on disk. */
+const PACK_BYTES_MAX = 512 * 1024 * 1024;
+/** Each fetch adds two or three; beyond, they are made one. */
+const PACK_FILES_MAX = 200;
 const FETCH_TIMEOUT_MS = 300_000;
 const HEAD = 'refs/gatehouse/wiki';
 const FIELD = '\u001f';
@@ -54,30 +59,34 @@ export async function pullWiki(context: WikiContext): Promise<PullPart> {
   let pages: readonly CacheEntry[] = [];
   let leftOut = 0;
   if (head !== '') {
-    const fetched = await remote.run(
-      dir,
-      [
-        'fetch',
-        '--quiet',
-        '--no-tags',
-        '--no-write-fetch-head',
-        '--end-of-options',
-        url,
-        `+HEAD:${HEAD}`,
-      ],
-      { timeoutMs: FETCH_TIMEOUT_MS, signal },
-    );
-    if (fetched.exitCode !== 0) throw remoteFailure('the wiki', fetched);
+    await fetchWiki(context, dir, url);
     ({ pages, leftOut } = await readPages(git, context));
   }
   const gone = cache.retain(new Set(pages.map(keyOfEntry)));
   const updated = cache.merge(pages, true) + gone;
-  await cache.save(cursor);
+  // What is left out is told by each pull.
+  await cache.save(leftOut === 0 ? cursor : { ...cursor, position: '' });
   if (leftOut > 0) {
     const text = `${leftOut} pages of the wiki are too large or too many and were left out`;
     throw new AppError('RESULT_TOO_LARGE', text, { pageBytesMax: String(PAGE_BYTES_MAX) });
   }
   return { fetched: pages.length, updated, notModified: false };
+}
+
+/** Into one pack, whose growth is watched. */
+async function fetchWiki(context: WikiContext, dir: string, url: string): Promise<void> {
+  const args = ['fetch', '--quiet', '--no-tags', '--no-write-fetch-head', '--end-of-options'];
+  const packs = join(dir, 'objects', 'pack');
+  const fetched = await withFolderLimit(packs, PACK_BYTES_MAX, context.signal, (signal) =>
+    context.remote.run(dir, [...args, url, `+HEAD:${HEAD}`], {
+      timeoutMs: FETCH_TIMEOUT_MS,
+      signal,
+      config: { 'fetch.unpackLimit': '1' },
+    }),
+  );
+  if (fetched.exitCode !== 0) throw remoteFailure('the wiki', fetched);
+  const files = await readdir(packs);
+  if (files.length > PACK_FILES_MAX) await createGit(dir).run(['repack', '-a', '-d', '--quiet']);
 }
 
 type WikiFile = { readonly path: string; readonly sha: string; readonly name: string };

@@ -10,6 +10,10 @@ import { leasesOf, mustBranchName, pushLeases, readRemote, type Lease } from './
 import { withoutStackTable, withStackTable } from './stack-table.ts';
 import type { PushRequest } from './sync-requests.ts';
 
+/** A host takes titles of 256 and texts of 65,536 characters; the table needs some of these. */
+const TITLE_CHARS_MAX = 256;
+const TEXT_CHARS_MAX = 60_000;
+
 /** Answer of POST /api/sync/pr, bottom first. */
 export type PushResult = {
   readonly stack: readonly {
@@ -34,6 +38,8 @@ export type PushContext = {
   readonly owner: string;
   readonly repo: string;
   readonly report: ProblemReporter;
+  /** Ends git when the runner stops. */
+  readonly signal: AbortSignal;
 };
 
 /** A layer with what it builds on and the pull request that it has already. */
@@ -47,12 +53,17 @@ type Planned = Lease & { readonly base: string; readonly pull: Pull | undefined 
  * REMOTE_MISSING outside a git repository, UPSTREAM_ERROR.
  */
 export async function pushStack(context: PushContext, request: PushRequest): Promise<PushResult> {
-  const { remote, projectDir, owner, repo } = context;
+  const { projectDir, owner, repo, signal } = context;
+  const target = {
+    remote: context.remote,
+    projectDir,
+    url: context.remote.url(owner, repo),
+    signal,
+  };
   const git = createGit(projectDir);
   await mustBeReady(git, request);
-  const url = remote.url(owner, repo);
   const patterns = request.branches ?? [`${request.prefix}*`];
-  const state = await readRemote(remote, projectDir, url, request.base, patterns);
+  const state = await readRemote(target, request.base, patterns);
   const layers = await planStack(git, request, state.baseSha, [...state.branches.keys()]);
   if (layers.some(({ branch }) => branch === request.base)) {
     throw new AppError('INVALID_REQUEST', 'the base cannot be part of the stack', {
@@ -67,13 +78,38 @@ export async function pushStack(context: PushContext, request: PushRequest): Pro
 
   // A pull request whose head its base has come to contain counts as merged: while branches change
   // places, each stands on the trunk.
-  for (const { pull, base } of plan) {
-    const mustMove = pull !== undefined && pull.base !== base && pull.base !== request.base;
-    if (mustMove) await pulls.update(pull.number, { base: request.base });
-  }
-  await pushLeases(remote, projectDir, url, leases);
+  await moveToTrunk(plan, pulls, request.base);
+  await pushLeases(target, leases);
   await memory.remember(layers);
-  return await writePulls(plan, pulls, request);
+  const { stack, present } = await writePulls(plan, pulls, request);
+  const hostStackNumber = await registered(pulls, present, context.report);
+  return { stack, ...(hostStackNumber === undefined ? {} : { hostStackNumber }) };
+}
+
+async function moveToTrunk(plan: readonly Planned[], pulls: Pulls, trunk: string): Promise<void> {
+  const moving = plan.flatMap(({ pull, base }) =>
+    pull !== undefined && pull.base !== base && pull.base !== trunk ? [pull] : [],
+  );
+  // The host's stack holds the old order.
+  for (const number of new Set(moving.map(({ stackNumber }) => stackNumber))) {
+    if (number !== undefined) await pulls.dissolveStack(number);
+  }
+  for (const { number } of moving) await pulls.update(number, { base: trunk });
+}
+
+/** The pull requests are there and work without: a host that cannot make them a stack is reported. */
+async function registered(
+  pulls: Pulls,
+  present: readonly Pull[],
+  report: ProblemReporter,
+): Promise<number | undefined> {
+  try {
+    return await pulls.registerStack(present);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    report('sync.stack_failed', error);
+    return undefined;
+  }
 }
 
 async function mustBeReady(git: Git, request: PushRequest): Promise<void> {
@@ -123,7 +159,7 @@ async function writePulls(
   plan: readonly Planned[],
   pulls: Pulls,
   request: PushRequest,
-): Promise<PushResult> {
+): Promise<{ readonly stack: PushResult['stack']; readonly present: readonly Pull[] }> {
   const present: Pull[] = [];
   for (const layer of plan) {
     present.push(
@@ -150,8 +186,7 @@ async function writePulls(
       known === undefined ? 'created' : isChanged || !isPushed ? 'updated' : 'unchanged';
     stack.push({ branch, sha, base, number: pull.number, url: pull.url, action });
   }
-  const hostStackNumber = await pulls.registerStack(present);
-  return { stack, ...(hostStackNumber === undefined ? {} : { hostStackNumber }) };
+  return { stack, present };
 }
 
 function changeOf(
@@ -179,10 +214,16 @@ function changeOf(
 
 /** `title` and `body` are those of a single pull request; of several, the title heads the table. */
 function titleOf(layer: Layer, plan: readonly Layer[], request: PushRequest): string {
-  return (plan.length === 1 ? request.title : undefined) ?? layer.subject;
+  const title = (plan.length === 1 ? request.title : undefined) ?? layer.subject;
+  return shortened(title, TITLE_CHARS_MAX, '…');
 }
 
 function textOf(layer: Layer, plan: readonly Layer[], request: PushRequest): string {
   const isTop = layer === plan.at(-1);
-  return (isTop ? request.body : undefined) ?? layer.text;
+  const text = (isTop ? request.body : undefined) ?? layer.text;
+  return shortened(text, TEXT_CHARS_MAX, '\n\n… (the message of the commit goes on)');
+}
+
+function shortened(text: string, charsMax: number, mark: string): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax - mark.length)}${mark}`;
 }

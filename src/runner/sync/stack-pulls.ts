@@ -33,6 +33,8 @@ export interface Pulls {
    * undefined when it knows no stacks or does not take this one.
    */
   registerStack(pulls: readonly Pull[]): Promise<number | undefined>;
+  /** Makes the host forget a stack; its pull requests stay. Nothing when it knows no such stack. */
+  dissolveStack(number: number): Promise<void>;
 }
 
 export function createPulls(client: HostClient, owner: string, repo: string): Pulls {
@@ -71,6 +73,9 @@ export function createPulls(client: HostClient, owner: string, repo: string): Pu
       return pullOf(json);
     },
     registerStack: (pulls) => registerStack(client, repository, pulls),
+    async dissolveStack(number) {
+      await postStack(client, repository, `/${number}/unstack`);
+    },
   };
 }
 
@@ -89,28 +94,38 @@ async function registerStack(
   const numbers = pulls.map(({ number }) => number);
   // The host wants two at least.
   if (numbers.length < 2) return undefined;
-  const post = async (path: string, body?: Readonly<Record<string, unknown>>): Promise<unknown> => {
-    const { status, json } = await client.send({
-      method: 'POST',
-      path: `${repository}/stacks${path}`,
-      ...(body === undefined ? {} : { body }),
-      apiVersion: STACKS_API_VERSION,
-      accept: NO_STACK,
-    });
-    return status >= 200 && status < 300 ? (json ?? {}) : undefined;
-  };
+  const post = (path: string, body?: Readonly<Record<string, unknown>>): Promise<unknown> =>
+    postStack(client, repository, path, body);
   for (const number of new Set(pulls.map(({ stackNumber }) => stackNumber))) {
     if (number === undefined) continue;
     const present = await membersOf(client, repository, number);
+    if (present.length === 0) continue;
     if (present.every((member, index) => member === numbers[index])) {
       const added = numbers.slice(present.length);
-      if (added.length === 0 || present.length === 0) return number;
+      if (added.length === 0) return number;
       const extended = await post(`/${number}/add`, { pull_requests: added });
       if (extended !== undefined) return stackNumberOf(extended);
     }
     await post(`/${number}/unstack`);
   }
   return stackNumberOf(await post('', { pull_requests: numbers }));
+}
+
+/** The stack of the answer; undefined when the host does not do it. */
+async function postStack(
+  client: HostClient,
+  repository: string,
+  path: string,
+  body?: Readonly<Record<string, unknown>>,
+): Promise<unknown> {
+  const { status, json } = await client.send({
+    method: 'POST',
+    path: `${repository}/stacks${path}`,
+    ...(body === undefined ? {} : { body }),
+    apiVersion: STACKS_API_VERSION,
+    accept: NO_STACK,
+  });
+  return status >= 200 && status < 300 ? (json ?? {}) : undefined;
 }
 
 async function membersOf(

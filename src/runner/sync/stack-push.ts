@@ -6,7 +6,14 @@ import { remoteFailure, type RemoteGit } from './remote-git.ts';
 import type { Layer } from './stack-plan.ts';
 
 const PUSH_TIMEOUT_MS = 300_000;
-const BASE_REF = 'refs/gatehouse/base';
+
+/** The project's repository and the one of the host. */
+export type PushTarget = {
+  readonly remote: RemoteGit;
+  readonly projectDir: string;
+  readonly url: string;
+  readonly signal: AbortSignal;
+};
 
 /** The host's branches as the stack sees them. */
 export type RemoteState = {
@@ -20,14 +27,15 @@ export type RemoteState = {
  * Errors: INVALID_REF when the host has no such base, UPSTREAM_ERROR.
  */
 export async function readRemote(
-  remote: RemoteGit,
-  projectDir: string,
-  url: string,
+  target: PushTarget,
   base: string,
   patterns: readonly string[],
 ): Promise<RemoteState> {
+  const { remote, projectDir, url, signal } = target;
   const wanted = [base, ...patterns].map((name) => `refs/heads/${name}`);
-  const listed = await remote.run(projectDir, ['ls-remote', '--end-of-options', url, ...wanted]);
+  const listed = await remote.run(projectDir, ['ls-remote', '--end-of-options', url, ...wanted], {
+    signal,
+  });
   if (listed.exitCode !== 0) throw remoteFailure('reading branches', listed);
   const branches = new Map<string, string>();
   for (const line of listed.stdout.toString('utf8').split('\n')) {
@@ -48,14 +56,16 @@ export async function readRemote(
       '--no-recurse-submodules',
       '--end-of-options',
       url,
-      `+refs/heads/${base}:${BASE_REF}`,
+      `refs/heads/${base}`,
     ],
-    { timeoutMs: PUSH_TIMEOUT_MS },
+    { timeoutMs: PUSH_TIMEOUT_MS, signal },
   );
   if (fetched.exitCode !== 0) throw remoteFailure('fetching the base', fetched);
-  const git = createGit(projectDir);
-  // What was fetched counts: the branch may have moved since it was listed.
-  return { baseSha: (await git.run(['rev-parse', '--verify', BASE_REF])).trim(), branches };
+  // No ref is left in the project's repository: commits without one stay for weeks.
+  if (!(await isKnown(createGit(projectDir), baseSha))) {
+    throw new AppError('UPSTREAM_ERROR', `branch ${base} was rewritten just now; try again`);
+  }
+  return { baseSha, branches };
 }
 
 export type Lease = Layer & {
@@ -98,12 +108,8 @@ export async function leasesOf(
  * Errors: LEASE_FAILED when one has moved meanwhile, UPSTREAM_ERROR when the host refuses; nothing is
  * pushed then.
  */
-export async function pushLeases(
-  remote: RemoteGit,
-  projectDir: string,
-  url: string,
-  leases: readonly Lease[],
-): Promise<void> {
+export async function pushLeases(target: PushTarget, leases: readonly Lease[]): Promise<void> {
+  const { remote, projectDir, url, signal } = target;
   const changed = leases.filter(({ isPushed }) => !isPushed);
   if (changed.length === 0) return;
   const result = await remote.run(
@@ -123,7 +129,7 @@ export async function pushLeases(
       url,
       ...changed.map(({ branch, sha }) => `${sha}:refs/heads/${branch}`),
     ],
-    { timeoutMs: PUSH_TIMEOUT_MS },
+    { timeoutMs: PUSH_TIMEOUT_MS, signal },
   );
   if (result.exitCode === 0) return;
   const lines = result.stdout.toString('utf8').split('\n');

@@ -98,7 +98,8 @@ export interface SyncService {
  * configuration says so. Errors: CONFIG_INVALID for settings, STORE_UNAVAILABLE, DISK_FULL.
  */
 export async function createSyncService(options: SyncServiceOptions): Promise<SyncService> {
-  const { stateDir, settings, clock, report } = options;
+  const { stateDir, clock, report } = options;
+  const settings = withoutEmpty(options.settings);
   const directory = join(stateDir, 'sync');
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -123,7 +124,7 @@ export async function createSyncService(options: SyncServiceOptions): Promise<Sy
       ? undefined
       : createIssueMirror({ client, config: config.get, clock, random, wait, report });
   const parts: Parts = {
-    options,
+    options: { ...options, settings },
     directory,
     stop,
     wait,
@@ -211,9 +212,10 @@ class HostSyncService implements SyncService {
     const target = this.#target();
     if (typeof target === 'string') throw new AppError('REMOTE_MISSING', target);
     if (this.#pushing !== undefined) throw inProgress('a push');
-    const { client, remote, directory, options, audit } = this.#parts;
+    const { client, remote, directory, options, audit, stop } = this.#parts;
     const { projectDir, report } = options;
-    const context = { client, remote, projectDir, directory, report, ...target };
+    const { signal } = stop;
+    const context = { client, remote, projectDir, directory, report, signal, ...target };
     this.#pushing = pushStack(context, request);
     try {
       const result = await this.#pushing;
@@ -386,6 +388,16 @@ class HostSyncService implements SyncService {
   #nowMs(): number {
     return this.#parts.options.clock.nowMs();
   }
+}
+
+/** An empty token or secret is none. */
+function withoutEmpty(settings: SyncSettings): SyncSettings {
+  const { hostToken, webhookSecret } = settings;
+  return {
+    ...settings,
+    hostToken: hostToken === '' ? undefined : hostToken,
+    webhookSecret: webhookSecret === '' ? undefined : webhookSecret,
+  };
 }
 
 async function openCaches(
