@@ -1,4 +1,12 @@
-import { closeSync, constants, fdatasync, mkdirSync, openSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fdatasync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { LogWriter } from '../model/storage.ts';
@@ -36,6 +44,7 @@ function openNew(path: string): number {
 class FileLogWriter implements LogWriter {
   readonly #descriptor: number;
   #isClosed = false;
+  #size = 0;
   /** Bytes handed to the system since the flush that is going on began, or since the last one. */
   #unflushedBytes = 0;
   #flushing: Promise<void> | undefined;
@@ -53,8 +62,10 @@ class FileLogWriter implements LogWriter {
         at += writeSync(this.#descriptor, bytes, at, bytes.length - at);
       }
     } catch (error) {
+      this.#cutOff();
       throw storageError('writing a log', error);
     }
+    this.#size += bytes.length;
     this.#unflushedBytes += bytes.length;
     if (this.#unflushedBytes < FLUSH_BYTES) return undefined;
     if (this.#flushing === undefined) this.#startFlush();
@@ -65,6 +76,15 @@ class FileLogWriter implements LogWriter {
     if (this.#isClosed) return;
     this.#isClosed = true;
     if (this.#flushing === undefined) closeSync(this.#descriptor);
+  }
+
+  /** Lines that were written in part would run into the next ones. */
+  #cutOff(): void {
+    try {
+      ftruncateSync(this.#descriptor, this.#size);
+    } catch {
+      // The failure of the write is what the caller is told.
+    }
   }
 
   #startFlush(): void {
