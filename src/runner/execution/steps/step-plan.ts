@@ -8,6 +8,7 @@ import type {
   UsesStepDefinition,
 } from '../../model/workflow.ts';
 import { STEP_NAME_CHARACTERS_MAX } from '../limits.ts';
+import { shownTemplate } from './shown-template.ts';
 import type { StepRun } from './step-run.ts';
 
 /** A stage of an action that is a step of its own: before or after those of the workflow. */
@@ -95,7 +96,7 @@ function withCondition(
 function defaultName(definition: PlannedStep['definition']): string {
   switch (definition.kind) {
     case 'run':
-      return `Run ${firstLine(plainText(definition.run) ?? '')}`.trim();
+      return nameOfScript(shownTemplate(definition.run));
     case 'uses':
       return `Run ${definition.uses}`;
     case 'wait':
@@ -110,14 +111,13 @@ function defaultName(definition: PlannedStep['definition']): string {
 }
 
 function provisionalName(definition: PlannedStep['definition']): string {
-  const given = definition.name === undefined ? undefined : plainText(definition.name);
+  const given = definition.name === undefined ? undefined : shownTemplate(definition.name);
   return shortened(given ?? defaultName(definition));
 }
 
-/** The text of a template as far as it needs no evaluation. */
-function plainText(template: Template): string | undefined {
-  if (template.kind === 'literal') return String(template.value ?? '');
-  return template.kind === 'expression' ? `\${{ ${template.source} }}` : undefined;
+/** The name of a step that is a script, from its text. */
+export function nameOfScript(script: string): string {
+  return shortened(`Run ${firstLine(script)}`.trim());
 }
 
 function firstLine(text: string): string {

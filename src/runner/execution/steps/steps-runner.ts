@@ -14,7 +14,7 @@ import { OUTPUT_BYTES_PER_JOB_MAX, TIMER_MS_MAX } from '../limits.ts';
 import { maskedRecord } from '../masked-record.ts';
 import { runScript } from './run-script.ts';
 import { StepLog } from './step-log.ts';
-import { type PlannedStep, shortened } from './step-plan.ts';
+import { nameOfScript, type PlannedStep, shortened } from './step-plan.ts';
 import { type StepResult, StepRun } from './step-run.ts';
 
 const MINUTE_MS = 60_000;
@@ -230,14 +230,18 @@ async function waitForSteps(
 }
 
 async function nameStep(ready: ReadyStep): Promise<void> {
-  const { name } = ready.planned.definition;
-  if (name === undefined || name.kind === 'literal' || !ready.isReported) return;
+  const { definition } = ready.planned;
+  const template = definition.name ?? (definition.kind === 'run' ? definition.run : undefined);
+  if (template === undefined || template.kind === 'literal' || !ready.isReported) return;
   try {
-    ready.run.name = shortened(await evaluateText(name, scopeOfStep(ready)));
+    const text = await evaluateText(template, scopeOfStep(ready));
+    ready.run.name = definition.name === undefined ? nameOfScript(text) : shortened(text);
   } catch (error) {
     // A step that cannot be named can still run, as on GitHub.
     if (!(error instanceof AppError)) throw error;
-    ready.run.log.warn(`The name of the step cannot be evaluated: ${error.message}`);
+    if (definition.name !== undefined) {
+      ready.run.log.warn(`The name of the step cannot be evaluated: ${error.message}`);
+    }
   }
 }
 
