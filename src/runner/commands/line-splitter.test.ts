@@ -118,6 +118,14 @@ describe('createLineSplitter', () => {
     expect(split(chunks, 1_024)).toEqual(['4999 percent of it']);
   });
 
+  test('obeys commands that were written over', () => {
+    const bytes = Buffer.from('10%\r::add-mask::abc\r50%\rabc\nx\r##[error]bad\ry\n\r::a::\r\n');
+    const expected = ['::add-mask::abc', 'abc', '##[error]bad', 'y', '::a::'];
+    for (let cut = 0; cut <= bytes.length; cut += 1) {
+      expect(split([bytes.subarray(0, cut), bytes.subarray(cut)], 65_536)).toEqual(expected);
+    }
+  });
+
   test('never cuts a command; one above 1 MiB is dropped whole', () => {
     const value = 'v'.repeat(5_000);
     const parts = [`::add-mask::${value}`, `##[set-output name=a]${value}`, 'end'];

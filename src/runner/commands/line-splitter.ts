@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import type { Masker } from './masker.ts';
-import { UnfinishedLine, utf8Exceeds, withoutReturns } from './unfinished-line.ts';
+import { lastSegment, UnfinishedLine, utf8Exceeds } from './unfinished-line.ts';
 
 export type LineSplitterOptions = {
   /** Longer lines are split; the pieces but the last end with a marker. */
@@ -19,7 +19,7 @@ export type LineSplitterOptions = {
 
 /**
  * Turns the bytes of a process into lines: UTF-8 whatever the borders of chunks, ends with LF or CRLF,
- * and of a line that a lone CR rewrote (a progress bar) only what was written last.
+ * and of a line that a lone CR rewrote (a progress bar) only what was written last, and commands.
  */
 export interface LineSplitter {
   /** Cost: one decoding, one split; nothing a line. The chunk may be reused afterwards. */
@@ -60,7 +60,7 @@ export function createLineSplitter(options: LineSplitterOptions): LineSplitter {
   function splitBlock(block: string, lines: string[]): void {
     const hasReturns = block.includes('\r');
     for (const line of block.split('\n')) {
-      const text = hasReturns ? withoutReturns(line) : line;
+      const text = hasReturns ? lastSegment(line, lines) : line;
       if (utf8Exceeds(text, options.lineBytesMax)) {
         const long = new UnfinishedLine(options.lineBytesMax, options.masker);
         long.append(text, lines);

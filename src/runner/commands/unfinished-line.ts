@@ -1,4 +1,4 @@
-import { isCommandName } from './command.ts';
+import { isCommandName, mayHoldCommand } from './command.ts';
 import type { Masker } from './masker.ts';
 
 /** Of a line of a log, unless its owner says otherwise. */
@@ -12,7 +12,9 @@ const DROPPED_MARKER = '[a workflow command of more than 1 MiB was ignored]';
 export class UnfinishedLine {
   readonly #bytesMax: number;
   readonly #masker: Masker | undefined;
-  readonly #cutsCommands: boolean;
+  /** Known once the line is too long. */
+  #isCommand: boolean | undefined;
+  readonly #isNeverCommand: boolean;
   #parts: string[] = [];
   #length = 0;
   /** Characters at the start of what is kept that the piece before has hidden already. */
@@ -27,7 +29,8 @@ export class UnfinishedLine {
     options: { readonly cutsCommands: boolean } = { cutsCommands: false },
   ) {
     this.#bytesMax = bytesMax;
-    this.#cutsCommands = options.cutsCommands;
+    this.#isNeverCommand = options.cutsCommands;
+    this.#isCommand = this.#isNeverCommand ? false : undefined;
     this.#masker = masker;
   }
 
@@ -45,7 +48,7 @@ export class UnfinishedLine {
     // A progress bar without a line end is dropped as it is rewritten.
     if (!this.#isSplit && text.includes('\r')) {
       const whole = this.#text();
-      this.#keep(withoutReturns(whole) + (whole.endsWith('\r') ? '\r' : ''));
+      this.#keep(lastSegment(whole, lines) + (whole.endsWith('\r') ? '\r' : ''));
     }
     if (this.#length * 3 > this.#bytesMax) {
       this.#cutPieces(lines);
@@ -54,17 +57,18 @@ export class UnfinishedLine {
 
   /** The line ends: what is left of it goes to `lines`. */
   finish(lines: string[]): void {
-    const whole = withoutReturns(this.#text());
+    const whole = this.#text();
     if (this.#isSplit) {
       const masked = this.#masker?.maskPiece(whole, whole.length, this.#covered).masked;
-      lines.push(masked ?? whole);
+      lines.push(lastSegment(masked ?? whole, lines));
     } else if (!this.#isDropping) {
-      lines.push(whole);
+      lines.push(lastSegment(whole, lines));
     }
     this.#keep('');
     this.#covered = 0;
     this.#isSplit = false;
     this.#isDropping = false;
+    this.#isCommand = this.#isNeverCommand ? false : undefined;
   }
 
   #text(): string {
@@ -81,13 +85,20 @@ export class UnfinishedLine {
   #cutPieces(lines: string[]): void {
     // Characters that a secret which begins in a piece can reach beyond it.
     const overlap = Math.max(0, (this.#masker?.maxLength ?? 0) - 1);
+    if (this.#isCommand === true) {
+      this.#dropLongCommand(lines);
+      return;
+    }
     if (this.#length < this.#bytesMax / 3 + overlap) {
       return;
     }
     let whole = this.#text();
-    if (!this.#isSplit && !this.#cutsCommands && isCommandStart(whole)) {
-      this.#dropLongCommand(whole, lines);
-      return;
+    if (this.#isCommand === undefined && utf8Exceeds(whole, this.#bytesMax)) {
+      this.#isCommand = isCommandStart(whole);
+      if (this.#isCommand) {
+        this.#dropLongCommand(lines);
+        return;
+      }
     }
     while (utf8Exceeds(whole, this.#bytesMax)) {
       const cut = pieceEnd(whole, this.#bytesMax);
@@ -103,8 +114,8 @@ export class UnfinishedLine {
     this.#keep(whole);
   }
 
-  #dropLongCommand(whole: string, lines: string[]): void {
-    if (whole.length > COMMAND_LENGTH_MAX) {
+  #dropLongCommand(lines: string[]): void {
+    if (this.#length > COMMAND_LENGTH_MAX) {
       this.#isDropping = true;
       this.#keep('');
       lines.push(DROPPED_MARKER);
@@ -112,16 +123,25 @@ export class UnfinishedLine {
   }
 }
 
-/** What the last carriage return left of a line; those at its end belong to the line end. */
-export function withoutReturns(line: string): string {
+/**
+ * What the last carriage return left of a line; those at its end belong to the line end. What may be a
+ * command was one before it was written over: it goes to `lines`.
+ */
+export function lastSegment(line: string, lines: string[]): string {
   if (!line.includes('\r')) {
     return line;
   }
-  let end = line.length;
-  while (end > 0 && line.charCodeAt(end - 1) === 13) {
-    end -= 1;
+  const segments = line.split('\r').filter((segment) => segment !== '');
+  const last = segments.pop() ?? '';
+  if (mayHoldCommand(line)) {
+    lines.push(...segments.filter(looksLikeCommand));
   }
-  return end === 0 ? '' : line.slice(line.lastIndexOf('\r', end - 1) + 1, end);
+  return last;
+}
+
+/** Tokens that resume commands have any name. */
+function looksLikeCommand(segment: string): boolean {
+  return segment.trimStart().startsWith('::') || segment.includes('##[');
 }
 
 /** Commands are never cut: half a mask would show the other half. */
