@@ -9,6 +9,8 @@ import { runView, type RunState } from './run-state.ts';
 
 /** Lines that may wait for the disk before the writer is asked to pause. */
 const WAITING_LINES_MAX = 50_000;
+/** Announcements that are over are dropped in blocks: the queue may never be empty in a busy run. */
+const FORGET_AFTER = 1000;
 
 type Announcement =
   | { readonly kind: 'record'; readonly record: RunRecord; isSettled: boolean }
@@ -51,7 +53,9 @@ export class RunRecorder {
   readonly #queue: Announcement[] = [];
   #head = 0;
   #waitingLines = 0;
-  #drained: PromiseWithResolvers<void> | undefined;
+  /** How many announcements were made before the queue was last emptied. */
+  #announcedBefore = 0;
+  readonly #waiters: { readonly position: number; readonly resolve: () => void }[] = [];
   #isBroken = false;
 
   constructor(options: RecorderOptions) {
@@ -102,8 +106,8 @@ export class RunRecorder {
   /** Resolves when everything so far was announced. */
   settled(): Promise<void> {
     if (this.#head === this.#queue.length) return Promise.resolve();
-    this.#drained ??= Promise.withResolvers<void>();
-    return this.#drained.promise;
+    const position = this.#announcedBefore + this.#queue.length;
+    return new Promise((resolve) => this.#waiters.push({ position, resolve }));
   }
 
   #break(error: unknown): void {
@@ -117,6 +121,20 @@ export class RunRecorder {
   }
 
   #drain(): void {
+    this.#announce();
+    const announced = this.#announcedBefore + this.#head;
+    if (this.#head === this.#queue.length || this.#head > FORGET_AFTER) {
+      this.#announcedBefore = announced;
+      this.#queue.splice(0, this.#head);
+      this.#head = 0;
+    }
+    while (this.#waiters[0] !== undefined && this.#waiters[0].position <= announced) {
+      this.#waiters.shift()?.resolve();
+    }
+  }
+
+  /** Up to the first record that the disk does not have yet. */
+  #announce(): void {
     const { events } = this.#options;
     for (; this.#head < this.#queue.length; this.#head += 1) {
       const next = this.#queue[this.#head];
@@ -131,10 +149,6 @@ export class RunRecorder {
       const event = eventOf(this.visible, next.record);
       if (event !== undefined) events.publish(event);
     }
-    this.#queue.length = 0;
-    this.#head = 0;
-    this.#drained?.resolve();
-    this.#drained = undefined;
   }
 }
 

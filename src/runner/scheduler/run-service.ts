@@ -267,8 +267,7 @@ class SchedulingRunService implements Scheduler {
 
   #assertOver(state: RunState): void {
     const { id, status } = state.run;
-    const isOver =
-      state.phase === 'finished' && !this.#lives.has(id) && !this.#reviving.has(id);
+    const isOver = state.phase === 'finished' && !this.#lives.has(id) && !this.#reviving.has(id);
     if (!isOver) throw new AppError('RUN_NOT_FINISHED', `The run is ${status}`, { id });
   }
 

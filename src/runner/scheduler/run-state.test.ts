@@ -226,8 +226,7 @@ describe(`the state of a run (SEED=${SEED})`, () => {
 
   test('I8: a snapshot restores a finished run as it was', () => {
     let state = applyRecord(undefined, queued(timeOf(0)));
-    for (const each of finishing(state))
-      state = applyRecord(state, { ...each, at: timeOf(1) } as RunRecord);
+    for (const each of finishing(state)) state = applyRecord(state, { ...each, at: timeOf(1) });
     state = applyRecord(state, { type: 'run.completed', at: timeOf(2), conclusion: 'success' });
     const snapshot = JSON.parse(JSON.stringify(snapshotOf(state))) as ReturnType<typeof snapshotOf>;
     const restored = applyRecord(undefined, { type: 'snapshot', at: timeOf(3), state: snapshot });
