@@ -8,6 +8,7 @@ import {
   Logical,
   Unary,
 } from '@actions/expressions/ast';
+import type { Token } from '@actions/expressions/lexer';
 
 /** A function of the runner that the expression package does not bring: name and numbers of arguments. */
 export type FunctionSignature = {
@@ -64,7 +65,7 @@ export class ExpressionSyntaxError extends Error {}
  */
 export function parseExpression(source: string, available: Availability): Expr {
   try {
-    const { tokens } = new Lexer(source).lex();
+    const tokens = new Lexer(source).lex().tokens.map(withWholeText);
     const tree: Expr | undefined = new Parser(
       tokens,
       [...available.contexts],
@@ -77,6 +78,14 @@ export function parseExpression(source: string, available: Availability): Expr {
   } catch (error) {
     throw syntaxErrorFrom(error, source);
   }
+}
+
+/** The package takes only the first doubled quote of a text for one: all of them are. */
+function withWholeText(token: Token): Token {
+  if (typeof token.value !== 'string' || !token.lexeme.startsWith("'")) {
+    return token;
+  }
+  return { ...token, value: token.lexeme.slice(1, -1).replaceAll("''", "'") };
 }
 
 const UNEXPECTED_END = /^Unexpected symbol: 'EOF'$/;

@@ -1,5 +1,5 @@
 import type { Template, TemplateEntry } from '../model/workflow.ts';
-import type { Availability } from './expression.ts';
+import { type Availability, EVERYTHING_AVAILABLE } from './expression.ts';
 import type { ProblemList } from './problems.ts';
 import {
   ANY,
@@ -49,8 +49,10 @@ class SchemaReader {
 
   #scalar(node: YamlScalar, available: Availability): ScalarTemplate {
     const { value, at } = node;
+    // Where no expression may stand, that is what to say, not that its contexts are unknown.
+    const checked = hasAny(available) ? available : EVERYTHING_AVAILABLE;
     return typeof value === 'string'
-      ? templateFromText(value, at, available, (message) => {
+      ? templateFromText(value, at, checked, (message) => {
           this.#problems.add(at, message);
         })
       : { kind: 'literal', value, at };

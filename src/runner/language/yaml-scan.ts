@@ -34,7 +34,6 @@ function isOutsideText(token: string): boolean {
 
 class Scan {
   #tokens = 0;
-  #documents = 0;
   #flowDepth = 0;
   /** Columns at which what is open began; sequences may begin where their key does. */
   readonly #columns: number[] = [];
@@ -47,11 +46,7 @@ class Scan {
     if (this.#tokens > YAML_TOKENS_MAX) {
       return `More than ${YAML_TOKENS_MAX} tokens`;
     }
-    if (token === DOCUMENT) {
-      this.#documents += 1;
-      return this.#documents > 1 ? 'The file holds more than one document' : undefined;
-    }
-    if (token === SCALAR || token === FLOW_ERROR_END) {
+    if (isOutsideText(token)) {
       return undefined;
     }
     if (token === '[' || token === '{') {

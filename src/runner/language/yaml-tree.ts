@@ -81,12 +81,16 @@ function parse(text: string, problems: ProblemList, limits: YamlLimits): YamlNod
     uniqueKeys: false,
     lineCounter: lines,
     prettyErrors: false,
-    logLevel: 'silent',
+    // With `silent` a second document would go unnoticed.
+    logLevel: 'error',
   });
   // Warnings are about tags, which the tree is checked for.
   for (const problem of document.errors) {
     const { line, col } = lines.linePos(problem.pos[0]);
-    problems.add({ line: Math.max(line, 1), column: Math.max(col, 1) }, problem.message);
+    problems.add(
+      { line: Math.max(line, 1), column: Math.max(col, 1) },
+      problem.code === 'MULTIPLE_DOCS' ? 'The file holds more than one document' : problem.message,
+    );
   }
   if (!problems.isEmpty) {
     return undefined;

@@ -1,0 +1,485 @@
+import { describe, expect, test } from 'vitest';
+import type { StepsJobDefinition, Workflow } from '../model/workflow.ts';
+import {
+  type ReadLimits,
+  type WorkflowReading,
+  type WorkflowSource,
+  readWorkflow,
+} from './read-workflow.ts';
+
+const source = (text: string, path = '.github/workflows/a.yml'): WorkflowSource => ({
+  text,
+  fileName: 'a.yml',
+  path,
+});
+
+async function read(
+  text: string,
+  called: Readonly<Record<string, string>> = {},
+  limits?: ReadLimits,
+): Promise<WorkflowReading> {
+  return await readWorkflow(
+    source(text),
+    async (uses) => {
+      const found = called[uses];
+      return await Promise.resolve(found === undefined ? undefined : source(found, uses.slice(2)));
+    },
+    limits,
+  );
+}
+
+async function mustRead(
+  text: string,
+  called?: Readonly<Record<string, string>>,
+): Promise<Workflow> {
+  const { workflow, problems } = await read(text, called);
+  expect(problems).toEqual([]);
+  if (workflow === undefined) {
+    throw new Error('no workflow');
+  }
+  return workflow;
+}
+
+function stepsJob(workflow: Workflow, key: string): StepsJobDefinition {
+  const job = workflow.jobs.get(key);
+  if (job?.kind !== 'steps') {
+    throw new Error(`no job ${key}`);
+  }
+  return job;
+}
+
+/** `line:column message` of each problem. */
+async function problemsOf(
+  text: string,
+  called?: Readonly<Record<string, string>>,
+  limits?: ReadLimits,
+): Promise<readonly string[]> {
+  const { problems, workflow } = await read(text, called, limits);
+  expect(workflow === undefined).toBe(problems.length > 0);
+  return problems.map(
+    ({ line, column, message, file }) =>
+      `${file === undefined ? '' : `${file} `}${line}:${column} ${message}`,
+  );
+}
+
+const job = (lines: string): string =>
+  `on: push\njobs:\n  a:\n    runs-on: x\n${lines.replaceAll(/^(?=.)/gm, '    ')}\n`;
+const steps = (lines: string): string => job(`steps:\n${lines.replaceAll(/^(?=.)/gm, '  ')}`);
+
+describe('a workflow', () => {
+  test('with everything', async () => {
+    const workflow = await mustRead(`
+name: CI
+run-name: by \${{ github.actor }}
+on:
+  push: {branches: [main, 'v*'], paths-ignore: docs/**}
+  schedule: [{cron: '0 5 * * mon-fri', timezone: Europe/Berlin}]
+  workflow_dispatch:
+    inputs:
+      level: {type: choice, options: [a, b], default: b, required: true, description: How much}
+      n: {type: number, default: 5}
+env: {A: 3.10, B: true, C: }
+defaults: {run: {shell: bash, working-directory: src}}
+concurrency: {group: "g-\${{ github.ref }}", cancel-in-progress: true, queue: max}
+permissions: {contents: read}
+jobs:
+  one:
+    name: One
+    runs-on: [self-hosted, linux]
+    strategy: {fail-fast: false, max-parallel: 2, matrix: {v: [1, 2]}}
+    timeout-minutes: 5
+    outputs: {x: "\${{ steps.s.outputs.x }}"}
+    steps:
+      - {id: s, run: 'echo {1} "\${{ matrix.v }}"', if: "matrix.v == 1", env: {K: v}, shell: sh}
+      - {uses: actions/checkout@v4, with: {fetch-depth: 0}, continue-on-error: true}
+      - {uses: ./local}
+      - {uses: $/own/action}
+  two:
+    needs: one
+    if: \${{ always() }}
+    runs-on: {group: g, labels: [x]}
+    environment: {name: prod, url: https://x, deployment: false}
+    steps: []
+`);
+    expect(workflow).toMatchObject({
+      name: 'CI',
+      runName: { kind: 'expression', source: "format('by {0}', github.actor)" },
+      permissions: { contents: 'read' },
+      defaults: { shell: { value: 'bash' }, workingDirectory: { value: 'src' } },
+      triggers: [
+        { event: 'push', branches: ['main', 'v*'], pathsIgnore: ['docs/**'] },
+        {
+          event: 'schedule',
+          crons: [{ cron: '0 5 * * mon-fri', timezone: 'Europe/Berlin' }],
+        },
+        { event: 'workflow_dispatch' },
+      ],
+    });
+    expect(Object.fromEntries(workflow.dispatchInputs)).toEqual({
+      level: {
+        type: 'choice',
+        options: ['a', 'b'],
+        default: 'b',
+        required: true,
+        description: 'How much',
+      },
+      n: { type: 'number', default: '5', required: false },
+    });
+    const env = workflow.env?.kind === 'mapping' ? workflow.env.entries : [];
+    expect(env.map(({ value }) => value)).toMatchObject([
+      { value: '3.1' },
+      { value: 'true' },
+      { value: '' },
+    ]);
+    const one = stepsJob(workflow, 'one');
+    expect(one.steps).toMatchObject([
+      {
+        kind: 'run',
+        id: 's',
+        run: { source: `format('echo {{1}} "{0}"', matrix.v)` },
+        if: { source: 'matrix.v == 1' },
+      },
+      { kind: 'uses', uses: 'actions/checkout@v4', continueOnError: { value: true } },
+      { kind: 'uses', uses: './local' },
+      { kind: 'uses', uses: '$/own/action' },
+    ]);
+    expect(stepsJob(workflow, 'two')).toMatchObject({
+      needs: ['one'],
+      if: { source: 'always()' },
+    });
+  });
+
+  test('`on` stays a key, anchors work, merge keys do not', async () => {
+    const { document, problems } = await read(
+      'on: push\nenv: &e {a: b}\njobs:\n  a: {runs-on: x, env: *e}\n',
+    );
+    expect(problems).toEqual([]);
+    expect(document).toEqual({
+      on: 'push',
+      env: { a: 'b' },
+      jobs: { a: { 'runs-on': 'x', env: { a: 'b' } } },
+    });
+    expect(await problemsOf('on: push\n<<: {a: b}\njobs: {a: {runs-on: x}}')).toEqual([
+      "2:1 Unexpected value '<<'",
+    ]);
+  });
+
+  test('parallel steps', async () => {
+    const workflow = await mustRead(
+      steps(`- {id: a, run: x, background: true}
+- {id: b, uses: ./b, background: true}
+- wait: a
+- wait: [a, b]
+- {wait-all: , name: all}
+- cancel: b
+- parallel: [{run: y}, {uses: ./z}]`),
+    );
+    expect(stepsJob(workflow, 'a').steps).toMatchObject([
+      { kind: 'run', background: true },
+      { kind: 'uses', background: true },
+      { kind: 'wait', ids: ['a'] },
+      { kind: 'wait', ids: ['a', 'b'] },
+      { kind: 'wait', name: { value: 'all' } },
+      { kind: 'cancel', target: 'b' },
+      { kind: 'parallel', steps: [{ kind: 'run' }, { kind: 'uses' }] },
+    ]);
+  });
+});
+
+describe('problems', () => {
+  test.each<[string, string, readonly string[]]>([
+    ['no YAML', 'on: [push', ['1:10 Flow sequence in block collection must be sufficiently']],
+    ['two documents', 'on: push\n---\na: b', ['2:1 The file holds more than one document']],
+    ['empty', '', ["1:1 Unexpected value ''"]],
+    [
+      'unknown keys',
+      'on: push\nonn: 1\njobs: {a: {runs-on: x, stepps: []}}',
+      ["2:1 Unexpected value 'onn'", "3:24 Unexpected value 'stepps'"],
+    ],
+    [
+      'missing keys',
+      'name: x',
+      ['1:1 Required property is missing: on', '1:1 Required property is missing: jobs'],
+    ],
+    ['unknown event', 'on: [pusch]\njobs: {a: {runs-on: x}}', ["1:6 Unexpected value 'pusch'"]],
+    [
+      'unknown type',
+      'on: {issues: {types: [opend]}}\njobs: {a: {runs-on: x}}',
+      ["1:23 Unexpected value 'opend'"],
+    ],
+    [
+      'both filters',
+      'on: {push: {tags: [a], tags-ignore: [b]}}\njobs: {a: {runs-on: x}}',
+      ["1:24 You may only define one of 'tags' and 'tags-ignore'"],
+    ],
+    [
+      'bad pattern',
+      "on: {push: {branches: ['x[']}}\njobs: {a: {runs-on: x}}",
+      ["1:24 Invalid pattern 'x['"],
+    ],
+    [
+      'bad cron',
+      "on: {schedule: [{cron: '* * *'}]}\njobs: {a: {runs-on: x}}",
+      ['1:24 Invalid cron expression'],
+    ],
+    [
+      'bad zone',
+      "on: {schedule: [{cron: '0 * * * *', timezone: Mars}]}\njobs: {a: {runs-on: x}}",
+      ["1:47 Unknown time zone 'Mars'"],
+    ],
+    [
+      'permissions',
+      'on: push\npermissions: {contents: writ, x: read}\njobs: {a: {runs-on: x}}',
+      ["2:25 Unexpected value 'writ'", "2:31 Unexpected value 'x'"],
+    ],
+    ['run and uses', steps('- {run: x, uses: ./y}'), ["6:18 Unexpected value 'uses'"]],
+    ['neither', steps('- {name: x}'), ["6:9 There's not enough info to determine"]],
+    ['key twice', steps('- {run: x, RUN: y}'), ["6:18 'RUN' is already defined"]],
+    ['wrong type', job('timeout-minutes: soon'), ["5:22 Unexpected value 'soon'"]],
+    ['wrong type for continue', job("continue-on-error: 'true'"), ["5:24 Unexpected value 'true'"]],
+    [
+      'job id',
+      'on: push\njobs: {a b: {runs-on: x}, __c: {runs-on: x}}',
+      [
+        "2:8 The identifier 'a b' is invalid.",
+        "2:27 The identifier '__c' is invalid. IDs starting with '__' are reserved.",
+      ],
+    ],
+    [
+      'step id',
+      steps('- {run: x, id: a}\n- {run: x, id: A}'),
+      ["7:22 The identifier 'A' may not be used more than once"],
+    ],
+    ['uses', steps('- {uses: checkout}'), ['6:16 Expected format {org}/{repo}[/path]@ref.']],
+    [
+      'empty vector',
+      job('strategy: {matrix: {os: []}}'),
+      ["5:29 Matrix vector 'os' does not contain any values"],
+    ],
+    ['bad include', job('strategy: {matrix: {include: [1]}}'), ["5:35 Unexpected value '1'"]],
+    ['queue', job('concurrency: {group: a, queue: many}'), ["5:36 Unexpected value 'many'"]],
+    ['no job', 'on: push\njobs: {}', ['2:7 The workflow must contain at least one job']],
+    [
+      'wait',
+      steps('- {id: b, wait: b}\n- {wait: later}\n- {id: later, run: x}\n- {wait-all: false}'),
+      [
+        "6:23 Step 'b' cannot reference itself",
+        "7:16 Step references unknown step ID 'later'",
+        "9:20 The value of 'wait-all' must be true",
+      ],
+    ],
+    [
+      'parallel',
+      steps('- parallel: [{run: x, background: true}, {wait-all: }, {parallel: []}]'),
+      [
+        "6:9 'background' is not allowed inside a parallel block.",
+        "6:9 'wait-all' is not allowed inside a parallel block.",
+        "6:9 Nested 'parallel' blocks are not allowed.",
+      ],
+    ],
+  ])('%s', async (_name, text, wanted) => {
+    const found = await problemsOf(text);
+    expect(found).toEqual(wanted.map((start) => expect.stringContaining(start) as unknown));
+  });
+
+  test('needs', async () => {
+    expect(
+      await problemsOf(`on: push
+jobs:
+  a: {runs-on: x}
+  b: {runs-on: x, needs: [a, c]}
+  c: {runs-on: x, needs: [b]}
+  d: {runs-on: x, needs: nope}
+  e: {runs-on: x, needs: A}
+`),
+    ).toEqual([
+      "4:30 Job 'b' depends on job 'c' which creates a cycle in the dependency graph.",
+      "5:27 Job 'c' depends on job 'b' which creates a cycle in the dependency graph.",
+      "6:26 Job 'd' depends on unknown job 'nope'.",
+    ]);
+    expect(await problemsOf('on: push\njobs:\n  a: {runs-on: x, needs: a}')).toEqual([
+      '3:3 The workflow must contain at least one job with no dependencies.',
+    ]);
+  });
+
+  test.each([
+    ['run-name: ${{ secrets.x }}', "Unrecognized named-value: 'secrets'"],
+    ['env: {a: "${{ env.x }}"}', "Unrecognized named-value: 'env'"],
+    ['concurrency: ${{ secrets.x }}', "Unrecognized named-value: 'secrets'"],
+    ['name: ${{ github.x }}', 'A template expression is not allowed in this context'],
+    ['run-name: ${{ hashFiles(1) }}', "Unrecognized function: 'hashFiles'"],
+    ['run-name: ${{ always() }}', "Unrecognized function: 'always'"],
+    ['run-name: ${{ github.', 'The expression is not closed.'],
+    ['run-name: a ${{ }}', 'An expression was expected'],
+    ['run-name: a ${{ insert }}', "The directive 'insert' is not allowed"],
+    ['run-name: ${{ join() }}', "Too few parameters supplied: 'join'"],
+  ])('%s', async (line, message) => {
+    const found = await problemsOf(`on: push\n${line}\njobs: {a: {runs-on: x}}`);
+    expect(found).toContainEqual(expect.stringContaining(message));
+  });
+
+  test.each([
+    ['if: secrets.x', false],
+    ['if: steps.x', false],
+    ["if: success('b') && needs.b.result == 'success'", true],
+    ['if: hashFiles()', false],
+    ['environment: "${{ matrix.x }}"', true],
+    ['environment: {name: a, url: "${{ steps.a.outputs.url }}"}', true],
+    ['environment: {name: a, url: "${{ secrets.url }}"}', false],
+    ['outputs: {a: "${{ secrets.a }}"}', true],
+    ['outputs: {a: "${{ hashFiles(1) }}"}', false],
+    ['timeout-minutes: "${{ fromJSON(needs.b.outputs.n) }}"', true],
+    ['strategy: {matrix: {a: "${{ needs.b }}"}}', true],
+    ['strategy: {matrix: {a: ["${{ matrix.b }}"]}}', false],
+    ['strategy: {matrix: {"${{ insert }}": "${{ github.event }}"}}', true],
+    ['defaults: {run: {shell: "${{ env.S }}"}}', true],
+    ['steps: [{run: "${{ hashFiles(1) }} ${{ secrets.x }}"}]', true],
+    ['steps: [{run: "${{ always() }}"}]', false],
+    ['steps: [{run: x, if: "${{ hashFiles(1) && cancelled() }}"}]', true],
+    ['steps: [{run: x, if: "success(1)"}]', false],
+    ['steps: [{run: x, shell: "${{ env.x }}"}]', false],
+    ['steps: [{run: x, working-directory: "${{ env.x }}"}]', true],
+  ])('where things are available: %s is %s', async (line, isValid) => {
+    expect((await problemsOf(job(line))).length === 0).toBe(isValid);
+  });
+
+  test('dispatch inputs', async () => {
+    const inputs = (lines: string): string =>
+      `on:\n  workflow_dispatch:\n    inputs:\n${lines.replaceAll(/^/gm, '      ')}\njobs: {a: {runs-on: x}}`;
+    expect(
+      await problemsOf(
+        inputs(`a: {type: choice}
+b: {type: choice, options: [x], default: y}
+c: {type: string, options: [x]}
+d: {type: boolean, default: maybe}
+e: {type: number, default: many}
+f: {type: date}`),
+      ),
+    ).toEqual(["9:17 Unexpected value 'date'"]);
+    expect(
+      await problemsOf(
+        inputs(`a: {type: choice}
+b: {type: choice, options: [x], default: y}
+c: {type: string, options: [x]}
+d: {type: boolean, default: maybe}
+e: {type: number, default: many}`),
+      ),
+    ).toEqual([
+      "4:10 Missing 'options' for choice input",
+      "5:48 Unexpected value 'y'",
+      "6:10 Input type is not 'choice', but 'options' is defined",
+      "7:35 Unexpected value 'maybe'",
+      "8:34 Unexpected value 'many'",
+    ]);
+    const many = Array.from({ length: 26 }, (_, n) => `i${n}: {}`).join('\n');
+    expect(await problemsOf(inputs(many))).toEqual(['4:7 The maximum number of inputs is 25']);
+  });
+
+  test('limits', async () => {
+    const deep = `on: push\nenv: ${'['.repeat(70)}${']'.repeat(70)}\njobs: {a: {runs-on: x}}`;
+    expect(await problemsOf(deep)).toEqual([expect.stringContaining('Maximum object depth')]);
+    expect(await problemsOf(`#${'x'.repeat(512 * 1024)}`)).toEqual([
+      '1:1 The maximum file size of 524288 characters has been exceeded',
+    ]);
+    const bomb = `a: &a [${'x,'.repeat(9)}]\n${'bcdefgh'
+      .split('')
+      .map((c, n) => `${c}: &${c} [${`*${'abcdefgh'.charAt(n)},`.repeat(9)}]`)
+      .join('\n')}`;
+    expect(await problemsOf(bomb)).toEqual([expect.stringContaining('aliases expanded')]);
+    const wrong = `on: push\njobs:\n${Array.from({ length: 200 }, (_, n) => `  j${n}: {}\n`).join('')}`;
+    const found = await problemsOf(wrong);
+    expect(found).toHaveLength(101);
+    expect(found.at(-1)).toContain('More than 100 problems');
+  });
+});
+
+describe('called workflows', () => {
+  const caller = (parts: string): string =>
+    `on: push\njobs:\n  c:\n    uses: ./.github/workflows/b.yml\n${parts}`;
+  const callee = (call: string, more = ''): Record<string, string> => ({
+    './.github/workflows/b.yml': `on: {workflow_call: ${call}}\n${more}jobs: {x: {runs-on: x}}`,
+  });
+
+  test('are read with their caller', async () => {
+    const workflow = await mustRead(
+      caller('    secrets: inherit\n'),
+      callee(
+        '{inputs: {a: {type: number, default: 1}}, outputs: {o: {value: "${{ jobs.x.result }}"}}}',
+      ),
+    );
+    const call = workflow.jobs.get('c');
+    expect(call).toMatchObject({ kind: 'call', secrets: 'inherit' });
+    expect(call?.kind === 'call' ? [...call.called.jobs.keys()] : []).toEqual(['x']);
+  });
+
+  test('inputs and secrets are checked', async () => {
+    expect(
+      await problemsOf(
+        caller('    with: {A: x, z: 1}\n    secrets: {t: x}\n'),
+        callee(
+          '{inputs: {a: {type: number}, b: {type: string, required: true}}, secrets: {s: {required: true}}}',
+        ),
+      ),
+    ).toEqual([
+      '4:11 Input b is required, but not provided while calling.',
+      "5:15 Unexpected value 'x'",
+      '5:21 Invalid input, z is not defined in the referenced workflow.',
+      '4:11 Secret s is required, but not provided while calling.',
+      '6:18 Invalid secret, t is not defined in the referenced workflow.',
+    ]);
+  });
+
+  test('what is wrong with them is told with their path', async () => {
+    expect(await problemsOf(caller(''), callee('{input: 1}'))).toEqual([
+      ".github/workflows/b.yml 1:22 Unexpected value 'input'",
+    ]);
+    expect(await problemsOf(caller(''))).toEqual([
+      "4:11 Unable to find reusable workflow './.github/workflows/b.yml'",
+    ]);
+    expect(
+      await problemsOf(caller(''), {
+        './.github/workflows/b.yml': 'on: push\njobs: {x: {runs-on: x}}',
+      }),
+    ).toEqual([expect.stringContaining('has no workflow_call trigger')]);
+    expect(await problemsOf(caller('').replace('./.github/workflows/b.yml', './b.yml'))).toEqual([
+      expect.stringContaining('Expected format'),
+    ]);
+  });
+
+  test('depth, cycles and the number of jobs are limited', async () => {
+    const chain = (length: number): Record<string, string> =>
+      Object.fromEntries(
+        Array.from({ length }, (_, n) => [
+          `./.github/workflows/${n === 0 ? 'b' : `l${n}`}.yml`,
+          n === length - 1
+            ? 'on: workflow_call\njobs: {x: {runs-on: x}}'
+            : `on: workflow_call\njobs: {x: {uses: ./.github/workflows/l${n + 1}.yml}}`,
+        ]),
+      );
+    expect(await problemsOf(caller(''), chain(4))).toEqual([]);
+    expect(await problemsOf(caller(''), chain(5))).toEqual([
+      '4:11 Nested reusable workflow depth exceeded 4.',
+    ]);
+    expect(
+      await problemsOf(caller(''), {
+        './.github/workflows/b.yml':
+          'on: workflow_call\njobs: {x: {uses: ./.github/workflows/b.yml}}',
+      }),
+    ).toEqual([expect.stringContaining('calls itself')]);
+    expect(await problemsOf(caller(''), callee('{}'), { jobsMax: 1 })).toEqual([
+      '3:3 The workflow may not contain more than 1 jobs',
+    ]);
+  });
+
+  test('may not ask for more than their caller has', async () => {
+    const asks = callee('{}', 'permissions: {contents: write}\n');
+    expect(await problemsOf(caller('    permissions: {contents: read}\n'), asks)).toEqual([
+      "3:3 Error calling workflow './.github/workflows/b.yml'. The workflow './.github/workflows/b.yml' is requesting 'contents: write', but is only allowed 'contents: read'.",
+    ]);
+    expect(await problemsOf(caller('    permissions: write-all\n'), asks)).toEqual([]);
+    expect(await problemsOf(caller(''), asks)).toEqual([]);
+    expect(await problemsOf(caller(''), asks, { permissionsPolicy: 'limitedRead' })).toHaveLength(
+      1,
+    );
+  });
+});
