@@ -4,8 +4,10 @@ import { readdirSync, statSync } from 'node:fs';
 import {
   appendFile,
   chmod,
+  type FileHandle,
   mkdir,
   mkdtemp,
+  open as openFile,
   readdir,
   readFile,
   rm,
@@ -17,7 +19,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { JournalRecord, RunStore } from '../model/storage.ts';
 import { openRunStore } from './run-store.ts';
 
@@ -120,6 +122,21 @@ describe('journals', () => {
       });
       for (const size of await Promise.all(sizes))
         expect(size).toBeGreaterThan((i + 1) * 3_000_000);
+    }
+  });
+
+  test('records that come together share one flush', async () => {
+    const store = await open();
+    await store.append('r', record(0));
+    const handle = await openFile(join(dir, 'any'), 'w');
+    const flushes = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'datasync');
+    try {
+      await handle.close();
+      await Promise.all(Array.from({ length: 100 }, (_, i) => store.append('r', record(i))));
+      expect(flushes.mock.calls.length).toBeLessThanOrEqual(2);
+      expect(flushes.mock.calls.length).toBeGreaterThanOrEqual(1);
+    } finally {
+      flushes.mockRestore();
     }
   });
 
