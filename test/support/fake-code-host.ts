@@ -31,6 +31,8 @@ export type PlannedAnswer = {
   readonly body?: string | Buffer;
   /** Ends the connection without an answer. */
   readonly isBroken?: boolean;
+  /** Does what was asked once this has resolved. */
+  readonly delay?: Promise<void>;
   /** Does what was asked, then ends the connection: the answer is lost. */
   readonly losesAnswer?: boolean;
 };
@@ -157,7 +159,9 @@ async function handle(
     response.destroy();
     return;
   }
-  if (plan !== undefined && plan.losesAnswer !== true) {
+  await plan?.delay;
+  const isOwnAnswer = plan?.losesAnswer !== true && plan?.delay === undefined;
+  if (plan !== undefined && isOwnAnswer) {
     response.writeHead(plan.status ?? 500, plan.headers);
     response.end(plan.body ?? '');
     return;

@@ -32,6 +32,9 @@ export async function answerPulls(state: HostState, call: RestCall): Promise<Res
   const { base, title, body: text, state: newState } = body;
   if (typeof base === 'string') {
     if ((await shaOf(state, base)) === undefined) return invalid('base is not a branch');
+    // Stricter than it may be: whoever works here works there.
+    const isStacked = state.stacks.some(({ pulls }) => pulls.includes(issue.number));
+    if (isStacked && issue.pull.base !== base) return invalid('the base belongs to the stack');
     issue.pull.base = base;
   }
   if (typeof title === 'string') issue.title = title;

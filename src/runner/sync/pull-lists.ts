@@ -59,6 +59,7 @@ export async function pullIssues(context: PullContext): Promise<PullPart> {
   );
   const items = list.pages.flatMap((page) => page.items ?? []);
   const entries = present(items.map(entryFromIssue));
+  mustStillBe(context);
   let updated = cache.merge(entries);
   if (isFull) updated += cache.retain(new Set(entries.map(keyOfEntry)));
   const newest = newestUpdate(items) ?? since;
@@ -77,6 +78,7 @@ export async function pullReleases(context: PullContext): Promise<PullPart> {
     (items) => present(items.map(entryFromRelease)).map(keyOfEntry),
   );
   const entries = present(list.pages.flatMap((page) => page.items ?? []).map(entryFromRelease));
+  mustStillBe(context);
   const gone = cache.retain(new Set(list.pages.flatMap((page) => page.keys)));
   const updated = cache.merge(entries) + gone;
   await save(context, undefined, list.notes);
@@ -117,6 +119,7 @@ export async function pullDiscussions(context: PullContext): Promise<PullPart> {
     if (isPast || next === undefined) break;
     after = next;
   }
+  mustStillBe(context);
   let updated = cache.merge(entries);
   if (isFull) updated += cache.retain(new Set(entries.map(keyOfEntry)));
   await save(context, entries[0]?.updatedAt ?? since, undefined);
@@ -143,13 +146,27 @@ async function discussionPage(
   };
 }
 
+/** `owner/repo`, as cursors name it. */
+export function repositoryOf(context: PullContext): string {
+  return `${context.owner}/${context.repo}`;
+}
+
+/**
+ * To be called between the last answer of the host and the change of the cache: the settings may have
+ * turned to another repository meanwhile, and a webhook of that one come first. Errors: CANCELLED.
+ */
+export function mustStillBe(context: PullContext): void {
+  if (context.cache.cursor().repository === repositoryOf(context)) return;
+  throw new AppError('CANCELLED', 'the settings now name another repository');
+}
+
 async function save(
   context: PullContext,
   position: string | undefined,
   pages: Readonly<Record<string, unknown>> | undefined,
 ): Promise<void> {
   await context.cache.save({
-    repository: context.cache.cursor().repository,
+    repository: repositoryOf(context),
     syncedAt: new Date(context.nowMs).toISOString(),
     ...(position === undefined ? {} : { position }),
     ...(pages === undefined ? {} : { pages }),

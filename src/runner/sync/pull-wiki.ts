@@ -4,7 +4,7 @@ import { AppError } from '../../shared/app-error.ts';
 import { createGit, type Git } from '../git/run-git.ts';
 import { keyOfEntry, type CacheEntry } from './cache-entry.ts';
 import { withFolderLimit } from './folder-size.ts';
-import type { PullContext, PullPart } from './pull-lists.ts';
+import { mustStillBe, repositoryOf, type PullContext, type PullPart } from './pull-lists.ts';
 import { remoteFailure, type RemoteGit } from './remote-git.ts';
 
 /** A wiki has no API: it is the git repository `<repo>.wiki.git`, one file a page. */
@@ -48,7 +48,7 @@ export async function pullWiki(context: WikiContext): Promise<PullPart> {
   if (listed.exitCode !== 0) throw remoteFailure('the wiki', listed);
   const head = /^([0-9a-f]{40,64})\t/.exec(listed.stdout.toString('utf8'))?.[1] ?? '';
   const cursor = {
-    repository: cache.cursor().repository,
+    repository: repositoryOf(context),
     syncedAt: timeText(context.nowMs),
     position: head,
   };
@@ -62,6 +62,7 @@ export async function pullWiki(context: WikiContext): Promise<PullPart> {
     await fetchWiki(context, dir, url);
     ({ pages, leftOut } = await readPages(git, context));
   }
+  mustStillBe(context);
   const gone = cache.retain(new Set(pages.map(keyOfEntry)));
   const updated = cache.merge(pages, true) + gone;
   // What is left out is told by each pull.

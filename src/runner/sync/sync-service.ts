@@ -30,6 +30,8 @@ import {
 import { withoutSecret, type SyncConfig } from './sync-config.ts';
 import { parsePullRequest, parsePushRequest, type PullRequest } from './sync-requests.ts';
 
+const REJECTIONS_PER_MINUTE = 60;
+
 export type SyncSettings = {
   /** `https://api.github.com`, `https://host/api/v3`… */
   readonly hostApiUrl: string;
@@ -164,6 +166,7 @@ class HostSyncService implements SyncService {
   readonly hostSecrets: HostSecretPort;
   readonly #parts: Parts;
   readonly #poller: Poller;
+  readonly #rejections = new RejectionBudget();
   #pulling: Promise<PullReport> | undefined;
   #pushing: Promise<PushResult> | undefined;
   #lastPull: PullReport | undefined;
@@ -359,6 +362,7 @@ class HostSyncService implements SyncService {
   }
 
   async #auditFailure(kind: SyncAuditRecord['kind'], error: unknown): Promise<void> {
+    if (kind === 'webhook' && !this.#rejections.admits(this.#nowMs())) return;
     const detail =
       error instanceof AppError ? `${error.reason}: ${error.message}` : 'internal error';
     const result = kind === 'webhook' ? 'rejected' : 'failed';
@@ -387,6 +391,24 @@ class HostSyncService implements SyncService {
 
   #nowMs(): number {
     return this.#parts.options.clock.nowMs();
+  }
+}
+
+/**
+ * Anybody can send what is rejected. Beyond so many a minute they are not audited, so that they cost no
+ * disk and do not push the rest of the audit out.
+ */
+class RejectionBudget {
+  #minute = 0;
+  #used = 0;
+
+  admits(nowMs: number): boolean {
+    const minute = Math.floor(nowMs / 60_000);
+    if (minute !== this.#minute) {
+      this.#minute = minute;
+      this.#used = 0;
+    }
+    return ++this.#used <= REJECTIONS_PER_MINUTE;
   }
 }
 

@@ -56,7 +56,7 @@ async function linesOf({ stateDir }: Fixture): Promise<readonly DeploymentRecord
 
 /** Until every comment that was owed is written. */
 async function mirrored({ sync }: Fixture): Promise<void> {
-  await expect.poll(() => sync.status().pendingMirrors, { timeout: 10_000 }).toBe(0);
+  await expect.poll(() => sync.status().pendingMirrors, { timeout: 20_000 }).toBe(0);
   await sync.deployments.flush();
 }
 

@@ -91,6 +91,22 @@ describe('signatures', () => {
     expect(await sync.audit({ kind: 'webhook' })).toMatchObject([{ result: 'rejected' }]);
   });
 
+  test('a flood of wrong ones does not flood the audit', async () => {
+    const { sync, clock } = await withSecret();
+    clock.ms -= clock.ms % 60_000;
+    for (let index = 0; index < 100; index++) {
+      await expect(send(sync, { secret: 'guess' })).rejects.toMatchObject({
+        reason: 'INVALID_SIGNATURE',
+      });
+    }
+    expect(await sync.audit({ kind: 'webhook' })).toHaveLength(60);
+    clock.ms += 60_000;
+    await expect(send(sync, { secret: 'guess' })).rejects.toThrow('signature');
+    expect(await sync.audit({ kind: 'webhook' })).toHaveLength(61);
+    expect(await sync.audit({ kind: 'webhook', limit: 3 })).toHaveLength(3);
+    expect(await sync.audit({ since: new Date(clock.ms).toISOString() })).toHaveLength(1);
+  });
+
   test('two signature headers are refused, also two right ones', async () => {
     const { sync } = await withSecret();
     const headers = { 'x-hub-signature-256': `sha256=${good}` };
@@ -280,6 +296,26 @@ describe('caches follow events', () => {
     });
     expect(reopened.entries('issues', {})).toEqual([]);
     expect(host.requests).toEqual([]);
+  });
+
+  test('and a pull of another repository, under way meanwhile, leaves them alone', async () => {
+    const { sync, host } = await withSecret();
+    host.state.addIssue({ title: 'of the old repository' });
+    let go = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    host.plan({ match: /issues/, delay: held });
+    const pulling = sync.pull({ only: ['issues'] });
+    await sync.putConfig({
+      enabled: true,
+      host: { owner: 'octo', repo: 'new', pollIntervalMs: 0 },
+    });
+    const body = JSON.stringify({ action: 'opened', issue, repository: { full_name: 'octo/new' } });
+    await send(sync, { event: 'issues', body });
+    go();
+    expect((await pulling).errors).toMatchObject([{ kind: 'issues', reason: 'CANCELLED' }]);
+    expect(sync.entries('issues', {}).map(({ title }) => title)).toEqual(['From the hook']);
   });
 
   test('but not while sync or the mirror is off', async () => {

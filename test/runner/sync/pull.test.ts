@@ -72,7 +72,11 @@ describe('issues', () => {
     // The first issue changes between the pages, after it was read.
     host.plan({ match: /page=2/, status: 503, headers: { 'retry-after': '1' } });
     const pulling = sync.pull({ only: ['issues'] });
-    await expect.poll(() => host.requests.some(({ path }) => path.includes('page=2'))).toBe(true);
+    await expect
+      .poll(() => host.requests.some(({ path }) => path.includes('page=2')), {
+        timeout: 20_000,
+      })
+      .toBe(true);
     const first = host.state.issues.get(1);
     if (first === undefined) throw new Error('issue 1 was added');
     first.updated_at = new Date(Date.now() + 2000).toISOString();

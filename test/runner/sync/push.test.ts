@@ -159,6 +159,34 @@ describe('a stack', () => {
     expect(second.stack[1]?.base).toBe(second.stack[0]?.branch);
   });
 
+  test('a commit that is dropped leaves the others in a stack of their own', async () => {
+    const fixture = await seeded();
+    const { projectDir, sync, host } = fixture;
+    for (const [index, subject] of ['One', 'Two', 'Three'].entries()) {
+      await commit(projectDir, subject, '', `2026-04-01T10:00:0${index}Z`);
+    }
+    const first = await sync.push({});
+    await gitIn(projectDir, 'rebase', '--quiet', '--onto', 'HEAD~2', 'HEAD~1');
+    const second = await sync.push({});
+    const [one, two, three] = first.stack.map(({ number }) => number);
+    expect(second.stack.map(({ number }) => number)).toEqual([one, three]);
+    expect(second.stack[1]?.base).toBe(first.stack[0]?.branch);
+    expect(host.state.stacks.map(({ pulls }) => pulls)).toEqual([[one, three]]);
+    expect(pullOf(fixture, two)).toMatchObject({ state: 'open' });
+  });
+
+  test('stays without a stack of the host when that fails', async () => {
+    const fixture = await seeded();
+    await commit(fixture.projectDir, 'One');
+    await commit(fixture.projectDir, 'Two');
+    fixture.host.plan({ match: /POST .*stacks/, status: 500 });
+    const result = await fixture.sync.push({});
+    expect(result.stack).toHaveLength(2);
+    expect(result.hostStackNumber).toBeUndefined();
+    expect(fixture.problems).toMatchObject([{ event: 'sync.stack_failed' }]);
+    expect((await fixture.sync.push({})).hostStackNumber).toBeDefined();
+  });
+
   test('works without stacks on the host, and alone', async () => {
     const fixture = await seeded({ hasStacks: false });
     await commit(fixture.projectDir, 'One');
