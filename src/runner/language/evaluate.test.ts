@@ -29,6 +29,7 @@ describe('values', () => {
 
   test.each([
     ['github.ACTOR', 'mona'],
+    ["'it''s ''all'' quoted'", "it's 'all' quoted"],
     ['GitHub.actor', 'mona'],
     ['github.labels.*.name', ['a', 'b']],
     ['github.labels[1].name', 'b'],
