@@ -23,6 +23,11 @@ export type JobRequest = {
   readonly projectDir: string;
   /** An empty folder of this job alone: scripts, file commands, RUNNER_TEMP, the event file. Removed by the caller. */
   readonly jobDir: string;
+  /**
+   * RUNNER_TRACKING_ID of all processes of the job. The scheduler finds it again after a crash, and
+   * kills what the job left.
+   */
+  readonly trackingId?: string | undefined;
   /** The whole `event.json`, as GITHUB_EVENT_PATH shows it. */
   readonly event: JsonObject;
   /** Every value to hide, beside those that steps add. */
