@@ -48,7 +48,9 @@ describe('bind', () => {
       .flatMap((list) => list ?? [])
       .filter(({ internal, family }) => !internal && family === 'IPv4');
     for (const { address } of addresses) {
-      await expect(fetch(`http://${address}:${runner.port}/health`)).rejects.toThrow();
+      await expect(fetch(`http://${address}:${runner.port}/health`)).rejects.toThrow(
+        'fetch failed',
+      );
     }
     expect((await fetch(`http://127.0.0.1:${runner.port}/health`)).status).toBe(200);
     const hasIpv6 = Object.values(networkInterfaces())
