@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   rmSync,
   unlinkSync,
 } from 'node:fs';
@@ -14,6 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const MAKER = 'mkfifo';
+const FOLDER_PREFIX = 'runner-pipes-';
 /** The first ones are waited for. */
 const FIRST_PIPES = 4;
 /** So many are made at once in the background: one more process start for as many steps. */
@@ -90,7 +92,9 @@ function makePipes(): void {
 
 function newPaths(count: number): string[] {
   if (folder === undefined) {
-    folder = mkdtempSync(join(parentFolder(), 'runner-pipes-'));
+    const parent = parentFolder();
+    removeLeftovers(parent);
+    folder = mkdtempSync(join(parent, `${FOLDER_PREFIX}${process.pid}-`));
     process.once('exit', () => rmSync(folder ?? '', { recursive: true, force: true }));
   }
   const paths: string[] = [];
@@ -99,6 +103,28 @@ function newPaths(count: number): string[] {
     paths.push(join(folder, String(madeCount)));
   }
   return paths;
+}
+
+/** Of processes that were killed. One that is taken for dead but lives makes itself a new folder. */
+function removeLeftovers(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    const pid = name.startsWith(FOLDER_PREFIX)
+      ? Number.parseInt(name.slice(FOLDER_PREFIX.length), 10)
+      : Number.NaN;
+    if (Number.isInteger(pid) && !isAlive(pid)) {
+      rmSync(join(parent, name), { recursive: true, force: true });
+    }
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: it is another user's.
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
 }
 
 function parentFolder(): string {
