@@ -65,8 +65,8 @@ describe('running git', () => {
     await expect(
       git.run(['cat-file', 'blob', id], { outputBytesMax: 1_000 }),
     ).rejects.toMatchObject({ reason: 'RESULT_TOO_LARGE' });
-    // An alias that outlasts any patience.
-    const slow = { config: { 'alias.wait': '!sleep 60' } };
+    // An alias that outlasts the patience below.
+    const slow = { config: { 'alias.wait': '!sleep 10' } };
     await expect(git.run(['wait'], { ...slow, timeoutMs: 50 })).rejects.toMatchObject({
       reason: 'DEADLINE_EXCEEDED',
     });

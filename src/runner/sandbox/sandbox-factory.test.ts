@@ -309,6 +309,15 @@ describe('a copy', () => {
     expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
   });
 
+  test('is chosen for a file that git was told not to show, too', async () => {
+    await createRepository();
+    git(project, 'config', 'status.showUntrackedFiles', 'no');
+    await put({ 'new.txt': 'x' });
+    const { sandbox } = await prepare();
+    expect(sandbox.strategy).toBe('copy');
+    expect(await filesOf(sandbox.path)).toContain('new.txt');
+  });
+
   test('keeps modes and links, and follows none of them', async () => {
     await createRepository();
     await put({ 'run.sh': '#!/bin/sh\n' });

@@ -197,7 +197,9 @@ class ProjectSandboxes implements SandboxFactory {
   }
 
   async #isClean(): Promise<boolean> {
-    const args = ['status', '--porcelain', '-z', '--', '.', `:(exclude)${this.#ownFolder()}`];
+    const seen = ['--', '.', `:(exclude)${this.#ownFolder()}`];
+    // The user may have told git to keep quiet about untracked files.
+    const args = ['status', '--porcelain', '-z', '--untracked-files=normal', ...seen];
     const result = await this.#options.git.tryRun(args);
     if (result.exitCode !== 0) throw gitFailure(args, result);
     return result.stdout.length === 0;
