@@ -6,7 +6,7 @@ import {
   NON_EMPTY,
   TEXT,
   availableIn,
-  constants,
+  caselessConstants,
   looseMappingOf,
   mappingOf,
   oneOf,
@@ -62,7 +62,7 @@ const NODE_VERSIONS: readonly string[] = [
 ];
 
 /** The same in all forms: which of them is meant shows by the other keys, which read-action.ts checks. */
-const USING = constants('composite', ...NODE_VERSIONS, 'docker');
+const USING = caselessConstants('composite', ...NODE_VERSIONS, 'docker');
 
 const PRE_AND_POST = {
   'pre-if': within(RUNS_IF, TEXT),

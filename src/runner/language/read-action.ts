@@ -27,7 +27,7 @@ export function readAction(
 
 function actionFrom(root: Template, path: string, problems: ProblemList): ActionDefinition {
   const runs = valueOf(root, 'runs');
-  const using = literalText(valueOf(runs, 'using')) ?? '';
+  const using = literalText(valueOf(runs, 'using'))?.toLowerCase() ?? '';
   return {
     name: literalText(valueOf(root, 'name')) ?? path,
     inputs: new Map(

@@ -14,7 +14,8 @@ import { expressionsIn, partsOfStep } from './template-expressions.ts';
 
 /**
  * Names of the secrets that a job can read, upper-case and sorted; undefined when they cannot be known:
- * `toJSON(secrets)`, `secrets[expression]`, `secrets: inherit`. GITHUB_TOKEN is one of them if named.
+ * `toJSON(secrets)`, `secrets[expression]`, `secrets: inherit`. GITHUB_TOKEN is one of
+ * them if named, also as `github.token`.
  * Secrets that a called workflow gets are those that its caller names.
  */
 export function secretsReferencedBy(
@@ -73,6 +74,8 @@ function addSecrets(tree: Expr, names: Set<string>): boolean {
         named.add(node.expr);
         names.add(name.toUpperCase());
       }
+    } else if (node instanceof IndexAccess && isToken(node)) {
+      names.add('GITHUB_TOKEN');
     } else if (isContext(node, 'secrets') && !named.has(node)) {
       isKnown = false;
     }
@@ -82,6 +85,10 @@ function addSecrets(tree: Expr, names: Set<string>): boolean {
 
 function isContext(node: Expr, name: string): boolean {
   return node instanceof ContextAccess && node.name.lexeme.toLowerCase() === name;
+}
+
+function isToken(node: IndexAccess): boolean {
+  return isContext(node.expr, 'github') && literalIndex(node)?.toLowerCase() === 'token';
 }
 
 function literalIndex(node: IndexAccess): string | undefined {

@@ -218,7 +218,10 @@ function isMatch(value: ScalarValue, definition: Definition): boolean {
     case 'string':
       return typeof value === 'string' && !(definition.isNonEmpty && value === '');
     case 'constants':
-      return typeof value === 'string' && definition.values.includes(value);
+      return (
+        typeof value === 'string' &&
+        definition.values.includes(definition.isCaseless ? value.toLowerCase() : value)
+      );
     default:
       return false;
   }

@@ -8,7 +8,7 @@ export type Definition = DefinitionShape & { readonly available?: Availability |
 type DefinitionShape =
   | { readonly kind: 'null' | 'boolean' | 'number' | 'any' }
   | { readonly kind: 'string'; readonly isNonEmpty: boolean }
-  | { readonly kind: 'constants'; readonly values: readonly string[] }
+  | { readonly kind: 'constants'; readonly values: readonly string[]; readonly isCaseless: boolean }
   | { readonly kind: 'sequence'; readonly item: Definition }
   | MappingDefinition
   | { readonly kind: 'oneOf'; readonly definitions: readonly Definition[] };
@@ -30,7 +30,12 @@ export const SCALAR: Definition = oneOf(TEXT, BOOLEAN, NUMBER);
 export const NON_EMPTY_LIST: Definition = oneOf(NON_EMPTY, sequenceOf(NON_EMPTY));
 
 export function constants(...values: readonly string[]): Definition {
-  return { kind: 'constants', values };
+  return { kind: 'constants', values, isCaseless: false };
+}
+
+/** As `constants`, in lower case, without regard to case. */
+export function caselessConstants(...values: readonly string[]): Definition {
+  return { kind: 'constants', values, isCaseless: true };
 }
 
 export function sequenceOf(item: Definition): Definition {

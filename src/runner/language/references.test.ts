@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import type { StepsJobDefinition, Workflow } from '../model/workflow.ts';
+import { readWorkflow } from './read-workflow.ts';
+import { scriptInjectionWarnings, secretsReferencedBy } from './references.ts';
+
+async function jobFrom(
+  lines: string,
+  env = '{}',
+): Promise<{ workflow: Workflow; job: StepsJobDefinition }> {
+  const text = `on: push\nenv: ${env}\njobs:\n  a:\n    runs-on: x\n    steps:\n${lines}`;
+  const { workflow, problems } = await readWorkflow(
+    { text, fileName: 'a.yml', path: 'a.yml' },
+    async () => await Promise.resolve(undefined),
+  );
+  expect(problems).toEqual([]);
+  const job = workflow?.jobs.get('a');
+  if (workflow === undefined || job?.kind !== 'steps') {
+    throw new Error('no job');
+  }
+  return { workflow, job };
+}
+
+test.each([
+  ['- run: echo ${{ secrets.b }} ${{ secrets.A }}', ['A', 'B']],
+  ["- run: echo ${{ secrets['c'] }}", ['C']],
+  ['- run: x', []],
+  ["- run: x\n        if: contains(env.x, 'secrets.y')", []],
+  ['- {run: x, env: {T: "${{ secrets.t || github.token }}"}}', ['GITHUB_TOKEN', 'T']],
+  ['- parallel: [{run: "${{ secrets.p }}"}]', ['P']],
+  ['- {uses: ./x, with: {a: "${{ format(secrets.f) }}"}}', ['F']],
+  ['- run: ${{ toJSON(secrets) }}', undefined],
+  ['- run: ${{ secrets[github.ref] }}', undefined],
+  ['- run: ${{ join(secrets.*) }}', undefined],
+])('secrets of %s', async (step, wanted) => {
+  const { workflow, job } = await jobFrom(`      ${step}\n`);
+  expect(secretsReferencedBy(workflow, job)).toEqual(wanted);
+});
+
+test("secrets of the workflow's env count for each job", async () => {
+  const { workflow, job } = await jobFrom('      - run: x\n', '{A: "${{ secrets.w }}"}');
+  expect(secretsReferencedBy(workflow, job)).toEqual(['W']);
+});
+
+test.each([
+  ['- run: echo ${{ github.event.issue.title }}', ['github.event.issue.title']],
+  ['- run: echo ${{ github.head_ref }} ${{ github.HEAD_REF }}', ['github.head_ref']],
+  ['- run: echo ${{ inputs.name }}', ['inputs.name']],
+  ["- run: echo ${{ github['event']['comment'].body }}", ['github.event.comment.body']],
+  ['- run: echo ${{ github.event.commits[0].message }}', ['github.event.commits.*.message']],
+  ['- run: echo ${{ toJSON(github.event) }}', ['github.event']],
+  ['- run: echo ${{ github.sha }} ${{ github.event.number }} ${{ env.x }}', []],
+  ['- {run: echo $T, env: {T: "${{ github.event.issue.title }}"}}', []],
+  ['- {uses: actions/github-script@v7, with: {script: "x(${{ inputs.a }})"}}', ['inputs.a']],
+  ['- {uses: ./x, with: {script: "${{ inputs.a }}"}}', []],
+])('injection by %s', async (step, paths) => {
+  const { job } = await jobFrom(`      ${step}\n`);
+  const warnings = scriptInjectionWarnings(job);
+  expect(warnings).toHaveLength(paths.length);
+  for (const [index, path] of paths.entries()) {
+    expect(warnings[index]).toContain(`\${{ ${path} }}`);
+    expect(warnings[index]).toContain('Line 7');
+  }
+});
