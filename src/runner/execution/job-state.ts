@@ -57,6 +57,8 @@ export class JobState {
   readonly matchers = createMatcherSet();
   readonly repository: RepositoryPlace;
   readonly isDebug: boolean;
+  /** `job.workflow_*`. */
+  readonly workflowContext: JsonObject;
   readonly budget: LogBudget;
   /** The `runner` context. */
   readonly runner: Readonly<Record<string, string>>;
@@ -100,7 +102,14 @@ export class JobState {
     this.runnerVariables = runnerVariables(parts.runner);
     this.baseVariables = parts.baseVariables;
     this.isDebug = parts.isDebug;
-    const { repository, server_url: serverUrl } = parts.request.contexts.github;
+    const { github } = parts.request.contexts;
+    const { repository, server_url: serverUrl } = github;
+    this.workflowContext = {
+      workflow_ref: github['workflow_ref'] ?? '',
+      workflow_sha: github['workflow_sha'] ?? '',
+      workflow_repository: repository ?? '',
+      workflow_file_path: parts.request.workflow.path,
+    };
     this.repository = {
       workspaceDir: parts.folders.workspace,
       name: typeof repository === 'string' ? repository : undefined,
@@ -175,7 +184,7 @@ export function scopeOf(
       github,
       env,
       steps: frame.steps,
-      job: { status: jobStatus(frame), services: {}, container: {} },
+      job: { ...job.workflowContext, status: jobStatus(frame), services: {}, container: {} },
       runner: job.runner,
     },
     status: statusOf(frame),

@@ -19,3 +19,5 @@ export const TIMER_MS_MAX = 2 ** 31 - 1;
 export const STEPS_MAX = 1_000;
 /** What shows of a script or line in the name of a step. */
 export const STEP_NAME_CHARACTERS_MAX = 255;
+/** Markdown of one step. */
+export const SUMMARY_CHARACTERS_MAX = 1024 * 1024;

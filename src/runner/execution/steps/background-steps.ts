@@ -23,6 +23,10 @@ export class BackgroundSteps {
     return [...this.#steps.values()].filter((step) => !step.isApplied).map((step) => step.id);
   }
 
+  namesOf(ids: readonly string[]): readonly string[] {
+    return ids.map((id) => this.#steps.get(id)?.run.name ?? id);
+  }
+
   has(id: string): boolean {
     return this.#steps.has(id);
   }

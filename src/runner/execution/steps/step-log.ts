@@ -2,7 +2,11 @@ import type { SessionOutput } from '../../commands/command-session.ts';
 import type { Masker } from '../../commands/masker.ts';
 import type { JobReport } from '../../model/execution.ts';
 import type { Annotation, AnnotationLevel } from '../../model/run.ts';
-import { ANNOTATION_CHARACTERS_MAX, ANNOTATIONS_PER_LEVEL_MAX } from '../limits.ts';
+import {
+  ANNOTATION_CHARACTERS_MAX,
+  ANNOTATIONS_PER_LEVEL_MAX,
+  SUMMARY_CHARACTERS_MAX,
+} from '../limits.ts';
 
 /** The place in a file that an annotation is about. */
 export type AnnotationPlace = Omit<Annotation, 'level' | 'message' | 'jobId' | 'stepNumber'>;
@@ -65,6 +69,7 @@ export class StepLog {
   readonly #report: JobReport;
   readonly #masker: Masker;
   readonly #budget: LogBudget;
+  #summary = '';
   readonly #annotationCounts: Record<AnnotationLevel, number> = { notice: 0, warning: 0, error: 0 };
 
   constructor(
@@ -131,6 +136,18 @@ export class StepLog {
       jobId: this.#jobId,
       stepNumber: this.number,
     });
+  }
+
+  /** Masked Markdown. The steps of a composite action add to that of the step which uses it. */
+  addSummary(markdown: string): void {
+    if (this.#summary.length + markdown.length > SUMMARY_CHARACTERS_MAX) {
+      this.error(
+        `The summary exceeds ${SUMMARY_CHARACTERS_MAX} characters; what follows is left out`,
+      );
+      return;
+    }
+    this.#summary += markdown;
+    this.#report.summary(this.number, this.#summary);
   }
 
   #markEnd(): Promise<void> | undefined {

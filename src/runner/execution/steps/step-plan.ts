@@ -11,6 +11,9 @@ import { STEP_NAME_CHARACTERS_MAX } from '../limits.ts';
 import { shownTemplate } from './shown-template.ts';
 import type { StepRun } from './step-run.ts';
 
+/** Before the number of a step without id. */
+const MADE_UP_KEY = '__step_';
+
 /** A stage of an action that is a step of its own: before or after those of the workflow. */
 export type StageDefinition = {
   readonly kind: 'stage';
@@ -52,7 +55,7 @@ export function planSteps(
     isBackground: boolean,
     id: string | undefined = definition.id,
   ): string => {
-    const key = id ?? `__step_${plan.length + 1}`;
+    const key = id ?? `${MADE_UP_KEY}${plan.length + 1}`;
     plan.push({
       number: isFixed ? first : first + plan.length,
       definition,
@@ -100,8 +103,9 @@ function defaultName(definition: PlannedStep['definition']): string {
     case 'uses':
       return `Run ${definition.uses}`;
     case 'wait':
-      return definition.ids === undefined
-        ? 'Wait for all background steps'
+      if (definition.ids === undefined) return 'Wait for all background steps';
+      return definition.ids.some((id) => id.startsWith(MADE_UP_KEY))
+        ? 'Wait for parallel steps'
         : `Wait for ${definition.ids.join(', ')}`;
     case 'cancel':
       return `Cancel ${definition.target}`;

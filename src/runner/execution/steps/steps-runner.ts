@@ -30,6 +30,7 @@ type ReadyStep = {
   readonly key: string;
   env: Readonly<Record<string, string>>;
   ownEnv: Readonly<Record<string, string>>;
+  isStarted: boolean;
 };
 
 /**
@@ -85,6 +86,7 @@ function readyStep(frame: Frame, planned: PlannedStep, parent: StepRun | undefin
     key: planned.key,
     env: frameEnv(frame),
     ownEnv: {},
+    isStarted: false,
   };
   return ready;
 }
@@ -154,11 +156,10 @@ function scopeOfStep(ready: ReadyStep): Scope {
 }
 
 async function perform(ready: ReadyStep): Promise<StepResult> {
-  const { frame, planned, run } = ready;
+  const { frame, run } = ready;
   if (run.isCancelled || frame.job.cancelKind === 'force') return plainResult('cancelled');
   await nameStep(ready);
-  if (ready.isReported)
-    frame.job.report.stepStarted(planned.number, frame.job.masker.mask(run.name));
+  start(ready);
   const timeoutMinutes = await evaluateTimeout(ready);
   const timer =
     timeoutMinutes > 0
@@ -188,6 +189,14 @@ async function perform(ready: ReadyStep): Promise<StepResult> {
     conclusion: isForgiven ? 'success' : outcome,
     outputs: Object.fromEntries(run.outputs),
   };
+}
+
+/** Says once that the step has begun: before its first line, and before any end but `skipped`. */
+function start(ready: ReadyStep): void {
+  if (ready.isStarted || !ready.isReported) return;
+  ready.isStarted = true;
+  const { report, masker } = ready.frame.job;
+  report.stepStarted(ready.planned.number, masker.mask(ready.run.name));
 }
 
 async function runBody(ready: ReadyStep): Promise<Conclusion> {
@@ -224,7 +233,7 @@ async function waitForSteps(
   run.log.say(
     wanted.length === 0
       ? 'No background steps remain to be waited for'
-      : `Waiting for ${wanted.join(', ')}`,
+      : `Waiting for ${frame.background.namesOf(wanted).join(', ')}`,
   );
   return await frame.background.wait(wanted, run);
 }
@@ -240,6 +249,7 @@ async function nameStep(ready: ReadyStep): Promise<void> {
     // A step that cannot be named can still run, as on GitHub.
     if (!(error instanceof AppError)) throw error;
     if (definition.name !== undefined) {
+      start(ready);
       ready.run.log.warn(`The name of the step cannot be evaluated: ${error.message}`);
     }
   }
@@ -291,6 +301,7 @@ function end(ready: ReadyStep, result: StepResult): void {
 
 function reportEnd(ready: ReadyStep, result: StepResult): void {
   if (!ready.isReported) return;
+  if (result.conclusion !== 'skipped') start(ready);
   const { masker, report } = ready.frame.job;
   report.stepCompleted(ready.planned.number, {
     ...result,
@@ -315,6 +326,7 @@ function applyResult(ready: ReadyStep, result: StepResult): void {
 /** An error that ended the step, in the words of its reason; what is internal stays inside. */
 function tell(ready: ReadyStep, error: unknown): void {
   const { log } = ready.run;
+  start(ready);
   if (error instanceof AppError) {
     log.error(error.message);
     return;
