@@ -58,7 +58,13 @@ class BackgroundMirror implements IssueMirror {
     this.#tasks.delete(record.id);
     this.#tasks.set(record.id, { record, done });
     if (this.#tasks.size > QUEUE_MAX) this.#giveUpOldest();
-    this.#working ??= this.#work();
+    this.#working ??= this.#work()
+      .catch((error: unknown) => {
+        this.#options.report('deployments.mirror_failed', error as Error);
+      })
+      .finally(() => {
+        this.#working = undefined;
+      });
   }
 
   pending(): number {
@@ -85,7 +91,7 @@ class BackgroundMirror implements IssueMirror {
         if (isLatest) this.#tasks.delete(id);
         continue;
       }
-      if (this.#stop.signal.aborted) break;
+      if (this.#stop.signal.aborted || failure.reason === 'SHUTTING_DOWN') break;
       tries++;
       const hopeless = tries >= TRIES_MAX || isRefusal(failure);
       this.#options.report('deployments.mirror_failed', failure);
@@ -96,7 +102,6 @@ class BackgroundMirror implements IssueMirror {
         await this.#pause(tries, failure);
       }
     }
-    this.#working = undefined;
   }
 
   /** Undefined when the comment is there. */
@@ -117,7 +122,8 @@ class BackgroundMirror implements IssueMirror {
       return undefined;
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
-      if (!this.#stop.signal.aborted) {
+      // What is owed at the end is told by the absence of its time.
+      if (!this.#stop.signal.aborted && error.reason !== 'SHUTTING_DOWN') {
         const text = error.message.slice(0, ERROR_CHARS_MAX);
         done({ ...record.mirror, issueNumber, error: text });
       }

@@ -46,7 +46,11 @@ export function startPoller(options: PollerOptions): Poller {
     loop = undefined;
   };
   const begin = (): void => {
-    if (loop === undefined && !isStopped && intervalMs() > 0) loop = run();
+    if (loop !== undefined || isStopped || intervalMs() === 0) return;
+    loop = run().catch((error: unknown) => {
+      loop = undefined;
+      onError(error as Error);
+    });
   };
   begin();
   return {

@@ -27,7 +27,8 @@ export function createRemoteGit(gitUrl: string, token: string | undefined): Remo
     });
   }
   const prefix = base.href.replace(/\/+$/, '');
-  const config = remoteConfig(prefix, base.protocol === 'file:' ? undefined : token);
+  const scheme = base.protocol.slice(0, -1);
+  const config = remoteConfig(prefix, scheme, scheme === 'file' ? undefined : token);
   return {
     url: (owner, repo, suffix = '') => `${prefix}/${owner}/${repo}${suffix}.git`,
     run: (dir, args, options = {}) =>
@@ -35,15 +36,18 @@ export function createRemoteGit(gitUrl: string, token: string | undefined): Remo
   };
 }
 
-function remoteConfig(prefix: string, token: string | undefined): Record<string, string> {
+function remoteConfig(
+  prefix: string,
+  scheme: string,
+  token: string | undefined,
+): Record<string, string> {
   return {
     'credential.helper': '',
     // git would go on to send the header to where it was sent to.
     'http.followRedirects': 'false',
+    // Whatever the project's own settings rewrite the address to.
     'protocol.allow': 'never',
-    'protocol.http.allow': 'always',
-    'protocol.https.allow': 'always',
-    'protocol.file.allow': 'always',
+    [`protocol.${scheme}.allow`]: 'always',
     ...(token === undefined
       ? {}
       : {

@@ -311,6 +311,30 @@ describe('the mirror', () => {
     expect(host.state.comments.every(({ body }) => body.includes('✅ success'))).toBe(true);
   });
 
+  test('a comment under way when the runner stops is written after the next start', async () => {
+    const fixture = await withLog({ issueNumber: 1 });
+    const { host } = fixture;
+    host.state.addIssue();
+    // The host does not answer until the runner has stopped.
+    let go = (): void => undefined;
+    host.plan({
+      match: /comments/,
+      delay: new Promise<void>((resolve) => {
+        go = resolve;
+      }),
+    });
+    fixture.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'staging');
+    await expect.poll(() => host.requests.length, { timeout: 20_000 }).toBe(1);
+    const sync = await fixture.restart();
+    go();
+    await mirrored(fixture);
+    expect(fixture.problems).toEqual([]);
+    expect(host.state.comments).toHaveLength(1);
+    expect(sync.deployments.query({})[0]?.mirror).toMatchObject({
+      commentId: host.state.comments[0]?.id,
+    });
+  });
+
   test('is off without an issue, and without a token', async () => {
     const off = await withLog({ issueNumber: 0 });
     off.sync.deployments.deploymentStarted(runOf('r1'), 'deploy', 'a');

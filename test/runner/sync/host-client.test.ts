@@ -1,8 +1,12 @@
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { gitIn } from '../../support/fake-host-git.ts';
 import { commit, createFixture, seedProject } from './fixture.ts';
 
 const SECONDS = 1000;
@@ -233,6 +237,23 @@ describe('a hostile host', () => {
     expect(report.errors).toMatchObject([{ kind: 'wiki', reason: 'UPSTREAM_ERROR' }]);
     expect(other.seen).toEqual([]);
   });
+});
+
+test('the project cannot turn git to another program by its settings', async () => {
+  const fixture = await createFixture();
+  await seedProject(fixture);
+  const { host, projectDir, sync, stateDir } = fixture;
+  await commit(projectDir, 'One');
+  const trace = join(stateDir, 'owned');
+  await gitIn(projectDir, 'config', `url.ext::touch ${trace} .insteadOf`, host.gitUrl);
+  await gitIn(projectDir, 'config', 'protocol.ext.allow', 'always');
+  await writeFile(join(projectDir, '.git', 'hooks', 'pre-push'), `#!/bin/sh\ntouch ${trace}\n`, {
+    mode: 0o755,
+  });
+  await expect(sync.push({})).rejects.toMatchObject({ reason: 'UPSTREAM_ERROR' });
+  await gitIn(projectDir, 'config', '--unset', `url.ext::touch ${trace} .insteadOf`);
+  expect((await sync.push({})).stack).toHaveLength(1);
+  expect(existsSync(trace)).toBe(false);
 });
 
 describe('settings', () => {
