@@ -66,6 +66,17 @@ describe('the local store', () => {
     }
   });
 
+  test('refuses its own content in another form', async () => {
+    await storeWith().change([entry('A', 'hunter2')]);
+    const path = join(dir, 'secrets.json');
+    const text = await readFile(path, 'utf8');
+    const forms = [JSON.stringify(JSON.parse(text)), `${text} `, text.replace('  ', '\t')];
+    for (const form of forms) {
+      await writeFile(path, form);
+      await expect(storeWith().open()).rejects.toThrow(/changed by another program/);
+    }
+  });
+
   test('refuses entries that are dropped, repeated or swapped', async () => {
     await storeWith().change([entry('A', 'one'), entry('B', 'two')]);
     const path = join(dir, 'secrets.json');

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -82,6 +83,16 @@ test.each([
   expect(newest?.name).toBe('NEXT');
   expect(newest?.prevHash).toBe((JSON.parse(lines[3] ?? '{}') as { hash: string }).hash);
   await audit.close();
+});
+
+test('reports a record that was written anew, with a hash of its own', async () => {
+  const lines = await withRecords(3);
+  const { hash: _hash, ...content } = JSON.parse(lines[1] ?? '{}') as Record<string, unknown>;
+  const forged = { ...content, name: 'FORGED' };
+  const hash = createHash('sha256').update(JSON.stringify(forged)).digest('hex');
+  await writeFile(path, `${lines.with(1, JSON.stringify({ ...forged, hash })).join('\n')}\n`);
+  await (await opened()).close();
+  expect(reports).toEqual([expect.stringContaining('record 3 does not follow number 2')]);
 });
 
 test('a line that a crash tore is cut off, and the chain is whole', async () => {

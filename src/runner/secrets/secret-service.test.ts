@@ -291,6 +291,7 @@ test('the process environment is the fallback and cannot be written', async () =
     HOME: dir,
     RUNNER_SECRET_a: 'env',
     RUNNER_SECRET_1B: 'x',
+    RUNNER_SECRET_UNSET: '',
     RUNNER_SECRETS_KEY: 'k',
   };
   await restart({ environment });
@@ -356,6 +357,8 @@ describe('the code host', () => {
     expect(await service.put(request)).toMatchObject({ isCreated: false });
     expect(kept.get('production/A')).toBe('hunter2');
     expect(await inJob('production')).toEqual({});
+    expect(await service.masksFor('production')).toEqual([]);
+    expect(reports).toEqual([]);
     await service.sync();
     expect(await service.listNames()).toEqual(['A', 'BEFORE']);
     await expect(service.remove({ name: 'A', environment: 'production' })).rejects.toMatchObject({

@@ -29,6 +29,14 @@ test('refuses each flipped bit, another place and another key', () => {
     const refused = (): string => openValue(key, 'production:API_KEY', changed.toString('base64'));
     expect(refused).toThrow(expect.objectContaining({ reason: 'BACKEND_UNAVAILABLE' }));
   }
+  for (const other of [
+    `${sealed}=`,
+    `${sealed} `,
+    sealed.replace(/.$/, ''),
+    sealed.replace(/^/, '.'),
+  ]) {
+    expect(() => openValue(key, 'production:API_KEY', other)).toThrow(/cannot be decrypted/);
+  }
   for (const cut of [0, 1, 11, 27, bytes.length - 1]) {
     const short = bytes.subarray(0, cut).toString('base64');
     expect(() => openValue(key, 'production:API_KEY', short)).toThrow(/cannot be decrypted/);

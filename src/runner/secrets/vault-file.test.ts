@@ -98,6 +98,33 @@ test('changes one value and leaves every other byte of the values as it was', as
   expect(content?.entries.some(({ environment }) => environment === '10')).toBe(false);
 });
 
+test('tells secrets of one name in several environments apart', async () => {
+  await copyFile(join(FIXTURES, 'vault-by-sops.sops'), path);
+  const put = { environment: 'Default', name: 'API_KEY', value: 'new' };
+  const { removed } = await vault.change([put], [{ environment: '2', name: 'ORDER' }]);
+  expect(removed).toBe(1);
+  const places = (await vault.read())?.entries.map(
+    ({ environment, name, value }) => `${environment}.${name}=${value}`,
+  );
+  expect(places).toContain('production.API_KEY=kept in production');
+  expect(places).toContain('default.API_KEY=new');
+  expect(places).toContain('10.ORDER=ten');
+  expect(places).not.toContain('2.ORDER=two');
+});
+
+test('takes base64 in its one form only', async () => {
+  await vault.change([{ environment: 'production', name: 'API_KEY', value: 'hunter2' }], []);
+  const text = await readFile(path, 'utf8');
+  for (const [pattern, replacement] of [
+    [/data:/, 'data:.'],
+    [/iv:/, 'iv: '],
+    [/tag:(.{20})../, 'tag:$1'],
+  ] as const) {
+    await writeFile(path, text.replace(pattern, replacement));
+    await expect(vault.read()).rejects.toMatchObject({ reason: 'BACKEND_UNAVAILABLE' });
+  }
+});
+
 test('writes what an independent reading of the format opens', async () => {
   const name = fc.stringMatching(/^[A-Z]{1,4}$/);
   const environment = fc.constantFrom('default', 'production', '10', '2', 'with space', 'ü:x');
