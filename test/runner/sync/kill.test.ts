@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { createSyncService } from '../../../src/runner/sync/sync-service.ts';
 import { systemClock } from '../../../src/shared/clock.ts';
@@ -17,7 +18,7 @@ async function runAndKill(
   round: number,
   count: number,
 ): Promise<readonly string[]> {
-  const script = join(import.meta.dirname, 'mortal-sync.ts');
+  const script = fileURLToPath(new URL('./mortal-sync.ts', import.meta.url));
   const child = spawn(process.execPath, [script, stateDir, String(round)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
