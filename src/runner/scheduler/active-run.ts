@@ -49,6 +49,8 @@ export class ActiveRun {
   readonly #cancellation = new Cancellation();
   /** Also cancelled when nothing is to start any more. */
   readonly #waiting = new Cancellation();
+  /** The line for a slot, which it leaves for one out of turn when runs with slots wait for it. */
+  readonly #line = new Cancellation();
   readonly #kept: ReadonlySet<string>;
   readonly #releases: Release[] = [];
   readonly #variables = new Map<string, Promise<JsonObject>>();
@@ -85,8 +87,7 @@ export class ActiveRun {
     let sandbox: PreparedSandbox | undefined;
     try {
       sandbox = await this.#waitForTurn();
-      if (sandbox !== undefined && !this.isFinished && !stopping.isCancelled) {
-        leaveStopping();
+      if (sandbox !== undefined && !this.#waiting.isCancelled) {
         await this.#runJobs(sandbox);
       }
     } catch (error) {
@@ -138,20 +139,24 @@ export class ActiveRun {
     this.recorder.record({ type: 'annotation', annotation });
   }
 
-  /** Undefined when it was cancelled first, or the service stops. */
+  /** Its turn came, unless `#waiting` is cancelled. What is answered is to be released either way. */
   async #waitForTurn(): Promise<PreparedSandbox | undefined> {
-    const { options, runSlots, projectLock } = this.#shared;
+    const { options, projectLock } = this.#shared;
     const { live } = this.recorder;
     const setting = await this.#concurrency();
     if (setting !== undefined && !(await this.#enterGroup(setting))) return undefined;
     const { strategy, hasExplicitRef } = live.request;
     const isAlone = setting === undefined;
     if (strategy === 'none' && isAlone && !(await this.#acquire(projectLock))) return undefined;
-    if (!(await this.#acquire(runSlots))) return undefined;
+    const releaseSlot = await this.#acquireSlot();
+    if (releaseSlot === undefined) return undefined;
     const { id: runId, trigger } = live.run;
     const sandbox = await options.sandboxes.prepare({ runId, trigger, strategy, hasExplicitRef });
-    const isInProject = sandbox.sandbox.strategy === 'none' && strategy !== 'none';
-    if (isInProject && isAlone) await this.#acquire(projectLock);
+    if (!isAlone || sandbox.sandbox.strategy !== 'none' || strategy === 'none') return sandbox;
+    // The automatic choice fell on the project itself: it waits for that without a slot, as those that
+    // asked for it do; two orders of waiting could wait for each other.
+    releaseSlot();
+    if (await this.#acquire(projectLock)) await this.#acquireSlot();
     return sandbox;
   }
 
@@ -159,6 +164,17 @@ export class ActiveRun {
     const release = await permits.acquire('', this.#waiting);
     if (release !== undefined) this.#releases.push(release);
     return release !== undefined;
+  }
+
+  async #acquireSlot(): Promise<Release | undefined> {
+    const { runSlots } = this.#shared;
+    const leave = this.#waiting.onCancel((kind, cause) => this.#line.cancel(kind, cause));
+    const granted = await runSlots.acquire('', this.#line);
+    leave();
+    if (granted === undefined && this.#waiting.isCancelled) return undefined;
+    const release = granted ?? runSlots.overtake();
+    this.#releases.push(release);
+    return release;
   }
 
   async #concurrency(): Promise<ConcurrencySetting | undefined> {
@@ -176,6 +192,7 @@ export class ActiveRun {
     const entered = Promise.withResolvers<boolean>();
     const leave = this.#shared.groups.join(setting, {
       enter: () => entered.resolve(true),
+      urge: () => this.#line.cancel('cancel', 'group'),
       evict: (why) => {
         if (this.recorder.live.run.cancelRequestedAt === undefined) this.cancel(why);
       },
@@ -191,8 +208,8 @@ export class ActiveRun {
     const { options, groups, jobSlots } = this.#shared;
     const { recorder } = this;
     await this.#recordEnv();
-    // It may have been cancelled meanwhile.
-    if (this.isFinished) return;
+    // It may have been cancelled meanwhile, or is to stay queued.
+    if (this.#waiting.isCancelled) return;
     recorder.record({ type: 'run.started', sandbox: prepared.sandbox });
     const context: RunContext = {
       options,

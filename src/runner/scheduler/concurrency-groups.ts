@@ -18,6 +18,13 @@ export type GroupMember = {
   readonly enter: () => void;
   /** It has to go: while it waits, then it is out already; while it has the group, it leaves when done. */
   readonly evict: (why: string) => void;
+  /**
+   * It has the group, and one that waits for it keeps others waiting (a job keeps the place of its run):
+   * it should not wait for such a place itself, or both would wait for ever.
+   */
+  readonly urge?: (() => void) | undefined;
+  /** Whether others wait for what this one has while it waits. */
+  readonly isUrgent?: boolean | undefined;
 };
 
 type Group = { holder: GroupMember | undefined; readonly pending: GroupMember[] };
@@ -79,6 +86,7 @@ export class ConcurrencyGroups {
     const evicted = setting.queue === 'single' ? group.pending.splice(0) : [];
     group.pending.push(member);
     for (const other of evicted) other.evict(why);
+    if (member.isUrgent === true) group.holder.urge?.();
     if (setting.isCancellingInProgress) group.holder?.evict(why);
   }
 
@@ -87,7 +95,11 @@ export class ConcurrencyGroups {
     if (index >= 0) group.pending.splice(index, 1);
     if (group.holder !== member) return;
     group.holder = group.pending.shift();
-    if (group.holder === undefined) this.#groups.delete(key);
-    else group.holder.enter();
+    if (group.holder === undefined) {
+      this.#groups.delete(key);
+      return;
+    }
+    group.holder.enter();
+    if (group.pending.some((other) => other.isUrgent === true)) group.holder.urge?.();
   }
 }

@@ -24,6 +24,7 @@ export async function enterGroup(
   if (cancellation.isCancelled) return undefined;
   const entered = Promise.withResolvers<boolean>();
   const leave = context.groups.join(setting, {
+    isUrgent: true,
     enter: () => entered.resolve(true),
     evict: (why) => {
       if (cancellation.isCancelled) return;

@@ -48,6 +48,11 @@ export class FairPermits {
     });
   }
 
+  /** A permit beyond the number, for one that others with permits wait for. */
+  overtake(): Release {
+    return this.#take();
+  }
+
   #take(): Release {
     this.#granted += 1;
     let isReleased = false;

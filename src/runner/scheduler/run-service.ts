@@ -1,5 +1,3 @@
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { LogQuery, RunFilter, RunService, StartRequest } from '../model/ports.ts';
 import type { Annotation, Artifact, RunStatus, WorkflowRun } from '../model/run.ts';
@@ -7,6 +5,7 @@ import type { RecoveredRun } from '../model/storage.ts';
 import { ActiveRun, closeRun, type SchedulerShared } from './active-run.ts';
 import { Cancellation } from './cancellation.ts';
 import { ConcurrencyGroups } from './concurrency-groups.ts';
+import { removeJobLeftovers } from './job-leftovers.ts';
 import type { RunRecord } from './journal-records.ts';
 import { FairPermits } from './permits.ts';
 import { replayRecords } from './recover-run.ts';
@@ -18,7 +17,6 @@ import { applyRecord } from './run-state-reducer.ts';
 import { runView, snapshotOf, type RunState } from './run-state.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 import { mustBeValid, prepareStart } from './start-request.ts';
-import { JOBS_FOLDER } from './steps-leg.ts';
 
 const RETENTION_PERIOD_MS = 60 * 60 * 1000;
 
@@ -73,7 +71,7 @@ class SchedulingRunService implements Scheduler {
   async recover(): Promise<void> {
     const { store, sandboxes, projectDir } = this.#options;
     const recovered = await store.recover();
-    await rm(join(projectDir, '.runner', JOBS_FOLDER), { recursive: true, force: true });
+    await removeJobLeftovers(projectDir);
     const waiting: StatePair[] = [];
     const closing: Promise<void>[] = [];
     for (const run of recovered) {

@@ -9,14 +9,12 @@ import type { Conclusion, JsonObject } from '../model/run.ts';
 import type { StepsJobDefinition } from '../model/workflow.ts';
 import { enterGroup } from './enter-group.ts';
 import { foreignLabel } from './host-labels.ts';
+import { JOBS_FOLDER, trackingIdOf } from './job-leftovers.ts';
 import { JobReporter } from './job-report.ts';
 import { evaluateConcurrency, evaluateJobSettings, type JobSettings } from './job-settings.ts';
 import type { JobResult, Leg, LegContexts, RunContext } from './run-context.ts';
 import { githubContext } from './run-contexts.ts';
 import { runView } from './run-state.ts';
-
-/** Folders of jobs in progress, below the project's `.runner`. */
-export const JOBS_FOLDER = 'jobs';
 
 /**
  * One job with steps, from its turn to its end: its settings, the operating system it asks for, its
@@ -128,6 +126,7 @@ function requestOf(
   contexts: JobContexts,
 ): JobRequest {
   const { options, facts, recorder, sandbox } = context;
+  const folder = options.ids.uuid();
   const masks = Object.values(contexts.secrets).map(String);
   return {
     runId: recorder.runId,
@@ -140,7 +139,8 @@ function requestOf(
     contexts,
     workspaceDir: sandbox.path,
     projectDir: options.projectDir,
-    jobDir: join(options.projectDir, '.runner', JOBS_FOLDER, options.ids.uuid()),
+    jobDir: join(options.projectDir, '.runner', JOBS_FOLDER, folder),
+    trackingId: trackingIdOf(folder),
     event: facts.request.event,
     masks,
     timeoutMs: settings.timeoutMs,

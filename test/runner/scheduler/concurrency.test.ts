@@ -138,3 +138,64 @@ test('a cancelled run that waits for its group leaves the line', async () => {
   expect((await bench.events.completed(first)).status).toBe('completed');
   expect((await bench.events.completed(third)).status).toBe('completed');
 });
+
+test('a run that has a group gets a slot when the jobs of all runs with slots wait for that group', async () => {
+  const executor = new ScriptedExecutor();
+  await using bench = await createBench({
+    executor,
+    limits: { runsInProgressMax: 1 },
+    workflows: {
+      'job.yml': `
+on: workflow_dispatch
+jobs:
+  first: { runs-on: x, steps: [{ run: wait begin }] }
+  wanting: { needs: first, concurrency: g, runs-on: x, steps: [{ run: ok }] }
+`,
+      'run.yml': `
+on: workflow_dispatch
+concurrency: G
+jobs: { a: { runs-on: x, steps: [{ run: ok }] } }
+`,
+    },
+  });
+  const wanting = (await bench.service.start({ workflow: 'job' })).run.id;
+  await started(bench, wanting);
+  const holding = (await bench.service.start({ workflow: 'run' })).run.id;
+  executor.open('begin');
+  expect((await bench.events.completed(holding)).status).toBe('completed');
+  expect((await bench.events.completed(wanting)).status).toBe('completed');
+});
+
+test('runs in the project itself take turns, unless their concurrency says otherwise', async () => {
+  const executor = new ScriptedExecutor();
+  await using bench = await createBench({
+    executor,
+    limits: { jobsInProgressMax: 4 },
+    workflows: {
+      'w.yml': 'on: workflow_dispatch\njobs: { a: { runs-on: x, steps: [{ run: wait gate }] } }\n',
+      'own.yml':
+        'on: workflow_dispatch\nconcurrency: own\njobs: { a: { runs-on: x, steps: [{ run: ok }] } }\n',
+    },
+  });
+  const sandbox = { strategy: 'none' } as const;
+  const first = (await bench.service.start({ workflow: 'w', sandbox })).run.id;
+  await started(bench, first);
+  const second = (await bench.service.start({ workflow: 'w', sandbox })).run.id;
+  const own = (await bench.service.start({ workflow: 'own', sandbox })).run.id;
+  expect(await bench.events.completed(own)).toMatchObject({
+    status: 'completed',
+    sandbox: { path: bench.project.dir, strategy: 'none' },
+  });
+  expect(bench.service.get(second)?.status).toBe('queued');
+  executor.open('gate');
+  await bench.events.completed(second);
+  const story = bench.events.events.flatMap((event) =>
+    event.type.startsWith('run.') && event.runId !== own ? [`${event.type} ${event.runId}`] : [],
+  );
+  expect(story).toEqual([
+    `run.started ${first}`,
+    `run.completed ${first}`,
+    `run.started ${second}`,
+    `run.completed ${second}`,
+  ]);
+});
