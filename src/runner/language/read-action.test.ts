@@ -53,7 +53,7 @@ test('a JavaScript action', () => {
     using: 'node20',
     main: 'm.js',
     pre: 'p.js',
-    preIf: { source: 'runner.os' },
+    preIf: { source: 'always() && (runner.os)' },
     post: 'q.js',
     postIf: { source: 'success()' },
   });

@@ -1,5 +1,6 @@
-import type { ActionDefinition, FileProblem, Template } from '../model/workflow.ts';
+import type { ActionDefinition, Condition, FileProblem, Template } from '../model/workflow.ts';
 import { ACTION_FILE, COMPOSITE_IF, RUNS_IF } from './action-schema.ts';
+import { parseExpression, usesStatusFunction } from './expression.ts';
 import { ProblemList } from './problems.ts';
 import { readCondition } from './read-condition.ts';
 import { readSteps } from './read-steps.ts';
@@ -77,8 +78,22 @@ function runsFrom(
     using,
     main: text('main') ?? '',
     pre: text('pre'),
-    preIf: readCondition(valueOf(runs, 'pre-if'), RUNS_IF, problems),
+    preIf: readBareCondition(valueOf(runs, 'pre-if'), problems),
     post: text('post'),
-    postIf: readCondition(valueOf(runs, 'post-if'), RUNS_IF, problems),
+    postIf: readBareCondition(valueOf(runs, 'post-if'), problems),
   };
+}
+
+/** `pre-if` and `post-if` hold after a failure, too: no `success() &&` is added to them, as on GitHub. */
+function readBareCondition(
+  template: Template | undefined,
+  problems: ProblemList,
+): Condition | undefined {
+  const condition = readCondition(template, RUNS_IF, problems);
+  if (condition === undefined || !problems.isEmpty) {
+    return condition;
+  }
+  return usesStatusFunction(parseExpression(condition.source, RUNS_IF))
+    ? condition
+    : { ...condition, source: `always() && (${condition.source})` };
 }
