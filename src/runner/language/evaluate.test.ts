@@ -286,6 +286,14 @@ describe('hashFiles', () => {
     expect(await hash("fromJSON('{\"x\": 1}')[hashFiles('a.lock')] || 'none'")).toBe('none');
   });
 
+  test('ends when it is told to', async () => {
+    const abort = new AbortController();
+    const scope = { contexts: {}, hashRoot: root, signal: abort.signal };
+    const hashing = evaluateText(expression("hashFiles('**')"), scope);
+    abort.abort();
+    await expect(hashing).rejects.toThrow('hashFiles was cancelled');
+  });
+
   test('a workspace that is gone', async () => {
     await expect(
       evaluateText(expression("hashFiles('x')"), { contexts: {}, hashRoot: '/nowhere/at/all' }),

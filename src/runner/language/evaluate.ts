@@ -128,9 +128,11 @@ async function withHashes<T>(scope: Scope, evaluate: (run: Run) => T): Promise<T
       }
       hashes.set(
         JSON.stringify(error.args),
-        await hashFilesIn(scope.hashRoot ?? '', error.args).catch((cause: unknown) => {
-          throw evaluationError(cause, error.at);
-        }),
+        await hashFilesIn(scope.hashRoot ?? '', error.args, scope.signal).catch(
+          (cause: unknown) => {
+            throw evaluationError(cause, error.at);
+          },
+        ),
       );
     }
   }

@@ -10,10 +10,15 @@ const OUTPUT_CHARACTERS_KEPT = 4_096;
 
 /**
  * What `hashFiles(args…)` gives in `root`: the SHA-256 over the SHA-256 of each file, in the order of
- * `@actions/glob`, or '' without a match. Runs in a child process, at most 120 seconds.
+ * `@actions/glob`, or '' without a match. Runs in a child process, at most 120 seconds
+ * and as long as `signal` is not aborted.
  * Errors: ExpressionEvaluationError.
  */
-export async function hashFilesIn(root: string, args: readonly string[]): Promise<string> {
+export async function hashFilesIn(
+  root: string,
+  args: readonly string[],
+  signal?: AbortSignal,
+): Promise<string> {
   const [first = '', ...rest] = args;
   const isOption = first.startsWith('--');
   if (isOption && first.toLowerCase() !== FOLLOW_OPTION) {
@@ -25,30 +30,35 @@ export async function hashFilesIn(root: string, args: readonly string[]): Promis
   const folder = await realpath(root).catch(() => {
     throw new ExpressionEvaluationError('hashFiles: the workspace is not there');
   });
-  return await runChild([folder, patterns, isOption ? 'follow' : '']);
+  return await runChild([folder, patterns, isOption ? 'follow' : ''], signal);
 }
 
-async function runChild(args: readonly string[]): Promise<string> {
+async function runChild(args: readonly string[], signal: AbortSignal | undefined): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const child = spawn(process.execPath, ['--no-warnings', CHILD, ...args], {
     env: {},
     stdio: ['ignore', 'ignore', 'pipe'],
     timeout: HASH_TIMEOUT_MS,
     killSignal: 'SIGKILL',
+    ...(signal === undefined ? {} : { signal }),
   });
   let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     output = (output + text).slice(-OUTPUT_CHARACTERS_KEPT);
   });
   child.once('error', () => {
-    reject(new ExpressionEvaluationError('hashFiles could not be started'));
+    reject(
+      new ExpressionEvaluationError(
+        signal?.aborted === true ? 'hashFiles was cancelled' : 'hashFiles could not be started',
+      ),
+    );
   });
-  child.once('close', (code, signal) => {
+  child.once('close', (code, killedBy) => {
     const hash = /\nhash=([0-9a-f]*)\n$/.exec(output)?.[1];
     if (code === 0 && hash !== undefined) {
       resolve(hash);
     } else {
-      reject(new ExpressionEvaluationError(failureText(signal, output)));
+      reject(new ExpressionEvaluationError(failureText(killedBy, output)));
     }
   });
   return await promise;

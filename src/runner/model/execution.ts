@@ -126,4 +126,6 @@ export type Scope = {
   readonly status?: StatusView | undefined;
   /** The folder that hashFiles looks in; absent where it is not available. */
   readonly hashRoot?: string | undefined;
+  /** Ends a hashFiles that is going on, which then is an error. */
+  readonly signal?: AbortSignal | undefined;
 };
