@@ -74,6 +74,8 @@ export class JobState {
   readonly states = new Map<string, Map<string, string>>();
   /** Remote actions that were read already. */
   readonly loadedActions = new Map<string, LoadedAction>();
+  /** The docker program, if it works; undefined before somebody asked. */
+  docker: Promise<string | undefined> | undefined;
   cancelKind: CancelKind | undefined;
   /** A timeout makes the job fail, even if it is killed later. */
   hasTimedOut = false;

@@ -52,7 +52,12 @@ export function parseUses(uses: string): ActionReference {
     const text = `'${uses}' names no action: it is ./path, $/path, docker://image or owner/repo[/path]@ref`;
     throw new AppError('INVALID_WORKFLOW', text, { field: 'uses' });
   }
-  return { kind: 'remote', repository: `${owner}/${repo}`, path: path.slice(1), ref };
+  return {
+    kind: 'remote',
+    repository: `${owner}/${repo}`,
+    path: path.replace(/^\/|\/$/g, ''),
+    ref,
+  };
 }
 
 /** Where the files of a remote action have to lie. */

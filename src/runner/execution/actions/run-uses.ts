@@ -11,6 +11,7 @@ import { resolveActionInputs } from './action-inputs.ts';
 import { isCached, type LoadedAction, loadAction, parseUses } from './action-source.ts';
 import { addPostStep } from './post-steps.ts';
 import { runComposite } from './run-composite.ts';
+import { runDockerAction, runImage } from './run-docker.ts';
 import { type ActionUse, githubOf, runJavaScript } from './run-javascript.ts';
 
 /** What a `uses:` step brings along. */
@@ -23,6 +24,20 @@ export type UsesStep = {
   readonly github: JsonObject;
 };
 
+/** An image that a step runs without an action around it. */
+const NO_ACTION: LoadedAction = {
+  dir: '',
+  definition: {
+    name: '',
+    inputs: new Map(),
+    outputs: new Map(),
+    runs: { kind: 'docker', image: '' },
+  },
+  isLocal: true,
+  repository: '',
+  ref: '',
+  root: '',
+};
 const ALWAYS: Omit<Condition, 'at'> = { source: 'always()' };
 
 /** Runs a `uses:` step. Returns whether it succeeded. Errors: those of loading and of evaluation. */
@@ -34,8 +49,11 @@ export async function runUses(
   step: UsesStep,
 ): Promise<boolean> {
   const reference = parseUses(definition.uses);
-  if (reference.kind === 'image') throw noContainers(`docker://${reference.image}`);
   const given = await evaluateTexts(definition.with, scope);
+  if (reference.kind === 'image') {
+    const use = { frame, action: NO_ACTION, inputs: given, env: step.env, github: step.github };
+    return await runImage(use, run, reference.image);
+  }
   if (reference.kind === 'remote' && isBuiltIn(reference) && !isCached(frame.job, reference)) {
     return await runBuiltIn(reference, { frame, run, given, definition, step });
   }
@@ -49,7 +67,7 @@ export async function runUses(
       addPost(use, definition, { key: step.key, name: run.name });
       return await runJavaScript(use, run, { using: runs.using, file: runs.main });
     case 'docker':
-      throw noContainers(definition.uses);
+      return await runDockerAction(use, run);
   }
 }
 
@@ -66,7 +84,7 @@ async function useOf(
   return { frame, action, inputs, env: step.env, github: step.github };
 }
 
-/** Errors: BACKEND_UNAVAILABLE, for all that wants a container. */
+/** Errors: BACKEND_UNAVAILABLE, for jobs in containers and services: steps run on the host. */
 export function noContainers(what: string): AppError {
   const text = `'${what}' needs a container, and this runner executes steps on its host only`;
   return new AppError('BACKEND_UNAVAILABLE', text, { field: 'container' });
