@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import { createGit, mustRef, type Git } from '../git/run-git.ts';
+import { createGit, mustRef, type Git, type GitResult } from '../git/run-git.ts';
 import { printable } from './host-answer.ts';
 import type { PushMemory } from './push-memory.ts';
 import { remoteFailure, type RemoteGit } from './remote-git.ts';
@@ -32,16 +32,7 @@ export async function readRemote(
   patterns: readonly string[],
 ): Promise<RemoteState> {
   const { remote, projectDir, url, signal } = target;
-  const wanted = [base, ...patterns].map((name) => `refs/heads/${name}`);
-  const listed = await remote.run(projectDir, ['ls-remote', '--end-of-options', url, ...wanted], {
-    signal,
-  });
-  if (listed.exitCode !== 0) throw remoteFailure('reading branches', listed);
-  const branches = new Map<string, string>();
-  for (const line of listed.stdout.toString('utf8').split('\n')) {
-    const [, sha, name] = /^([0-9a-f]{40,64})\trefs\/heads\/(.+)$/.exec(line) ?? [];
-    if (sha !== undefined && name !== undefined) branches.set(name, sha);
-  }
+  const branches = await listBranches(target, [base, ...patterns]);
   const baseSha = branches.get(base);
   if (baseSha === undefined) {
     throw new AppError('INVALID_REF', `the code host has no branch ${base}`, { field: 'base' });
@@ -66,6 +57,23 @@ export async function readRemote(
     throw new AppError('UPSTREAM_ERROR', `branch ${base} was rewritten just now; try again`);
   }
   return { baseSha, branches };
+}
+
+/** The commits of the host's branches that match. Errors: UPSTREAM_ERROR. */
+async function listBranches(
+  { remote, projectDir, url, signal }: PushTarget,
+  patterns: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const wanted = patterns.map((name) => `refs/heads/${name}`);
+  const args = ['ls-remote', '--end-of-options', url, ...wanted];
+  const listed = await remote.run(projectDir, args, { signal });
+  if (listed.exitCode !== 0) throw remoteFailure('reading branches', listed);
+  const branches = new Map<string, string>();
+  for (const line of listed.stdout.toString('utf8').split('\n')) {
+    const [, sha, name] = /^([0-9a-f]{40,64})\trefs\/heads\/(.+)$/.exec(line) ?? [];
+    if (sha !== undefined && name !== undefined) branches.set(name, sha);
+  }
+  return branches;
 }
 
 export type Lease = Layer & {
@@ -131,23 +139,45 @@ export async function pushLeases(target: PushTarget, leases: readonly Lease[]): 
     ],
     { timeoutMs: PUSH_TIMEOUT_MS, signal },
   );
-  if (result.exitCode === 0) return;
-  const lines = result.stdout.toString('utf8').split('\n');
-  const rejected = lines
+  if (result.exitCode !== 0) throw await pushFailure(target, changed, result);
+}
+
+/** The host names the branch it did not take; of a transaction that failed it says nothing more. */
+async function pushFailure(
+  target: PushTarget,
+  leases: readonly Lease[],
+  result: GitResult,
+): Promise<AppError> {
+  const rejected = result.stdout
+    .toString('utf8')
+    .split('\n')
     .map((line) => /^!\t[^\t]*:refs\/heads\/([^\t]+)\t\[[^\]]*\] \((.*)\)$/.exec(line))
     .filter((match) => match !== null);
   const stale = rejected.find(([, , why]) =>
     /stale info|fetch first|non-fast-forward/.test(why ?? ''),
   );
-  if (stale !== undefined) throw leaseFailed(stale[1] ?? '');
+  const moved = stale?.[1] ?? (await movedBranch(target, leases));
+  if (moved !== undefined) return leaseFailed(moved);
   const first = rejected.find(([, , why]) => !/atomic/.test(why ?? '')) ?? rejected[0];
-  if (first === undefined) throw remoteFailure('pushing', result);
-  throw new AppError(
+  if (first === undefined) return remoteFailure('pushing', result);
+  return new AppError(
     'UPSTREAM_ERROR',
     `the code host did not take branch ${first[1] ?? ''}: ${printable(first[2] ?? '')}`,
     {},
     new Error(result.stderr.trim()),
   );
+}
+
+/** A branch that is no longer where its lease says. */
+async function movedBranch(
+  target: PushTarget,
+  leases: readonly Lease[],
+): Promise<string | undefined> {
+  const now = await listBranches(
+    target,
+    leases.map(({ branch }) => branch),
+  );
+  return leases.find(({ branch, expected }) => (now.get(branch) ?? '') !== expected)?.branch;
 }
 
 /**

@@ -36,6 +36,8 @@ export type FixtureOptions = FakeHostOptions & {
     hostToken: string | undefined;
     webhookSecret: string | undefined;
   }>;
+  /** git by paths instead of HTTP. */
+  readonly isFileGit?: boolean;
   /** Pauses that do not end at once, such as the poller's. */
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<void> | undefined;
 };
@@ -55,7 +57,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
       projectDir,
       settings: {
         hostApiUrl: host.apiUrl,
-        hostGitUrl: host.gitUrl,
+        hostGitUrl: options.isFileGit === true ? host.fileGitUrl : host.gitUrl,
         hostToken: host.token,
         webhookSecret: undefined,
         ...options.settings,

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { gitIn } from '../../support/fake-host-git.ts';
 import { configOf, createFixture } from './fixture.ts';
 
 describe('issues', () => {
@@ -204,6 +205,35 @@ describe('wiki', () => {
     await host.writeWiki({ 'sub/How-to-begin.md': undefined }, '2026-03-03T10:00:00Z');
     const third = await sync.pull({ only: ['wiki'] });
     expect(third.wiki).toMatchObject({ fetched: 1, updated: 1 });
+    expect(sync.entries('wiki', {}).map(({ slug }) => slug)).toEqual(['Home']);
+  });
+
+  test('a page that is too large is left out, and each pull says so', async () => {
+    const { host, sync } = await createFixture();
+    await host.writeWiki({ 'Home.md': 'x', 'Huge.md': 'x'.repeat(1024 * 1024 + 1) });
+    for (let round = 0; round < 2; round++) {
+      const report = await sync.pull({ only: ['wiki'] });
+      expect(report.errors).toMatchObject([{ kind: 'wiki', reason: 'RESULT_TOO_LARGE' }]);
+      expect(sync.entries('wiki', {}).map(({ slug }) => slug)).toEqual(['Home']);
+    }
+  });
+
+  test('a link in the wiki is no page, wherever it leads', async () => {
+    const { host, sync } = await createFixture();
+    await host.writeWiki({ 'Home.md': 'x' });
+    const blob = await gitIn(host.wikiDir, 'rev-parse', 'main:Home.md');
+    await gitIn(host.wikiDir, 'read-tree', 'main');
+    await gitIn(
+      host.wikiDir,
+      'update-index',
+      '--add',
+      '--cacheinfo',
+      `120000,${blob},Passwords.md`,
+    );
+    const tree = await gitIn(host.wikiDir, 'write-tree');
+    const made = await gitIn(host.wikiDir, 'commit-tree', '-p', 'main', '-m', 'link', tree);
+    await gitIn(host.wikiDir, 'update-ref', 'refs/heads/main', made);
+    await sync.pull({ only: ['wiki'] });
     expect(sync.entries('wiki', {}).map(({ slug }) => slug)).toEqual(['Home']);
   });
 

@@ -187,6 +187,13 @@ describe('a stack', () => {
     expect((await fixture.sync.push({})).hostStackNumber).toBeDefined();
   });
 
+  test('goes to a folder of bare repositories as well', async () => {
+    const fixture = await seeded({ isFileGit: true });
+    const sha = await commit(fixture.projectDir, 'One');
+    const { stack } = await fixture.sync.push({});
+    expect(await branchesOf(fixture)).toEqual({ [stack[0]?.branch ?? '']: sha });
+  });
+
   test('works without stacks on the host, and alone', async () => {
     const fixture = await seeded({ hasStacks: false });
     await commit(fixture.projectDir, 'One');
@@ -292,6 +299,35 @@ describe('what is refused', () => {
     await gitIn(projectDir, 'reset', '--quiet', '--hard', 'FETCH_HEAD');
     expect((await sync.push({})).stack).toHaveLength(3);
     await rm(other, { recursive: true });
+  });
+
+  test.each([
+    ['before git looks', /GET .*service=git-receive-pack/],
+    ['after git has looked', /POST .*git-receive-pack/],
+  ])('a branch that moves while the push is under way, %s', async (_, match) => {
+    const fixture = await seeded();
+    const { projectDir, sync, host } = fixture;
+    await commit(projectDir, 'One', '', '2026-04-01T10:00:00Z');
+    await commit(projectDir, 'Two', '', '2026-04-01T10:00:01Z');
+    const first = await sync.push({});
+    await gitIn(projectDir, 'commit', '--quiet', '--amend', '-m', 'Two again');
+    await commit(projectDir, 'Three', '', '2026-04-01T10:00:02Z');
+    let go = (): void => undefined;
+    const delay = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    host.plan({ match, delay });
+    const from = host.requests.length;
+    const pushing = sync.push({});
+    const arrived = (): boolean =>
+      host.requests.slice(from).some(({ method, path }) => match.test(`${method} ${path}`));
+    await expect.poll(arrived, { timeout: 20_000 }).toBe(true);
+    const main = await host.git('rev-parse', 'main');
+    await host.git('update-ref', `refs/heads/${first.stack[1]?.branch ?? ''}`, main);
+    const before = await branchesOf(fixture);
+    go();
+    await expect(pushing).rejects.toMatchObject({ reason: 'LEASE_FAILED' });
+    expect(await branchesOf(fixture)).toEqual(before);
   });
 
   test('a host that refuses one branch takes none of them', async () => {
