@@ -7,10 +7,10 @@ import type { PreparedSandbox } from '../model/storage.ts';
 import type { StepsJobDefinition, Workflow } from '../model/workflow.ts';
 import { Cancellation } from './cancellation.ts';
 import { groupKey, type ConcurrencyGroups, type ConcurrencySetting } from './concurrency-groups.ts';
+import { githubContext, identityOf, type RunFacts } from './github-context.ts';
 import { evaluateConcurrency } from './job-settings.ts';
 import type { FairPermits, Release } from './permits.ts';
 import type { RunContext, SecretProvider } from './run-context.ts';
-import { githubContext, identityOf, type RunFacts } from './run-contexts.ts';
 import { runGraph } from './run-graph.ts';
 import { TOP } from './run-plan.ts';
 import type { RunRecorder } from './run-recorder.ts';
@@ -230,6 +230,7 @@ export class ActiveRun {
       inputs: recorder.live.request.inputs,
       secrets: this.#secrets(),
       cancellation: this.#cancellation,
+      hasToken: this.#workflow.permissions !== undefined,
       heldGroups: new Set(setting === undefined ? [] : [groupKey(setting.group)]),
     });
     this.#closeLeftovers();

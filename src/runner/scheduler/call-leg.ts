@@ -17,7 +17,7 @@ import type {
 } from './run-context.ts';
 import { placeBelow } from './run-plan.ts';
 import { concludeRun } from './run-state.ts';
-import { legContexts } from './steps-leg.ts';
+import { legContexts, withToken } from './steps-leg.ts';
 
 type RunWorkflow = (
   context: RunContext,
@@ -63,6 +63,7 @@ export async function runCallLeg(
       inputs,
       secrets: secretsOfCall(leg, definition, contexts),
       cancellation: leg.cancellation,
+      hasToken: contexts.github['token'] !== '' || called.permissions !== undefined,
       heldGroups: held,
     });
     return {
@@ -106,7 +107,8 @@ function secretsOfCall(
   if (template === undefined) return () => Promise.resolve({});
   return async ({ jobId }) => {
     const names = secretsReferencedBy(leg.scope.workflow, definition);
-    const secrets = await leg.scope.secrets({ jobId, environment: '', names });
+    const own = await leg.scope.secrets({ jobId, environment: '', names });
+    const secrets = withToken(own, contexts.github);
     const value = await evaluateTemplate(template, { contexts: { ...contexts, secrets } });
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw new AppError('INVALID_WORKFLOW', 'secrets: a mapping was expected');

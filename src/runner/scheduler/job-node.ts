@@ -11,6 +11,7 @@ import type { StatusView } from '../model/execution.ts';
 import type { Conclusion, JsonObject, JsonValue } from '../model/run.ts';
 import type { JobDefinition } from '../model/workflow.ts';
 import { Cancellation } from './cancellation.ts';
+import { githubContext } from './github-context.ts';
 import type { PlannedJob } from './journal-records.ts';
 import { FairPermits } from './permits.ts';
 import type {
@@ -21,7 +22,6 @@ import type {
   RunContext,
   WorkflowScope,
 } from './run-context.ts';
-import { githubContext } from './run-contexts.ts';
 import { needsOf, placeBelow, planOf, shortName } from './run-plan.ts';
 import { isAtOrBelow } from './run-state-reducer.ts';
 import { concludeRun } from './run-state.ts';

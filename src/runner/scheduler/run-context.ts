@@ -2,8 +2,8 @@ import type { Annotation, Conclusion, JsonObject, JsonValue, Sandbox } from '../
 import type { JobDefinition, Workflow } from '../model/workflow.ts';
 import type { Cancellation } from './cancellation.ts';
 import type { ConcurrencyGroups } from './concurrency-groups.ts';
+import type { RunFacts } from './github-context.ts';
 import type { FairPermits } from './permits.ts';
-import type { RunFacts } from './run-contexts.ts';
 import type { PlanPlace } from './run-plan.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
@@ -38,6 +38,8 @@ export type WorkflowScope = {
   readonly inputs: JsonObject;
   readonly secrets: SecretProvider;
   readonly cancellation: Cancellation;
+  /** Whether it, or a caller of it, declares `permissions`: then its jobs get the token. */
+  readonly hasToken: boolean;
   /** Keys of the concurrency groups that the run and the calls above hold. */
   readonly heldGroups: ReadonlySet<string>;
 };

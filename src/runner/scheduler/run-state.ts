@@ -19,10 +19,16 @@
  * I9  A refused record changes nothing. [I9]
  * I10 Job ids are unique, and steps stand in the order of their numbers, which are unique. [I10]
  *
- * Of the events (run-journal.test.ts):
+ * Of the events (test/runner/scheduler/announcements.test.ts):
  * I11 What is announced is on disk, and get() shows what is on disk only. [I11]
  * I12 Per run: run.started < job.started < step.started < step.log* < step.completed < job.completed <
  *     run.completed; what was skipped is completed without having been started. [I12]
+ *
+ * Constraints on many runs (test/runner/scheduler/):
+ * C1  At most so many runs and jobs are in progress, and runs take turns. [limits.test.ts]
+ * C2  Of a concurrency group one member goes on; nobody waits for itself or in a circle. [concurrency.test.ts]
+ * C3  After kill -9 at any instant: what was announced stands, nothing is in progress, queued runs go
+ *     on. [test/runner/faults/scheduler-kill.test.ts]
  */
 import type {
   Annotation,

@@ -8,12 +8,12 @@ import type { JobContexts, JobExecution, JobOutcome, JobRequest } from '../model
 import type { Conclusion, JsonObject } from '../model/run.ts';
 import type { StepsJobDefinition } from '../model/workflow.ts';
 import { enterGroup } from './enter-group.ts';
+import { githubContext } from './github-context.ts';
 import { foreignLabel } from './host-labels.ts';
 import { JOBS_FOLDER, trackingIdOf } from './job-leftovers.ts';
 import { JobReporter } from './job-report.ts';
 import { evaluateConcurrency, evaluateJobSettings, type JobSettings } from './job-settings.ts';
 import type { JobResult, Leg, LegContexts, RunContext } from './run-context.ts';
-import { githubContext } from './run-contexts.ts';
 import { runView } from './run-state.ts';
 
 /**
@@ -55,8 +55,7 @@ export async function legContexts(
   leg: Leg,
   definition: Leg['definition'],
 ): Promise<LegContexts> {
-  const { workflow } = leg.scope;
-  const hasToken = workflow.permissions !== undefined || definition.permissions !== undefined;
+  const hasToken = leg.scope.hasToken || definition.permissions !== undefined;
   return {
     github: githubContext({ ...context.facts, hasToken }),
     needs: leg.needs,
@@ -65,6 +64,15 @@ export async function legContexts(
     vars: await context.variablesOf(''),
     inputs: leg.scope.inputs,
   };
+}
+
+/** `secrets.GITHUB_TOKEN` is there when `github.token` is. */
+export function withToken(
+  secrets: Readonly<Record<string, string>>,
+  github: JsonObject,
+): JsonObject {
+  const token = github['token'];
+  return typeof token === 'string' && token !== '' ? { ...secrets, GITHUB_TOKEN: token } : secrets;
 }
 
 function completeUnstarted(context: RunContext, leg: Leg, conclusion: Conclusion): JobResult {
@@ -91,9 +99,6 @@ async function startJob(
   const names = secretsReferencedBy(leg.scope.workflow, definition);
   const secrets = await leg.scope.secrets({ jobId: leg.jobId, environment, names });
   const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
-  const { token } = contexts.github;
-  const allSecrets: JsonObject =
-    token === '' || token === undefined ? secrets : { ...secrets, GITHUB_TOKEN: token };
   const request = requestOf(context, leg, definition, settings, {
     ...contexts,
     github: {
@@ -102,7 +107,7 @@ async function startJob(
       workspace: context.sandbox.path,
     },
     vars,
-    secrets: allSecrets,
+    secrets: withToken(secrets, contexts.github),
   });
   if (leg.cancellation.isCancelled) return completeUnstarted(context, leg, 'cancelled');
   try {

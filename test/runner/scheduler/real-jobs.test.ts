@@ -1,0 +1,123 @@
+/** The scheduler with real processes, where what it decides meets them. */
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { createBench, secretsFrom, textOf, type Bench } from '../support/scheduler-bench.ts';
+
+async function benchOf(jobs: string, more: Parameters<typeof createBench>[0] = {}): Promise<Bench> {
+  return await createBench({
+    ...more,
+    workflows: { 'w.yml': `on: workflow_dispatch\njobs:\n${jobs}` },
+  });
+}
+
+test('a job past its timeout fails; the one beside it does not notice', async () => {
+  await using bench = await benchOf(`
+  slow:
+    runs-on: ubuntu-latest
+    timeout-minutes: 0.005
+    steps: [{ run: sleep 30 }, { run: echo never }]
+  quick:
+    runs-on: ubuntu-latest
+    steps: [{ run: echo ok }]
+`);
+  const run = await bench.run('w');
+  expect(run).toMatchObject({ status: 'failed', conclusion: 'failure' });
+  expect(run.jobs.map((job) => job.conclusion)).toEqual(['failure', 'success']);
+  const errors = bench.errors(run.id);
+  expect(errors[0]?.message).toContain('exceeded the maximum execution time');
+  expect(new Set(errors.map(({ jobId }) => jobId))).toEqual(new Set(['slow']));
+});
+
+test('fail-fast ends real processes of siblings, and their later steps', async () => {
+  await using bench = await benchOf(
+    `
+  t:
+    runs-on: ubuntu-latest
+    strategy: { matrix: { n: [1, 2, 3] } }
+    steps:
+      - env: { N: '\${{ matrix.n }}' }
+        run: |
+          if [ "$N" = 1 ]; then sleep 0.2; exit 7; fi
+          echo started; sleep 30
+      - run: echo never
+`,
+    { limits: { jobsInProgressMax: 2 } },
+  );
+  const run = await bench.run('w');
+  expect(run.jobs.map((job) => job.conclusion)).toEqual(['failure', 'cancelled', 'cancelled']);
+  expect(run.jobs[1]?.steps.map((step) => step.conclusion)).toEqual(['cancelled', 'skipped']);
+});
+
+test('a called workflow with an action, outputs, a secret and a summary', async () => {
+  await using bench = await createBench({
+    secrets: secretsFrom({ '': { TOKEN: 'very-secret-value' } }),
+    workflows: {
+      'called.yml': `
+on:
+  workflow_call:
+    inputs: { who: { type: string, required: true } }
+    secrets: { T: { required: true } }
+    outputs: { greeting: { value: "\${{ jobs.greet.outputs.g }}" } }
+jobs:
+  greet:
+    runs-on: ubuntu-latest
+    outputs: { g: "\${{ steps.s.outputs.g }}" }
+    steps:
+      - id: s
+        env: { T: "\${{ secrets.T }}", WHO: "\${{ inputs.who }}" }
+        run: |
+          echo "the secret is $T"
+          echo "g=hello $WHO" >> "$GITHUB_OUTPUT"
+          echo "# Done for $WHO" >> "$GITHUB_STEP_SUMMARY"
+`,
+      'w.yml': `
+on: workflow_dispatch
+jobs:
+  call:
+    uses: ./.github/workflows/called.yml
+    with: { who: world }
+    secrets: { T: "\${{ secrets.TOKEN }}" }
+  use:
+    needs: call
+    runs-on: ubuntu-latest
+    steps: [{ run: 'echo "\${{ needs.call.outputs.greeting }}"' }]
+`,
+    },
+  });
+  const run = await bench.run('w');
+  expect(bench.errors(run.id)).toEqual([]);
+  expect(run.conclusion).toBe('success');
+  expect(await textOf(bench.service.logs(run.id, {}))).toBe(
+    [
+      '=== Job: call/greet (call / greet) ===',
+      `--- Step 1: ${run.jobs[0]?.steps[0]?.name} [success] ---`,
+      'the secret is ***',
+      '',
+      '=== Job: use (use) ===',
+      `--- Step 1: ${run.jobs[1]?.steps[0]?.name} [success] ---`,
+      'hello world',
+      '',
+    ].join('\n'),
+  );
+  expect(bench.service.summary(run.id)).toBe('# Done for world\n');
+});
+
+test('50 legs of real processes all end, and leave no folder of theirs', async () => {
+  const legs = Array.from({ length: 50 }, (_, index) => index + 1);
+  await using bench = await benchOf(`
+  t:
+    runs-on: ubuntu-latest
+    strategy: { matrix: { n: [${legs.join(', ')}] } }
+    steps: [{ run: 'echo \${{ matrix.n }}' }]
+`);
+  const run = await bench.run('w');
+  expect(run.jobs.map((job) => job.conclusion)).toEqual(legs.map(() => 'success'));
+  for (const leg of legs) expect(bench.events.lines(run.id, `t:${leg}`, 1)).toEqual([String(leg)]);
+  expect(bench.problems).toEqual([]);
+  await bench.stop();
+  const state = join(bench.project.dir, '.runner');
+  await expect.poll(() => readdir(join(state, 'jobs'))).toEqual([]);
+  expect(existsSync(join(state, 'sandboxes', run.id))).toBe(false);
+});
