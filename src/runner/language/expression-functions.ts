@@ -2,7 +2,7 @@ import { data, wellKnownFunctions } from '@actions/expressions';
 import type { Scope, StatusView } from '../model/execution.ts';
 import type { Conclusion, JsonValue } from '../model/run.ts';
 import { expressionDataFrom } from './expression-data.ts';
-import { EXPRESSION_RESULT_CHARACTERS_MAX } from './limits.ts';
+import { EXPRESSION_RESULT_CHARACTERS_MAX, JSON_DEPTH_MAX } from './limits.ts';
 
 type ExpressionData = data.ExpressionData;
 type Call = (...args: ExpressionData[]) => ExpressionData;
@@ -161,6 +161,9 @@ function fromJson(input: ExpressionData | undefined): ExpressionData {
   if (text.trim() === '') {
     throw new ExpressionEvaluationError('empty input');
   }
+  if (depthOfJson(text) > JSON_DEPTH_MAX) {
+    throw new ExpressionEvaluationError(`fromJson takes at most ${JSON_DEPTH_MAX} levels`);
+  }
   try {
     return expressionDataFrom(JSON.parse(text) as JsonValue);
   } catch {
@@ -168,3 +171,33 @@ function fromJson(input: ExpressionData | undefined): ExpressionData {
     throw new ExpressionEvaluationError('Error parsing JSON when evaluating fromJson');
   }
 }
+
+/** Levels of arrays and objects in a JSON text. */
+function depthOfJson(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  let isInString = false;
+  for (let index = 0; index < text.length; index += 1) {
+    const char = text.charCodeAt(index);
+    if (isInString) {
+      if (char === BACKSLASH) {
+        index += 1;
+      } else if (char === QUOTE) {
+        isInString = false;
+      }
+    } else if (char === QUOTE) {
+      isInString = true;
+    } else if (char === BRACKET || char === BRACE) {
+      depth += 1;
+      deepest = Math.max(deepest, depth);
+    } else if (char === BRACKET + 2 || char === BRACE + 2) {
+      depth -= 1;
+    }
+  }
+  return deepest;
+}
+
+const QUOTE = 0x22;
+const BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const BRACE = 0x7b;

@@ -9,6 +9,7 @@ import {
   Unary,
 } from '@actions/expressions/ast';
 import type { Token } from '@actions/expressions/lexer';
+import { EXPRESSION_LEVELS_MAX } from './limits.ts';
 
 /** A function of the runner that the expression package does not bring: name and numbers of arguments. */
 export type FunctionSignature = {
@@ -73,6 +74,9 @@ export function parseExpression(source: string, available: Availability): Expr {
     ).parse();
     if (tree === undefined) {
       throw new ExpressionSyntaxError('An expression was expected');
+    }
+    if (isTooDeep(tree)) {
+      throw new ExpressionSyntaxError('The expression is too deep');
     }
     return tree;
   } catch (error) {
@@ -141,6 +145,17 @@ function offsetOf(source: string, line: number, column: number): number {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : 'Invalid expression';
+}
+
+function isTooDeep(tree: Expr): boolean {
+  let level: readonly Expr[] = [tree];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth >= EXPRESSION_LEVELS_MAX) {
+      return true;
+    }
+    level = level.flatMap(partsOf);
+  }
+  return false;
 }
 
 /** Calls `visit` with each node of the tree, parents first. */

@@ -26,6 +26,13 @@ export const MATRIX_LEGS_MAX = 256;
 /** Workflow files of one project. */
 export const WORKFLOW_FILES_MAX = 1_000;
 
+/**
+ * Levels of an expression's tree. The parser limits nesting to 50, but not chains of `==`; evaluation
+ * recurses, and a stack that ends within a regular expression ends the process.
+ */
+export const EXPRESSION_LEVELS_MAX = 300;
+/** Levels of what fromJSON reads. */
+export const JSON_DEPTH_MAX = 100;
 /** Parse-tree nodes evaluated for one expression, and characters or items that they gave. */
 export const EVALUATION_COST_MAX = 32 * 1024 * 1024;
 /** Characters of a string that an expression makes. */

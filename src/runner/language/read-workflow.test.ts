@@ -375,6 +375,18 @@ e: {type: number, default: many}`),
     expect(await problemsOf(inputs(many))).toEqual(['4:7 The maximum number of inputs is 25']);
   });
 
+  test.each([
+    ['brackets', '['.repeat(500_000)],
+    ['braces', '{a: '.repeat(100_000)],
+    ['dashes', '- '.repeat(250_000)],
+    ['questions', '? - '.repeat(100_000)],
+    ['indentation', Array.from({ length: 1_000 }, (_, n) => `${' '.repeat(n)}a:`).join('\n')],
+  ])('nesting by %s, which once ended the process', async (_name, text) => {
+    expect(await problemsOf(text)).toEqual([
+      expect.stringContaining('Maximum object depth exceeded'),
+    ]);
+  });
+
   test('limits', async () => {
     const deep = `on: push\nenv: ${'['.repeat(70)}${']'.repeat(70)}\njobs: {a: {runs-on: x}}`;
     expect(await problemsOf(deep)).toEqual([expect.stringContaining('Maximum object depth')]);

@@ -72,7 +72,10 @@ export type WorkflowCall = {
 export type Workflow = {
   readonly name?: string | undefined;
   readonly fileName: string;
-  /** Relative to the workspace, with `/`: .github/workflows/ci.yml */
+  /**
+   * Relative to the workspace, with `/`: .github/workflows/ci.yml; of another repository:
+   * owner/repo/.github/workflows/ci.yml@ref
+   */
   readonly path: string;
   readonly runName?: Template | undefined;
   readonly triggers: readonly WorkflowTrigger[];
