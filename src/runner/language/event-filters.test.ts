@@ -65,6 +65,13 @@ test('activity types, with the ones that pull requests have by default', () => {
   expect(matchesTrigger({ event: 'issues' }, closed)).toBe(true);
 });
 
+test('names of workflows', () => {
+  const trigger = { event: 'workflow_run', workflows: ['CI'], branches: ['main'] };
+  expect(matchesTrigger(trigger, { ...onBranch('main'), workflow: 'CI' })).toBe(true);
+  expect(matchesTrigger(trigger, { ...onBranch('main'), workflow: 'Lint' })).toBe(false);
+  expect(matchesTrigger(trigger, { ...onBranch('dev'), workflow: 'CI' })).toBe(false);
+});
+
 test.each([
   ['x[', "Missing closing bracket ']'"],
   ['x[]', "Unexpected empty brackets '[]'"],

@@ -7,6 +7,8 @@ export type FilteredEvent = {
   readonly ref: string;
   /** Activity, such as `opened`. */
   readonly action?: string | undefined;
+  /** Of workflow_run: the name of the workflow that ran; absent when it is not known, then `workflows` passes. */
+  readonly workflow?: string | undefined;
   /** Paths that the event changed, with `/`; absent when they are not known, then path filters pass. */
   readonly changedPaths?: readonly string[] | undefined;
 };
@@ -20,13 +22,22 @@ const PULL_REQUEST_TYPES: readonly string[] = ['opened', 'synchronize', 'reopene
  * Source: GitHub's "Workflow syntax", on.<event>.
  */
 export function matchesTrigger(trigger: WorkflowTrigger, event: FilteredEvent): boolean {
-  return matchesType(trigger, event) && matchesRef(trigger, event) && matchesPaths(trigger, event);
+  return (
+    matchesType(trigger, event) &&
+    matchesWorkflow(trigger, event) &&
+    matchesRef(trigger, event) &&
+    matchesPaths(trigger, event)
+  );
 }
 
 function matchesType(trigger: WorkflowTrigger, { action }: FilteredEvent): boolean {
   const isPullRequest = trigger.event === 'pull_request' || trigger.event === 'pull_request_target';
   const types = trigger.types ?? (isPullRequest ? PULL_REQUEST_TYPES : undefined);
   return types === undefined || action === undefined || types.includes(action);
+}
+
+function matchesWorkflow({ workflows }: WorkflowTrigger, { workflow }: FilteredEvent): boolean {
+  return workflows === undefined || workflow === undefined || workflows.includes(workflow);
 }
 
 function matchesRef(trigger: WorkflowTrigger, { ref }: FilteredEvent): boolean {
