@@ -278,7 +278,7 @@ function createState(
     masker: createMasker(),
     folders,
     isDebug,
-    trackingId: `github_${randomUUID()}`,
+    trackingId: request.trackingId ?? `github_${randomUUID()}`,
     baseVariables: baseEnvironment(dependencies.environment),
     runner: runnerContext({
       temp: folders.temp,

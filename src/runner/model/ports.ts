@@ -107,6 +107,8 @@ export interface ArtifactStore {
     /** Absolute source and name within the artifact (with `/`). */
     readonly files: readonly { readonly source: string; readonly entry: string }[];
     readonly isOverwriting: boolean;
+    /** Default 1. What an earlier attempt of the run stored under the name is replaced. */
+    readonly attempt?: number | undefined;
   }): Promise<Artifact>;
   list(runId: string): readonly Artifact[];
   find(runId: string, name: string): Artifact | undefined;

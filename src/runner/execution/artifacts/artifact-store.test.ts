@@ -91,6 +91,10 @@ describe('artifacts', () => {
     const results = await Promise.allSettled([add('1', false), add('2', false)]);
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
     await expect(add('3', false)).rejects.toEqual(reasonOf('DUPLICATE_ARTIFACT'));
+    const files = sourcesIn(join(dir, 'again'), { x: 'again' });
+    const again = { runId: RUN, name: 'n', files, isOverwriting: false, attempt: 2 };
+    expect(await store.add(again)).toMatchObject({ name: 'n', size: 5 });
+    await expect(store.add(again)).rejects.toEqual(reasonOf('DUPLICATE_ARTIFACT'));
     const before = store.find(RUN, 'n');
     const after = await add('4', true);
     expect(readFileSync(after.path, 'utf8')).toBe('4');

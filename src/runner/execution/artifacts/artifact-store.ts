@@ -25,6 +25,7 @@ type Stored = {
   /** Name of the only file, for artifacts that are no zip. */
   readonly entry: string | undefined;
   readonly unpackedBytes: number;
+  readonly attempt: number;
 };
 
 export type ArtifactStoreOptions = {
@@ -71,12 +72,14 @@ class FileArtifactStore implements ArtifactStore {
   }
 
   async add(request: Parameters<ArtifactStore['add']>[0]): Promise<Artifact> {
-    const { runId, name, files, isOverwriting } = request;
+    const { runId, name, files, attempt = 1 } = request;
     mustArtifactName(name);
     for (const file of files) mustEntryName(file.entry);
     if (files.length === 0)
       throw new AppError('INVALID_VALUE', 'An artifact holds at least one file');
     const present = this.#runs.get(runId)?.get(name);
+    const isOverwriting =
+      request.isOverwriting || (present !== undefined && present.attempt < attempt);
     const key = `${runId}/${name}`;
     if (this.#reserved.has(key) || (present !== undefined && !isOverwriting)) {
       throw new AppError('DUPLICATE_ARTIFACT', `The run has an artifact '${name}' already`);
@@ -89,7 +92,7 @@ class FileArtifactStore implements ArtifactStore {
     }
     this.#reserved.add(key);
     try {
-      const stored = await this.#write(runId, name, files);
+      const stored = await this.#write(runId, name, files, attempt);
       const byName = this.#runs.get(runId) ?? new Map<string, Stored>();
       this.#runs.set(runId, byName.set(name, stored));
       if (present !== undefined) await this.#remove(present);
@@ -152,7 +155,12 @@ class FileArtifactStore implements ArtifactStore {
     this.#runs.set(runId, byName);
   }
 
-  async #write(runId: string, name: string, files: readonly ZipSource[]): Promise<Stored> {
+  async #write(
+    runId: string,
+    name: string,
+    files: readonly ZipSource[],
+    attempt: number,
+  ): Promise<Stored> {
     const folder = this.#folder(runId);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const id = randomUUID();
@@ -168,7 +176,8 @@ class FileArtifactStore implements ArtifactStore {
       const { size, sha256 } = written;
       const createdAt = new Date().toISOString();
       const artifact = { id, name, path, size, mimeType, runId, sha256, createdAt };
-      const stored = { artifact, entry: only?.entry, unpackedBytes: written.unpackedBytes };
+      const { unpackedBytes } = written;
+      const stored = { artifact, entry: only?.entry, unpackedBytes, attempt };
       await writeFileAtomic(join(folder, `${id}.json`), JSON.stringify(stored));
       return stored;
     } catch (error) {

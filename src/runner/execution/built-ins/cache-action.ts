@@ -62,7 +62,7 @@ async function restore(call: BuiltInCall, inputs: CacheInputs): Promise<boolean 
   }
   const isExact = found.key === key;
   if (inputOf(given, 'lookup-only', 'false') !== 'true') {
-    await cache.restore(found.key, paths, frame.job.folders.workspace);
+    await cache.restore(found.key, paths, frame.job.folders.workspace, run.signal);
   }
   run.log.say(`Cache restored from key: ${found.key}`);
   run.outputs.set('cache-hit', String(isExact));
@@ -91,10 +91,15 @@ function addSave(call: BuiltInCall, inputs: CacheInputs): void {
 async function save(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promise<void> {
   const { dependencies, folders } = call.frame.job;
   const { key, paths } = inputs;
-  const { files } = await globFiles(folders.workspace, paths, {
-    implicitDescendants: false,
-    excludeHiddenFiles: false,
-  });
+  const { files } = await globFiles(
+    folders.workspace,
+    paths,
+    {
+      implicitDescendants: false,
+      excludeHiddenFiles: false,
+    },
+    run.signal,
+  );
   if (files.length === 0) {
     run.log.warn(`Nothing is saved: no file matches ${paths.join(' ')}`);
     return;
@@ -105,6 +110,7 @@ async function save(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promi
       paths,
       files: files.map((file) => nameFrom(folders.workspace, file)),
       workspace: folders.workspace,
+      signal: run.signal,
     });
     run.log.say(isSaved ? `Cache saved with key: ${key}` : `There is a cache ${key} already`);
   } catch (error) {

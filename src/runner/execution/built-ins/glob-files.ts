@@ -21,18 +21,20 @@ export type GlobResult = {
 /**
  * What the patterns (lines; `!` excludes, `~` is the home folder) match from `root`, exactly as actions
  * see it: through @actions/glob, in a process of its own. Cost: the start of a node, about 60 ms.
- * Errors: INVALID_VALUE for patterns that it refuses, DEADLINE_EXCEEDED.
+ * Errors: INVALID_VALUE for patterns that it refuses, DEADLINE_EXCEEDED, CANCELLED by `signal`.
  */
 export async function globFiles(
   root: string,
   patterns: readonly string[],
   options: GlobOptions,
+  signal: AbortSignal,
 ): Promise<GlobResult> {
   const { promise, resolve, reject } = Promise.withResolvers<GlobResult>();
   const child = fork(CHILD, [root, patterns.join('\n'), JSON.stringify(options)], {
     execArgv: ['--no-warnings'],
     env: { HOME: process.env['HOME'] ?? '', PATH: process.env['PATH'] ?? '' },
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    signal,
     timeout: TIMEOUT_MS,
     killSignal: 'SIGKILL',
   });
@@ -40,12 +42,15 @@ export async function globFiles(
   child.once('message', (message) => {
     result = message as GlobResult;
   });
-  child.once('error', (error) =>
-    reject(new AppError('INTERNAL', 'Files could not be searched for', {}, error)),
-  );
-  child.once('close', (_code, signal) => {
+  child.once('error', (error) => {
+    const [reason, text] = signal.aborted
+      ? (['CANCELLED', 'The search was stopped'] as const)
+      : (['INTERNAL', 'Files could not be searched for'] as const);
+    reject(new AppError(reason, text, {}, error));
+  });
+  child.once('close', (_code, ending) => {
     if (result !== undefined) resolve(result);
-    else if (signal !== null) reject(new AppError('DEADLINE_EXCEEDED', 'The search took too long'));
+    else if (ending !== null) reject(new AppError('DEADLINE_EXCEEDED', 'The search took too long'));
     else
       reject(new AppError('INVALID_VALUE', 'The patterns of path are invalid', { field: 'path' }));
   });

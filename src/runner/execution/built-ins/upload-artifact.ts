@@ -22,14 +22,20 @@ export async function runUploadArtifact(call: BuiltInCall): Promise<boolean> {
   if (patterns.length === 0) {
     throw new AppError('INVALID_VALUE', 'Input required and not supplied: path', { field: 'path' });
   }
-  const found = await globFiles(job.folders.workspace, patterns, {
-    implicitDescendants: true,
-    excludeHiddenFiles: inputOf(given, 'include-hidden-files', 'false') !== 'true',
-  });
+  const found = await globFiles(
+    job.folders.workspace,
+    patterns,
+    {
+      implicitDescendants: true,
+      excludeHiddenFiles: inputOf(given, 'include-hidden-files', 'false') !== 'true',
+    },
+    run.signal,
+  );
   const files = filesToUpload(call, found);
   if (files.length === 0) return reportNothing(call, patterns);
   const artifact = await job.dependencies.artifacts.add({
     runId: job.request.runId,
+    attempt: job.request.attempt,
     name,
     files,
     isOverwriting: inputOf(given, 'overwrite', 'false') === 'true',

@@ -28,18 +28,27 @@ export interface CacheStore {
    * with it.
    */
   find(keys: readonly string[], paths: readonly string[]): { readonly key: string } | undefined;
-  /** Unpacks what `find` gave; relative paths go below `workspace`. Errors: NOT_FOUND, STORE_UNAVAILABLE. */
-  restore(key: string, paths: readonly string[], workspace: string): Promise<void>;
+  /**
+   * Unpacks what `find` gave; relative paths go below `workspace`.
+   * Errors: NOT_FOUND, STORE_UNAVAILABLE, CANCELLED.
+   */
+  restore(
+    key: string,
+    paths: readonly string[],
+    workspace: string,
+    signal?: AbortSignal,
+  ): Promise<void>;
   /**
    * Stores `files` (absolute, or relative to `workspace`), which the patterns `paths` gave. False when
    * the key is taken.
-   * Errors: INVALID_NAME for the key, RESULT_TOO_LARGE, DISK_FULL, STORE_UNAVAILABLE.
+   * Errors: INVALID_NAME for the key, RESULT_TOO_LARGE, DISK_FULL, STORE_UNAVAILABLE, CANCELLED.
    */
   save(request: {
     readonly key: string;
     readonly paths: readonly string[];
     readonly files: readonly string[];
     readonly workspace: string;
+    readonly signal?: AbortSignal | undefined;
   }): Promise<boolean>;
 }
 
@@ -90,7 +99,12 @@ class FileCacheStore implements CacheStore {
     return this.#lookUp(keys, versionOf(paths));
   }
 
-  async restore(key: string, paths: readonly string[], workspace: string): Promise<void> {
+  async restore(
+    key: string,
+    paths: readonly string[],
+    workspace: string,
+    signal?: AbortSignal,
+  ): Promise<void> {
     const entry = this.#entries.get(idOf(key, versionOf(paths)));
     if (entry === undefined) throw new AppError('NOT_FOUND', `There is no cache '${key}'`);
     const archive = this.#archive(entry.id);
@@ -100,7 +114,7 @@ class FileCacheStore implements CacheStore {
     await utimes(archive, now, now).catch((error: unknown) => {
       throw storageError('restoring the cache', error);
     });
-    await tar(['-xf', archive, '-P', '-C', workspace]);
+    await tar(['-xf', archive, '-P', '-C', workspace], signal);
   }
 
   async save(request: Parameters<CacheStore['save']>[0]): Promise<boolean> {
@@ -113,7 +127,10 @@ class FileCacheStore implements CacheStore {
     try {
       await mkdir(this.#dir, { recursive: true, mode: 0o700 });
       await writeFile(list, request.files.map((file) => `${file}\0`).join(''), { mode: 0o600 });
-      await tar(['-cf', temporary, '-P', '-C', request.workspace, '--null', '-T', list]);
+      await tar(
+        ['-cf', temporary, '-P', '-C', request.workspace, '--null', '-T', list],
+        request.signal,
+      );
       const { size } = await stat(temporary);
       if (size > this.#bytesMax) {
         throw new AppError('RESULT_TOO_LARGE', `Caches have at most ${this.#bytesMax} bytes`);
@@ -190,9 +207,10 @@ function isEntry(value: unknown): value is CacheEntry {
 }
 
 /** The system's tar, which keeps links, modes and times; GNU's and BSD's alike. */
-async function tar(args: readonly string[]): Promise<void> {
+async function tar(args: readonly string[], signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const child = spawn('tar', ['--use-compress-program', COMPRESSION, ...args], {
+    ...(signal === undefined ? {} : { signal }),
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' },
   });
@@ -200,9 +218,14 @@ async function tar(args: readonly string[]): Promise<void> {
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     message = (message + text).slice(-MESSAGE_CHARACTERS_MAX);
   });
-  child.once('error', (error) =>
-    reject(new AppError('STORE_UNAVAILABLE', 'tar cannot be run', {}, error)),
-  );
+  child.once('error', (error) => {
+    const isStopped = signal?.aborted === true;
+    reject(
+      isStopped
+        ? new AppError('CANCELLED', 'tar was stopped')
+        : new AppError('STORE_UNAVAILABLE', 'tar cannot be run', {}, error),
+    );
+  });
   child.once('close', (code) => {
     if (code === 0) resolve();
     else reject(new AppError('STORE_UNAVAILABLE', 'tar failed', {}, new Error(message)));

@@ -15,6 +15,8 @@ export class StepRun {
   readonly log: StepLog;
   readonly environment: JobEnvironment;
   readonly stop = new StopSignal();
+  /** Aborted with the first request to stop, for work that is no process of the step. */
+  readonly #abort = new AbortController();
   readonly outputs = new Map<string, string>();
   /** STATE_* for the post step. */
   readonly state: Map<string, string>;
@@ -39,6 +41,11 @@ export class StepRun {
     this.environment = parts.environment;
     this.mayGoOn = parts.mayGoOn;
     this.state = parts.state;
+    this.stop.onRequest(() => this.#abort.abort());
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
   }
 
   /** Stops the step unless its condition holds in spite of the cancel. */

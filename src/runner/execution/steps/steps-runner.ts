@@ -152,7 +152,7 @@ async function conditionHolds(ready: ReadyStep): Promise<boolean | 'failure'> {
 
 /** With the status of the moment. */
 function scopeOfStep(ready: ReadyStep): Scope {
-  return scopeOf(ready.frame, ready.env, ready.github);
+  return { ...scopeOf(ready.frame, ready.env, ready.github), signal: ready.run.signal };
 }
 
 async function perform(ready: ReadyStep): Promise<StepResult> {
