@@ -18,7 +18,10 @@ import {
 import type { IssueMirror } from './issue-mirror.ts';
 import type { SyncConfig } from './sync-config.ts';
 
-/** In memory; older ones stay in the file. */
+/** A full file is set aside as `deployments.jsonl.1`…; what is older than all of them is forgotten. */
+const ROTATE_BYTES = 16 * 1024 * 1024;
+const KEEP_FILES = 3;
+/** In memory; older ones stay in the files. */
 const DEPLOYMENTS_MAX = 10_000;
 
 export type DeploymentQuery = {
@@ -52,13 +55,18 @@ export type DeploymentLedgerOptions = {
 
 /**
  * Opens the ledger. A line torn by a crash is cut off and reported, the rest folded by id.
- * Errors: STORE_UNAVAILABLE, DISK_FULL. Cost: reads the whole file.
+ * Errors: STORE_UNAVAILABLE, DISK_FULL. Cost: reads all of it, at most 64 MiB.
  */
 export async function createDeploymentLedger(
   options: DeploymentLedgerOptions,
 ): Promise<DeploymentLedger> {
   const { stateDir, report } = options;
-  const file = await openJsonlFile({ path: join(stateDir, 'deployments.jsonl'), report });
+  const file = await openJsonlFile({
+    path: join(stateDir, 'deployments.jsonl'),
+    rotateBytes: ROTATE_BYTES,
+    keepFiles: KEEP_FILES,
+    report,
+  });
   const lines: unknown[] = [];
   for await (const line of file.oldestFirst()) lines.push(line);
   const records = foldRecords(lines, () => {

@@ -173,13 +173,13 @@ async function writePulls(
         })),
     );
   }
-  const rows = plan.map(({ subject }, index) => ({ number: present[index]?.number ?? 0, subject }));
+  const numbers = present.map(({ number }) => number);
   const stack: PushResult['stack'][number][] = [];
   for (const [index, layer] of plan.entries()) {
     const { branch, sha, base, isPushed, pull: known } = layer;
     const pull = present[index];
     if (pull === undefined) continue;
-    const change = changeOf(layer, pull, rows, request);
+    const change = changeOf(layer, pull, numbers, request);
     const isChanged = Object.keys(change).length > 0;
     if (isChanged) await pulls.update(pull.number, change);
     const action =
@@ -192,15 +192,15 @@ async function writePulls(
 function changeOf(
   layer: Planned,
   pull: Pull,
-  rows: readonly { readonly number: number; readonly subject: string }[],
+  numbers: readonly number[],
   request: PushRequest,
 ): { readonly base?: string; readonly body?: string; readonly title?: string } {
-  const isAlone = rows.length === 1;
+  const isAlone = numbers.length === 1;
   // What people wrote stays, unless this push brings a text of its own.
   const text = isAlone && request.body !== undefined ? request.body : pull.body;
   const body = isAlone
     ? withoutStackTable(text)
-    : withStackTable(text, rows, pull.number, request.base, request.title);
+    : withStackTable(text, numbers, pull.number, request.base, request.title);
   // Moved to the trunk before the push, or never where it belongs.
   const mustMove = layer.pull !== undefined && layer.pull.base !== layer.base;
   return {

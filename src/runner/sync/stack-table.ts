@@ -1,41 +1,53 @@
 /** Between these the text of a pull request is ours; what people write outside is kept. */
 const BEGIN = '<!-- runner-stack:begin -->';
 const END = '<!-- runner-stack:end -->';
-
-export type StackRow = { readonly number: number; readonly subject: string };
+const HEADING = /^### (Stack(?:: [^\r\n]*)?)\r?$/m;
 
 /**
  * `body` with the table of the stack in it: in the place of an earlier one, else at its end.
- * `rows` are bottom first; the table shows the top first, as it will stand on the base.
+ * `numbers` are bottom first; the table shows the top first, as it will stand on the base. Without a
+ * title the heading stays what it was.
  */
 export function withStackTable(
   body: string,
-  rows: readonly StackRow[],
+  numbers: readonly number[],
   current: number,
   base: string,
   title: string | undefined,
 ): string {
-  const lines = rows
+  const lines = numbers
     .toReversed()
-    .map(({ number }) => (number === current ? `* **#${number} ⬅ this one**` : `* #${number}`));
-  const heading = title === undefined ? 'Stack' : `Stack: ${plain(title)}`;
+    .map((number) => (number === current ? `* **#${number} ⬅ this one**` : `* #${number}`));
+  const { before, table: old, after } = split(body);
+  const known = HEADING.exec(old ?? '')?.[1] ?? 'Stack';
+  const heading = title === undefined ? known : `Stack: ${plain(title)}`;
   const table = [BEGIN, `### ${heading}`, '', ...lines, `* \`${base}\``, END].join('\n');
-  const begin = body.indexOf(BEGIN);
-  const end = body.indexOf(END, begin + 1);
-  if (begin >= 0 && end > begin) {
-    return body.slice(0, begin) + table + body.slice(end + END.length);
-  }
-  return body.trim() === '' ? `${table}\n` : `${body.trimEnd()}\n\n${table}\n`;
+  if (old !== undefined) return before + table + after;
+  return before.trim() === '' ? `${table}\n` : `${before.trimEnd()}\n\n${table}\n`;
 }
 
-/** `body` without a table; what is compared to know whether people changed it. */
+/** `body` without a table. */
 export function withoutStackTable(body: string): string {
-  const begin = body.indexOf(BEGIN);
-  const end = body.indexOf(END, begin + 1);
-  if (begin < 0 || end < begin) return body;
-  return (body.slice(0, begin) + body.slice(end + END.length)).trim();
+  const { before, table, after } = split(body);
+  return table === undefined ? body : (before + after).trim();
 }
 
+function split(body: string): {
+  readonly before: string;
+  readonly table: string | undefined;
+  readonly after: string;
+} {
+  const begin = body.indexOf(BEGIN);
+  const end = body.indexOf(END, begin + BEGIN.length);
+  if (begin < 0 || end < 0) return { before: body, table: undefined, after: '' };
+  const next = end + END.length;
+  return { before: body.slice(0, begin), table: body.slice(begin, next), after: body.slice(next) };
+}
+
+/** On one line, and unable to end the table. */
 function plain(text: string): string {
-  return text.replaceAll(/[\p{C}\s]+/gu, ' ').trim();
+  return text
+    .replaceAll(/[\p{C}\s]+/gu, ' ')
+    .replaceAll(/<!--|-->/g, '')
+    .trim();
 }

@@ -1,59 +1,20 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../../shared/app-error.ts';
-import type { Clock } from '../../shared/clock.ts';
-import type { ProblemReporter } from '../model/ports.ts';
 import type { HostSecretPort } from '../secrets/host-port.ts';
-import { storageError } from '../storage/file-errors.ts';
 import { SYNC_KINDS, type CacheEntry, type SyncKind } from './cache-entry.ts';
-import { openCache, type Cache, type CacheQuery } from './cache.ts';
-import { openConfigStore, type ConfigStore } from './config-store.ts';
-import { openDeliveryMemory, type DeliveryMemory } from './delivery-memory.ts';
-import { createDeploymentLedger, type DeploymentLedger } from './deployment-ledger.ts';
+import type { CacheQuery } from './cache.ts';
+import type { DeploymentLedger } from './deployment-ledger.ts';
 import type { RateLimit } from './host-answer.ts';
-import { createHostClient, type HostClient } from './host-client.ts';
 import { createHostSecrets, type HostTarget } from './host-secrets.ts';
 import { applyDelivery } from './inbox-caches.ts';
 import { verifyDelivery, type Delivery, type DeliveryRequest } from './inbox.ts';
-import { createIssueMirror } from './issue-mirror.ts';
 import { startPoller, type Poller } from './poller.ts';
 import { pullAll, type PullReport } from './pull-all.ts';
 import { pushStack, type PushResult } from './push-stack.ts';
-import { createRemoteGit, type RemoteGit } from './remote-git.ts';
-import {
-  openSyncAudit,
-  type SyncAudit,
-  type SyncAuditQuery,
-  type SyncAuditRecord,
-} from './sync-audit.ts';
+import { RejectionBudget } from './rejection-budget.ts';
+import type { SyncAuditQuery, SyncAuditRecord } from './sync-audit.ts';
 import { withoutSecret, type SyncConfig } from './sync-config.ts';
+import { openParts, type SyncParts, type SyncServiceOptions } from './sync-parts.ts';
 import { parsePullRequest, parsePushRequest, type PullRequest } from './sync-requests.ts';
-
-const REJECTIONS_PER_MINUTE = 60;
-
-export type SyncSettings = {
-  /** `https://api.github.com`, `https://host/api/v3`… */
-  readonly hostApiUrl: string;
-  /** Where repositories are, also for people: `https://github.com`. */
-  readonly hostGitUrl: string;
-  readonly hostToken: string | undefined;
-  /** RUNNER_WEBHOOK_SECRET: wins over the configured one. */
-  readonly webhookSecret: string | undefined;
-};
-
-export type SyncServiceOptions = {
-  /** `.runner` of the project. */
-  readonly stateDir: string;
-  readonly projectDir: string;
-  readonly settings: SyncSettings;
-  readonly clock: Clock;
-  readonly report: ProblemReporter;
-  /** Default Math.random: it spreads retries, nothing else. */
-  readonly random?: (() => number) | undefined;
-  /** Default a timer that does not keep the process alive. Rejects when the signal says so. */
-  readonly wait?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
-};
 
 export type SyncStatus = {
   readonly enabled: boolean;
@@ -100,71 +61,13 @@ export interface SyncService {
  * configuration says so. Errors: CONFIG_INVALID for settings, STORE_UNAVAILABLE, DISK_FULL.
  */
 export async function createSyncService(options: SyncServiceOptions): Promise<SyncService> {
-  const { stateDir, clock, report } = options;
-  const settings = withoutEmpty(options.settings);
-  const directory = join(stateDir, 'sync');
-  try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw storageError('making the sync folder', error);
-  }
-  const random = options.random ?? Math.random;
-  const wait = options.wait ?? unrefWait;
-  const stop = new AbortController();
-  const client = createHostClient({
-    apiUrl: settings.hostApiUrl,
-    token: settings.hostToken,
-    clock,
-    random,
-    wait,
-    signal: stop.signal,
-  });
-  const remote = createRemoteGit(settings.hostGitUrl, settings.hostToken);
-  const config = await openConfigStore(directory, report);
-  const mirror =
-    settings.hostToken === undefined
-      ? undefined
-      : createIssueMirror({ client, config: config.get, clock, random, wait, report });
-  const parts: Parts = {
-    options: { ...options, settings },
-    directory,
-    stop,
-    wait,
-    client,
-    remote,
-    config,
-    caches: await openCaches(directory, report),
-    audit: await openSyncAudit(directory, report),
-    deliveries: await openDeliveryMemory(directory, clock.nowMs(), report),
-    deployments: await createDeploymentLedger({
-      stateDir,
-      config: config.get,
-      mirror,
-      clock,
-      report,
-    }),
-  };
-  return new HostSyncService(parts);
+  return new HostSyncService(await openParts(options));
 }
-
-type Parts = {
-  readonly options: SyncServiceOptions;
-  readonly directory: string;
-  readonly stop: AbortController;
-  readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
-  readonly client: HostClient;
-  readonly remote: RemoteGit;
-  readonly config: ConfigStore;
-  readonly caches: Readonly<Record<SyncKind, Cache>>;
-  readonly audit: SyncAudit;
-  readonly deliveries: DeliveryMemory;
-  readonly deployments: DeploymentLedger;
-};
 
 class HostSyncService implements SyncService {
   readonly deployments: DeploymentLedger;
   readonly hostSecrets: HostSecretPort;
-  readonly #parts: Parts;
+  readonly #parts: SyncParts;
   readonly #poller: Poller;
   readonly #rejections = new RejectionBudget();
   #pulling: Promise<PullReport> | undefined;
@@ -172,7 +75,7 @@ class HostSyncService implements SyncService {
   #lastPull: PullReport | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(parts: Parts) {
+  constructor(parts: SyncParts) {
     this.#parts = parts;
     this.deployments = parts.deployments;
     this.hostSecrets = createHostSecrets(parts.client, () => this.#target());
@@ -392,50 +295,6 @@ class HostSyncService implements SyncService {
   #nowMs(): number {
     return this.#parts.options.clock.nowMs();
   }
-}
-
-/**
- * Anybody can send what is rejected. Beyond so many a minute they are not audited, so that they cost no
- * disk and do not push the rest of the audit out.
- */
-class RejectionBudget {
-  #minute = 0;
-  #used = 0;
-
-  admits(nowMs: number): boolean {
-    const minute = Math.floor(nowMs / 60_000);
-    if (minute !== this.#minute) {
-      this.#minute = minute;
-      this.#used = 0;
-    }
-    return ++this.#used <= REJECTIONS_PER_MINUTE;
-  }
-}
-
-/** An empty token or secret is none. */
-function withoutEmpty(settings: SyncSettings): SyncSettings {
-  const { hostToken, webhookSecret } = settings;
-  return {
-    ...settings,
-    hostToken: hostToken === '' ? undefined : hostToken,
-    webhookSecret: webhookSecret === '' ? undefined : webhookSecret,
-  };
-}
-
-async function openCaches(
-  directory: string,
-  report: ProblemReporter,
-): Promise<Readonly<Record<SyncKind, Cache>>> {
-  return {
-    issues: await openCache(directory, 'issues', report),
-    discussions: await openCache(directory, 'discussions', report),
-    wiki: await openCache(directory, 'wiki', report),
-    releases: await openCache(directory, 'releases', report),
-  };
-}
-
-async function unrefWait(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal, ref: false });
 }
 
 function inProgress(what: string): AppError {
