@@ -218,7 +218,7 @@ class HostSyncService implements SyncService {
     await Promise.all([audit.close(), deliveries.close()]);
   }
 
-  #startPull(request: PullRequest): Promise<PullReport> {
+  #startPull(request: PullRequest, isPoll = false): Promise<PullReport> {
     const { config, options, remote, client, caches, directory, stop } = this.#parts;
     const current = config.get();
     const { owner, repo } = current.host;
@@ -238,7 +238,7 @@ class HostSyncService implements SyncService {
       .then(
         async (report) => {
           this.#lastPull = report;
-          await this.#auditPull(report);
+          if (!isPoll || isWorthTelling(report)) await this.#auditPull(report);
           return report;
         },
         async (error: unknown) => {
@@ -274,7 +274,7 @@ class HostSyncService implements SyncService {
 
   async #poll(): Promise<PullReport | undefined> {
     if (this.#pulling !== undefined) return undefined;
-    return await this.#startPull({ isFull: false, only: undefined });
+    return await this.#startPull({ isFull: false, only: undefined }, true);
   }
 
   #pollIntervalMs(): number {
@@ -295,6 +295,11 @@ class HostSyncService implements SyncService {
   #nowMs(): number {
     return this.#parts.options.clock.nowMs();
   }
+}
+
+/** Polls that found nothing new would fill the audit. */
+function isWorthTelling(report: PullReport): boolean {
+  return report.errors.length > 0 || SYNC_KINDS.some((kind) => (report[kind]?.updated ?? 0) > 0);
 }
 
 function inProgress(what: string): AppError {

@@ -131,17 +131,22 @@ describe('polling', () => {
       caches: { issues: { entries: 1, syncedAt: sync.syncedAt('issues') } },
       lastPull: { errors: [] },
     });
+    // What changed is audited, a poll that found nothing is not.
+    expect(await sync.audit({ kind: 'pull' })).toHaveLength(1);
+    pauses[1]?.end();
+    await expect.poll(() => pauses.length, { timeout: 20_000 }).toBe(3);
+    expect(await sync.audit({ kind: 'pull' })).toHaveLength(1);
     // Another interval counts at once; what the host asks for counts more.
     await sync.putConfig({ enabled: true, host: { owner, repo, pollIntervalMs: 6000 } });
-    await expect.poll(() => pauses.length, { timeout: 20_000 }).toBe(3);
-    expect(pauses[2]?.ms).toBe(6000);
-    host.state.rateLimit.remaining = 0;
-    pauses[2]?.end();
     await expect.poll(() => pauses.length, { timeout: 20_000 }).toBe(4);
-    expect(pauses[3]?.ms).toBeGreaterThan(3_500_000);
+    expect(pauses[3]?.ms).toBe(6000);
+    host.state.rateLimit.remaining = 0;
+    pauses[3]?.end();
+    await expect.poll(() => pauses.length, { timeout: 20_000 }).toBe(5);
+    expect(pauses[4]?.ms).toBeGreaterThan(3_500_000);
     await sync.putConfig({ enabled: true, host: { owner, repo, pollIntervalMs: 0 } });
     expect(sync.status().nextPollAt).toBeUndefined();
     await sync.putConfig({ enabled: true, host: { owner, repo, pollIntervalMs: 5000 } });
-    await expect.poll(() => pauses.length, { timeout: 20_000 }).toBe(5);
+    await expect.poll(() => pauses.length, { timeout: 20_000 }).toBe(6);
   });
 });
