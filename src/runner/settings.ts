@@ -229,14 +229,6 @@ export const RUNNER_OPTIONS = {
     max: 1024 * GIB,
     unit: 'bytes',
   }),
-  maxReusableDepth: integerOption({
-    env: 'RUNNER_MAX_REUSABLE_DEPTH',
-    description: 'Levels of reusable workflows, the caller counted as the first.',
-    fallback: 4,
-    min: 1,
-    max: 10,
-    unit: 'levels',
-  }),
   shutdownTimeoutMs: integerOption({
     env: 'RUNNER_SHUTDOWN_TIMEOUT_MS',
     description:
