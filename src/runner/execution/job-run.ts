@@ -117,8 +117,7 @@ export class JobRun {
   async #preSteps(frame: Frame, plan: readonly PlannedStep[]): Promise<PlannedStep[]> {
     const pre: PlannedStep[] = [];
     for (const planned of plan) {
-      if (planned.definition.kind !== 'uses') continue;
-      const stage = await preStageOf(frame, planned.definition, planned);
+      const stage = await preStageOf(frame, planned);
       if (stage === undefined) continue;
       pre.push(planStage(pre.length + 1, `Pre ${planned.name}`, planned.key, stage));
     }

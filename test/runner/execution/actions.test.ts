@@ -250,6 +250,36 @@ runs:
     ]);
   });
 
+  test('pre of remote actions inside remote ones runs before the job, with the state of its step', async () => {
+    const nested = (inner: string): string =>
+      `name: n\ninputs: { to: { description: t } }\nruns: { using: composite, steps: [{ ${inner} }] }`;
+    const job = await runJob(
+      `
+      - run: echo first
+      - uses: o/outer@v1
+        with: { to: someone }
+    `,
+      {
+        files: {
+          ...jsAction(`${CACHE}/o/js@v1`),
+          [`${CACHE}/o/outer@v1/action.yml`]: nested(
+            'uses: o/middle@v1, with: { to: "${{ inputs.to }}" }',
+          ),
+          [`${CACHE}/o/middle@v1/action.yml`]: nested(
+            'uses: o/js@v1, with: { who: "${{ inputs.to }}" }',
+          ),
+        },
+      },
+    );
+    expect(job.steps[0]?.name).toBe('Pre Run o/outer@v1');
+    expect(job.text.split('\n')).toEqual([
+      'pre someone state -',
+      'first',
+      'main someone state pre',
+      'post someone state main',
+    ]);
+  });
+
   test('timeout of the step that uses it ends what runs inside', async () => {
     const job = await runJob(
       `

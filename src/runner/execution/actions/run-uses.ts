@@ -2,15 +2,21 @@ import { AppError } from '../../../shared/app-error.ts';
 import { evaluateTexts } from '../../language/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { JsonObject } from '../../model/run.ts';
-import type { Condition, UsesStepDefinition } from '../../model/workflow.ts';
+import type { Condition, StepDefinition, UsesStepDefinition } from '../../model/workflow.ts';
 import { runBuiltIn, isBuiltIn } from '../built-ins/built-in-actions.ts';
 import { type Frame, scopeOf } from '../job-state.ts';
-import type { StageDefinition } from '../steps/step-plan.ts';
+import { COMPOSITE_DEPTH_MAX } from '../limits.ts';
+import {
+  type PlannedStep,
+  planStage,
+  planSteps,
+  type StageDefinition,
+} from '../steps/step-plan.ts';
 import type { StepRun } from '../steps/step-run.ts';
 import { resolveActionInputs } from './action-inputs.ts';
 import { isCached, type LoadedAction, loadAction, parseUses } from './action-source.ts';
 import { addPostStep } from './post-steps.ts';
-import { runComposite } from './run-composite.ts';
+import { compositeFrame, runComposite } from './run-composite.ts';
 import { runDockerAction, runImage } from './run-docker.ts';
 import { type ActionUse, githubOf, runJavaScript } from './run-javascript.ts';
 
@@ -112,29 +118,64 @@ function addPost(
   });
 }
 
-/** The stages to run before the job's own steps, for one of them: `pre` of remote JavaScript actions. */
+/**
+ * What is to run before the job's own steps for one of them: `pre` of a remote JavaScript action, or of
+ * those that a remote composite action uses. Local actions have none, as on GitHub.
+ */
 export async function preStageOf(
   frame: Frame,
-  definition: UsesStepDefinition,
-  planned: { readonly key: string; readonly name: string },
+  planned: PlannedStep,
 ): Promise<StageDefinition | undefined> {
+  const { definition } = planned;
+  if (definition.kind !== 'uses' || !(await hasPre(frame, definition.uses, 0))) return undefined;
   const action = await loadRemoteQuietly(frame, definition.uses);
-  if (action?.definition.runs.kind !== 'javascript') return undefined;
-  const { pre, preIf, using } = action.definition.runs;
-  if (pre === undefined) return undefined;
+  const { runs } = action?.definition ?? {};
+  if (action === undefined || runs === undefined || runs.kind === 'docker') return undefined;
+  const always: Condition = { ...ALWAYS, at: definition.at };
   return {
     kind: 'stage',
     at: definition.at,
-    if: preIf ?? { ...ALWAYS, at: definition.at },
+    if: runs.kind === 'javascript' ? (runs.preIf ?? always) : always,
     env: definition.env,
     body: async (run, step) => {
       const scope = scopeOf(frame, step.env, step.github);
       const given = await evaluateTexts(definition.with, scope);
       const use = await useOf(frame, run, action, given, step);
+      if (runs.kind === 'composite') return await runInnerPre(use, run, runs.steps, planned, step);
       addPost(use, definition, planned);
-      return await runJavaScript(use, run, { using, file: pre });
+      return await runJavaScript(use, run, { using: runs.using, file: runs.pre ?? '' });
     },
   };
+}
+
+/** Whether an action, or one that it uses, has a `pre`. */
+async function hasPre(frame: Frame, uses: string, depth: number): Promise<boolean> {
+  const action = await loadRemoteQuietly(frame, uses);
+  if (action === undefined || depth > COMPOSITE_DEPTH_MAX) return false;
+  const { runs } = action.definition;
+  if (runs.kind !== 'composite') return runs.kind === 'javascript' && runs.pre !== undefined;
+  for (const step of runs.steps) {
+    if (step.kind === 'uses' && (await hasPre(frame, step.uses, depth + 1))) return true;
+  }
+  return false;
+}
+
+async function runInnerPre(
+  use: ActionUse,
+  run: StepRun,
+  steps: readonly StepDefinition[],
+  planned: PlannedStep,
+  step: Pick<UsesStep, 'ownEnv'>,
+): Promise<boolean> {
+  const inner = compositeFrame(use, run, { key: planned.key, ownEnv: step.ownEnv });
+  run.isComposite = true;
+  const stages: PlannedStep[] = [];
+  for (const part of planSteps(steps, run.log.number, true)) {
+    const stage = await preStageOf(inner, part);
+    if (stage !== undefined) stages.push(planStage(part.number, part.name, part.key, stage));
+  }
+  await use.frame.job.runSteps(inner, stages, run);
+  return !inner.hasFailure;
 }
 
 /** A remote action that is here. What is wrong with it is said by the step that uses it. */

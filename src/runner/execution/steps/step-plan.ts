@@ -26,7 +26,11 @@ export type StageDefinition = {
   readonly timeoutMinutes?: undefined;
   readonly body: (
     run: StepRun,
-    step: { readonly env: Readonly<Record<string, string>>; readonly github: JsonObject },
+    step: {
+      readonly env: Readonly<Record<string, string>>;
+      readonly ownEnv: Readonly<Record<string, string>>;
+      readonly github: JsonObject;
+    },
   ) => Promise<boolean>;
 };
 
