@@ -1,5 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { objectOf } from './cache-entry.ts';
 import {
   messageOfAnswer,
   printable,
@@ -118,10 +119,19 @@ class FetchHostClient implements HostClient {
     });
     const { data, errors } = (json ?? {}) as { data?: unknown; errors?: unknown };
     if (errors !== undefined && errors !== null) {
+      if (isRateLimited(errors)) throw this.#blocked();
       const text = messageOfAnswer({ errors });
       throw new AppError('UPSTREAM_ERROR', `the code host refused a GraphQL query: ${text}`);
     }
     return data;
+  }
+
+  /** GraphQL tells an exhausted budget with status 200. */
+  #blocked(): AppError {
+    const nowMs = this.#options.clock.nowMs();
+    const resetMs = Date.parse(this.#rateLimit?.resetAt ?? '') || 0;
+    this.#blockedUntilMs = Math.max(resetMs, nowMs + RATE_WAIT_MS_MAX);
+    return rateLimited(this.#blockedUntilMs - nowMs);
   }
 
   /** github.com: api.github.com/graphql; on a server of one's own /api/v3 stands beside /api/graphql. */
@@ -259,6 +269,11 @@ async function answerOf(response: Response): Promise<HostAnswer> {
       error,
     );
   }
+}
+
+function isRateLimited(errors: unknown): boolean {
+  const list: readonly unknown[] = Array.isArray(errors) ? errors : [];
+  return list.some((error) => objectOf(error)?.['type'] === 'RATE_LIMITED');
 }
 
 function isRedirect(status: number): boolean {

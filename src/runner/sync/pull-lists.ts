@@ -49,7 +49,8 @@ export async function pullIssues(context: PullContext): Promise<PullPart> {
     sort: 'created',
     direction: 'asc',
     per_page: String(PER_PAGE),
-    ...(since === undefined ? {} : { since }),
+    // The host's times have whole seconds.
+    ...(since === undefined ? {} : { since: since.replace(/\.\d+Z$/, 'Z') }),
   });
   const list = await fetchPages(
     client,

@@ -86,6 +86,23 @@ describe('rate limits', () => {
     expect(waits).toEqual([60 * SECONDS]);
   });
 
+  test('an exhausted budget that GraphQL tells with status 200 is one', async () => {
+    const { host, sync } = await createFixture();
+    host.plan({
+      match: /graphql/,
+      status: 200,
+      body: '{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded"}]}',
+      headers: {
+        'x-ratelimit-remaining': '0',
+        'x-ratelimit-reset': String(Math.floor(Date.now() / 1000) + 600),
+      },
+    });
+    const report = await sync.pull({ only: ['discussions', 'releases'] });
+    expect(report.errors.map(({ kind }) => kind)).toEqual(['discussions', 'releases']);
+    expect(report.errors[0]?.retryAfterSeconds).toBeGreaterThan(500);
+    expect(host.requests).toHaveLength(1);
+  });
+
   test('a long pause is told instead of waited for, and obeyed until it is over', async () => {
     const { host, sync, waits, clock } = await createFixture();
     host.state.addIssue();
