@@ -34,6 +34,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/index-update.ts',
   },
   {
+    name: 'runner-scheduler',
+    yields: 'milliseconds that scheduler and disk add to runs of 1 to 1,000 jobs',
+    file: 'bench/runner-scheduler.ts',
+  },
+  {
     name: 'runner-storage',
     yields: 'milliseconds of logs, journals, recovery and sandboxes of a workflow run',
     file: 'bench/runner-storage.ts',

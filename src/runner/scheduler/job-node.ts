@@ -22,7 +22,7 @@ import type {
   RunContext,
   WorkflowScope,
 } from './run-context.ts';
-import { needsOf, placeBelow, planOf, shortName } from './run-plan.ts';
+import { legId, needsOf, placeBelow, planOf, shortName } from './run-plan.ts';
 import { isAtOrBelow } from './run-state-reducer.ts';
 import { concludeRun } from './run-state.ts';
 
@@ -148,7 +148,7 @@ export class JobNode {
       legs.push({
         scope: this.#scope,
         definition: this.#definition,
-        jobId: values === null ? this.id : `${this.id}:${index + 1}`,
+        jobId: values === null ? this.id : legId(this.id, index),
         name: shortName(this.#scope.place.namePrefix + (await this.#nameOf(contexts))),
         matrix: values,
         strategy: strategyContext,

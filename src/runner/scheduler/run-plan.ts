@@ -1,5 +1,8 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { JobDefinition, Workflow } from '../model/workflow.ts';
+import { expandMatrix, legName } from '../language/matrix.ts';
+import { jsonFromTemplate } from '../language/template-access.ts';
+import type { JsonObject } from '../model/run.ts';
+import type { JobDefinition, Template, Workflow } from '../model/workflow.ts';
 import type { PlannedJob } from './journal-records.ts';
 
 /** Most characters of a job's name. */
@@ -21,28 +24,66 @@ export function placeBelow(callerId: string, callerName: string): PlanPlace {
 }
 
 /**
- * The jobs of a workflow as far as the file alone tells: one for each job, for a matrix one that its
- * legs will replace, and for a call without matrix the jobs of the called workflow.
+ * The jobs of a workflow as far as the file alone tells: the legs of a matrix without expressions, and
+ * the jobs of the workflows that are called. What only the run can tell is one job, which its legs will
+ * replace.
  * Errors: INVALID_WORKFLOW beyond `jobsMax`.
  */
 export function planOf(workflow: Workflow, place: PlanPlace, jobsMax: number): PlannedJob[] {
   const jobs: PlannedJob[] = [];
+  const add = (job: PlannedJob): void => {
+    jobs.push(job);
+    if (jobs.length > jobsMax) {
+      throw new AppError('INVALID_WORKFLOW', `The workflow has more than ${jobsMax} jobs`);
+    }
+  };
   const visit = (current: Workflow, { idPrefix, namePrefix }: PlanPlace): void => {
     for (const job of current.jobs.values()) {
-      const id = idPrefix + job.key;
-      const name = namePrefix + plainName(job);
-      if (job.kind === 'call' && job.strategy?.matrix === undefined) {
-        visit(job.called, placeBelow(id, name));
-        continue;
-      }
-      jobs.push({ id, name: shortName(name), needs: needsOf(job, idPrefix), node: id });
-      if (jobs.length > jobsMax) {
-        throw new AppError('INVALID_WORKFLOW', `The workflow has more than ${jobsMax} jobs`);
+      const node = idPrefix + job.key;
+      const needs = needsOf(job, idPrefix);
+      const legs = knownLegs(job);
+      for (const [index, matrix] of (legs ?? [null]).entries()) {
+        const id = matrix === null ? node : legId(node, index);
+        const name = namePrefix + plainName(job, matrix);
+        const isOpen = job.strategy?.matrix !== undefined && legs === undefined;
+        if (job.kind === 'call' && !isOpen) visit(job.called, placeBelow(id, name));
+        else
+          add({ id, name: shortName(name), needs, node, ...(matrix === null ? {} : { matrix }) });
       }
     }
   };
   visit(workflow, place);
   return jobs;
+}
+
+/** The id of a leg of `node`, by its place from 0. */
+export function legId(node: string, index: number): string {
+  return `${node}:${index + 1}`;
+}
+
+/** The legs of a matrix without expressions. One that cannot be fails its job when that has its turn. */
+function knownLegs(job: JobDefinition): readonly JsonObject[] | undefined {
+  const matrix = job.strategy?.matrix;
+  if (matrix === undefined || hasExpression(matrix)) return undefined;
+  try {
+    return expandMatrix(jsonFromTemplate(matrix));
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
+
+function hasExpression(template: Template): boolean {
+  switch (template.kind) {
+    case 'literal':
+      return false;
+    case 'expression':
+      return true;
+    case 'sequence':
+      return template.items.some(hasExpression);
+    case 'mapping':
+      return template.entries.some(({ key, value }) => hasExpression(key) || hasExpression(value));
+  }
 }
 
 /** The ids of the jobs that `job` waits for. */
@@ -57,6 +98,8 @@ export function shortName(name: string): string {
 }
 
 /** The name before anything can be evaluated. */
-function plainName(job: JobDefinition): string {
-  return job.name?.kind === 'literal' && job.name.value !== null ? String(job.name.value) : job.key;
+function plainName(job: JobDefinition, matrix: JsonObject | null): string {
+  const isGiven = job.name?.kind === 'literal' && job.name.value !== null;
+  const name = isGiven ? String(job.name.value) : job.key;
+  return matrix === null ? name : legName(name, matrix);
 }

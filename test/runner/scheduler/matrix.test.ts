@@ -34,7 +34,16 @@ test('legs have ids in order, names with their values, and the contexts of the l
     strategy: { matrix: { a: [x] } }
     steps: [{ run: ok }]
 `);
-  const run = await bench.run('w');
+  const { run: queued } = await bench.service.start({ workflow: 'w' });
+  // Legs that need no evaluation are there from the start, with the ids that they keep.
+  expect(queued.jobs.map((job) => [job.id, job.name])).toEqual([
+    ['t:1', 't (ubuntu-22.04, 22)'],
+    ['t:2', 't (ubuntu-24.04, 20)'],
+    ['t:3', 't (ubuntu-24.04, 22, yes-please)'],
+    ['named:1', 'named (x)'],
+    ['plain:1', 'Plain (x)'],
+  ]);
+  const run = await bench.events.completed(queued.id);
   expect(run.jobs.map((job) => [job.id, job.name])).toEqual([
     ['t:1', 't (ubuntu-22.04, 22)'],
     ['t:2', 't (ubuntu-24.04, 20)'],
@@ -201,7 +210,7 @@ test('a run has at most so many jobs, legs included', async () => {
   b:
     needs: a
     runs-on: ubuntu-latest
-    strategy: { matrix: { n: [1,2,3,4] } }
+    strategy: { matrix: { n: "\${{ fromJSON('[1,2,3,4]') }}" } }
     steps: [{ run: ok }]
 `,
     { limits: { jobsPerRunMax: 6 } },
