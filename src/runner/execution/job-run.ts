@@ -1,27 +1,15 @@
-import { randomUUID } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
-import { createMasker } from '../commands/masker.ts';
-import {
-  evaluateNumber,
-  evaluateTemplate,
-  evaluateText,
-  evaluateTexts,
-} from '../language/evaluate.ts';
+import { evaluateNumber, evaluateTemplate, evaluateText } from '../language/evaluate.ts';
 import type { CancelKind, JobOutcome, JobReport, JobRequest } from '../model/execution.ts';
 import type { Conclusion, JsonObject } from '../model/run.ts';
 import type { StepDefinition } from '../model/workflow.ts';
-import { baseEnvironment } from '../process/step-environment.ts';
 import { sweepProcesses } from '../process/sweep.ts';
 import { noContainers, preStageOf } from './actions/run-uses.ts';
 import type { ExecutorDependencies } from './dependencies.ts';
-import { JobEnvironment } from './job-environment.ts';
-import { type Frame, type JobFolders, JobState, frameEnv, scopeOf } from './job-state.ts';
+import { createFrame, createState, makeFolders } from './job-setup.ts';
+import { type Frame, type JobState, frameEnv, scopeOf } from './job-state.ts';
 import { CANCEL_TIMEOUT_MS, OUTPUT_BYTES_PER_JOB_MAX, STEPS_MAX, TIMER_MS_MAX } from './limits.ts';
-import { BackgroundSteps } from './steps/background-steps.ts';
 import { type PlannedStep, planStage, planSteps } from './steps/step-plan.ts';
-import { inputVariables, runnerContext } from './steps/step-variables.ts';
 import { runSteps, skipAll } from './steps/steps-runner.ts';
 
 const MINUTE_MS = 60_000;
@@ -252,87 +240,4 @@ function refuseTooMany(steps: readonly StepDefinition[]): void {
       `A job has at most ${STEPS_MAX} steps, this one ${count}`,
     );
   }
-}
-
-function createState(
-  request: JobRequest,
-  report: JobReport,
-  dependencies: ExecutorDependencies,
-): JobState {
-  const runnerDir = join(request.projectDir, '.runner');
-  const folders: JobFolders = {
-    workspace: request.workspaceDir,
-    project: request.projectDir,
-    temp: join(request.jobDir, 'temp'),
-    scripts: join(request.jobDir, 'scripts'),
-    commands: join(request.jobDir, 'commands'),
-    actions: join(runnerDir, 'actions'),
-  };
-  const isDebug = request.contexts.vars['ACTIONS_STEP_DEBUG'] === 'true';
-  return new JobState({
-    request,
-    report,
-    dependencies,
-    runSteps,
-    masker: createMasker(),
-    folders,
-    isDebug,
-    trackingId: request.trackingId ?? `github_${randomUUID()}`,
-    baseVariables: baseEnvironment(dependencies.environment),
-    runner: runnerContext({
-      temp: folders.temp,
-      toolCache: join(runnerDir, 'tool-cache'),
-      workspace: dirname(request.workspaceDir),
-      isDebug,
-    }),
-  });
-}
-
-function makeFolders(job: JobState): void {
-  const { temp, scripts, commands } = job.folders;
-  for (const folder of [temp, scripts, commands]) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  }
-  writeFileSync(join(job.request.jobDir, 'event.json'), JSON.stringify(job.request.event), {
-    mode: 0o600,
-  });
-}
-
-/** The frame of the job itself: workflow `env` below job `env`, both evaluated now. */
-async function createFrame(job: JobState): Promise<Frame> {
-  const { request } = job;
-  const { contexts, workflow } = request;
-  const github: JsonObject = {
-    ...contexts.github,
-    job: request.job.key,
-    event: request.event,
-    workspace: request.workspaceDir,
-    event_path: join(request.jobDir, 'event.json'),
-  };
-  const base: Omit<Frame, 'environment'> = {
-    job,
-    depth: 0,
-    path: '',
-    repositoryRoot: request.workspaceDir,
-    overrides: {},
-    github,
-    contexts: {
-      inputs: contexts.inputs,
-      needs: contexts.needs,
-      strategy: contexts.strategy,
-      matrix: contexts.matrix,
-      vars: contexts.vars,
-      secrets: contexts.secrets,
-    },
-    defaults: [request.job.defaults, workflow.defaults],
-    inputVariables: inputVariables(contexts.inputs),
-    steps: {},
-    actionNames: new Map(),
-    background: new BackgroundSteps(),
-    hasFailure: false,
-  };
-  const empty: Frame = { ...base, environment: new JobEnvironment({}) };
-  const outer = await evaluateTexts(workflow.env, scopeOf(empty, {}));
-  const inner = await evaluateTexts(request.job.env, scopeOf(empty, outer));
-  return { ...base, environment: new JobEnvironment({ ...outer, ...inner }) };
 }

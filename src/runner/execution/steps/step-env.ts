@@ -3,6 +3,9 @@ import type { JobEnvironment } from '../job-environment.ts';
 import type { JobState } from '../job-state.ts';
 import { githubVariables } from './step-variables.ts';
 
+/** Where programs are when nobody says. */
+const PATH_DEFAULT = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
 /**
  * All variables of a process: the harmless part of the runner's own, `env`, then what the runner itself
  * sets, which no `env` can change. `extra` (INPUT_*, STATE_*, command files) goes last.
@@ -21,6 +24,6 @@ export function processEnvironment(
     ...githubVariables(github),
     ...extra,
   };
-  variables['PATH'] = environment.pathInFrontOf(variables['PATH']);
+  variables['PATH'] = environment.pathInFrontOf(variables['PATH'] ?? PATH_DEFAULT);
   return variables;
 }

@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { createMasker } from '../commands/masker.ts';
+import { evaluateTexts } from '../language/evaluate.ts';
+import type { JobReport, JobRequest } from '../model/execution.ts';
+import type { JsonObject } from '../model/run.ts';
+import { baseEnvironment } from '../process/step-environment.ts';
+import type { ExecutorDependencies } from './dependencies.ts';
+import { JobEnvironment } from './job-environment.ts';
+import { type Frame, type JobFolders, JobState, scopeOf } from './job-state.ts';
+import { BackgroundSteps } from './steps/background-steps.ts';
+import { inputVariables, runnerContext } from './steps/step-variables.ts';
+import { runSteps } from './steps/steps-runner.ts';
+
+/** The state of a job that has not begun. Cannot fail. */
+export function createState(
+  request: JobRequest,
+  report: JobReport,
+  dependencies: ExecutorDependencies,
+): JobState {
+  const runnerDir = join(request.projectDir, '.runner');
+  const folders: JobFolders = {
+    workspace: request.workspaceDir,
+    project: request.projectDir,
+    temp: join(request.jobDir, 'temp'),
+    scripts: join(request.jobDir, 'scripts'),
+    commands: join(request.jobDir, 'commands'),
+    actions: join(runnerDir, 'actions'),
+  };
+  const { vars, secrets } = request.contexts;
+  const isDebug = [vars, secrets].some((values) => values['ACTIONS_STEP_DEBUG'] === 'true');
+  return new JobState({
+    request,
+    report,
+    dependencies,
+    runSteps,
+    masker: createMasker(),
+    folders,
+    isDebug,
+    trackingId: request.trackingId ?? `github_${randomUUID()}`,
+    baseVariables: baseEnvironment(dependencies.environment),
+    runner: runnerContext({
+      temp: folders.temp,
+      toolCache: join(runnerDir, 'tool-cache'),
+      workspace: dirname(request.workspaceDir),
+      isDebug,
+    }),
+  });
+}
+
+/** Makes the folders of a job and its event file. Errors: those of the file system. */
+export function makeFolders(job: JobState): void {
+  const { temp, scripts, commands } = job.folders;
+  for (const folder of [temp, scripts, commands]) {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+  writeFileSync(join(job.request.jobDir, 'event.json'), JSON.stringify(job.request.event), {
+    mode: 0o600,
+  });
+}
+
+/** The frame of the job itself: workflow `env` below job `env`, both evaluated now. */
+export async function createFrame(job: JobState): Promise<Frame> {
+  const { request } = job;
+  const { contexts, workflow } = request;
+  const github: JsonObject = {
+    ...contexts.github,
+    job: request.job.key,
+    event: request.event,
+    workspace: request.workspaceDir,
+    event_path: join(request.jobDir, 'event.json'),
+  };
+  const base: Omit<Frame, 'environment'> = {
+    job,
+    depth: 0,
+    path: '',
+    repositoryRoot: request.workspaceDir,
+    overrides: {},
+    github,
+    contexts: {
+      inputs: contexts.inputs,
+      needs: contexts.needs,
+      strategy: contexts.strategy,
+      matrix: contexts.matrix,
+      vars: contexts.vars,
+      secrets: contexts.secrets,
+    },
+    defaults: [request.job.defaults, workflow.defaults],
+    inputVariables: inputVariables(contexts.inputs),
+    steps: {},
+    actionNames: new Map(),
+    background: new BackgroundSteps(),
+    hasFailure: false,
+  };
+  const empty: Frame = { ...base, environment: new JobEnvironment({}) };
+  const outer = await evaluateTexts(workflow.env, scopeOf(empty, {}));
+  const inner = await evaluateTexts(request.job.env, scopeOf(empty, outer));
+  return { ...base, environment: new JobEnvironment({ ...outer, ...inner }) };
+}
