@@ -45,8 +45,8 @@ export interface Cache {
   retain(keys: ReadonlySet<string>): number;
   remove(key: string): void;
   has(key: string): boolean;
-  /** Forgets everything when the repository is another one. */
-  useRepository(repository: string): void;
+  /** Forgets everything, and says so, when the repository is another one. */
+  useRepository(repository: string): boolean;
   /**
    * Writes what changed, then the cursor. Errors: DISK_FULL, STORE_UNAVAILABLE; RESULT_TOO_LARGE, after
    * writing, when the oldest entries had to be left out. Cost: the whole list when an entry changed.
@@ -142,11 +142,12 @@ class DiskCache implements Cache {
     if (this.#entries.delete(key)) this.#isChanged = true;
   }
 
-  useRepository(repository: string): void {
-    if (this.#cursor.repository === repository) return;
+  useRepository(repository: string): boolean {
+    if (this.#cursor.repository === repository) return false;
     this.#entries.clear();
     this.#isChanged = true;
     this.#cursor = { repository };
+    return true;
   }
 
   save(cursor: Cursor = this.#cursor): Promise<void> {

@@ -95,9 +95,14 @@ class HostSyncService implements SyncService {
   }
 
   async putConfig(body: unknown): Promise<SyncConfig> {
-    const { config, audit } = this.#parts;
+    const { config, audit, caches } = this.#parts;
     await config.put(body);
     const { enabled, host } = config.get();
+    // What was mirrored of another repository is not shown as this one's.
+    for (const kind of SYNC_KINDS) {
+      if (host.repo === '' || !caches[kind].useRepository(`${host.owner}/${host.repo}`)) continue;
+      await caches[kind].save();
+    }
     const detail = `${enabled ? 'enabled' : 'disabled'} for ${host.owner}/${host.repo}`;
     await audit.record({ kind: 'config', result: 'ok', detail }, this.#nowMs());
     this.#poller.settingsChanged();

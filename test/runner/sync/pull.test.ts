@@ -312,6 +312,8 @@ describe('the whole pull', () => {
       enabled: true,
       host: { owner: 'octo', repo: 'gone', pollIntervalMs: 0 },
     });
+    expect(sync.entries('issues', {})).toEqual([]);
+    expect(sync.syncedAt('issues')).toBeUndefined();
     const other = await sync.pull({ only: ['issues'] });
     expect(other.errors).toMatchObject([{ kind: 'issues' }]);
     expect(sync.entries('issues', {})).toEqual([]);
