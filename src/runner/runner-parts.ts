@@ -14,6 +14,7 @@ import { createCacheStore } from './execution/cache/cache-store.ts';
 import { createJobExecutor } from './execution/job-executor.ts';
 import { createGit } from './git/run-git.ts';
 import { createWorkflowCatalog } from './language/workflow-catalog.ts';
+import type { EventPublisher } from './model/events.ts';
 import type { ProblemReporter, WorkflowCatalog } from './model/ports.ts';
 import type { RunStore } from './model/storage.ts';
 import { RunnerMetrics } from './runner-metrics.ts';
@@ -40,6 +41,8 @@ export type PartsOptions = {
   /** Absolute. */
   readonly workspace: string;
   readonly pingMs?: number | undefined;
+  /** Is told of every event too, after the streams: the command line. */
+  readonly events?: EventPublisher | undefined;
 };
 
 /** Everything behind the listeners. */
@@ -63,7 +66,8 @@ export type RunnerParts = {
   stop(): Promise<void>;
 };
 
-const STATE_DIR = '.runner';
+/** Below the workspace. */
+export const STATE_DIR = '.runner';
 const DAY_MS = 24 * 60 * 60 * 1000;
 const KEYS_ROTATE_BYTES = 4 * 1024 * 1024;
 
@@ -112,7 +116,8 @@ async function wire(
   const announcing = announcers(settings, options, store);
   const { hub, follower, metrics } = announcing;
   closings.push(() => Promise.resolve(hub.close()));
-  const events = new EventFan([hub, follower, metrics]);
+  const more = options.events === undefined ? [] : [options.events];
+  const events = new EventFan([hub, follower, metrics, ...more]);
   const basis = { store, catalog, secrets, sync, events, stateDir, runsDir, report };
   const runs = await openScheduler(settings, options, basis);
   announcing.begin(runs);
@@ -127,6 +132,34 @@ async function wire(
   const about = { workspace, version, logger, runsDir };
   const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule };
   return { ...about, ...services, hub, follower, metrics, stop };
+}
+
+/**
+ * The secrets alone, with the lock of the workspace, for programs that run nothing.
+ * Errors: as startParts.
+ */
+export async function startSecrets(
+  settings: RunnerSettings,
+  options: PartsOptions,
+): Promise<Pick<RunnerParts, 'secrets' | 'stop'>> {
+  const report = reporterOf(options.logger);
+  const stateDir = join(options.workspace, STATE_DIR);
+  const { diskFloorBytes } = settings;
+  const store = await openRunStore({ stateDir, diskFloorBytes, report });
+  const closings: Closing[] = [() => store.close()];
+  const stop = async (): Promise<void> => {
+    for (let close = closings.pop(); close !== undefined; close = closings.pop()) await close();
+  };
+  try {
+    const sync = await openSync(settings, options, stateDir, report);
+    closings.push(() => sync.close());
+    const secrets = await openSecrets(settings, options, stateDir, sync, report);
+    closings.push(() => secrets.close());
+    return { secrets, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 /** Takers of events, which the scheduler needs; two of them need the scheduler in turn. */
@@ -277,7 +310,8 @@ function identityOf(settings: RunnerSettings, sync: SyncService): ProjectIdentit
   };
 }
 
-function reporterOf(logger: Logger): ProblemReporter {
+/** Problems that nobody can be told of, as lines of the log. */
+export function reporterOf(logger: Logger): ProblemReporter {
   return (event, error) => {
     logger.warn({ error: error.message, cause: causeText(error) }, event);
   };

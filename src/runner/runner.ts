@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
 import type { Logger } from '../observability/logger.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
@@ -10,7 +10,8 @@ import { serveApi, type ApiOptions } from './api/api-server.ts';
 import { EVENTS_PATH } from './api/event-routes.ts';
 import type { Route } from './api/router.ts';
 import { INBOX_PATH } from './api/sync-routes.ts';
-import { startParts, type RunnerParts } from './runner-parts.ts';
+import { removeEndpoint, writeEndpoint } from './endpoint-file.ts';
+import { startParts, STATE_DIR, type RunnerParts } from './runner-parts.ts';
 import { routesOf } from './runner-routes.ts';
 import type { RunnerSettings } from './settings.ts';
 
@@ -68,7 +69,8 @@ export async function createRunner(
   }
 }
 
-async function mustFolder(path: string): Promise<string> {
+/** The folder as an absolute path. Errors: CONFIG_INVALID when it is none. */
+export async function mustFolder(path: string): Promise<string> {
   const absolute = resolve(path);
   const isFolder = await stat(absolute).then(
     (stats) => stats.isDirectory(),
@@ -123,6 +125,7 @@ class ServingRunner implements Runner {
     const [first = settings.host, second] = isBoth ? LOOPBACKS : [settings.host];
     this.#port = await this.#serve(first, settings.port, api, () => this.#port);
     if (second !== undefined) await this.#serveSecond(second, api);
+    await writeEndpoint(this.#stateDir, settings.host, this.#port);
     if (settings.inboxPort !== undefined) {
       const inboxApi = this.#apiOptions([inbox]);
       this.#inboxPort = await this.#serve(
@@ -137,6 +140,10 @@ class ServingRunner implements Runner {
     }
   }
 
+  get #stateDir(): string {
+    return join(this.parts.workspace, STATE_DIR);
+  }
+
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -146,6 +153,7 @@ class ServingRunner implements Runner {
   async #stop(): Promise<void> {
     const { parts } = this;
     parts.schedule?.stop();
+    await removeEndpoint(this.#stateDir);
     await parts.runs.shutdown();
     parts.hub.close();
     await Promise.all(this.#servers.map((server) => server.stop(ANSWERS_MS)));

@@ -14,7 +14,7 @@ type InfoError = {
 };
 
 /** WorkflowInfo of the contract; `errors` only where there are some. */
-type WorkflowInfo = {
+export type WorkflowInfo = {
   readonly name: string;
   readonly fileName: string;
   /** Absolute. */
@@ -34,7 +34,7 @@ export function workflowRoutes(catalog: WorkflowCatalog): readonly Route[] {
     {
       method: 'GET',
       pattern: '/api/workflows',
-      handle: async () => jsonAnswer(200, (await catalog.list()).map(infoOf), [], true),
+      handle: async () => jsonAnswer(200, (await catalog.list()).map(workflowInfo), [], true),
     },
     {
       method: 'GET',
@@ -42,13 +42,14 @@ export function workflowRoutes(catalog: WorkflowCatalog): readonly Route[] {
       handle: async (call) => {
         const file = await catalog.find(parameterOf(call, 'name'));
         if (file.document === undefined) throw unreadable(file);
-        return jsonAnswer(200, { info: infoOf(file), definition: file.document }, [], true);
+        return jsonAnswer(200, { info: workflowInfo(file), definition: file.document }, [], true);
       },
     },
   ];
 }
 
-function infoOf(file: WorkflowFile): WorkflowInfo {
+/** A workflow file as it is listed. */
+export function workflowInfo(file: WorkflowFile): WorkflowInfo {
   const { name, fileName, filePath, workflow, problems } = file;
   const jobs = [...(workflow?.jobs.values() ?? [])].map((job) => ({
     id: job.key,

@@ -1,0 +1,34 @@
+/** One event of a stream, its fields as they came. */
+export type ServerEvent = {
+  readonly id: string;
+  readonly event: string;
+  readonly data: string;
+};
+
+/**
+ * The events of an answer of type text/event-stream (WHATWG HTML §9.2.6), as far as the runner uses the
+ * format: LF line ends, one line of data an event. Memory: one chunk and one event.
+ */
+export async function* readServerEvents(response: Response): AsyncGenerator<ServerEvent> {
+  if (response.body === null) return;
+  let rest = '';
+  for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+    const blocks = (rest + chunk).split('\n\n');
+    rest = blocks.pop() ?? '';
+    for (const block of blocks) yield eventOf(block);
+  }
+}
+
+function eventOf(block: string): ServerEvent {
+  let id = '';
+  let event = 'message';
+  let data = '';
+  for (const line of block.split('\n')) {
+    const end = line.indexOf(':');
+    const value = line.slice(end + 1).replace(/^ /, '');
+    if (line.startsWith('id:')) id = value;
+    else if (line.startsWith('event:')) event = value;
+    else if (line.startsWith('data:')) data += value;
+  }
+  return { id, event, data };
+}

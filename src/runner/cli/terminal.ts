@@ -1,0 +1,79 @@
+import type { WriteStream } from 'node:tty';
+
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan';
+
+const CODES: Readonly<Record<Style, string>> = {
+  bold: '1',
+  dim: '2',
+  red: '31',
+  green: '32',
+  yellow: '33',
+  blue: '34',
+  magenta: '35',
+  cyan: '36',
+};
+const ESC = '\u001b';
+const CLEAR_LINE = `\r${ESC}[2K`;
+/**
+ * All that is no plain text: colours and weights (ECMA-48 SGR), which logs may use, and every other
+ * control: what moves the cursor, sets titles or answers into the keyboard.
+ */
+const CONTROLS =
+  // oxlint-disable-next-line no-control-regex -- that is what it looks for
+  /\u001b\[[0-9;:]*m|\u001b(?:\[[0-9;:?<=>]*[ -/]*[@-~]?|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[^[\]PX^_])?|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g;
+
+/**
+ * Where results are written for people: whole lines, and on a terminal one status line below them that
+ * changes. Text of runs is shown without control characters; its colours only where colours are wanted.
+ */
+export class Terminal {
+  readonly #stream: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns'>>;
+  readonly hasColors: boolean;
+  readonly isLive: boolean;
+  #status = '';
+
+  /** `environment` decides on colours: NO_COLOR (no-color.org), FORCE_COLOR, TERM=dumb. */
+  constructor(
+    stream: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns'>>,
+    environment: Readonly<Record<string, string | undefined>>,
+  ) {
+    this.#stream = stream;
+    const isTerminal = stream.isTTY === true && environment['TERM'] !== 'dumb';
+    const isForced = !['', '0', undefined].includes(environment['FORCE_COLOR']);
+    const isRefused = !['', undefined].includes(environment['NO_COLOR']);
+    this.hasColors = !isRefused && (isTerminal || isForced);
+    this.isLive = isTerminal;
+  }
+
+  paint(text: string, ...styles: readonly Style[]): string {
+    if (!this.hasColors || styles.length === 0) return text;
+    return `${ESC}[${styles.map((style) => CODES[style]).join(';')}m${text}${ESC}[0m`;
+  }
+
+  /** Text of a run or workflow, harmless: one line, colours only where they are wanted. */
+  foreign(text: string): string {
+    const line = text
+      .replaceAll(/[\r\n]+/g, ' ')
+      .replaceAll(CONTROLS, (found) => this.#kept(found));
+    return this.hasColors && line.includes(ESC) ? `${line}${ESC}[0m` : line;
+  }
+
+  /** Writes whole lines above the status line. */
+  line(text = ''): void {
+    const isShown = this.#status !== '';
+    this.#stream.write(isShown ? `${CLEAR_LINE}${text}\n${this.#status}` : `${text}\n`);
+  }
+
+  /** Replaces the status line, '' removes it. Nothing where there is no terminal. */
+  status(text: string): void {
+    if (!this.isLive || text === this.#status) return;
+    const width = (this.#stream.columns ?? 80) - 1;
+    this.#status = text.length > width ? `${text.slice(0, width - 1)}…` : text;
+    this.#stream.write(`${CLEAR_LINE}${this.#status}`);
+  }
+
+  #kept(found: string): string {
+    const isColor = found.startsWith(`${ESC}[`) && found.endsWith('m');
+    return isColor && this.hasColors ? found : '';
+  }
+}
