@@ -1,13 +1,22 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { runJob } from '../../../test/support/job-harness.ts';
 
 function conclusions(job: Awaited<ReturnType<typeof runJob>>): (string | undefined)[] {
   return job.steps.map((step) => step.conclusion);
 }
 
+function countTimers(): number {
+  return process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+}
+
 describe('run steps', () => {
+  let timersBefore = 0;
+  beforeEach(() => {
+    timersBefore = countTimers();
+  });
+
   test('say things, end with success, are announced and reported in order', async () => {
     const job = await runJob(`
       - name: One
@@ -254,6 +263,37 @@ jobs:
     `);
     expect(conclusions(job)).toEqual(['success', 'failure']);
     expect(job.annotations[0]?.message).toContain('exceed 1048576 bytes');
+  });
+
+  test('a step has ten annotations of a level, whoever makes them', async () => {
+    const job = await runJob(
+      `
+      - uses: ./c
+      - run: echo "::error::one of the next"
+    `,
+      {
+        files: {
+          'c/action.yml': `
+name: c
+runs:
+  using: composite
+  steps:
+    - { run: "for i in 1 2 3 4 5 6 7; do echo ::error::$i; done", shell: bash }
+    - { run: "for i in 1 2 3 4 5 6 7; do echo ::error::$i; done; exit 1", shell: bash }
+`,
+        },
+      },
+    );
+    expect(job.annotations.filter(({ stepNumber }) => stepNumber === 1)).toHaveLength(10);
+    expect(job.text).toContain('Process completed with exit code 1.');
+  });
+
+  test('a cancel after the end changes nothing and leaves no timer behind', async () => {
+    const job = await runJob('- run: echo over', {
+      onLine: (_line, execution) => void execution.outcome.then(() => execution.cancel('cancel')),
+    });
+    expect(job.outcome.conclusion).toBe('success');
+    expect(countTimers()).toBeLessThanOrEqual(timersBefore);
   });
 
   test('the log ends at its limit; the step goes on', async () => {

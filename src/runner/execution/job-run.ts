@@ -24,6 +24,7 @@ const MINUTE_MS = 60_000;
 export class JobRun {
   readonly #job: JobState;
   #cancelTimeoutMs = CANCEL_TIMEOUT_MS;
+  #isOver = false;
   #timers: NodeJS.Timeout[] = [];
   #known: { number: number; name: string; id?: string | undefined }[] = [];
 
@@ -46,6 +47,7 @@ export class JobRun {
       this.#tell(error);
       return { conclusion: this.#conclusion(true), outputs: {} };
     } finally {
+      this.#isOver = true;
       for (const timer of this.#timers) clearTimeout(timer);
       this.#timers = [];
       await this.#sweep();
@@ -55,7 +57,7 @@ export class JobRun {
   cancel(kind: CancelKind): void {
     const job = this.#job;
     const isFirst = job.cancelKind === undefined;
-    if (!isFirst && kind !== 'force') return;
+    if (this.#isOver || (!isFirst && kind !== 'force')) return;
     const wasTimeout = job.cancelKind === 'timeout';
     job.hasTimedOut ||= kind === 'timeout' || wasTimeout;
     job.cancelKind = kind;

@@ -102,7 +102,9 @@ export class StepLog {
 
   /** What a step's own commands gave. */
   writeOutput(output: SessionOutput, bytes?: number): Promise<void> | undefined {
-    for (const annotation of output.annotations) this.#report.annotate(annotation);
+    for (const annotation of output.annotations) {
+      if (this.#isAdmitted(annotation.level)) this.#report.annotate(annotation);
+    }
     return this.write(output.lines, bytes);
   }
 
@@ -124,8 +126,7 @@ export class StepLog {
 
   /** The annotation alone; those above the limit of their level are left out, as on GitHub. */
   annotate(level: AnnotationLevel, message: string, place: AnnotationPlace = {}): void {
-    this.#annotationCounts[level] += 1;
-    if (this.#annotationCounts[level] > ANNOTATIONS_PER_LEVEL_MAX) return;
+    if (!this.#isAdmitted(level)) return;
     const { title, file, ...position } = place;
     this.#report.annotate({
       ...position,
@@ -148,6 +149,12 @@ export class StepLog {
     }
     this.#summary += markdown;
     this.#report.summary(this.number, this.#summary);
+  }
+
+  /** Counts what the runner says and what commands say together, over all parts of a composite action. */
+  #isAdmitted(level: AnnotationLevel): boolean {
+    this.#annotationCounts[level] += 1;
+    return this.#annotationCounts[level] <= ANNOTATIONS_PER_LEVEL_MAX;
   }
 
   #markEnd(): Promise<void> | undefined {
