@@ -28,13 +28,16 @@ const PING_MS = 30_000;
 const RING_FRAMES_MAX = 10_000;
 /** 10,000 frames of ordinary lines take 2 to 3 MiB; long lines must not take a gigabyte. */
 const RING_BYTES_MAX = 64 * 1024 * 1024;
+/** Time that one turn of the event loop gives to subscribers: what runs do goes on in between. */
+const TURN_MS = 4;
 const EVENT_ID = /^([0-9a-z]{4,20})-(\d{1,15})$/;
 
 /**
  * Multicasts every event of every run to all streams, in one order for all of them.
  *
  * `publish` numbers an event, puts it into the ring and returns; the frames of one turn of the event
- * loop go out together, encoded once. A subscriber that lags is the only one that notices (see
+ * loop go out together, encoded once, within a budget of time: whom it does not suffice for lags, as
+ * does a client that reads slowly. A subscriber that lags is the only one that notices (see
  * EventSubscriber); one that comes back reads from the ring until it has caught up.
  */
 export class EventHub implements EventPublisher {
@@ -43,11 +46,13 @@ export class EventHub implements EventPublisher {
   /** Ids of another process mean nothing here. */
   readonly #epoch = `${Date.now().toString(36)}${randomBytes(2).toString('hex')}`;
   readonly #subscribers = new Set<EventSubscriber>();
+  /** Those that could take more than they were given, longest first. */
+  readonly #behind = new Set<EventSubscriber>();
   #reservedCount = 0;
   #nextSeq = 1;
   #unsent: FrameBatch[] = [];
   #unsentBytes = 0;
-  #isFlushScheduled = false;
+  #isTurnScheduled = false;
   #isClosed = false;
   #droppedCount = 0;
 
@@ -94,10 +99,13 @@ export class EventHub implements EventPublisher {
   ): void {
     this.#reservedCount -= 1;
     if (exchange.isEnded) return;
-    // What waits to be sent came before this subscriber.
-    this.#flush();
+    // What is not handed out yet came before this subscriber.
+    this.#handOut(performance.now());
     const subscriber = new EventSubscriber(exchange, filter, this.#options.bufferBytesMax, {
-      onDrained: () => this.#catchUp(subscriber),
+      onReady: () => {
+        this.#behind.add(subscriber);
+        this.#scheduleTurn();
+      },
       onDropped: (lineCount) => {
         this.#droppedCount += lineCount;
       },
@@ -107,6 +115,7 @@ export class EventHub implements EventPublisher {
     exchange.onAborted(() => {
       clearInterval(pings);
       this.#subscribers.delete(subscriber);
+      this.#behind.delete(subscriber);
     });
     exchange.begin(200, 'text/event-stream', head);
     this.#subscribers.add(subscriber);
@@ -127,9 +136,10 @@ export class EventHub implements EventPublisher {
   /** Sends what is left and completes all streams; new ones are refused. */
   close(): void {
     this.#isClosed = true;
-    this.#flush();
+    this.#handOut(Number.POSITIVE_INFINITY);
     for (const subscriber of this.#subscribers) subscriber.end();
     this.#subscribers.clear();
+    this.#behind.clear();
   }
 
   #add(batch: FrameBatch): void {
@@ -138,49 +148,66 @@ export class EventHub implements EventPublisher {
     if (this.#subscribers.size === 0) return;
     this.#unsent.push(batch);
     this.#unsentBytes += batch.estimatedBytes;
-    if (this.#unsentBytes >= WRITE_BYTES_MAX) {
-      this.#flush();
-    } else if (!this.#isFlushScheduled) {
-      this.#isFlushScheduled = true;
-      setImmediate(() => {
-        this.#isFlushScheduled = false;
-        this.#flush();
-      });
-    }
+    if (this.#unsentBytes >= WRITE_BYTES_MAX) this.#turn();
+    else this.#scheduleTurn();
   }
 
-  /** Hands what was published to every subscriber. O(subscribers), plus encoding once. */
-  #flush(): void {
+  #scheduleTurn(): void {
+    if (this.#isTurnScheduled) return;
+    this.#isTurnScheduled = true;
+    setImmediate(() => {
+      this.#isTurnScheduled = false;
+      this.#turn();
+    });
+  }
+
+  #turn(): void {
+    const deadlineMs = performance.now() + TURN_MS;
+    this.#handOut(deadlineMs);
+    for (const subscriber of this.#behind) {
+      if (performance.now() >= deadlineMs) break;
+      // To the end of the line, if there is more for it.
+      this.#behind.delete(subscriber);
+      if (subscriber.isBlocked) continue;
+      if (subscriber.hasWaiting) subscriber.drainSome();
+      else if (subscriber.replayFrom !== undefined) this.#replay(subscriber);
+      const hasMore = subscriber.hasWaiting || subscriber.replayFrom !== undefined;
+      if (hasMore && !subscriber.isBlocked && subscriber.isOpen) this.#behind.add(subscriber);
+    }
+    if (this.#behind.size > 0) this.#scheduleTurn();
+  }
+
+  /**
+   * Hands what was published to every subscriber: writes it to those that are up to date, until the
+   * deadline, and lets it wait for the others. O(subscribers), plus encoding once.
+   */
+  #handOut(deadlineMs: number): void {
     const batches = this.#unsent;
     if (batches.length === 0) return;
     this.#unsent = [];
     this.#unsentBytes = 0;
     const bytesOfKey = new Map<string, Uint8Array>();
     for (const subscriber of this.#subscribers) {
-      if (subscriber.replayFrom !== undefined) {
-        // It reads the ring, where the batches are.
-        if (!subscriber.isBlocked) this.#replay(subscriber);
-      } else if (subscriber.isBlocked) {
-        for (const batch of batches) if (subscriber.wants(batch)) subscriber.enqueue(batch);
-      } else {
+      // It reads the ring, where the batches are.
+      if (subscriber.replayFrom !== undefined) continue;
+      const isUpToDate = !subscriber.isBlocked && !subscriber.hasWaiting;
+      if (isUpToDate && performance.now() < deadlineMs) {
         let bytes = bytesOfKey.get(subscriber.filterKey);
         if (bytes === undefined) {
           bytes = joined(batches.filter((batch) => subscriber.wants(batch)));
           bytesOfKey.set(subscriber.filterKey, bytes);
         }
         subscriber.write(bytes);
+        continue;
       }
+      for (const batch of batches) if (subscriber.wants(batch)) subscriber.enqueue(batch);
+      if (!subscriber.isBlocked && subscriber.hasWaiting) this.#behind.add(subscriber);
     }
   }
 
-  #catchUp(subscriber: EventSubscriber): void {
-    if (subscriber.replayFrom === undefined) return;
-    this.#flush();
-    this.#replay(subscriber);
-  }
-
-  /** Writes from the ring as far as the client takes it. Nothing is unsent when this is called. */
+  /** Writes from the ring as far as the client takes it, once everything is handed out to the others. */
   #replay(subscriber: EventSubscriber): void {
+    this.#handOut(performance.now());
     while (subscriber.isOpen && !subscriber.isBlocked) {
       const from = subscriber.replayFrom;
       if (from === undefined) return;

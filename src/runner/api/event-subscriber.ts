@@ -29,7 +29,7 @@ export class EventSubscriber {
   replayFrom: number | undefined;
   readonly #exchange: HttpExchange;
   readonly #bufferBytesMax: number;
-  readonly #onDrained: () => void;
+  readonly #onReady: () => void;
   readonly #onDropped: (lineCount: number) => void;
   #queue: Waiting[] = [];
   #queuedBytes = 0;
@@ -43,13 +43,13 @@ export class EventSubscriber {
     exchange: HttpExchange,
     filter: EventFilter,
     bufferBytesMax: number,
-    hooks: { readonly onDrained: () => void; readonly onDropped: (lineCount: number) => void },
+    hooks: { readonly onReady: () => void; readonly onDropped: (lineCount: number) => void },
   ) {
     this.#exchange = exchange;
     this.filter = filter;
     this.filterKey = `${filter.runId ?? ''} ${[...(filter.types ?? [])].sort().join(',')}`;
     this.#bufferBytesMax = bufferBytesMax;
-    this.#onDrained = hooks.onDrained;
+    this.#onReady = hooks.onReady;
     this.#onDropped = hooks.onDropped;
   }
 
@@ -62,6 +62,11 @@ export class EventSubscriber {
     return this.#heldBytes > 0;
   }
 
+  /** True while something waits to be written. */
+  get hasWaiting(): boolean {
+    return this.#queue.length > 0;
+  }
+
   wants(batch: FrameBatch): boolean {
     const { runId, types } = this.filter;
     if (runId !== undefined && runId !== batch.runId) return false;
@@ -69,20 +74,20 @@ export class EventSubscriber {
   }
 
   ping(): void {
-    if (!this.isBlocked) this.write(PING);
+    if (!this.isBlocked && !this.hasWaiting) this.write(PING);
   }
 
-  /** Sends bytes now; only while not blocked. */
+  /** Sends bytes now; only while not blocked and nothing waits. */
   write(bytes: Uint8Array): void {
     if (bytes.byteLength === 0 || !this.isOpen || this.#exchange.write(bytes)) return;
     this.#heldBytes = bytes.byteLength;
     this.#exchange.onWritable(() => {
       this.#heldBytes = 0;
-      if (this.isOpen) this.#drain();
+      if (this.isOpen) this.#onReady();
     });
   }
 
-  /** Keeps a batch for later; only while blocked. O(1), but for the one time that dropping begins. */
+  /** Keeps a batch for later. O(1), but for the one time that dropping begins. */
   enqueue(batch: FrameBatch): void {
     const bytes = batch.bytes().byteLength;
     if (!this.#isDropping && !this.#hasRoom(bytes)) this.#beginDropping();
@@ -93,8 +98,9 @@ export class EventSubscriber {
     if (!batch.isLog) this.#tailGaps.clear();
   }
 
-  /** Completes the answer. */
+  /** Completes the answer, after what waits. */
   end(): void {
+    while (this.hasWaiting && this.isOpen) this.drainSome();
     this.#exchange.finish();
   }
 
@@ -131,27 +137,24 @@ export class EventSubscriber {
     this.#queue.push({ gap });
   }
 
-  /** Writes what waits, as far as the client takes it. */
-  #drain(): void {
-    let taken = 0;
-    while (taken < this.#queue.length && !this.isBlocked) {
-      const parts: Uint8Array[] = [];
-      let bytes = 0;
-      for (; taken < this.#queue.length && bytes < WRITE_BYTES_MAX; taken++) {
-        const entry = this.#queue[taken] as Waiting;
-        const part = 'gap' in entry ? plainFrame('gap', entry.gap) : entry.batch.bytes();
-        // A gap that is on its way counts no further lines.
-        if ('gap' in entry) this.#tailGaps.delete(entry.gap.runId);
-        else this.#queuedBytes -= part.byteLength;
-        parts.push(part);
-        bytes += part.byteLength;
-      }
-      this.write(parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts));
+  /** Writes some of what waits, about WRITE_BYTES_MAX; only while not blocked. */
+  drainSome(): void {
+    const parts: Uint8Array[] = [];
+    let bytes = 0;
+    for (const entry of this.#queue) {
+      if (bytes >= WRITE_BYTES_MAX) break;
+      const part = 'gap' in entry ? plainFrame('gap', entry.gap) : entry.batch.bytes();
+      // A gap that is on its way counts no further lines.
+      if ('gap' in entry) this.#tailGaps.delete(entry.gap.runId);
+      else this.#queuedBytes -= part.byteLength;
+      parts.push(part);
+      bytes += part.byteLength;
     }
-    this.#queue.splice(0, taken);
-    if (this.#queue.length > 0) return;
-    this.#isDropping = false;
-    this.#tailGaps.clear();
-    if (!this.isBlocked) this.#onDrained();
+    this.#queue.splice(0, parts.length);
+    if (this.#queue.length === 0) {
+      this.#isDropping = false;
+      this.#tailGaps.clear();
+    }
+    this.write(parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts));
   }
 }
