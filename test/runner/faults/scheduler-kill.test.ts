@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ const WORKFLOWS = {
   'graph.yml': `
 on: workflow_dispatch
 jobs:
-  a: { runs-on: x, steps: [{ run: echo a }, { run: sleep 0.05 }] }
+  a: { runs-on: x, steps: [{ run: 'echo a; setsid sleep 300 &' }, { run: sleep 0.1 }] }
   b: { needs: a, runs-on: x, steps: [{ run: 'false' }, { if: always(), run: echo b }] }
   c: { needs: b, if: always(), runs-on: x, steps: [{ run: echo c }] }
 `,
@@ -126,6 +126,17 @@ function expectSettled(bench: Bench, interrupted: ReadonlySet<string>): number {
   return restarted;
 }
 
+/** Processes of jobs of the project, found by their environment; none where the system has no /proc. */
+async function processesOf(project: RunnerProject): Promise<readonly string[]> {
+  const entries = await readdir('/proc').catch(() => []);
+  const found: string[] = [];
+  for (const pid of entries.filter((name) => /^\d+$/.test(name))) {
+    const environment = await readFile(join('/proc', pid, 'environ'), 'utf8').catch(() => '');
+    if (environment.includes(join(project.dir, '.runner'))) found.push(pid);
+  }
+  return found;
+}
+
 /** Answers how many runs the kill interrupted. */
 async function killOnce(project: RunnerProject, afterMs: number): Promise<number> {
   const told = await workAndDie(project.dir, afterMs);
@@ -151,6 +162,7 @@ async function killOnce(project: RunnerProject, afterMs: number): Promise<number
   await bench.stop();
   const left = await readdir(join(project.dir, '.runner', 'jobs')).catch(() => []);
   expect(left).toEqual([]);
+  expect(await processesOf(project)).toEqual([]);
   return restarted;
 }
 
