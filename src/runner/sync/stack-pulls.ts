@@ -100,9 +100,10 @@ async function registerStack(
     if (number === undefined) continue;
     const present = await membersOf(client, repository, number);
     if (present.length === 0) continue;
+    // Ours is the bottom of it; others build on top.
+    if (numbers.every((own, index) => own === present[index])) return number;
     if (present.every((member, index) => member === numbers[index])) {
       const added = numbers.slice(present.length);
-      if (added.length === 0) return number;
       const extended = await post(`/${number}/add`, { pull_requests: added });
       if (extended !== undefined) return stackNumberOf(extended);
     }

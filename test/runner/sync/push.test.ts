@@ -187,6 +187,24 @@ describe('a stack', () => {
     expect((await fixture.sync.push({})).hostStackNumber).toBeDefined();
   });
 
+  test('that somebody builds on stays whole', async () => {
+    const fixture = await seeded();
+    const { projectDir, sync, host } = fixture;
+    await commit(projectDir, 'One', '', '2026-04-01T10:00:00Z');
+    await commit(projectDir, 'Two', '', '2026-04-01T10:00:01Z');
+    const first = await sync.push({});
+    const top = first.stack[1]?.branch ?? '';
+    const theirs = host.state.addIssue({
+      pull: { head: 'theirs', base: top, draft: false, merged_at: null },
+    });
+    host.state.stacks[0]?.pulls.push(theirs.number);
+    await gitIn(projectDir, 'commit', '--quiet', '--amend', '-m', 'Two again');
+    expect((await sync.push({})).hostStackNumber).toBe(first.hostStackNumber);
+    expect(host.state.stacks.map(({ pulls }) => pulls)).toEqual([
+      [...first.stack.map(({ number }) => number), theirs.number],
+    ]);
+  });
+
   test('goes to a folder of bare repositories as well', async () => {
     const fixture = await seeded({ isFileGit: true });
     const sha = await commit(fixture.projectDir, 'One');
