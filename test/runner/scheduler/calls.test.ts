@@ -200,3 +200,99 @@ jobs:
     },
   ]);
 });
+
+test('fail-fast and cancel reach the jobs of called workflows; always() there resists', async () => {
+  const executor = new ScriptedExecutor();
+  await using bench = await benchOf(
+    {
+      'called.yml': `
+on: { workflow_call: { inputs: { script: { type: string } } } }
+jobs:
+  a: { runs-on: x, steps: [{ run: "\${{ inputs.script }}" }] }
+  b: { needs: a, runs-on: x, steps: [{ run: ok }] }
+  c: { needs: a, if: always(), runs-on: x, steps: [{ run: ok }] }
+`,
+      'w.yml': `
+on: workflow_dispatch
+jobs:
+  m:
+    strategy: { matrix: { script: [wait fail-now, wait never] } }
+    uses: ./.github/workflows/called.yml
+    with: { script: "\${{ matrix.script }}" }
+`,
+      'one.yml': `
+on: workflow_dispatch
+jobs:
+  call: { uses: ./.github/workflows/called.yml, with: { script: wait never } }
+`,
+      'failing.yml': `
+on: workflow_dispatch
+jobs:
+  m:
+    strategy: { matrix: { script: [fail, wait never] } }
+    uses: ./.github/workflows/called.yml
+    with: { script: "\${{ matrix.script }}" }
+`,
+    },
+    { limits: { jobsInProgressMax: 4 }, executor },
+  );
+  const failing = await bench.run('failing');
+  expect(failing.conclusion).toBe('failure');
+  expect(conclusions(failing)).toEqual([
+    ['m:1/a', 'failure'],
+    ['m:1/b', 'skipped'],
+    ['m:1/c', 'success'],
+    ['m:2/a', 'cancelled'],
+    ['m:2/b', 'skipped'],
+    // Its leg as a whole was cancelled, not the run: always() does not resist that.
+    ['m:2/c', 'cancelled'],
+  ]);
+  const { run } = await bench.service.start({ workflow: 'one' });
+  await bench.events.when((event) => event.type === 'step.started' && event.runId === run.id);
+  await bench.service.cancel(run.id);
+  expect(conclusions(await bench.events.completed(run.id))).toEqual([
+    ['call/a', 'cancelled'],
+    ['call/b', 'skipped'],
+    ['call/c', 'success'],
+  ]);
+  expect(bench.problems).toEqual([]);
+});
+
+test('a called workflow has a concurrency of its own, which may not be one that its run holds', async () => {
+  const executor = new ScriptedExecutor();
+  await using bench = await benchOf(
+    {
+      'called.yml': `
+on: { workflow_call: { inputs: { gate: { type: string } } } }
+concurrency: deploy
+jobs: { a: { runs-on: x, steps: [{ run: "wait \${{ inputs.gate }}" }] } }
+`,
+      'w.yml': `
+on: { workflow_dispatch: { inputs: { gate: { type: string } } } }
+jobs:
+  call: { uses: ./.github/workflows/called.yml, with: { gate: "\${{ inputs.gate }}" } }
+`,
+      'held.yml': `
+on: workflow_dispatch
+concurrency: Deploy
+jobs:
+  call: { uses: ./.github/workflows/called.yml, with: { gate: never } }
+`,
+    },
+    { limits: { jobsInProgressMax: 4 }, executor },
+  );
+  const start = async (gate: string): Promise<string> =>
+    (await bench.service.start({ workflow: 'w', inputs: { gate } })).run.id;
+  const first = await start('first');
+  await bench.events.when((event) => event.type === 'job.started' && event.runId === first);
+  const second = await start('second');
+  const third = await start('third');
+  const evicted = await bench.events.completed(second);
+  expect(conclusions(evicted)).toEqual([['call', 'cancelled']]);
+  executor.open('first');
+  executor.open('third');
+  expect((await bench.events.completed(third)).conclusion).toBe('success');
+  const held = await bench.run('held');
+  expect(conclusions(held)).toEqual([['call', 'cancelled']]);
+  expect(bench.errors(held.id)[0]?.message).toContain('a deadlock was detected');
+});

@@ -199,3 +199,20 @@ test('runs in the project itself take turns, unless their concurrency says other
     `run.completed ${second}`,
   ]);
 });
+
+test('cancel-in-progress at a job cancels the job that goes on, and its run with it', async () => {
+  const executor = new ScriptedExecutor();
+  await using bench = await benchOf(
+    executor,
+    '',
+    'concurrency: { group: j, cancel-in-progress: true }',
+  );
+  const first = await start(bench, 'first');
+  await started(bench, first);
+  const second = await start(bench, 'second');
+  const end = await bench.events.completed(first);
+  expect(end).toMatchObject({ status: 'cancelled', conclusion: 'cancelled' });
+  expect(end.cancelRequestedAt).toBeUndefined();
+  executor.open('second');
+  expect((await bench.events.completed(second)).status).toBe('completed');
+});
