@@ -64,7 +64,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, logger, version } = options;
   const log = eventLogOf(logger);
   const readiness = new Readiness();
-  const metrics = createMetrics(version);
+  const metrics = createMetrics({ version, commit: config.commit });
+  metrics.readBudget.set(config.maxCheckReads);
   const gateway = createGateway({
     host: config.host,
     port: config.connectPort,

@@ -11,7 +11,7 @@ export const metricsObserve: MicroBench = {
   yields: 'ns per duration observed in a histogram',
   operations: OPERATIONS,
   prepare() {
-    const { checkDuration } = createMetrics('bench');
+    const { checkDuration } = createMetrics({ version: 'bench', commit: 'bench' });
     const durations = listOf(OPERATIONS, (i) => ((i * 7919) % OPERATIONS) * 2e-6);
     return () => {
       for (const seconds of durations) checkDuration.Check.observe(seconds);
@@ -24,7 +24,7 @@ export const metricsDecision: MicroBench = {
   yields: 'ns per decision counted by namespace, relation and outcome',
   operations: OPERATIONS,
   prepare() {
-    const { decisions } = createMetrics('bench');
+    const { decisions } = createMetrics({ version: 'bench', commit: 'bench' });
     const namespaces = listOf(OPERATIONS, (i) => `namespace${i % 8}`);
     return () => {
       for (const namespace of namespaces) decisions.add(namespace, 'viewer', 'allowed');
@@ -37,7 +37,7 @@ export const metricsScrape: MicroBench = {
   yields: 'ns per series of a scrape of 600 decision series',
   operations: SERIES,
   prepare() {
-    const metrics = createMetrics('bench');
+    const metrics = createMetrics({ version: 'bench', commit: 'bench' });
     for (let i = 0; i < SERIES / 3; i++) metrics.decisions.add(`namespace${i}`, 'viewer', 'denied');
     return async () => mustHold((await metrics.render()).length > SERIES, 'a scrape has text');
   },

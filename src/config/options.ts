@@ -264,6 +264,14 @@ export const OPTIONS = {
     fallback: 'info',
     values: ['debug', 'info', 'warn', 'error'],
   }),
+  commit: textOption({
+    env: 'GATEWAY_COMMIT',
+    description: 'Commit of the build, for gatehouse_build_info.',
+    fallback: 'unknown',
+    fallbackText: 'unknown',
+    pattern: /^[\x21-\x7e]+$/,
+    rule: 'printable ASCII without spaces',
+  }),
 } as const satisfies OptionTable;
 
 /** The validated configuration. Passed explicitly; nothing else reads the environment. */

@@ -52,6 +52,14 @@ export class HotHistogram {
     this.#sum += value;
   }
 
+  /** Adds what another one with the same bounds counted: `counts` by bucket, and their sum. */
+  merge(counts: readonly number[], sum: number): void {
+    counts.forEach((count, bucket) => {
+      this.#counts[bucket] = (this.#counts[bucket] ?? 0) + count;
+    });
+    this.#sum += sum;
+  }
+
   get counts(): Float64Array {
     return this.#counts;
   }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { DECISION_PAIRS_MAX } from './decision-counts.ts';
 import { METRICS_CONTENT_TYPE } from './metric-store.ts';
 import { createMetrics, type Metrics, type WorkerFigures } from './metrics.ts';
+import { ReadCounts } from './read-counts.ts';
 
 /** Value of one series by its exact text, or undefined. */
 function seriesValue(text: string, series: string): number | undefined {
@@ -10,7 +11,16 @@ function seriesValue(text: string, series: string): number | undefined {
   return line === undefined ? undefined : Number(line.slice(series.length + 1));
 }
 
+const BUILD = { version: '1.2.3', commit: 'abc' };
+const NO_READS = { counts: [], sum: 0 };
 const FIGURES: WorkerFigures = {
+  evalReads: {
+    Check: NO_READS,
+    CheckSet: NO_READS,
+    BatchCheck: NO_READS,
+    Expand: NO_READS,
+    ListObjects: NO_READS,
+  },
   decisions: [],
   backstops: { depth: 0, cycle: 0, budget: 0 },
   indexBytes: 10,
@@ -26,7 +36,7 @@ const FIGURES: WorkerFigures = {
 
 /** One observation of everything, so that every kind of line is in the text. */
 function exercised(): Metrics {
-  const metrics = createMetrics('1.2.3');
+  const metrics = createMetrics(BUILD);
   metrics.batchCheckItems.observe(7);
   metrics.checkDuration.Check.observe(0.0003);
   metrics.decisions.add('doc', 'viewer', 'allowed');
@@ -36,7 +46,7 @@ function exercised(): Metrics {
 }
 
 test('the six metrics of the contract are there from the first scrape', async () => {
-  const text = await createMetrics('1').render();
+  const text = await createMetrics(BUILD).render();
   for (const line of [
     'authz_batchcheck_items_count 0',
     'authz_check_decisions_total{namespace="other",relation="other",outcome="denied"} 0',
@@ -51,7 +61,7 @@ test('the six metrics of the contract are there from the first scrape', async ()
 });
 
 test('histogram buckets are cumulative and their bounds inclusive', async () => {
-  const metrics = createMetrics('1');
+  const metrics = createMetrics(BUILD);
   for (const items of [1, 2, 3, 20_000]) metrics.batchCheckItems.observe(items);
   const text = await metrics.render();
   expect(seriesValue(text, 'authz_batchcheck_items_bucket{le="1"}')).toBe(1);
@@ -63,7 +73,7 @@ test('histogram buckets are cumulative and their bounds inclusive', async () => 
 });
 
 test('pairs beyond the bound count as other, known pairs go on', async () => {
-  const metrics = createMetrics('1');
+  const metrics = createMetrics(BUILD);
   for (let pair = 0; pair < DECISION_PAIRS_MAX + 5; pair++) {
     metrics.decisions.add(`ns${pair}`, 'viewer', 'allowed');
   }
@@ -77,7 +87,7 @@ test('pairs beyond the bound count as other, known pairs go on', async () => {
 });
 
 test('worker reports add counts and replace standing figures', async () => {
-  const metrics = createMetrics('1');
+  const metrics = createMetrics(BUILD);
   const figures: WorkerFigures = {
     ...FIGURES,
     decisions: [{ namespace: 'doc', relation: 'viewer', outcome: 'denied', count: 4 }],
@@ -86,17 +96,27 @@ test('worker reports add counts and replace standing figures', async () => {
   metrics.workerReport(0, figures);
   metrics.workerReport(0, figures);
   metrics.workerReport(1, FIGURES);
+  const reads = new ReadCounts();
+  for (const count of [0, 1, 2, 3, 4, 5, 10_001, 1_048_576, 1_048_577]) reads.add(count);
+  metrics.workerReport(2, { ...FIGURES, evalReads: { ...FIGURES.evalReads, Check: reads.take() } });
   const text = await metrics.render();
   const decisions =
     'authz_check_decisions_total{namespace="doc",relation="viewer",outcome="denied"}';
   expect(seriesValue(text, decisions)).toBe(8);
   expect(seriesValue(text, 'authz_eval_backstop_total{reason="budget"}')).toBe(6);
-  expect(seriesValue(text, 'gatehouse_index_bytes')).toBe(20);
-  expect(seriesValue(text, 'gatehouse_shard_loads_total')).toBe(3);
+  expect(seriesValue(text, 'gatehouse_index_bytes')).toBe(30);
+  expect(seriesValue(text, 'gatehouse_shard_loads_total')).toBe(4);
+  const bucket = (le: string): number | undefined =>
+    seriesValue(text, `gatehouse_eval_reads_bucket{rpc="Check",le="${le}"}`);
+  expect(['1', '2', '4', '8', '8192', '16384', '1048576', '+Inf'].map(bucket)).toEqual([
+    2, 3, 5, 6, 6, 7, 8, 9,
+  ]);
+  expect(seriesValue(text, 'gatehouse_eval_reads_sum{rpc="Check"}')).toBe(2_107_169);
+  expect(reads.take()).toEqual({ counts: Array.from({ length: 22 }, () => 0), sum: 0 });
 });
 
 test('failed decisions count by RPC and code, unforeseen codes as unknown', async () => {
-  const metrics = createMetrics('1');
+  const metrics = createMetrics(BUILD);
   metrics.decisionError('BatchCheck', 'resource_exhausted', 6);
   metrics.decisionError('Check', 'no such code');
   const text = await metrics.render();
@@ -107,7 +127,7 @@ test('failed decisions count by RPC and code, unforeseen codes as unknown', asyn
 });
 
 test('a collector that throws spoils nothing and is counted', async () => {
-  const metrics = createMetrics('1');
+  const metrics = createMetrics(BUILD);
   metrics.onCollect(() => {
     throw new Error('no figures');
   });
@@ -117,7 +137,7 @@ test('a collector that throws spoils nothing and is counted', async () => {
 });
 
 test('label values are escaped', async () => {
-  const metrics = createMetrics('a"b\\c\nd');
+  const metrics = createMetrics({ ...BUILD, version: 'a"b\\c\nd' });
   expect(await metrics.render()).toContain('version="a\\"b\\\\c\\nd"');
 });
 

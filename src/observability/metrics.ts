@@ -1,7 +1,9 @@
 import type { Counter, Gauge } from 'prom-client';
+import { registerBuildInfo, type Build } from './build-info.ts';
 import { DecisionCounts, type Outcome } from './decision-counts.ts';
 import { MetricStore, type HotCounter, type HotHistogram } from './metric-store.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
+import { READ_BOUNDS, type ReadFigures } from './read-counts.ts';
 
 /** Values of the label `rpc`. CheckSet is a Check with a subject_set. */
 export const DECISION_RPCS = ['Check', 'CheckSet', 'BatchCheck', 'Expand', 'ListObjects'] as const;
@@ -46,6 +48,8 @@ export type WorkerFigures = {
     readonly count: number;
   }[];
   readonly backstops: Readonly<Record<BackstopReason, number>>;
+  /** Reads of evaluations by RPC, in the buckets of READ_BOUNDS. */
+  readonly evalReads: Readonly<Record<DecisionRpc, ReadFigures>>;
   readonly indexBytes: number;
   readonly shardsLoaded: number;
   readonly tuples: number;
@@ -70,6 +74,8 @@ export type Metrics = {
   /** A failed decision call or BatchCheck item; `code` is the Connect code's name. */
   readonly decisionError: (rpc: DecisionRpc, code: string, count?: number) => void;
   readonly backstops: Readonly<Record<BackstopReason, HotCounter>>;
+  /** The budget of projects without one of their own, in reads. */
+  readonly readBudget: Gauge;
   readonly regionRefused: Counter;
   /**
    * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
@@ -87,8 +93,8 @@ export type Metrics = {
   readonly ready: Gauge;
 };
 
-/** The metrics of one process. `version` is the product's own. Series exist from the first scrape on. */
-export function createMetrics(version: string): Metrics {
+/** The metrics of one process. Series exist from the first scrape on. */
+export function createMetrics(build: Build): Metrics {
   const store = new MetricStore();
   const metrics = {
     ...decisionMetrics(store),
@@ -99,13 +105,7 @@ export function createMetrics(version: string): Metrics {
     }),
   };
   const workerReport = workerMetrics(store, metrics);
-  store
-    .gauge({
-      name: 'gatehouse_build_info',
-      help: 'Always 1; the labels name the build.',
-      labelNames: ['version', 'node'],
-    })
-    .set({ version, node: process.version }, 1);
+  registerBuildInfo(store, 'gatehouse', build);
   registerProcessMetrics(store);
   return {
     ...metrics,
@@ -158,6 +158,10 @@ function decisionMetrics(store: MetricStore) {
       (cells[code] ?? errorCells[rpc].unknown).add(count);
     },
     backstops: recordOf(BACKSTOP_REASONS, (reason) => fired.cell({ reason })),
+    readBudget: store.gauge({
+      name: 'gatehouse_eval_read_budget',
+      help: 'Reads that one evaluation may take where the project says nothing else.',
+    }),
     regionRefused: store.counter({
       name: 'authz_region_refused_total',
       help: "Requests refused because the project's pinned region differs from the instance's.",
@@ -204,6 +208,15 @@ function workerMetrics(
   const evictions = counter('gatehouse_shard_evictions_total', 'Shards dropped for memory.');
   const catchUps = counter('gatehouse_catch_ups_total', 'Catch-ups read from the change log.');
 
+  const reads = store.histograms(
+    {
+      name: 'gatehouse_eval_reads',
+      help: 'Reads that one evaluation took (an item of a BatchCheck is one), of its read budget.',
+    },
+    READ_BOUNDS,
+  );
+  const readsOf = recordOf(DECISION_RPCS, (rpc) => reads.cell({ rpc }));
+
   const standing = new Map<number, StandingFigures>();
   store.onCollect(() => {
     const all = [...standing.values()];
@@ -221,6 +234,10 @@ function workerMetrics(
       metrics.decisions.add(namespace, relation, outcome, count);
     }
     for (const reason of BACKSTOP_REASONS) metrics.backstops[reason].add(figures.backstops[reason]);
+    for (const rpc of DECISION_RPCS) {
+      const { counts, sum } = figures.evalReads[rpc];
+      readsOf[rpc].merge(counts, sum);
+    }
     loads.inc(figures.shardLoads);
     failures.inc(figures.shardLoadFailures);
     evictions.inc(figures.shardEvictions);

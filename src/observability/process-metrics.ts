@@ -15,12 +15,15 @@ export function registerProcessMetrics(store: MetricStore): void {
   });
   const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
   const resident = gauge('process_resident_memory_bytes', 'Resident memory of the process.');
-  const heap = gauge('nodejs_heap_used_bytes', 'Used JavaScript heap of the gateway thread.');
-  const external = gauge('nodejs_external_memory_bytes', 'Memory outside the JavaScript heap.');
+  const heap = gauge('nodejs_heap_used_bytes', 'Used JavaScript heap of the main thread.');
+  const external = gauge(
+    'nodejs_external_memory_bytes',
+    'Memory of the main thread outside its JavaScript heap.',
+  );
   gauge('process_start_time_seconds', 'Start of the process, since the Unix epoch.').set(
     Math.round(performance.timeOrigin) / 1000,
   );
-  const help = 'Delay of the event loop of the gateway thread since the scrape before';
+  const help = 'Delay of the event loop of the main thread since the scrape before';
   const delayP50 = gauge('nodejs_eventloop_delay_p50_seconds', `${help}, median.`);
   const delayP99 = gauge('nodejs_eventloop_delay_p99_seconds', `${help}, 99th percentile.`);
   const delayMax = gauge('nodejs_eventloop_delay_max_seconds', `${help}, largest.`);

@@ -160,6 +160,16 @@ export type WorkerStats = {
   readonly decisions: readonly DecisionCount[];
   /** Safety backstops that fired since the last report, by reason. */
   readonly backstops: { readonly depth: number; readonly cycle: number; readonly budget: number };
+  /**
+   * Reads of the evaluations since the last report, by RPC (of a BatchCheck each item is one):
+   * buckets by the bounds 1, 2, 4 … 2^20 and one beyond them, and the sum.
+   */
+  readonly evalReads: Readonly<
+    Record<
+      'Check' | 'CheckSet' | 'BatchCheck' | 'Expand' | 'ListObjects',
+      { readonly counts: readonly number[]; readonly sum: number }
+    >
+  >;
   /** Items of each BatchCheck that the worker parsed since the last report. */
   readonly rawBatchItems: readonly number[];
   /** Failed items of batches since the last report, by reason; the gateway counts failed calls. */

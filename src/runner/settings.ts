@@ -244,6 +244,13 @@ export const RUNNER_OPTIONS = {
     fallback: 'info',
     values: ['debug', 'info', 'warn', 'error'],
   }),
+  commit: textOption({
+    env: 'RUNNER_COMMIT',
+    description: 'Commit of the build, for runner_build_info.',
+    fallback: 'unknown',
+    fallbackText: 'unknown',
+    ...PRINTABLE,
+  }),
 } as const satisfies OptionTable;
 
 /** The validated settings of the runner. */

@@ -72,6 +72,7 @@ export class BatchEvaluation {
     if (!this.#isLent) this.#evaluator = this.#bound.evaluator;
     let evaluator = this.#evaluator;
     const { count } = source;
+    const evalReads = this.#stats.reads.BatchCheck;
     while (this.#next < count) {
       const index = this.#next;
       if (this.#task === null) {
@@ -86,7 +87,9 @@ export class BatchEvaluation {
         if (answer === CHECK_GENERAL) {
           this.#task = evaluator.startCheckIds(object, relation, user, nowMs, readBudget);
         } else {
-          this.#reads += evaluator.lastReads;
+          const reads = evaluator.lastReads;
+          this.#reads += reads;
+          evalReads.add(reads);
           if (evaluator.lastBackstops !== 0) this.#stats.backstops(evaluator.lastBackstops);
           this.#decided(index, answer === CHECK_ALLOWED);
         }
@@ -116,7 +119,9 @@ export class BatchEvaluation {
       this.#failed(index, isKnown ? error.message : 'internal error');
       this.#stats.error('BatchCheck', isKnown ? error.reason : 'INTERNAL');
     }
-    this.#reads += task.reads ?? 0;
+    const reads = task.reads ?? 0;
+    this.#reads += reads;
+    this.#stats.reads.BatchCheck.add(reads);
     if (task.backstops !== 0) this.#stats.backstops(task.backstops);
     this.#task = null;
     this.#giveBack();

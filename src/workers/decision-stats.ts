@@ -1,4 +1,6 @@
+import type { EvaluationTask } from '../engine/evaluator-api.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
+import { ReadCounts } from '../observability/read-counts.ts';
 import type { WorkerStats } from '../protocol/messages.ts';
 import type { DecisionCount } from '../protocol/shard-client.ts';
 
@@ -16,6 +18,9 @@ export type PairCounter = {
   error: number;
 };
 
+/** Values of the label `rpc`. */
+export type EvaluatedRpc = keyof WorkerStats['evalReads'];
+
 type Backstops = { depth: number; cycle: number; budget: number };
 
 /**
@@ -26,6 +31,14 @@ export class DecisionStats {
   readonly #pairs = new Map<string, PairCounter>();
   readonly #other: PairCounter = makeCounter(OTHER, OTHER);
   readonly #errors = new Map<string, { rpc: string; reason: string; count: number }>();
+  /** Reads of evaluations by RPC. */
+  readonly reads = {
+    Check: new ReadCounts(),
+    CheckSet: new ReadCounts(),
+    BatchCheck: new ReadCounts(),
+    Expand: new ReadCounts(),
+    ListObjects: new ReadCounts(),
+  };
   #rawBatchItems: number[] = [];
   #backstops: Backstops = { depth: 0, cycle: 0, budget: 0 };
 
@@ -52,6 +65,12 @@ export class DecisionStats {
     if ((bits & 4) !== 0) this.#backstops.budget += 1;
   }
 
+  /** A task has ended, well or not. */
+  evaluated(rpc: EvaluatedRpc, task: Pick<EvaluationTask<unknown>, 'reads' | 'backstops'>): void {
+    this.reads[rpc].add(task.reads ?? 0);
+    this.backstops(task.backstops);
+  }
+
   /** A BatchCheck whose body was parsed here, so that only the worker knows its size. */
   rawBatch(items: number): void {
     if (this.#rawBatchItems.length < RAW_BATCHES_MAX) this.#rawBatchItems.push(items);
@@ -66,7 +85,7 @@ export class DecisionStats {
   }
 
   /** Everything counted since the last call. */
-  take(): Pick<WorkerStats, 'decisions' | 'backstops' | 'errors' | 'rawBatchItems'> {
+  take(): Pick<WorkerStats, 'decisions' | 'backstops' | 'errors' | 'evalReads' | 'rawBatchItems'> {
     const decisions: DecisionCount[] = [];
     for (const counter of [...this.#pairs.values(), this.#other]) {
       const { namespace, relation } = counter;
@@ -82,7 +101,15 @@ export class DecisionStats {
     this.#rawBatchItems = [];
     this.#errors.clear();
     this.#backstops = { depth: 0, cycle: 0, budget: 0 };
-    return { decisions, backstops, errors, rawBatchItems };
+    const { reads } = this;
+    const evalReads = {
+      Check: reads.Check.take(),
+      CheckSet: reads.CheckSet.take(),
+      BatchCheck: reads.BatchCheck.take(),
+      Expand: reads.Expand.take(),
+      ListObjects: reads.ListObjects.take(),
+    };
+    return { decisions, backstops, errors, evalReads, rawBatchItems };
   }
 }
 

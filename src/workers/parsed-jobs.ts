@@ -7,6 +7,7 @@ import type { BatchItem, BatchItemResult } from '../protocol/shard-client.ts';
 import { type AppError, errorToData } from '../shared/app-error.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
 import type { ItemSource } from './batch-evaluation.ts';
+import type { EvaluatedRpc } from './decision-stats.ts';
 import { EvaluatorLoan } from './job-context.ts';
 import type { Bound, JobContext } from './job-context.ts';
 import type { Job } from './job.ts';
@@ -116,15 +117,20 @@ abstract class ParsedJob<M extends Method> implements Job {
     this.context.writer.error(this.requestId, errorToData(error));
   }
 
-  /** Runs a task, counting the backstops once, at its end. */
-  protected runTask(task: EvaluationTask<unknown>, sliceEndMs: number): 'done' | 'more' {
+  /** Runs a task, counting its reads and backstops once, at its end. */
+  protected runTask(
+    rpc: EvaluatedRpc,
+    task: EvaluationTask<unknown>,
+    sliceEndMs: number,
+  ): 'done' | 'more' {
+    const { stats } = this.context;
     try {
       if (task.run(sliceEndMs) === 'more') return 'more';
     } catch (error) {
-      this.context.stats.backstops(task.backstops);
+      stats.evaluated(rpc, task);
       throw error;
     }
-    this.context.stats.backstops(task.backstops);
+    stats.evaluated(rpc, task);
     return 'done';
   }
 
@@ -145,10 +151,11 @@ class CheckJob extends ParsedJob<'check'> {
     const task = this.#task;
     const model = this.#model;
     if (task === null || model === null) throw new Error('a check that was not started');
-    const { namespace, relation } = this.request.args;
+    const { namespace, relation, subject } = this.request.args;
+    const rpc = subject.kind === 'user' ? 'Check' : 'CheckSet';
     const counter = this.context.stats.counter(model, namespace, relation);
     try {
-      if (this.runTask(task, sliceEndMs) === 'more') return 'more';
+      if (this.runTask(rpc, task, sliceEndMs) === 'more') return 'more';
     } catch (error) {
       counter.error += 1;
       throw error;
@@ -202,7 +209,7 @@ class ExpandJob extends ParsedJob<'expand'> {
   protected advance(sliceEndMs: number): 'done' | 'more' {
     const task = this.#task;
     if (task === null) throw new Error('an expansion that was not started');
-    if (this.runTask(task, sliceEndMs) === 'more') return 'more';
+    if (this.runTask('Expand', task, sliceEndMs) === 'more') return 'more';
     const { requestId } = this;
     const result = task.result();
     this.context.writer.response({ requestId, method: 'expand', result, isPart: false });
@@ -224,7 +231,7 @@ class ListObjectsJob extends ParsedJob<'listObjects'> {
     const task = this.#task;
     if (task === null) throw new Error('a list that was not started');
     if (this.#ids === null) {
-      if (this.runTask(task, sliceEndMs) === 'more') return 'more';
+      if (this.runTask('ListObjects', task, sliceEndMs) === 'more') return 'more';
       this.#ids = task.result();
       this.#sent = 0;
     }

@@ -193,7 +193,9 @@ class RawCheckJob extends RawJob {
       items.keep();
       this.#task = evaluator.startCheckIds(object, relation, user, nowMs, readBudget);
     } else {
-      if (evaluator.lastBackstops !== 0) this.context.stats.backstops(evaluator.lastBackstops);
+      const { stats } = this.context;
+      stats.reads.Check.add(evaluator.lastReads);
+      if (evaluator.lastBackstops !== 0) stats.backstops(evaluator.lastBackstops);
       this.#answer(quick === CHECK_ALLOWED);
     }
   }
@@ -205,10 +207,10 @@ class RawCheckJob extends RawJob {
       if (task.run(sliceEndMs) === 'more') return 'more';
     } catch (error) {
       this.#counter().error += 1;
-      this.context.stats.backstops(task.backstops);
+      this.context.stats.evaluated('Check', task);
       throw error;
     }
-    this.context.stats.backstops(task.backstops);
+    this.context.stats.evaluated('Check', task);
     this.#answer(task.result());
     return 'done';
   }
@@ -307,10 +309,10 @@ class RawListJob extends RawJob {
       try {
         if (task.run(sliceEndMs) === 'more') return 'more';
       } catch (error) {
-        this.context.stats.backstops(task.backstops);
+        this.context.stats.evaluated('ListObjects', task);
         throw error;
       }
-      this.context.stats.backstops(task.backstops);
+      this.context.stats.evaluated('ListObjects', task);
       this.#encoder = new ListEncoder(task.result(), this.request.isJson);
     }
     if (this.#encoder.run(sliceEndMs) === 'more') return 'more';

@@ -73,6 +73,12 @@ test('decisions, sizes, errors and backstops are counted once', async () => {
   // The members of g0 are as far away as alice.
   await expectValue('authz_decision_errors_total{rpc="CheckSet",reason="resource_exhausted"}', 1);
   await expectValue('authz_eval_backstop_total{reason="budget"}', 5);
+  // Not counted: what cannot be decoded, and what fails validation. The rest ran into the budget of 100.
+  await expectValue('gatehouse_eval_reads_count{rpc="Check"}', 4);
+  await expectValue('gatehouse_eval_reads_bucket{rpc="Check",le="64"}', 2);
+  await expectValue('gatehouse_eval_reads_bucket{rpc="Check",le="128"}', 4);
+  await expectValue('gatehouse_eval_reads_count{rpc="BatchCheck"}', 6);
+  await expectValue('gatehouse_eval_reads_count{rpc="CheckSet"}', 1);
   await expectValue('authz_check_duration_seconds_count{rpc="Check"}', 6);
   await expectValue('authz_check_duration_seconds_count{rpc="CheckSet"}', 1);
   await expectValue('authz_check_duration_seconds_count{rpc="BatchCheck"}', 2);

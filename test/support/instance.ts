@@ -46,7 +46,7 @@ export async function startInstance(
   });
   const log = (): void => undefined;
   const failures: string[] = [];
-  const metrics = createMetrics('test');
+  const metrics = createMetrics({ version: 'test', commit: 'test' });
   const opened = await openDatabase(config, log, () => undefined);
   const onFatal = (cause: unknown): void => void failures.push(String(cause));
   const { target } = opened;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
+import type { EvaluatedRpc } from '../../src/workers/decision-stats.ts';
 import { InProcessTransport } from '../../src/workers/in-process-transport.ts';
 import { createWorkerPool } from '../../src/workers/worker-pool.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
@@ -36,6 +37,19 @@ test('counts decisions by names of the model, everything else as other', async (
   expect(all.flatMap((stats) => stats.decisions).some((d) => d.relation === 'nonsense')).toBe(
     false,
   );
+  const evaluated = (rpc: EvaluatedRpc): readonly number[] => {
+    const figures = all.map((stats) => stats.evalReads[rpc]);
+    const count = figures.flatMap(({ counts }) => counts).reduce((sum, each) => sum + each, 0);
+    return [count, figures.reduce((sum, each) => sum + each.sum, 0)];
+  };
+  const [checks, checkReads = 0] = evaluated('Check');
+  expect(checks).toBe(1);
+  expect(checkReads).toBeGreaterThan(0);
+  // The item whose relation nothing mentions needs no read.
+  const [items, itemReads = 0] = evaluated('BatchCheck');
+  expect(items).toBe(3);
+  expect(itemReads).toBeGreaterThanOrEqual(2);
+  expect(evaluated('ListObjects')).toEqual([0, 0]);
   expect(all.at(-1)).toMatchObject({ shardsLoaded: 1, tuples: 1, watermarkLagMax: 0 });
 });
 
