@@ -26,6 +26,7 @@ const EXPOSED_HEADERS = [
   'Content-Range',
   'Accept-Ranges',
   'ETag',
+  'Idempotent-Replayed',
   'Location',
   'Retry-After',
   'X-Request-Id',

@@ -2,6 +2,7 @@ import { AppError, type ErrorReason } from '../../shared/app-error.ts';
 import { matchesTrigger, type FilteredEvent } from '../language/event-filters.ts';
 import type { RunService, StartRequest, WorkflowCatalog } from '../model/ports.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { WorkflowTrigger } from '../model/workflow.ts';
 
 /** Why a workflow that an event selects was not started. */
 export type StartProblem = {
@@ -43,7 +44,10 @@ export class InboxEvents {
     const filtered = filteredEventOf(event, payload);
     for (const { fileName, workflow } of await this.#catalog.list()) {
       const triggers = workflow?.triggers.filter((trigger) => trigger.event === event) ?? [];
-      if (!triggers.some((trigger) => matchesTrigger(trigger, filtered))) continue;
+      const isMatched = triggers.some(
+        (trigger) => matchesTrigger(trigger, filtered) && isAfter(trigger, payload),
+      );
+      if (!isMatched) continue;
       if (event === DISPATCH_EVENT && !isDispatched(fileName, payload)) continue;
       try {
         runs.push(await this.#startOne(fileName, event, payload));
@@ -79,6 +83,13 @@ export class InboxEvents {
   }
 }
 
+/** Does the trigger name the workflow that a `workflow_run` tells of? Other events name none. */
+function isAfter({ workflows }: WorkflowTrigger, payload: JsonObject): boolean {
+  if (workflows === undefined) return true;
+  const name = textAt(payload, 'workflow', 'name') ?? textAt(payload, 'workflow_run', 'name');
+  return name !== undefined && workflows.includes(name);
+}
+
 /** What the filters of `on:` look at. */
 function filteredEventOf(event: string, payload: JsonObject): FilteredEvent {
   const action = textAt(payload, 'action');
@@ -86,6 +97,8 @@ function filteredEventOf(event: string, payload: JsonObject): FilteredEvent {
   if (base !== undefined) return { ref: `refs/heads/${base}`, action };
   const tag = textAt(payload, 'release', 'tag_name');
   if (tag !== undefined) return { ref: `refs/tags/${tag}`, action };
+  const branch = textAt(payload, 'workflow_run', 'head_branch');
+  if (branch !== undefined) return { ref: `refs/heads/${branch}`, action };
   const ref = textAt(payload, 'ref') ?? textAt(payload, 'repository', 'default_branch') ?? '';
   const changedPaths = event === 'push' ? changedPathsOf(payload['commits']) : undefined;
   return { ref, action, changedPaths };

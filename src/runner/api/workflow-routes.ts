@@ -1,33 +1,10 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { WorkflowCatalog, WorkflowFile } from '../model/ports.ts';
-import type { Template, WorkflowInput } from '../model/workflow.ts';
+import type { WorkflowInfo } from '../model/workflow-info.ts';
+import type { Template } from '../model/workflow.ts';
 import { jsonAnswer } from './answer.ts';
 import { parameterOf } from './call.ts';
 import type { Route } from './router.ts';
-
-/** A problem as the wire shows it. */
-type InfoError = {
-  readonly message: string;
-  readonly line: number;
-  readonly col: number;
-  readonly file?: string | undefined;
-};
-
-/** WorkflowInfo of the contract; `errors` only where there are some. */
-export type WorkflowInfo = {
-  readonly name: string;
-  readonly fileName: string;
-  /** Absolute. */
-  readonly filePath: string;
-  readonly triggers: readonly string[];
-  readonly jobs: readonly {
-    readonly id: string;
-    readonly name: string;
-    readonly needs: readonly string[];
-  }[];
-  readonly inputs?: Readonly<Record<string, WorkflowInput>>;
-  readonly errors?: readonly InfoError[];
-};
 
 export function workflowRoutes(catalog: WorkflowCatalog): readonly Route[] {
   return [

@@ -30,7 +30,11 @@ jobs: { a: { runs-on: ubuntu-latest, steps: [{ run: 'echo pr' }] } }
 const DISPATCHED = `on: { repository_dispatch: { types: [deploy] } }
 jobs: { a: { runs-on: ubuntu-latest, steps: [{ run: 'echo \${{ github.event.client_payload.what }}' }] } }
 `;
+const AFTER = `on: { workflow_run: { workflows: [Pushed], types: [completed], branches: [main] } }
+jobs: { a: { runs-on: ubuntu-latest, steps: [{ run: 'echo after' }] } }
+`;
 const FILES = {
+  '.github/workflows/after.yml': AFTER,
   '.github/workflows/uses.yml': USES,
   '.github/workflows/pushed.yml': PUSHED,
   '.github/workflows/pulled.yml': PULLED,
@@ -321,6 +325,18 @@ describe('the inbox', () => {
     ['pull_request', { action: 'opened', pull_request: { base: { ref: 'other' } } }],
     ['repository_dispatch', { action: 'test' }],
     ['issues', { action: 'opened' }],
+    [
+      'workflow_run',
+      { action: 'completed', workflow: { name: 'Other' }, workflow_run: { head_branch: 'main' } },
+    ],
+    [
+      'workflow_run',
+      { action: 'completed', workflow: { name: 'Pushed' }, workflow_run: { head_branch: 'x' } },
+    ],
+    [
+      'workflow_run',
+      { action: 'requested', workflow: { name: 'Pushed' }, workflow_run: { head_branch: 'main' } },
+    ],
   ])('%s %j starts nothing', async (event, payload) => {
     const response = await deliver(event, payload);
     expect(response.status).toBe(202);
@@ -340,6 +356,16 @@ describe('the inbox', () => {
     const { runs } = (await dispatched.json()) as { runs: string[] };
     await runEnded(url, runs[0] ?? '');
     expect(await (await fetch(`${url}/api/runs/${runs[0]}/logs`)).text()).toContain('this');
+  });
+
+  test('the end of a workflow starts those that wait for it by name', async () => {
+    const payload = {
+      action: 'completed',
+      workflow: { name: 'Pushed' },
+      workflow_run: { head_branch: 'main', head_sha: 'e'.repeat(40) },
+    };
+    const response = await deliver('workflow_run', payload);
+    expect(((await response.json()) as { runs: string[] }).runs).toHaveLength(1);
   });
 
   test('what is unsigned, wrongly signed or seen before starts nothing', async () => {
