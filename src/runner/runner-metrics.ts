@@ -1,3 +1,4 @@
+import { registerBuildInfo, type Build } from '../observability/build-info.ts';
 import { MetricStore, type HotCounter, type HotHistogram } from '../observability/metric-store.ts';
 import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { EventHubStats } from './api/event-hub.ts';
@@ -9,7 +10,7 @@ const SECONDS = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3_600, 21_600];
 
 /** What the runner counts, fed by its own events; label sets are closed, so that series are bounded. */
 export class RunnerMetrics implements EventPublisher {
-  readonly store = new MetricStore();
+  readonly store = new MetricStore('runner');
   readonly #runs: ReadonlyMap<Conclusion, HotCounter>;
   readonly #jobs: ReadonlyMap<Conclusion, HotCounter>;
   readonly #runSeconds: HotHistogram;
@@ -19,9 +20,20 @@ export class RunnerMetrics implements EventPublisher {
   constructor(figures: {
     readonly counts: () => { readonly queued: number; readonly inProgress: number };
     readonly hub: () => EventHubStats;
+    readonly build: Build;
+    /** Runs that may wait, and that may be in progress. */
+    readonly queuedMax: number;
+    readonly activeMax: number;
   }) {
     const { store } = this;
+    registerBuildInfo(store, 'runner', figures.build);
     registerProcessMetrics(store);
+    store
+      .gauge({ name: 'runner_queue_limit_runs', help: 'Runs that may wait; more are refused.' })
+      .set(figures.queuedMax);
+    store
+      .gauge({ name: 'runner_active_limit_runs', help: 'Runs that may be in progress at once.' })
+      .set(figures.activeMax);
     this.#runs = byConclusion(store, 'runner_runs_total', 'Runs that ended, by conclusion.');
     this.#jobs = byConclusion(store, 'runner_jobs_total', 'Jobs that ended, by conclusion.');
     this.#runSeconds = store

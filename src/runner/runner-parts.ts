@@ -182,7 +182,13 @@ function announcers(
   return {
     hub,
     follower: new LogFollower(runs, (...place) => store.readLog(...place)),
-    metrics: new RunnerMetrics({ counts: () => runs().counts(), hub: () => hub.stats }),
+    metrics: new RunnerMetrics({
+      counts: () => runs().counts(),
+      hub: () => hub.stats,
+      build: { version: options.version, commit: settings.commit },
+      queuedMax: settings.maxQueuedRuns,
+      activeMax: settings.maxConcurrentRuns,
+    }),
     begin: (started) => {
       scheduler = started;
     },
