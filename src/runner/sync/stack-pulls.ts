@@ -142,7 +142,12 @@ async function membersOf(
   });
   const members = status === 200 ? objectOf(json)?.['pull_requests'] : undefined;
   if (!Array.isArray(members)) return [];
-  return members.map((member) => objectOf(member)?.['number']).filter(isCount);
+  // What was merged stays in a stack, below what is still open.
+  return members
+    .map(objectOf)
+    .filter((member) => member?.['state'] !== 'closed')
+    .map((member) => member?.['number'])
+    .filter(isCount);
 }
 
 function stackNumberOf(json: unknown): number | undefined {

@@ -205,6 +205,30 @@ describe('a stack', () => {
     ]);
   });
 
+  test('whose bottom was merged goes on with the rest', async () => {
+    const fixture = await seeded();
+    const { projectDir, sync, host } = fixture;
+    for (const [index, subject] of ['One', 'Two', 'Three'].entries()) {
+      await commit(projectDir, subject, '', `2026-04-01T10:00:0${index}Z`);
+    }
+    const first = await sync.push({});
+    const [one, two, three] = first.stack.map(({ number }) => number);
+    await host.git('update-ref', 'refs/heads/main', first.stack[0]?.sha ?? '');
+    const [bottom, next] = [one, two].map((number) => host.state.issues.get(number ?? 0));
+    if (bottom?.pull === undefined || next?.pull === undefined) throw new Error('they were made');
+    bottom.state = 'closed';
+    bottom.pull.merged_at = '2026-04-02T00:00:00Z';
+    // The host sets what stood on it onto the trunk.
+    next.pull.base = 'main';
+    const second = await sync.push({});
+    expect(second.stack.map(({ number, base }) => [number, base])).toEqual([
+      [two, 'main'],
+      [three, first.stack[1]?.branch],
+    ]);
+    expect(second.hostStackNumber).toBe(first.hostStackNumber);
+    expect(host.state.stacks.map(({ pulls }) => pulls)).toEqual([[one, two, three]]);
+  });
+
   test('goes to a folder of bare repositories as well', async () => {
     const fixture = await seeded({ isFileGit: true });
     const sha = await commit(fixture.projectDir, 'One');
