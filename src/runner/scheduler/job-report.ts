@@ -14,6 +14,7 @@ export class JobReporter implements JobReport {
   readonly #logs = new Map<number, LogWriter>();
   readonly #writing = new Set<Promise<void>>();
   #isClosed = false;
+  #isLogBroken = false;
 
   constructor(context: RunContext, jobId: string) {
     this.#context = context;
@@ -37,17 +38,20 @@ export class JobReporter implements JobReport {
   }
 
   log(number: number, lines: readonly string[]): Promise<void> | undefined {
-    if (this.#isClosed || lines.length === 0) return undefined;
-    let pause: Promise<void> | undefined;
-    this.#guarded(() => {
+    if (this.#isClosed || this.#isLogBroken || lines.length === 0) return undefined;
+    try {
       const written = this.#logOf(number).write(lines);
       const announced = this.#context.recorder.log(this.#jobId, number, lines);
-      pause =
-        written === undefined || announced === undefined
-          ? (written ?? announced)
-          : Promise.all([written, announced]).then(() => undefined);
-    });
-    return pause;
+      if (written === undefined || announced === undefined) return written ?? announced;
+      return Promise.all([written, announced]).then(() => undefined);
+    } catch (error) {
+      // A log with holes would lie: it ends here, and says so.
+      this.#isLogBroken = true;
+      this.#report(error);
+      const message = 'The log could not be written: lines of this job are missing from here on';
+      this.annotate({ level: 'error', message, stepNumber: number });
+      return undefined;
+    }
   }
 
   stepCompleted(number: number, result: Parameters<JobReport['stepCompleted']>[1]): void {

@@ -138,3 +138,28 @@ test('a journal that cannot be written any more ends its run, told to all who wa
   ]);
   expect(bench.problems).toContain('runner.journal: no space');
 });
+
+test('a log that cannot be written ends with an annotation, and its lines are not announced', async () => {
+  await using bench = await createBench({
+    executor: new ScriptedExecutor(),
+    workflows: {
+      'w.yml':
+        'on: workflow_dispatch\njobs: { a: { runs-on: x, steps: [{ run: say one }, { run: say two }] } }\n',
+    },
+    storeOf: (store) => ({
+      ...aroundAppends(store, (_record, append) => append()),
+      openLog: (...place) => {
+        const writer = store.openLog(...place);
+        const refuse = (): never => {
+          throw new Error('no space');
+        };
+        return { write: refuse, close: () => writer.close() };
+      },
+    }),
+  });
+  const run = await bench.run('w');
+  expect(run.conclusion).toBe('success');
+  expect(bench.errors(run.id)).toMatchObject([{ jobId: 'a', stepNumber: 1 }]);
+  expect(bench.events.events.filter(({ type }) => type === 'step.log')).toEqual([]);
+  expect(bench.problems).toEqual(['runner.record: no space']);
+});
