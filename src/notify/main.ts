@@ -4,16 +4,19 @@ import { createLogger, type LogLevel } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
 import { createNotifyLog } from './event-log.ts';
 import { startNotificationService } from './notification-service.ts';
-import { loadNotifySettings } from './settings.ts';
+import { loadNotifySettings, redactedNotifySettings } from './settings.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;
+/** For what has no deadline of its own, such as a database that does not answer. */
+const STOP_GRACE_MS = 5_000;
 const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
 const settings = validOrExit(() => loadNotifySettings(process.env));
 const level = LOG_LEVELS.find((known) => known === settings.logLevel);
 const logger = createLogger(level ?? 'info');
 const log = createNotifyLog(logger);
+logger.debug({ settings: redactedNotifySettings(settings) }, 'settings');
 if (level === undefined) {
   logger.warn(
     { setting: 'NOTIFY_LOG_LEVEL', accepts: LOG_LEVELS, used: 'info' },
@@ -38,6 +41,11 @@ function onSignal(signal: NodeJS.Signals): void {
   log.shutdownSignal(signal);
   if (isStopping) process.exit(EXIT_FAILURE);
   isStopping = true;
+  const deadlineMs = settings.drainMs + settings.shutdownTimeoutMs + STOP_GRACE_MS;
+  setTimeout(() => {
+    log.shutdownError(`not stopped within ${deadlineMs} ms`);
+    process.exit(EXIT_FAILURE);
+  }, deadlineMs).unref();
   // Also while starting: what has begun must be ended in order.
   starting
     .then((service) => service.stop())

@@ -11,7 +11,10 @@ export const PROVIDER_OF_CHANNEL = {
   webhook: 'http',
   email: 'smtp',
 } as const satisfies Record<Channel, string>;
-/** `failed` is tried again, `dead` is not; `offline`: no stream of the user is open. */
+/**
+ * `failed` is tried again, `dead` is not; `offline`: no stream of the user is open in this process;
+ * `dropped`: a stream lost it, since its buffer was full.
+ */
 export const SEND_STATUSES = ['sent', 'failed', 'dead', 'dropped', 'offline'] as const;
 export type SendStatus = (typeof SEND_STATUSES)[number];
 export const STORE_OPS = [
@@ -24,6 +27,8 @@ export const STORE_OPS = [
   'delete_endpoint',
   'list_endpoints',
   'claim_due',
+  'next_due',
+  'backlog',
   'settle',
   'purge',
   'ping',
@@ -60,6 +65,8 @@ export type NotifyMetrics = {
   /** A call on the internal listener; `code` is `ok` or a Connect code. */
   readonly request: (code: string) => void;
   readonly send: (channel: Channel, status: SendStatus, seconds: number) => void;
+  /** Events that a stream lost since its buffer was full, as outcomes of the live channel. */
+  readonly liveDropped: HotCounter;
   readonly storeOp: (op: StoreOp, code: StoreCode, seconds: number) => void;
   readonly streamEvents: Readonly<Record<StreamKind, HotCounter>>;
   readonly dropped: Readonly<Record<(typeof DROP_REASONS)[number], HotCounter>>;
@@ -136,7 +143,7 @@ function requestMetrics(store: MetricStore): Pick<NotifyMetrics, 'request'> {
   return { request: (code) => (byCode.get(code) ?? byCode.get('unknown'))?.add() };
 }
 
-function sendMetrics(store: MetricStore): Pick<NotifyMetrics, 'send' | 'retries'> {
+function sendMetrics(store: MetricStore): Pick<NotifyMetrics, 'send' | 'liveDropped' | 'retries'> {
   const total = store.counters({
     name: 'notify_send_total',
     help: 'Attempts to deliver by channel, provider and outcome.',
@@ -161,6 +168,7 @@ function sendMetrics(store: MetricStore): Pick<NotifyMetrics, 'send' | 'retries'
       cells[channel].total[status].add();
       cells[channel].duration.observe(seconds);
     },
+    liveDropped: cells.live.total.dropped,
     retries: cellsOf(['sent', 'failed', 'dead'] as const, (result) => retries.cell({ result })),
   };
 }

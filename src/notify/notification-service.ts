@@ -52,7 +52,8 @@ const HOUR_MS = 3_600_000;
 /** Connections of one host or mail server, of those in progress. */
 const CONNECTIONS_PER_HOST_MAX = 8;
 
-type State = { phase: 'starting' | 'ready' | 'draining' };
+/** Draining: told by /healthz alone. Closing: what is in progress ends, nothing new begins. */
+type State = { phase: 'starting' | 'ready' | 'draining' | 'closing' };
 type Parts = {
   readonly settings: NotifySettings;
   readonly state: State;
@@ -164,7 +165,7 @@ function assemble(
     clock,
     ids: new IdSource(clock),
     channels: channelsOf(settings, senders),
-    isDraining: () => state.phase === 'draining',
+    isClosing: () => state.phase === 'closing',
   };
   collectFigures(metrics, hub, writer, dispatcher);
   const timers = startUpkeep(settings, store, metrics);
@@ -197,7 +198,7 @@ type ListenerParts = {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly channels: ReadonlySet<Channel>;
-  readonly isDraining: () => boolean;
+  readonly isClosing: () => boolean;
 };
 
 function channelsOf(
@@ -319,6 +320,7 @@ async function stop(parts: Parts): Promise<void> {
   const { settings, state, hub, writer, dispatcher } = parts;
   state.phase = 'draining';
   await new Promise((resolve) => setTimeout(resolve, settings.drainMs));
+  state.phase = 'closing';
   for (const timer of parts.timers) clearInterval(timer);
   const deadlineMs = performance.now() + settings.shutdownTimeoutMs;
   const leftMs = (): number => Math.max(0, deadlineMs - performance.now());

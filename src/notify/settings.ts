@@ -250,9 +250,12 @@ export const NOTIFY_OPTIONS = {
 
 export type NotifySettings = OptionValues<typeof NOTIFY_OPTIONS>;
 
+/** NOTIFY_SOCKET is systemd's: every service of `Type=notify` has it. */
+const RULES = { prefix: 'NOTIFY_', foreign: /^NOTIFY_SOCKET$/, contradictions };
+
 /** Errors: one CONFIG_INVALID with every problem. */
 export function loadNotifySettings(env: Environment, machine?: Machine): NotifySettings {
-  return loadOptions(NOTIFY_OPTIONS, { prefix: 'NOTIFY_', contradictions }, env, machine);
+  return loadOptions(NOTIFY_OPTIONS, RULES, env, machine);
 }
 
 /** For people: by environment variable, secrets replaced. */

@@ -102,7 +102,8 @@ export type NotifyReason =
   | 'ENDPOINT_UNKNOWN'
   | 'CHANNEL_UNAVAILABLE'
   | 'STREAM_TOKEN_INVALID'
-  | 'STREAM_LIMIT';
+  | 'STREAM_LIMIT'
+  | 'STREAMS_DISABLED';
 
 export type ErrorReason = ServiceReason | RunnerReason | NotifyReason;
 

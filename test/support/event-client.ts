@@ -79,6 +79,8 @@ export class EventClient {
     const blocks = (this.#rest + chunk).split('\n\n');
     this.#rest = blocks.pop() ?? '';
     for (const block of blocks) {
+      // Comments and reconnection times are no events.
+      if (/^(?::|retry: \d+$)/.test(block)) continue;
       let id = '';
       let event = '';
       let data = '';

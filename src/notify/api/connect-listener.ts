@@ -8,13 +8,13 @@ import {
   type DescService,
   type Message,
 } from '@bufbuild/protobuf';
-import { gunzipLimited } from '../../http/gunzip-limited.ts';
+import { bodyTooLarge, gunzipLimited } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { HttpServer } from '../../http/http-server.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { errorAnswer } from './notify-error.ts';
+import { errorAnswer, malformedJson } from './notify-error.ts';
 
 /** One method: takes the request message, returns the answer. */
 export type Handler = (request: Message, call: { readonly requestId: string }) => Promise<Message>;
@@ -27,7 +27,7 @@ export type ConnectListenerOptions = {
   readonly authenticator: Authenticator;
   readonly bodyBytesMax: number;
   readonly timeoutMsMax: number;
-  /** After each call that reached a method. `code` is `ok` or a Connect code. */
+  /** Once for each call of a method, also one that was refused. `code` is `ok` or a Connect code. */
   readonly onCall: (call: CallReport) => void;
   /** For errors that the caller is told nothing of. */
   readonly onInternalError: (procedure: string, requestId: string, error: unknown) => void;
@@ -43,6 +43,7 @@ export type CallReport = {
 const JSON_TYPE = 'application/json';
 const PROTO_TYPE = 'application/proto';
 const TIMEOUT_HEADER = /^\d{1,10}$/;
+const ANSWER_JSON = { alwaysEmitImplicit: true, useProtoFieldName: true };
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
 
 type Method = {
@@ -53,7 +54,6 @@ type Method = {
   readonly handle: Handler;
 };
 type Head = {
-  readonly requestId: string;
   readonly contentType: string;
   readonly isGzip: boolean;
   readonly timeoutMs: number;
@@ -73,42 +73,71 @@ export function serveConnect(options: ConnectListenerOptions): void {
     options.server.route('POST', procedure, (exchange) => take(options, served, exchange));
   }
   options.server.fallback((exchange) => {
-    sendError(exchange, new AppError('METHOD_UNKNOWN', 'no such method'), '');
+    const requestId = requestIdOf(exchange.header('x-request-id'));
+    sendError(exchange, new AppError('METHOD_UNKNOWN', 'no such method'), requestId);
   });
 }
 
 function take(options: ConnectListenerOptions, method: Method, exchange: HttpExchange): void {
-  const requestId = requestIdOf(exchange.header('x-request-id'));
+  const call = beginCall(options, method, exchange);
+  const { requestId } = call;
   if (!options.authenticator.accepts(exchange.header('authorization'))) {
     const problem = 'a service token is needed: Authorization: Bearer';
-    return sendError(exchange, new AppError('CREDENTIAL_INVALID', problem), requestId);
+    return call.fail(new AppError('CREDENTIAL_INVALID', problem));
   }
   let head: Head;
   try {
-    head = headOf(exchange, requestId, options.timeoutMsMax);
+    head = headOf(exchange, options.timeoutMsMax);
   } catch (error) {
-    sendError(exchange, error, requestId);
-    return;
+    return call.fail(error);
   }
   if (head.contentType === '') {
-    exchange.sendEmpty(415, [
-      'accept-post',
-      `${JSON_TYPE}, ${PROTO_TYPE}`,
-      'x-request-id',
-      requestId,
-    ]);
-    return;
+    const types = `${JSON_TYPE}, ${PROTO_TYPE}`;
+    exchange.sendEmpty(415, ['accept-post', types, 'x-request-id', requestId]);
+    return call.ended('invalid_argument');
   }
-  const tooLarge = new AppError('BODY_TOO_LARGE', `the body exceeds ${options.bodyBytesMax} bytes`);
+  // Until the body is there, nothing is done for a client that goes.
+  exchange.onAborted(() => call.ended('canceled'));
   exchange.readBody(
     options.bodyBytesMax,
-    (body) => void answer(options, method, head, exchange, body),
-    () => sendError(exchange, tooLarge, requestId),
+    (body) => {
+      exchange.onAborted(() => undefined);
+      void answer(options, method, head, call, body);
+    },
+    () => call.fail(bodyTooLarge(options.bodyBytesMax)),
   );
 }
 
-/** Errors: BODY_MALFORMED. An unknown content type is ''. */
-function headOf(exchange: HttpExchange, requestId: string, timeoutMsMax: number): Head {
+/** One call on its way to its answer; reported once. */
+type Call = {
+  readonly requestId: string;
+  readonly exchange: HttpExchange;
+  readonly ended: (code: string) => void;
+  readonly fail: (error: unknown) => void;
+};
+
+function beginCall(options: ConnectListenerOptions, method: Method, exchange: HttpExchange): Call {
+  const startMs = performance.now();
+  const requestId = requestIdOf(exchange.header('x-request-id'));
+  const { procedure, name } = method;
+  let isReported = false;
+  const ended = (code: string): void => {
+    if (isReported) return;
+    isReported = true;
+    const durationMs = performance.now() - startMs;
+    options.onCall({ procedure, method: name, code, durationMs, requestId });
+  };
+  const fail = (error: unknown): void => {
+    const { code } = errorAnswer(error);
+    if (code === 'internal') options.onInternalError(procedure, requestId, error);
+    sendError(exchange, error, requestId);
+    ended(code);
+  };
+  return { requestId, exchange, ended, fail };
+}
+
+/** Errors: BODY_MALFORMED, METHOD_UNIMPLEMENTED for an encoding. An unknown content type is ''. */
+function headOf(exchange: HttpExchange, timeoutMsMax: number): Head {
   const stated = exchange.header('content-type').replace(/;.*$/s, '').trim().toLowerCase();
   const version = exchange.header('connect-protocol-version');
   if (version !== '' && version !== '1') {
@@ -116,14 +145,13 @@ function headOf(exchange: HttpExchange, requestId: string, timeoutMsMax: number)
   }
   const encoding = exchange.header('content-encoding').trim().toLowerCase();
   if (!['', 'identity', 'gzip'].includes(encoding)) {
-    throw new AppError('BODY_MALFORMED', 'Content-Encoding must be identity or gzip');
+    throw new AppError('METHOD_UNIMPLEMENTED', 'Content-Encoding must be identity or gzip');
   }
   const timeout = exchange.header('connect-timeout-ms');
   if (timeout !== '' && !TIMEOUT_HEADER.test(timeout)) {
     throw new AppError('BODY_MALFORMED', 'Connect-Timeout-Ms must be at most 10 digits');
   }
   return {
-    requestId,
     contentType: stated === JSON_TYPE || stated === PROTO_TYPE ? stated : '',
     isGzip: encoding === 'gzip',
     timeoutMs: timeout === '' ? timeoutMsMax : Math.min(Number(timeout), timeoutMsMax),
@@ -133,32 +161,26 @@ function headOf(exchange: HttpExchange, requestId: string, timeoutMsMax: number)
 async function answer(
   options: ConnectListenerOptions,
   method: Method,
-  head: Head,
-  exchange: HttpExchange,
+  { contentType, isGzip, timeoutMs }: Head,
+  call: Call,
   body: Uint8Array,
 ): Promise<void> {
-  const startMs = performance.now();
-  const { requestId } = head;
-  let code = 'ok';
+  const { requestId } = call;
   try {
-    const bytes = head.isGzip ? await gunzipLimited(body, options.bodyBytesMax) : body;
-    const request = decode(method.input, head.contentType, bytes);
-    const response = await withDeadline(method.handle(request, { requestId }), head.timeoutMs);
+    const bytes = isGzip ? await gunzipLimited(body, options.bodyBytesMax) : body;
+    const request = decode(method.input, contentType, bytes);
+    // Nothing is begun whose answer nobody waits for.
+    if (timeoutMs === 0) throw deadlineExceeded(timeoutMs);
+    const response = await withDeadline(method.handle(request, { requestId }), timeoutMs);
     const encoded =
-      head.contentType === JSON_TYPE
-        ? toJsonString(method.output, response, {
-            alwaysEmitImplicit: true,
-            useProtoFieldName: true,
-          })
+      contentType === JSON_TYPE
+        ? toJsonString(method.output, response, ANSWER_JSON)
         : toBinary(method.output, response);
-    exchange.send(200, head.contentType, encoded, ['x-request-id', requestId]);
+    call.exchange.send(200, contentType, encoded, ['x-request-id', requestId]);
+    call.ended('ok');
   } catch (error) {
-    ({ code } = errorAnswer(error));
-    if (code === 'internal') options.onInternalError(method.procedure, requestId, error);
-    sendError(exchange, error, requestId);
+    call.fail(error);
   }
-  const durationMs = performance.now() - startMs;
-  options.onCall({ procedure: method.procedure, method: method.name, code, durationMs, requestId });
 }
 
 /** Errors: BODY_MALFORMED, which names what is wrong but never quotes a value. */
@@ -175,24 +197,14 @@ function decode(input: DescMessage, contentType: string, bytes: Uint8Array): Mes
   try {
     return fromJsonString(input, strictUtf8.decode(bytes));
   } catch (error) {
-    throw new AppError('BODY_MALFORMED', jsonProblem(input, error), {}, error);
+    throw malformedJson(input, error);
   }
-}
-
-/** The library's texts name the field and the kind of mistake; what they quote is cut off. */
-function jsonProblem(input: DescMessage, error: unknown): string {
-  const text = error instanceof Error ? error.message : '';
-  const field = /(?:field|key) "?([\w.]+)"?/.exec(text)?.[1] ?? /\.(\w+)\b/.exec(text)?.[1];
-  const where = field === undefined ? '' : `; look at ${field}`;
-  return `the body is no JSON of ${input.typeName}${where}`;
 }
 
 async function withDeadline<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new AppError('DEADLINE_EXCEEDED', `no answer within ${timeoutMs} ms`));
-    }, timeoutMs);
+    timer = setTimeout(() => reject(deadlineExceeded(timeoutMs)), timeoutMs);
   });
   try {
     return await Promise.race([work, late]);
@@ -201,8 +213,11 @@ async function withDeadline<T>(work: Promise<T>, timeoutMs: number): Promise<T> 
   }
 }
 
+function deadlineExceeded(timeoutMs: number): AppError {
+  return new AppError('DEADLINE_EXCEEDED', `no answer within ${timeoutMs} ms`);
+}
+
 function sendError(exchange: HttpExchange, error: unknown, requestId: string): void {
   const { status, body } = errorAnswer(error);
-  const extra = requestId === '' ? [] : ['x-request-id', requestId];
-  exchange.send(status, JSON_TYPE, body, extra);
+  exchange.send(status, JSON_TYPE, body, ['x-request-id', requestId]);
 }

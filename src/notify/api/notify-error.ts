@@ -1,5 +1,8 @@
+import { create, toBinary, toJson, type DescMessage } from '@bufbuild/protobuf';
+import { base64Encode } from '@bufbuild/protobuf/wire';
 import { Code } from '@connectrpc/connect';
 import { codeToHttpStatus, codeToString } from '@connectrpc/connect/protocol-connect';
+import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { AppError, type ErrorReason } from '../../shared/app-error.ts';
 
 /** The only mapping from the reasons that this service uses to Connect codes. */
@@ -11,11 +14,13 @@ const CODE_OF_REASON: Readonly<Partial<Record<ErrorReason, Code>>> = {
   CREDENTIAL_INVALID: Code.Unauthenticated,
   STREAM_TOKEN_INVALID: Code.Unauthenticated,
   METHOD_UNKNOWN: Code.Unimplemented,
+  METHOD_UNIMPLEMENTED: Code.Unimplemented,
   NOTIFICATION_UNKNOWN: Code.NotFound,
   ENDPOINT_UNKNOWN: Code.NotFound,
   CHANNEL_UNAVAILABLE: Code.FailedPrecondition,
   ORIGIN_NOT_ALLOWED: Code.PermissionDenied,
   STREAM_LIMIT: Code.ResourceExhausted,
+  STREAMS_DISABLED: Code.Unavailable,
   RESULT_TOO_LARGE: Code.ResourceExhausted,
   QUEUE_FULL: Code.ResourceExhausted,
   STORE_UNAVAILABLE: Code.Unavailable,
@@ -24,23 +29,35 @@ const CODE_OF_REASON: Readonly<Partial<Record<ErrorReason, Code>>> = {
 };
 
 const INTERNAL_TEXT = 'internal error';
+/** As the authorization service writes them. */
+const ERROR_DOMAIN = 'gatehouse';
+const ERROR_JSON = { alwaysEmitImplicit: true, useProtoFieldName: true };
 
 /** An error as it goes over the wire: Connect's unary error body with the status of its code. */
 export type ErrorAnswer = { readonly status: number; readonly code: string; readonly body: string };
 
-/** Whatever was thrown, as an answer; what is not an AppError says nothing of itself. */
+/**
+ * Whatever was thrown, as an answer; what is not an AppError says nothing of itself. The detail is a
+ * google.rpc.ErrorInfo as Connect's clients read it: type, base64 of its bytes, and `debug` for people.
+ */
 export function errorAnswer(error: unknown): ErrorAnswer {
   const known = error instanceof AppError ? CODE_OF_REASON[error.reason] : undefined;
   const code = known ?? Code.Internal;
   const isKnown = known !== undefined && error instanceof AppError;
   const reason = isKnown ? error.reason : 'INTERNAL';
+  const info = create(ErrorInfoSchema, {
+    reason,
+    domain: ERROR_DOMAIN,
+    metadata: isKnown ? { ...error.metadata } : {},
+  });
   const body = JSON.stringify({
     code: codeToString(code),
     message: isKnown ? error.message : INTERNAL_TEXT,
     details: [
       {
-        type: 'google.rpc.ErrorInfo',
-        debug: { reason, domain: 'gatehouse', metadata: isKnown ? error.metadata : {} },
+        type: ErrorInfoSchema.typeName,
+        debug: toJson(ErrorInfoSchema, info, ERROR_JSON),
+        value: base64Encode(toBinary(ErrorInfoSchema, info), 'std_raw'),
       },
     ],
   });
@@ -56,4 +73,21 @@ function httpStatusOf(code: Code): number {
 /** FIELD_INVALID that names the field. */
 export function invalidField(field: string, problem: string): AppError {
   return new AppError('FIELD_INVALID', `${field}: ${problem}`, { field });
+}
+
+/**
+ * BODY_MALFORMED for what protobuf's JSON reader threw while it read an `input`. Names the field or the
+ * unknown key, if the reader does. Its text is the cause alone: it quotes values, of secrets, too.
+ */
+export function malformedJson(input: DescMessage, error: unknown): AppError {
+  const text = error instanceof Error ? error.message : '';
+  const named = /^cannot decode (?:field|oneof) (?:\S+\.)?(\w+) from JSON/.exec(text)?.[1];
+  const unknownKey = /: key "([^"]{1,100})" is unknown$/.exec(text)?.[1];
+  const problem = `the body is no JSON of ${input.typeName}`;
+  if (unknownKey !== undefined) {
+    const detail = `${problem}; it has no field ${unknownKey}`;
+    return new AppError('BODY_MALFORMED', detail, { field: unknownKey }, error);
+  }
+  if (named === undefined) return new AppError('BODY_MALFORMED', problem, {}, error);
+  return new AppError('BODY_MALFORMED', `${problem}; look at ${named}`, { field: named }, error);
 }

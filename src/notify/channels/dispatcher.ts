@@ -1,7 +1,8 @@
+import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { NotifyLog } from '../event-log.ts';
 import type { NotifyMetrics, SendStatus } from '../metrics.ts';
-import type { NotificationStore } from '../model/notification-store.ts';
+import type { EndpointKey, NotificationStore } from '../model/notification-store.ts';
 import type { DueDelivery, OutboundChannel } from '../model/notification.ts';
 import { failed, type Sender, type SendResult } from './sender.ts';
 
@@ -26,18 +27,26 @@ export type DispatcherOptions = {
 
 /** How long the store is left alone when nothing is known to be due: other processes may store, too. */
 const IDLE_MS = 1_000;
+/** What is due but could not be claimed, being held by another claim or an endpoint with enough in progress. */
+const OVERDUE_MS = 100;
 /** Beyond the time-out of an attempt: a process that died gives its deliveries back after it. */
-const LEASE_SLACK_MS = 15_000;
+const LEASE_SLACK_MS = 5_000;
+/** Attempts in progress to one endpoint, as a part of all: a slow one leaves the others their places. */
+const ENDPOINT_SHARE = 4;
 
 /**
  * Tries outbound deliveries until they are sent or dead. What waits is in the store alone: the process
  * may end at any time, and what it had claimed is tried again when its lease is over, so that each is
- * delivered at least once. Attempts are spaced by exponential back-off with full jitter
+ * delivered at least once. Attempts are spaced by exponential back-off with equal jitter
  * (aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter).
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #stop = new AbortController();
+  readonly #channels: readonly OutboundChannel[];
+  readonly #perEndpointMax: number;
+  /** Attempts in progress, by endpoint. */
+  readonly #busy = new Map<string, { readonly key: EndpointKey; count: number }>();
   #inflight = 0;
   #isLooking = false;
   #wantsLook = false;
@@ -46,6 +55,9 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
+    // Its keys are those of its type.
+    this.#channels = Object.keys(options.senders) as OutboundChannel[];
+    this.#perEndpointMax = Math.max(1, Math.floor(options.sendsMax / ENDPOINT_SHARE));
   }
 
   get inflightCount(): number {
@@ -100,19 +112,35 @@ export class Dispatcher {
   /** Starts what is due; returns how long nothing more is. */
   async #claim(room: number): Promise<number> {
     const { store, clock, sendTimeoutMs } = this.#options;
-    const due = await store.claimDue(clock.nowMs(), sendTimeoutMs + LEASE_SLACK_MS, room);
-    for (const delivery of due) void this.#attempt(delivery);
+    const busy = [...this.#busy.values()].filter(({ count }) => count >= this.#perEndpointMax);
+    const due = await store.claimDue(clock.nowMs(), sendTimeoutMs + LEASE_SLACK_MS, room, {
+      channels: this.#channels,
+      perEndpointMax: this.#perEndpointMax,
+      without: busy.map(({ key }) => key),
+    });
+    for (const delivery of due) {
+      if (this.#stop.signal.aborted) await this.#giveBack(delivery);
+      else void this.#attempt(delivery);
+    }
     if (due.length === room) {
       this.#wantsLook = true;
       return 0;
     }
-    const nextMs = await store.nextDueMs();
+    const nextMs = await store.nextDueMs(this.#channels);
     if (nextMs === undefined) return IDLE_MS;
-    return Math.min(Math.max(nextMs - clock.nowMs(), 1), IDLE_MS);
+    const waitMs = nextMs - clock.nowMs();
+    return waitMs <= 0 ? OVERDUE_MS : Math.min(waitMs, IDLE_MS);
+  }
+
+  /** Claimed while the process began to stop: another one need not wait for the lease. */
+  async #giveBack({ notification, endpoint, attempts }: DueDelivery): Promise<void> {
+    const { store, clock } = this.#options;
+    const key = { notificationId: notification.id, endpointId: endpoint.id };
+    await store.markRetry(key, attempts, '', clock.nowMs());
   }
 
   async #attempt(delivery: DueDelivery): Promise<void> {
-    this.#inflight += 1;
+    this.#began(delivery);
     const { metrics, sendTimeoutMs } = this.#options;
     const { channel } = delivery.endpoint;
     const sender = this.#options.senders[channel];
@@ -125,9 +153,27 @@ export class Dispatcher {
     metrics.send(channel, status, (performance.now() - startMs) / 1000);
     if (delivery.attempts > 0) metrics.retries[status].add();
     await this.#settle(delivery, result, status);
-    this.#inflight -= 1;
+    this.#ended(delivery);
     this.#tellIdle();
     this.wake();
+  }
+
+  #began({ endpoint }: DueDelivery): void {
+    this.#inflight += 1;
+    const key = { tenantId: endpoint.tenantId, endpointId: endpoint.id };
+    const text = `${key.tenantId} ${key.endpointId}`;
+    const entry = this.#busy.get(text);
+    if (entry === undefined) this.#busy.set(text, { key, count: 1 });
+    else entry.count += 1;
+  }
+
+  #ended({ endpoint }: DueDelivery): void {
+    this.#inflight -= 1;
+    const text = `${endpoint.tenantId} ${endpoint.id}`;
+    const entry = this.#busy.get(text);
+    if (entry === undefined) return;
+    entry.count -= 1;
+    if (entry.count === 0) this.#busy.delete(text);
   }
 
   #statusOf(
@@ -140,20 +186,27 @@ export class Dispatcher {
 
   /** A store that is away here costs a repeated delivery after the lease, never a lost one. */
   async #settle(delivery: DueDelivery, result: SendResult, status: SendStatus): Promise<void> {
-    const { store, clock, log } = this.#options;
+    const { log } = this.#options;
     const { notification, endpoint } = delivery;
-    const key = { notificationId: notification.id, endpointId: endpoint.id };
-    const attempts = delivery.attempts + 1;
+    const problems = result.isSent ? [] : [result.error];
     try {
-      if (result.isSent) return await store.markSent(key, attempts);
-      log.retryFailed(notification.id, endpoint.id, attempts, result.error);
-      if (status === 'dead') return await store.markDead(key, attempts, result.error);
-      const nextMs = clock.nowMs() + this.#delayMs(attempts, result.retryAfterMs ?? 0);
-      return await store.markRetry(key, attempts, result.error, nextMs);
+      await this.#record(delivery, result, status);
     } catch (error) {
-      const text = error instanceof Error ? error.message : 'internal error';
-      log.retryFailed(notification.id, endpoint.id, attempts, `not recorded: ${text}`);
+      const text = error instanceof AppError ? error.message : 'internal error';
+      problems.push(`not recorded: ${text}`);
     }
+    if (problems.length === 0) return;
+    log.retryFailed(notification.id, endpoint.id, delivery.attempts + 1, problems.join('; '));
+  }
+
+  async #record(delivery: DueDelivery, result: SendResult, status: SendStatus): Promise<void> {
+    const { store, clock } = this.#options;
+    const key = { notificationId: delivery.notification.id, endpointId: delivery.endpoint.id };
+    const attempts = delivery.attempts + 1;
+    if (result.isSent) return store.markSent(key, attempts);
+    if (status === 'dead') return store.markDead(key, attempts, result.error);
+    const nextMs = clock.nowMs() + this.#delayMs(attempts, result.retryAfterMs ?? 0);
+    return store.markRetry(key, attempts, result.error, nextMs);
   }
 
   #delayMs(attempts: number, askedMs: number): number {

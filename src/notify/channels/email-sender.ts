@@ -10,6 +10,8 @@ export type EmailOptions = {
   readonly connectionsMax: number;
 };
 
+const TIMED_OUT = 'timed out';
+
 /** Hands mails to an SMTP server over a few kept connections. */
 export class EmailSender implements Sender {
   readonly #transport: Transporter;
@@ -44,7 +46,7 @@ export class EmailSender implements Sender {
       headers: { 'Auto-Submitted': 'auto-generated' },
     });
     const { promise: timedOut, reject } = Promise.withResolvers<never>();
-    const onAbort = (): void => reject(new Error('timed out'));
+    const onAbort = (): void => reject(new Error(TIMED_OUT));
     signal.addEventListener('abort', onAbort, { once: true });
     try {
       await Promise.race([sent, timedOut]);
@@ -63,12 +65,28 @@ export class EmailSender implements Sender {
   }
 }
 
+/** What nodemailer's error codes mean to whoever reads `last_error`; its own texts may hold a login. */
+const PROBLEM_OF_CODE: Readonly<Record<string, string>> = {
+  EAUTH: 'the mail server refused the login',
+  EDNS: 'the mail server has no address',
+  ECONNECTION: 'no connection to the mail server',
+  ESOCKET: 'no connection to the mail server',
+  ETIMEDOUT: 'timed out',
+  ETLS: 'no secure connection to the mail server',
+};
+
 /** 5xx of the recipient or the message is for good; trouble with the connection or login is not. */
 function smtpFailure(error: unknown): SendResult {
   if (!(error instanceof Error)) return failed('the mail was not taken');
-  const code = 'responseCode' in error ? Number(error.responseCode) : 0;
+  if (error.message === TIMED_OUT) return failed(TIMED_OUT);
+  const status = 'responseCode' in error ? Number(error.responseCode) : 0;
   const command = 'command' in error ? String(error.command) : '';
-  if (code === 0) return failed(error.message === 'timed out' ? 'timed out' : 'no connection');
-  const isFinal = code >= 500 && ['RCPT TO', 'DATA', 'MAIL FROM'].includes(command);
-  return failed(`SMTP ${code}`, isFinal);
+  const code = 'code' in error ? String(error.code) : '';
+  if (status > 0) {
+    const isFinal = status >= 500 && ['RCPT TO', 'DATA', 'MAIL FROM'].includes(command);
+    return failed(`SMTP ${status}`, isFinal);
+  }
+  // Refused before anything was sent: the server does not take such an address at all.
+  if (code === 'EENVELOPE') return failed('the mail server cannot take this address', true);
+  return failed(PROBLEM_OF_CODE[code] ?? 'no connection to the mail server');
 }

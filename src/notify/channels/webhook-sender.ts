@@ -15,9 +15,11 @@ export type WebhookOptions = {
   readonly connectionsPerHostMax: number;
 };
 
-/** Bytes of an answer that are read; it says nothing that is used. */
+/** The body of an answer says nothing that is used: it is read, so that the connection can be kept, this far. */
 const ANSWER_BYTES_MAX = 65_536;
+const ANSWER_MS_MAX = 1_000;
 const GONE = 410;
+const SECRET_PREFIX = 'whsec_';
 
 /**
  * Posts notifications to webhooks, signed as the Standard Webhooks specification 1.0 says
@@ -51,7 +53,7 @@ export class WebhookSender implements Sender {
       return failed(`HTTP ${status}`, status === GONE, this.#retryAfterMs(retryAfter));
     } catch (error) {
       if (signal.aborted) return failed('timed out');
-      const text = error instanceof Error ? error.message : 'the request failed';
+      const text = textOf(error);
       return failed(text, text === REFUSED);
     }
   }
@@ -66,7 +68,7 @@ export class WebhookSender implements Sender {
     const id = `${notification.id}.${endpoint.id}`;
     const timestamp = Math.floor(this.#options.clock.nowMs() / 1000);
     const signed = `${id}.${timestamp}.${body}`;
-    const signature = createHmac('sha256', signingSecret).update(signed).digest('base64');
+    const signature = createHmac('sha256', keyOf(signingSecret)).update(signed).digest('base64');
     return {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
@@ -88,15 +90,14 @@ export class WebhookSender implements Sender {
     const options = { method: 'POST', headers, agent, signal, lookup: this.#lookup };
     return new Promise((resolve, reject) => {
       const request = (isSecure ? https : http).request(url, options, (response) => {
-        let size = 0;
-        response.on('data', (chunk: Buffer) => {
-          size += chunk.length;
-          if (size > ANSWER_BYTES_MAX) response.destroy();
+        // The head is the answer: a body that is slow or endless changes nothing about it.
+        resolve({
+          status: response.statusCode ?? 0,
+          retryAfter: response.headers['retry-after'],
         });
-        const retryAfter = response.headers['retry-after'];
-        response.on('close', () => resolve({ status: response.statusCode ?? 0, retryAfter }));
-        response.on('error', reject);
+        discardBody(response);
       });
+      // Also after the answer, when the connection breaks: nobody waits any more.
       request.on('error', reject);
       request.end(body);
     });
@@ -111,6 +112,36 @@ export class WebhookSender implements Sender {
 }
 
 const REFUSED = 'the address is not a public one';
+
+/** Reads on for a moment, and drops a connection whose answer does not end. */
+function discardBody(response: http.IncomingMessage): void {
+  const timer = setTimeout(() => response.destroy(), ANSWER_MS_MAX).unref();
+  let size = 0;
+  response.on('data', (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > ANSWER_BYTES_MAX) response.destroy();
+  });
+  response.on('error', ignoreBrokenAnswer);
+  response.on('close', () => clearTimeout(timer));
+}
+
+function ignoreBrokenAnswer(): void {
+  // The status had arrived.
+}
+
+/** A secret as libraries for Standard Webhooks write it is base64 of the key; any other text is the key. */
+function keyOf(signingSecret: string): Buffer {
+  return signingSecret.startsWith(SECRET_PREFIX)
+    ? Buffer.from(signingSecret.slice(SECRET_PREFIX.length), 'base64')
+    : Buffer.from(signingSecret, 'utf8');
+}
+
+/** Node gives an empty message when every address of a name failed. */
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'the request failed';
+  if (error.message !== '') return error.message;
+  return 'code' in error ? String(error.code) : 'the request failed';
+}
 
 /** As dns.lookup, but fails when any address of the name is not a public one. */
 const publicLookup: LookupFunction = (hostname, options, callback) => {

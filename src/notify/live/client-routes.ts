@@ -24,45 +24,53 @@ export type ClientRoutesOptions = {
   readonly bufferEventsMax: number;
   /** False: streams are switched off. */
   readonly isLive: boolean;
-  readonly isDraining: () => boolean;
+  /** Streams are being closed; until then new ones are taken, since EventSource gives up on a refusal. */
+  readonly isClosing: () => boolean;
 };
 
-export const STREAM_PATH = '/v1/stream';
+const STREAM_PATH = '/v1/stream';
 const SEQUENCE = /^\d{1,15}$/;
 const RETRY_AFTER = ['retry-after', '5'];
+const PREFLIGHT = [
+  'access-control-allow-methods',
+  'GET, OPTIONS',
+  'access-control-allow-headers',
+  'Authorization, Cache-Control, Last-Event-ID, X-Request-Id',
+  'access-control-max-age',
+  '600',
+];
 
 /**
  * GET /v1/stream: a user's live stream. The token comes as `Authorization: Bearer` or, since EventSource
  * cannot set headers, as `?access_token=`. `Last-Event-ID`, or `?last_event_id=`, replays what followed.
  */
 export function addClientRoutes(options: ClientRoutesOptions): void {
-  options.server.route('GET', STREAM_PATH, (exchange) => open(options, exchange));
+  // Not as a route: a page's preflight needs OPTIONS on the same path.
   options.server.fallback((exchange) => {
+    const requestId = requestIdOf(exchange.header('x-request-id'));
     const cors = corsHeaders(options.allowedOrigins, exchange.header('origin'));
-    if (exchange.method() === 'OPTIONS' && cors !== null) {
-      exchange.sendEmpty(204, [
-        ...cors,
-        'access-control-allow-methods',
-        'GET, OPTIONS',
-        'access-control-allow-headers',
-        'Authorization, Last-Event-ID',
-        'access-control-max-age',
-        '600',
-      ]);
+    const headers = [...(cors ?? []), 'x-request-id', requestId];
+    const method = exchange.method();
+    if (exchange.path() !== STREAM_PATH) {
+      refuse(exchange, new AppError('METHOD_UNKNOWN', 'no such path'), headers);
+    } else if (cors === null) {
+      const problem = 'this origin may not open streams';
+      refuse(exchange, new AppError('ORIGIN_NOT_ALLOWED', problem), headers);
+    } else if (method === 'GET') {
+      open(options, exchange, headers);
+    } else if (method === 'OPTIONS') {
+      exchange.sendEmpty(204, [...headers, ...PREFLIGHT]);
     } else {
-      refuse(exchange, new AppError('METHOD_UNKNOWN', 'no such path'), cors ?? []);
+      exchange.sendEmpty(405, [...headers, 'allow', 'GET, OPTIONS']);
     }
   });
 }
 
-function open(options: ClientRoutesOptions, exchange: HttpExchange): void {
-  const cors = corsHeaders(options.allowedOrigins, exchange.header('origin'));
-  if (cors === null) {
-    const problem = 'this origin may not open streams';
-    return refuse(exchange, new AppError('ORIGIN_NOT_ALLOWED', problem), []);
-  }
-  const requestId = requestIdOf(exchange.header('x-request-id'));
-  const headers = [...cors, 'x-request-id', requestId];
+function open(
+  options: ClientRoutesOptions,
+  exchange: HttpExchange,
+  headers: readonly string[],
+): void {
   try {
     const { identity, lastSequence } = admit(options, exchange);
     const { metrics, log, hub, bufferEventsMax } = options;
@@ -86,13 +94,13 @@ function open(options: ClientRoutesOptions, exchange: HttpExchange): void {
   }
 }
 
-/** Errors: STREAM_TOKEN_INVALID, STREAM_LIMIT, FIELD_INVALID, CHANNEL_UNAVAILABLE, SHUTTING_DOWN. */
+/** Errors: STREAM_TOKEN_INVALID, STREAM_LIMIT, FIELD_INVALID, STREAMS_DISABLED, SHUTTING_DOWN. */
 function admit(
   options: ClientRoutesOptions,
   exchange: HttpExchange,
 ): { readonly identity: StreamIdentity; readonly lastSequence: number | undefined } {
-  if (options.isDraining()) throw new AppError('SHUTTING_DOWN', 'shutting down');
-  if (!options.isLive) throw new AppError('STORE_UNAVAILABLE', 'live streams are switched off');
+  if (options.isClosing()) throw new AppError('SHUTTING_DOWN', 'shutting down');
+  if (!options.isLive) throw new AppError('STREAMS_DISABLED', 'live streams are switched off');
   const query = new URLSearchParams(exchange.query());
   const bearer = /^bearer +(.*)$/i.exec(exchange.header('authorization'))?.[1];
   const token = bearer ?? query.get('access_token') ?? '';
@@ -111,10 +119,11 @@ function admit(
 
 /** The headers that let a page of `origin` read the answer; null when it may not. */
 function corsHeaders(allowed: readonly string[], origin: string): readonly string[] | null {
-  if (allowed.includes('*')) return ['access-control-allow-origin', '*'];
+  const exposed = ['access-control-expose-headers', 'x-request-id, retry-after'];
+  if (allowed.includes('*')) return ['access-control-allow-origin', '*', ...exposed];
   if (origin === '') return ['vary', 'origin'];
   if (!allowed.includes(origin)) return null;
-  return ['access-control-allow-origin', origin, 'vary', 'origin'];
+  return ['access-control-allow-origin', origin, 'vary', 'origin', ...exposed];
 }
 
 function refuse(exchange: HttpExchange, error: unknown, headers: readonly string[]): void {

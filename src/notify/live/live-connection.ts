@@ -46,8 +46,6 @@ export class LiveConnection {
     this.#exchange.onAborted(() => this.#closed());
     const headers = ['cache-control', 'no-store', 'x-accel-buffering', 'no', ...options.headers];
     this.#exchange.begin(200, 'text/event-stream', headers);
-    const data = JSON.stringify({ connection_id: this.identity.connectionId });
-    this.#write(encodeSseEvent({ event: 'open', data }));
     options.metrics.streamEvents.open.add();
   }
 
@@ -57,6 +55,15 @@ export class LiveConnection {
 
   get waitingCount(): number {
     return this.#waiting.length - this.#first;
+  }
+
+  /**
+   * The first event. Its id is where the stream begins: whoever reconnects with it misses nothing, even
+   * if no notification came. `head`: the newest notification of the user, of whatever channel.
+   */
+  greet(head: number): void {
+    const data = JSON.stringify({ connection_id: this.identity.connectionId, head });
+    this.send(encodeSseEvent({ id: String(this.position), event: 'open', data }));
   }
 
   /** Sends an encoded event, or lets it wait; false when an older one had to be dropped for it. */
@@ -73,6 +80,7 @@ export class LiveConnection {
       this.#first += 1;
       this.#droppedCount += 1;
       metrics.dropped.buffer_full.add();
+      metrics.liveDropped.add();
       log.eventQueueFull(this.identity);
     }
     this.#waiting.push(frame);
@@ -91,8 +99,12 @@ export class LiveConnection {
     this.#write(HEARTBEAT);
   }
 
-  /** Completes the answer; the client reconnects when it wants. */
-  end(): void {
+  /**
+   * Completes the answer; the client reconnects after `retryMs`, the field that EventSource knows, so
+   * that not all come at once.
+   */
+  end(retryMs: number): void {
+    if (!this.#isBlocked) this.#exchange.write(`retry: ${retryMs}\n\n`);
     this.#exchange.finish();
     this.#closed();
   }

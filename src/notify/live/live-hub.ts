@@ -13,6 +13,7 @@ export type LiveHubOptions = {
   readonly connectionsMax: number;
   readonly connectionsPerUserMax: number;
   readonly heartbeatMs: number;
+  readonly bufferEventsMax: number;
 };
 
 /** The streams of one user in this process. */
@@ -25,8 +26,15 @@ type Audience = {
 
 /** Notifications read from the store at once. */
 const CATCH_UP_PAGE = 200;
+/** What `retry_failed` says was tried. */
+const CATCH_UP_KEY = 'stream_catch_up';
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 5_000;
+/** Users whose heads are read at once after hints were missed. */
+const REFRESH_CONCURRENCY = 4;
+/** Streams that are ended together reconnect within this range. */
+const RECONNECT_MS_MIN = 500;
+const RECONNECT_MS_MAX = 5_000;
 /** Each connection has its heartbeat in one of so many turns of the interval. */
 const HEARTBEAT_TURNS = 16;
 
@@ -37,7 +45,7 @@ const HEARTBEAT_TURNS = 16;
  *
  * Invariants: I1 a connection's `position` never goes back; I2 what is sent has a sequence above the
  * position before; I3 when nothing is heard of any more and the store answers, every open connection
- * reaches its user's head. (live-hub.test.ts)
+ * reaches its user's head. (test/notify/live-hub.test.ts)
  */
 export class LiveHub {
   readonly #options: LiveHubOptions;
@@ -48,11 +56,16 @@ export class LiveHub {
   );
   readonly #turnOf = new Map<LiveConnection, number>();
   readonly #heartbeat: NodeJS.Timeout;
+  /** What fits into an empty buffer, so that a replay drops nothing. */
+  readonly #pageSize: number;
+  #isRefreshing = false;
+  #wantsRefresh = false;
   #turn = 0;
   #isClosed = false;
 
   constructor(options: LiveHubOptions) {
     this.#options = options;
+    this.#pageSize = Math.min(CATCH_UP_PAGE, options.bufferEventsMax);
     this.#heartbeat = setInterval(
       () => this.#beat(),
       options.heartbeatMs / HEARTBEAT_TURNS,
@@ -108,16 +121,19 @@ export class LiveHub {
   }
 
   /**
-   * Notifications that this process stored, in the order in which the store committed them. Returns the
-   * number of streams that each got it at once: 0 when none of the user is open. Hot.
+   * A notification that this process stored, in the order in which the store committed them. Returns
+   * the number of streams that get it, at once or as part of what they catch up on: 0 when none of the
+   * user is open here. Hot.
    */
   deliver(notification: Notification): number {
     const audience = this.#audiences.get(keyOf(notification));
-    if (audience === undefined || notification.sequence <= audience.head) return 0;
+    if (audience === undefined) return 0;
+    const { size } = audience.connections;
+    // A hint was faster: all are at it.
+    if (notification.sequence <= audience.head) return size;
     audience.head = notification.sequence;
     const isLive = notification.channels.includes('live');
     let frame: string | undefined;
-    let count = 0;
     for (const connection of audience.connections) {
       if (connection.isCatchingUp) continue;
       if (connection.position !== notification.sequence - 1) {
@@ -129,15 +145,15 @@ export class LiveHub {
       frame ??= frameOf(notification);
       connection.send(frame);
       this.#options.metrics.streamEvents.notification.add();
-      count += 1;
     }
-    return count;
+    return size;
   }
 
   /** Somebody stored a notification with this sequence; null: anybody may have stored anything. */
   hint(user: UserKey | null, sequence: number): void {
     if (user === null) {
-      for (const audience of this.#audiences.values()) void this.#refresh(audience);
+      this.#wantsRefresh = true;
+      if (!this.#isRefreshing) void this.#refreshAll();
       return;
     }
     const audience = this.#audiences.get(keyOf(user));
@@ -162,7 +178,10 @@ export class LiveHub {
     this.#isClosed = true;
     clearInterval(this.#heartbeat);
     // Each takes itself off the map, which iteration allows.
-    for (const connection of this.#turnOf.keys()) connection.end();
+    for (const connection of this.#turnOf.keys()) {
+      const spread = Math.random() * (RECONNECT_MS_MAX - RECONNECT_MS_MIN);
+      connection.end(Math.round(RECONNECT_MS_MIN + spread));
+    }
   }
 
   async #begin(
@@ -170,23 +189,24 @@ export class LiveHub {
     connection: LiveConnection,
     lastSequence: number | undefined,
   ): Promise<void> {
-    const bounds = await this.#retried(connection, () => this.#options.store.bounds(audience.user));
+    const read = (): ReturnType<NotificationStore['bounds']> =>
+      this.#options.store.bounds(audience.user);
+    const bounds = await this.#retried(() => connection, read);
     if (bounds === undefined) return;
     audience.head = Math.max(audience.head, bounds.head);
     // A position beyond the head is of another history (a store that lost it): all begins anew.
     const isForeign = lastSequence !== undefined && lastSequence > bounds.head;
     const isTooOld = lastSequence !== undefined && lastSequence < bounds.oldest - 1;
+    if (isForeign) connection.position = bounds.head;
+    else if (isTooOld) connection.position = bounds.oldest - 1;
+    else connection.position = lastSequence ?? bounds.head;
+    connection.greet(bounds.head);
     if (isForeign || isTooOld) {
       const data = JSON.stringify({ oldest: bounds.oldest, head: bounds.head });
       connection.send(encodeSseEvent({ event: 'reset', data }));
       this.#options.metrics.streamEvents.reset.add();
-      if (isTooOld) {
-        this.#options.metrics.dropped.too_old.add(bounds.oldest - 1 - lastSequence);
-      }
-      connection.position = isForeign ? bounds.head : bounds.oldest - 1;
-    } else {
-      connection.position = lastSequence ?? bounds.head;
     }
+    if (isTooOld) this.#options.metrics.dropped.too_old.add(bounds.oldest - 1 - lastSequence);
     await this.#readOn(audience, connection);
   }
 
@@ -203,9 +223,9 @@ export class LiveHub {
       await connection.drained();
       const target = audience.head;
       const { position } = connection;
-      const page = await this.#retried(connection, () =>
-        this.#options.store.liveAfter(audience.user, position, CATCH_UP_PAGE),
-      );
+      const read = (): Promise<readonly Notification[]> =>
+        this.#options.store.liveAfter(audience.user, position, this.#pageSize);
+      const page = await this.#retried(() => connection, read);
       if (page === undefined) return;
       for (const notification of page) {
         connection.send(frameOf(notification));
@@ -213,30 +233,53 @@ export class LiveHub {
       }
       const last = page.at(-1)?.sequence ?? position;
       // A short page: there is nothing more up to the target, and the last may lie beyond it.
-      connection.position = page.length < CATCH_UP_PAGE ? Math.max(last, target) : last;
+      connection.position = page.length < this.#pageSize ? Math.max(last, target) : last;
       audience.head = Math.max(audience.head, last);
     }
     connection.isCatchingUp = false;
   }
 
+  /** Looks for what was stored unheard, a few users at a time, until nobody wants it any more. */
+  async #refreshAll(): Promise<void> {
+    this.#isRefreshing = true;
+    while (this.#wantsRefresh && !this.#isClosed) {
+      this.#wantsRefresh = false;
+      const audiences = this.#audiences.values();
+      const refreshNext = async (): Promise<void> => {
+        for (const audience of audiences) await this.#refresh(audience);
+      };
+      await Promise.all(Array.from({ length: REFRESH_CONCURRENCY }, refreshNext));
+    }
+    this.#isRefreshing = false;
+  }
+
   async #refresh(audience: Audience): Promise<void> {
-    const [first] = audience.connections;
-    if (first === undefined) return;
-    const bounds = await this.#retried(first, () => this.#options.store.bounds(audience.user));
+    // Whichever stream of the user is open then: the first may end before the store answers.
+    const anyOpen = (): LiveConnection | undefined => {
+      for (const connection of audience.connections) if (connection.isOpen) return connection;
+      return undefined;
+    };
+    const bounds = await this.#retried(anyOpen, () => this.#options.store.bounds(audience.user));
     if (bounds !== undefined) this.hint(audience.user, bounds.head);
   }
 
-  /** Tries until it succeeds; undefined once the connection or the hub has ended. */
-  async #retried<T>(connection: LiveConnection, read: () => Promise<T>): Promise<T | undefined> {
-    for (let attempt = 1; connection.isOpen && !this.#isClosed; attempt++) {
+  /** Tries until it succeeds; undefined once there is no open connection to try for, or the hub has ended. */
+  async #retried<T>(
+    connectionOf: () => LiveConnection | undefined,
+    read: () => Promise<T>,
+  ): Promise<T | undefined> {
+    for (let attempt = 1; !this.#isClosed; attempt++) {
+      const connection = connectionOf();
+      if (connection === undefined || !connection.isOpen) return undefined;
       try {
         return await read();
       } catch (error) {
         const { connectionId } = connection.identity;
         const text = error instanceof AppError ? error.message : 'internal error';
-        this.#options.log.retryFailed('stream_catch_up', connectionId, attempt, text);
-        const delayMs = Math.min(RETRY_MS_MIN * 2 ** (attempt - 1), RETRY_MS_MAX);
-        await new Promise((resolve) => setTimeout(resolve, delayMs));
+        this.#options.log.retryFailed(CATCH_UP_KEY, connectionId, attempt, text);
+        const ceilingMs = Math.min(RETRY_MS_MIN * 2 ** (attempt - 1), RETRY_MS_MAX);
+        const delayMs = ceilingMs * (0.5 + Math.random() / 2);
+        await new Promise((resolve) => setTimeout(resolve, delayMs).unref());
       }
     }
     return undefined;

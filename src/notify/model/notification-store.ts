@@ -3,6 +3,7 @@ import type {
   DueDelivery,
   NewNotification,
   Notification,
+  OutboundChannel,
   UserKey,
 } from './notification.ts';
 
@@ -18,8 +19,21 @@ export type ListQuery = UserKey & {
 /** Which delivery: a notification on its way to one endpoint. */
 export type DeliveryKey = { readonly notificationId: string; readonly endpointId: string };
 
+/** Which endpoint: ids are unique within a tenant. */
+export type EndpointKey = { readonly tenantId: string; readonly endpointId: string };
+
+/** What a claim leaves to others or for later, so that one slow endpoint does not take every place. */
+export type ClaimFilter = {
+  readonly channels: readonly OutboundChannel[];
+  /** Deliveries to one endpoint that one claim takes. */
+  readonly perEndpointMax: number;
+  readonly without: readonly EndpointKey[];
+};
+
 export type StoredListener = (user: UserKey | null, sequence: number) => void;
 
+/** Due deliveries that a claim looks at, times its limit, to find some of different endpoints. */
+export const CLAIM_LOOK_FACTOR = 8;
 /** Endpoints that one tenant may have. */
 export const ENDPOINTS_PER_TENANT_MAX = 1_000;
 
@@ -60,9 +74,14 @@ export interface NotificationStore {
   listEndpoints(tenantId: string): Promise<readonly Endpoint[]>;
   /**
    * Takes up to `limit` deliveries that are due, oldest first, and hides them from other claims until
-   * `leaseMs` has passed.
+   * `leaseMs` has passed. Fewer do not mean that no more are due: the filter or another claim holds them.
    */
-  claimDue(nowMs: number, leaseMs: number, limit: number): Promise<readonly DueDelivery[]>;
+  claimDue(
+    nowMs: number,
+    leaseMs: number,
+    limit: number,
+    filter?: ClaimFilter,
+  ): Promise<readonly DueDelivery[]>;
   markSent(key: DeliveryKey, attempts: number): Promise<void>;
   markRetry(
     key: DeliveryKey,
@@ -73,8 +92,8 @@ export interface NotificationStore {
   markDead(key: DeliveryKey, attempts: number, error: string): Promise<void>;
   /** Pending deliveries, and the age of the oldest one that is due, milliseconds. */
   backlog(nowMs: number): Promise<{ readonly pending: number; readonly oldestDueMs: number }>;
-  /** When the next pending delivery is due; undefined when none waits. */
-  nextDueMs(): Promise<number | undefined>;
+  /** When the next pending delivery of these channels (all) is due; undefined when none waits. */
+  nextDueMs(channels?: readonly OutboundChannel[]): Promise<number | undefined>;
   /** Forgets notifications made before `beforeMs`, with their deliveries; at most `limit` at once. Returns how many. */
   purge(beforeMs: number, limit: number): Promise<number>;
   /**

@@ -22,7 +22,7 @@ import type { Handler } from '../api/connect-listener.ts';
 import { invalidField } from '../api/notify-error.ts';
 import { deviceTypeOf, type StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import type { Channel, JsonObject, OutboundChannel } from '../model/notification.ts';
+import type { Channel, Json, JsonObject, OutboundChannel } from '../model/notification.ts';
 import { checkedAddress } from './endpoint-address.ts';
 import type { NotificationWriter } from './notification-writer.ts';
 import {
@@ -54,6 +54,8 @@ const MARK_IDS_MAX = 500;
 const TTL_SECONDS_DEFAULT = 300;
 const TTL_SECONDS_MAX = 3_600;
 const SECRET = /^[\x20-\x7e]{16,256}$/;
+/** As libraries for Standard Webhooks write it: base64 of 24 to 64 bytes. */
+const STANDARD_SECRET = /^whsec_(?=.{32,88}$)[A-Za-z0-9+/]+={0,2}$/;
 
 /** The methods of notify.v1.NotifyService, by local name. */
 export function createNotifyService(
@@ -100,15 +102,28 @@ async function notify(options: NotifyServiceOptions, request: NotifyRequest) {
 
 function checkedData(data: ProtoJsonObject | undefined): JsonObject | null {
   if (data === undefined) return null;
+  assertStorable(data);
   const text = JSON.stringify(data);
   if (Buffer.byteLength(text) > DATA_BYTES_MAX) {
     throw invalidField('data', `must be at most ${DATA_BYTES_MAX} bytes as JSON`);
   }
-  // What Postgres cannot hold in jsonb.
-  if (/\\u0000|\\ud[89a-f]/i.test(text)) {
+  // As every later reader gets it, for example without negative zero.
+  return JSON.parse(text) as JsonObject;
+}
+
+/** Errors: FIELD_INVALID for what JSON or Postgres' jsonb cannot hold. */
+function assertStorable(value: Json): void {
+  if (typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())) {
     throw invalidField('data', 'must hold well-formed text without NUL');
   }
-  return data;
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw invalidField('data', 'must hold finite numbers');
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, member] of Object.entries(value)) {
+    assertStorable(key);
+    assertStorable(member);
+  }
 }
 
 async function list({ store }: NotifyServiceOptions, request: ListNotificationsRequest) {
@@ -174,9 +189,7 @@ async function putEndpoint(options: NotifyServiceOptions, request: PutEndpointRe
   }
   const userId = endpointUser(channel, given.userId);
   const address = checkedAddress(channel, given.address, options.allowsPrivateWebhooks);
-  if (signingSecret !== '' && !SECRET.test(signingSecret)) {
-    throw invalidField('signing_secret', 'must be 16 to 256 characters of printable ASCII');
-  }
+  assertSecret(signingSecret);
   if (channel === 'webhook' && signingSecret === '') {
     if (!(await options.store.hasSigningSecret(tenantId, id))) {
       const problem = 'signing_secret is required for a webhook that has none';
@@ -186,6 +199,15 @@ async function putEndpoint(options: NotifyServiceOptions, request: PutEndpointRe
   const endpoint = { tenantId, id, userId, channel, address };
   await options.store.putEndpoint(endpoint, signingSecret === '' ? undefined : signingSecret);
   return create(PutEndpointResponseSchema, { endpoint: endpointToProto(endpoint) });
+}
+
+function assertSecret(secret: string): void {
+  if (secret !== '' && !SECRET.test(secret)) {
+    throw invalidField('signing_secret', 'must be 16 to 256 characters of printable ASCII');
+  }
+  if (secret.startsWith('whsec_') && !STANDARD_SECRET.test(secret)) {
+    throw invalidField('signing_secret', 'must be base64 of 24 to 64 bytes after whsec_');
+  }
 }
 
 function endpointUser(channel: OutboundChannel, userId: string): string {

@@ -31,13 +31,14 @@ export function measuredStore(
       timed('list_endpoints', store.hasSigningSecret(tenantId, id)),
     deleteEndpoint: (tenantId, id) => timed('delete_endpoint', store.deleteEndpoint(tenantId, id)),
     listEndpoints: (tenantId) => timed('list_endpoints', store.listEndpoints(tenantId)),
-    claimDue: (nowMs, leaseMs, limit) => timed('claim_due', store.claimDue(nowMs, leaseMs, limit)),
+    claimDue: (nowMs, leaseMs, limit, filter) =>
+      timed('claim_due', store.claimDue(nowMs, leaseMs, limit, filter)),
     markSent: (key, attempts) => timed('settle', store.markSent(key, attempts)),
     markRetry: (key, attempts, error, nextMs) =>
       timed('settle', store.markRetry(key, attempts, error, nextMs)),
     markDead: (key, attempts, error) => timed('settle', store.markDead(key, attempts, error)),
-    backlog: (nowMs) => timed('claim_due', store.backlog(nowMs)),
-    nextDueMs: () => timed('claim_due', store.nextDueMs()),
+    backlog: (nowMs) => timed('backlog', store.backlog(nowMs)),
+    nextDueMs: (channels) => timed('next_due', store.nextDueMs(channels)),
     purge: (beforeMs, limit) => timed('purge', store.purge(beforeMs, limit)),
     onStored: (listener) => store.onStored(listener),
     ping: () => timed('ping', store.ping()),

@@ -1,7 +1,9 @@
 import { AppError } from '../../shared/app-error.ts';
 import {
   ENDPOINTS_PER_TENANT_MAX,
+  type ClaimFilter,
   type DeliveryKey,
+  type EndpointKey,
   type ListQuery,
   type NotificationStore,
   type PutResult,
@@ -13,6 +15,7 @@ import type {
   Endpoint,
   NewNotification,
   Notification,
+  OutboundChannel,
   UserKey,
 } from '../model/notification.ts';
 
@@ -144,10 +147,24 @@ export class MemoryStore implements NotificationStore {
     );
   }
 
-  claimDue(nowMs: number, leaseMs: number, limit: number): Promise<readonly DueDelivery[]> {
+  claimDue(
+    nowMs: number,
+    leaseMs: number,
+    limit: number,
+    filter?: ClaimFilter,
+  ): Promise<readonly DueDelivery[]> {
+    const without = new Set(filter?.without.map(endpointText));
+    const taken = new Map<string, number>();
     const due = [...this.#pending]
       .filter(({ nextAttemptMs }) => nextAttemptMs <= nowMs)
+      .filter(({ channel }) => filter?.channels.includes(channel) ?? true)
       .sort((a, b) => a.nextAttemptMs - b.nextAttemptMs)
+      .filter(({ notification: { tenantId }, endpointId }) => {
+        const key = endpointText({ tenantId, endpointId });
+        const place = (taken.get(key) ?? 0) + 1;
+        taken.set(key, place);
+        return !without.has(key) && place <= (filter?.perEndpointMax ?? Infinity);
+      })
       .slice(0, limit);
     return Promise.resolve(
       due.flatMap((delivery) => {
@@ -189,9 +206,11 @@ export class MemoryStore implements NotificationStore {
     return Promise.resolve({ pending: this.#pending.size, oldestDueMs: nowMs - oldest });
   }
 
-  nextDueMs(): Promise<number | undefined> {
+  nextDueMs(channels?: readonly OutboundChannel[]): Promise<number | undefined> {
     let next: number | undefined;
-    for (const { nextAttemptMs } of this.#pending) next = Math.min(next ?? Infinity, nextAttemptMs);
+    for (const { channel, nextAttemptMs } of this.#pending) {
+      if (channels?.includes(channel) ?? true) next = Math.min(next ?? Infinity, nextAttemptMs);
+    }
     return Promise.resolve(next);
   }
 
@@ -334,6 +353,10 @@ function isOf(stored: Stored | undefined, user: UserKey): boolean {
 
 function userText({ tenantId, userId }: UserKey): string {
   return `${tenantId} ${userId}`;
+}
+
+function endpointText({ tenantId, endpointId }: EndpointKey): string {
+  return `${tenantId} ${endpointId}`;
 }
 
 function dedupeText(stored: NewNotification | Stored): string {

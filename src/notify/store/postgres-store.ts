@@ -1,12 +1,14 @@
-import type { Pool } from 'pg';
-import { AppError } from '../../shared/app-error.ts';
+import type { ClientBase, Pool } from 'pg';
+import { assert } from '../../shared/assert.ts';
 import { type Listening, startListening } from '../../store/listen.ts';
 import { type PostgresTarget, createPool } from '../../store/pool.ts';
 import { storeError } from '../../store/store-error.ts';
 import type { StoreLog } from '../../store/store-log.ts';
 import { inRetriedTransaction } from '../../store/transaction.ts';
 import {
+  CLAIM_LOOK_FACTOR,
   ENDPOINTS_PER_TENANT_MAX,
+  type ClaimFilter,
   type DeliveryKey,
   type ListQuery,
   type NotificationStore,
@@ -18,6 +20,7 @@ import type {
   Endpoint,
   NewNotification,
   Notification,
+  OutboundChannel,
   UserKey,
 } from '../model/notification.ts';
 import { tooManyEndpoints, unknownNotification } from './memory-store.ts';
@@ -105,15 +108,16 @@ export class PostgresStore implements NotificationStore {
       .sort((a, b) => compareUsers(batch[a] as NewNotification, batch[b] as NewNotification));
     const members = order.map((index) => putMember(batch[index] as NewNotification));
     return this.#guarded(async () => {
-      const rows = await inRetriedTransaction(this.#pool, async (client) => {
+      const { rows, earlier } = await inRetriedTransaction(this.#pool, async (client) => {
         const answer = await client.query<PutRow>({
           name: 'notify-put',
           text: 'select item, id, sequence, is_duplicate, deliveries from notify.put($1::jsonb)',
           values: [JSON.stringify(members)],
         });
-        return answer.rows;
+        // Here, since the locks on their streams keep them from being purged.
+        const repeated = answer.rows.filter((row) => row.is_duplicate).map(({ id }) => id);
+        return { rows: answer.rows, earlier: await notificationsByIds(client, repeated) };
       });
-      const earlier = await this.#byIds(rows.filter((row) => row.is_duplicate).map(({ id }) => id));
       const results: PutResult[] = Array.from({ length: batch.length });
       for (const row of rows) {
         const index = order[row.item] as number;
@@ -273,13 +277,33 @@ export class PostgresStore implements NotificationStore {
     }));
   }
 
-  async claimDue(nowMs: number, leaseMs: number, limit: number): Promise<readonly DueDelivery[]> {
+  async claimDue(
+    nowMs: number,
+    leaseMs: number,
+    limit: number,
+    filter?: ClaimFilter,
+  ): Promise<readonly DueDelivery[]> {
+    const without = filter?.without ?? [];
     const rows = await this.#query<DueRow>(
       'notify-claim',
-      `with due as (
-         select d.notification_id, d.endpoint_id from notify.delivery d
-         where d.status = 1 and d.next_attempt_at <= to_timestamp($1::double precision / 1000)
-         order by d.next_attempt_at limit $3 for update skip locked
+      `with candidate as (
+         select d.notification_id, d.endpoint_id, row_number() over (
+             partition by d.tenant_id, d.endpoint_id order by d.next_attempt_at) as place
+         from (
+           select d.notification_id, d.endpoint_id, d.tenant_id, d.next_attempt_at
+           from notify.delivery d
+           where d.status = 1 and d.next_attempt_at <= to_timestamp($1::double precision / 1000)
+             and ($4::smallint[] is null or d.channel = any($4))
+             and (d.tenant_id, d.endpoint_id) not in (select * from unnest($6::text[], $7::text[]))
+           order by d.next_attempt_at limit $3::int * ${CLAIM_LOOK_FACTOR}
+         ) d
+       ), due as (
+         select d.notification_id, d.endpoint_id
+         from candidate c join notify.delivery d
+           on d.notification_id = c.notification_id and d.endpoint_id = c.endpoint_id
+         where ($5::int is null or c.place <= $5) and d.status = 1
+           and d.next_attempt_at <= to_timestamp($1::double precision / 1000)
+         order by d.next_attempt_at limit $3::int for update of d skip locked
        ), claimed as (
          update notify.delivery d
          set next_attempt_at = to_timestamp(($1::double precision + $2::double precision) / 1000)
@@ -291,7 +315,15 @@ export class PostgresStore implements NotificationStore {
        from claimed c join notify.notification n on n.id = c.notification_id
          join notify.endpoint e on e.tenant_id = c.tenant_id and e.id = c.endpoint_id
        order by n.created_at, n.id`,
-      [nowMs, leaseMs, limit],
+      [
+        nowMs,
+        leaseMs,
+        limit,
+        filter?.channels.map(bitOfChannel) ?? null,
+        filter?.perEndpointMax ?? null,
+        without.map(({ tenantId }) => tenantId),
+        without.map(({ endpointId }) => endpointId),
+      ],
     );
     return rows.map((row) => ({
       notification: bareNotificationFromRow(row),
@@ -338,12 +370,12 @@ export class PostgresStore implements NotificationStore {
     return { pending: row?.pending ?? 0, oldestDueMs: Math.max(0, nowMs - oldestMs) };
   }
 
-  async nextDueMs(): Promise<number | undefined> {
+  async nextDueMs(channels?: readonly OutboundChannel[]): Promise<number | undefined> {
     const [row] = await this.#query<{ next_ms: string | null }>(
       'notify-next-due',
       `select ceil(extract(epoch from min(d.next_attempt_at)) * 1000)::bigint as next_ms
-       from notify.delivery d where d.status = 1`,
-      [],
+       from notify.delivery d where d.status = 1 and ($1::smallint[] is null or d.channel = any($1))`,
+      [channels?.map(bitOfChannel) ?? null],
     );
     return row?.next_ms == null ? undefined : Number(row.next_ms);
   }
@@ -390,12 +422,6 @@ export class PostgresStore implements NotificationStore {
   async close(): Promise<void> {
     await this.#listening.stop();
     await this.#pool.end();
-  }
-
-  async #byIds(ids: readonly string[]): Promise<ReadonlyMap<string, Notification>> {
-    if (ids.length === 0) return new Map();
-    const found = await this.#notifications('where n.id = any($1::uuid[])', [ids], 'notify-by-ids');
-    return new Map(found.map((notification) => [notification.id, notification]));
   }
 
   async #notifications(
@@ -469,11 +495,22 @@ function putResult(
     };
   }
   const notification = earlier.get(row.id);
-  // The retention may have taken it between the two statements.
-  if (notification === undefined) {
-    throw new AppError('STORE_UNAVAILABLE', 'the earlier notification is just being removed');
-  }
+  assert(notification !== undefined, 'a duplicate is of a notification that is locked');
   return { notification, isDuplicate: true };
+}
+
+async function notificationsByIds(
+  client: ClientBase,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, Notification>> {
+  if (ids.length === 0) return new Map();
+  const { rows } = await client.query<NotificationRow>({
+    name: 'notify-by-ids',
+    text: `select ${NOTIFICATION_COLUMNS}, ${DELIVERIES_COLUMN} from notify.notification n
+      where n.id = any($1::uuid[])`,
+    values: [ids],
+  });
+  return new Map(rows.map((row) => [row.id, notificationFromRow(row)]));
 }
 
 function compareUsers(a: UserKey, b: UserKey): number {

@@ -1,0 +1,171 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { onTestFinished } from 'vitest';
+
+/** A line of the log as it was written, and parsed. */
+export type LogLine = {
+  readonly msg: string;
+  readonly level: string;
+  readonly time: string;
+} & Readonly<Record<string, unknown>>;
+
+/** A running notification service of the test's own, as a child process. */
+export interface NotifyProcess {
+  readonly internalUrl: string;
+  readonly clientUrl: string;
+  readonly metricsUrl: string;
+  readonly pid: number;
+  /** Everything on stderr so far, line by line. */
+  readonly rawLog: readonly string[];
+  readonly log: readonly LogLine[];
+  /** Settles with the exit code when the process has ended (null: by a signal). */
+  readonly exited: Promise<number | null>;
+  signal(signal: NodeJS.Signals): void;
+  /** The lines with this event name. */
+  events(msg: string): readonly LogLine[];
+}
+
+export const SERVICE_TOKEN = 'notify-test-token';
+
+/** Starts `src/notify/main.ts` without waiting for anything. '' unsets a setting. */
+export function spawnNotify(env: Readonly<Record<string, string>> = {}): ChildProcess {
+  const settings: Record<string, string> = {
+    PATH: process.env['PATH'] ?? '',
+    NOTIFY_STORE_DRIVER: 'memory',
+    NOTIFY_HOST: '127.0.0.1',
+    NOTIFY_INTERNAL_PORT: '0',
+    NOTIFY_CLIENT_PORT: '0',
+    NOTIFY_METRICS_PORT: '0',
+    NOTIFY_SERVICE_AUTH_TOKENS: SERVICE_TOKEN,
+    NOTIFY_DRAIN_MS: '0',
+    NOTIFY_WEBHOOK_ALLOW_PRIVATE: 'true',
+    NOTIFY_RETRY_BASE_MS: '20',
+    NOTIFY_HEARTBEAT_MS: '600000',
+    ...env,
+  };
+  for (const [name, value] of Object.entries(settings)) if (value === '') delete settings[name];
+  const child = spawn(process.execPath, ['src/notify/main.ts'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: settings,
+  });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  return child;
+}
+
+/**
+ * Starts the service on free ports of the loopback and waits until all three listen; killed when the
+ * test ends. Errors: throws with its last lines when it ends first.
+ */
+export async function startNotify(
+  env: Readonly<Record<string, string>> = {},
+): Promise<NotifyProcess> {
+  const child = spawnNotify(env);
+  const rawLog: string[] = [];
+  const log: LogLine[] = [];
+  const exited = new Promise<number | null>((resolve) => {
+    child.once('exit', (code) => resolve(code));
+  });
+  const urls = new Map<unknown, string>();
+  const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
+  if (child.stderr === null) throw new Error('stderr must be a pipe');
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    rawLog.push(line);
+    if (!line.startsWith('{')) return;
+    const entry = JSON.parse(line) as LogLine;
+    log.push(entry);
+    if (entry.msg !== 'server_listen') return;
+    urls.set(entry['listener'], `http://127.0.0.1:${String(entry['port'])}`);
+    if (urls.size === 3) resolve();
+  });
+  void exited.then((code) => reject(new Error(`ended with ${code}:\n${rawLog.join('\n')}`)));
+  await ready;
+  return {
+    internalUrl: urls.get('internal') ?? '',
+    clientUrl: urls.get('client') ?? '',
+    metricsUrl: urls.get('metrics') ?? '',
+    pid: child.pid ?? -1,
+    rawLog,
+    log,
+    exited,
+    signal: (signal) => {
+      child.kill(signal);
+    },
+    events: (msg) => log.filter((line) => line.msg === msg),
+  };
+}
+
+type Answer = {
+  readonly status: number;
+  readonly body: Record<string, unknown>;
+  readonly headers: Headers;
+};
+
+/** A POST of JSON to a method of NotifyService, with the service token; the parsed answer. */
+export async function call(
+  service: Pick<NotifyProcess, 'internalUrl'>,
+  method: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const response = await fetch(`${service.internalUrl}/notify.v1.NotifyService/${method}`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${SERVICE_TOKEN}`,
+      ...headers,
+    },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  const text = await response.text();
+  const parsed = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
+  return { status: response.status, body: parsed, headers: response.headers };
+}
+
+/** As `call`, for calls that must succeed. */
+export async function mustCall(
+  service: Pick<NotifyProcess, 'internalUrl'>,
+  method: string,
+  body: unknown,
+): Promise<Record<string, unknown>> {
+  const answer = await call(service, method, body);
+  if (answer.status !== 200) throw new Error(`${method}: ${JSON.stringify(answer.body)}`);
+  return answer.body;
+}
+
+/** Sends a notification to acme/ann over the live channel, or as `given` says; returns it as stored. */
+export async function notify(
+  service: Pick<NotifyProcess, 'internalUrl'>,
+  given: Readonly<Record<string, unknown>> = {},
+): Promise<Record<string, unknown>> {
+  const request = {
+    tenant_id: 'acme',
+    user_id: 'ann',
+    channels: ['CHANNEL_LIVE'],
+    title: 'Build passed',
+    ...given,
+  };
+  const { notification } = await mustCall(service, 'Notify', request);
+  return notification as Record<string, unknown>;
+}
+
+/** The address of a new stream of a user. */
+export async function streamUrl(
+  service: Pick<NotifyProcess, 'internalUrl' | 'clientUrl'>,
+  given: Readonly<Record<string, unknown>> = {},
+): Promise<string> {
+  const request = { tenant_id: 'acme', user_id: 'ann', device_type: 'web', ...given };
+  const { token } = await mustCall(service, 'CreateStreamToken', request);
+  return `${service.clientUrl}/v1/stream?access_token=${String(token)}`;
+}
+
+/** The value of one series by its exact text; NaN when it is not there. */
+export async function series(
+  service: Pick<NotifyProcess, 'metricsUrl'>,
+  name: string,
+): Promise<number> {
+  const text = await (await fetch(`${service.metricsUrl}/metrics`)).text();
+  const line = text.split('\n').find((candidate) => candidate.startsWith(`${name} `));
+  return line === undefined ? Number.NaN : Number(line.slice(name.length + 1));
+}
