@@ -34,6 +34,12 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/index-update.ts',
   },
   {
+    name: 'runner-events',
+    yields:
+      'how 0 to 256 readers of the event stream change a step of many lines [LINES] [READERS]',
+    file: 'bench/runner-events.ts',
+  },
+  {
     name: 'runner-scheduler',
     yields: 'milliseconds that scheduler and disk add to runs of 1 to 1,000 jobs',
     file: 'bench/runner-scheduler.ts',
