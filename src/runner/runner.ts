@@ -200,16 +200,21 @@ class ServingRunner implements Runner {
     }
   }
 
+  /** A scrape needs no token, but must name this service as any other request. */
   async #serveMetrics(host: string, port: number): Promise<number> {
-    const server = this.#createServer(host, port);
-    const { metrics } = this.parts;
-    server.route('GET', '/metrics', (exchange) => {
-      metrics.store.render().then(
-        (text) => exchange.send(200, METRICS_CONTENT_TYPE, text),
-        () => exchange.sendEmpty(500),
-      );
-    });
-    return (await server.listen()).port;
+    const { store } = this.parts.metrics;
+    const route: Route = {
+      method: 'GET',
+      pattern: '/metrics',
+      handle: async () => ({
+        kind: 'whole',
+        status: 200,
+        contentType: METRICS_CONTENT_TYPE,
+        body: await store.render(),
+        headers: [],
+      }),
+    };
+    return this.#serve(host, port, this.#apiOptions([route]), () => this.#metricsPort ?? 0);
   }
 
   #createServer(host: string, port: number): HttpServer {

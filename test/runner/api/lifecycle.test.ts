@@ -4,7 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { EventClient } from '../../support/event-client.ts';
-import { makeWorkspace, runEnded, startRun, startRunner } from '../../support/runner.ts';
+import {
+  makeWorkspace,
+  rawRequest,
+  runEnded,
+  startRun,
+  startRunner,
+} from '../../support/runner.ts';
 
 const SLEEP = `on: workflow_dispatch
 concurrency: one
@@ -132,4 +138,6 @@ test('metrics count runs, jobs and lines on their own port, and nothing by defau
   expect(text).toMatch(/^runner_log_lines_total 1$/m);
   expect(text).toMatch(/^runner_active_runs 0$/m);
   expect(text).toMatch(/^runner_run_duration_seconds_count 1$/m);
+  const rebound = `GET /metrics HTTP/1.1\r\nHost: rebound.example:${runner.metricsPort}\r\n\r\n`;
+  expect(await rawRequest(runner.metricsPort ?? 0, rebound)).toMatch(/^HTTP\/1.1 403 /);
 });
