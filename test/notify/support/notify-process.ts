@@ -27,8 +27,14 @@ export interface NotifyProcess {
 
 export const SERVICE_TOKEN = 'notify-test-token';
 
+/** Takes what ends a process; outside of a test something that calls it when all is done. */
+type WhenDone = (undo: () => void) => void;
+
 /** Starts `src/notify/main.ts` without waiting for anything. '' unsets a setting. */
-export function spawnNotify(env: Readonly<Record<string, string>> = {}): ChildProcess {
+export function spawnNotify(
+  env: Readonly<Record<string, string>> = {},
+  whenDone: WhenDone = onTestFinished,
+): ChildProcess {
   const settings: Record<string, string> = {
     PATH: process.env['PATH'] ?? '',
     NOTIFY_STORE_DRIVER: 'memory',
@@ -48,7 +54,7 @@ export function spawnNotify(env: Readonly<Record<string, string>> = {}): ChildPr
     stdio: ['ignore', 'ignore', 'pipe'],
     env: settings,
   });
-  onTestFinished(() => {
+  whenDone(() => {
     child.kill('SIGKILL');
   });
   return child;
@@ -60,8 +66,9 @@ export function spawnNotify(env: Readonly<Record<string, string>> = {}): ChildPr
  */
 export async function startNotify(
   env: Readonly<Record<string, string>> = {},
+  whenDone?: WhenDone,
 ): Promise<NotifyProcess> {
-  const child = spawnNotify(env);
+  const child = spawnNotify(env, whenDone);
   const rawLog: string[] = [];
   const log: LogLine[] = [];
   const exited = new Promise<number | null>((resolve) => {
