@@ -1,0 +1,125 @@
+/**
+ * Starts the three services of one machine as child processes: `npm run start:all [project directory]`.
+ *
+ * Each keeps its own settings; only ports that would meet get another default. Without DATABASE_URL the
+ * authorization and the notification service start an embedded PostgreSQL each, under GATEWAY_DATA_DIR
+ * and NOTIFY_DATA_DIR: such a server lives and dies with the process that owns it, so that a shared one
+ * would tie the fate of one service to the other. With DATABASE_URL both use that one, in schemas of
+ * their own.
+ *
+ * SIGTERM and SIGINT stop all of them in order; a service that ends on its own stops the others.
+ * Exit codes: 0 after a graceful stop, else that of the first service that failed (1 for a signal).
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { prettyFactory } from 'pino-pretty';
+
+/** Ports besides the defaults of the services: their metrics ports would be the same, or none. */
+const DEFAULTS: Readonly<Record<string, string>> = {
+  NOTIFY_METRICS_PORT: '9091',
+  RUNNER_METRICS_PORT: '9092',
+};
+const PROGRAMS = [
+  { name: 'authz', path: '../src/main.ts' },
+  { name: 'notify', path: '../src/notify/main.ts' },
+  { name: 'runner', path: '../src/runner/main.ts' },
+] as const;
+const EXIT_FAILURE = 1;
+/** npm passes a signal on that the terminal has already sent to everybody. */
+const SAME_SIGNAL_MS = 1_000;
+
+type Service = {
+  readonly name: string;
+  readonly child: ChildProcess;
+  readonly ended: Promise<void>;
+};
+
+const pretty = process.stderr.isTTY ? prettyFactory({ translateTime: false }) : undefined;
+let exitCode = 0;
+let stoppingSinceMs: number | undefined;
+
+const services: readonly Service[] = PROGRAMS.map(({ name, path }) => {
+  const program = fileURLToPath(new URL(path, import.meta.url));
+  const more = name === 'runner' ? process.argv.slice(2) : [];
+  const child = spawn(process.execPath, [program, ...more], {
+    env: { ...DEFAULTS, ...presentOf(process.env) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // A group of its own: Ctrl-C reaches this process alone, which stops the others once and in order.
+    detached: true,
+  });
+  prefixLines(name, child.stdout, process.stdout);
+  prefixLines(name, child.stderr, process.stderr);
+  const ended = new Promise<void>((resolve) => {
+    child.once('error', (error) => {
+      tell(`${name} cannot be started: ${error.message}`);
+      endOf(name, EXIT_FAILURE, null);
+      resolve();
+    });
+    child.once('exit', (code, signal) => {
+      endOf(name, code, signal);
+      resolve();
+    });
+  });
+  return { name, child, ended };
+});
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  process.on(signal, () => onSignal(signal));
+}
+await Promise.all(services.map(({ ended }) => ended));
+process.exitCode = exitCode;
+
+/** An empty variable counts as unset, here as in the services. */
+function presentOf(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+}
+
+function prefixLines(name: string, from: Readable | null, to: NodeJS.WritableStream): void {
+  if (from === null) return;
+  const prefix = `${name.padEnd(6)} | `;
+  createInterface({ input: from }).on('line', (line) => {
+    const text = pretty !== undefined && line.startsWith('{') ? pretty(line) : `${line}\n`;
+    to.write(prefix + text);
+  });
+}
+
+function tell(text: string): void {
+  process.stderr.write(`all    | ${text}\n`);
+}
+
+function endOf(name: string, code: number | null, signal: NodeJS.Signals | null): void {
+  const isAsked = stoppingSinceMs !== undefined;
+  if (!isAsked) {
+    tell(`${name} ended with ${code ?? signal}; stopping the others`);
+    stop('SIGTERM');
+  }
+  // Whoever ends unasked has failed, whatever it says.
+  // Asked before it could hear: nothing had begun.
+  const isFine = isAsked && (code === 0 || signal === 'SIGTERM');
+  const failure = isFine ? 0 : (code ?? EXIT_FAILURE) || EXIT_FAILURE;
+  if (exitCode === 0) exitCode = failure;
+}
+
+/** A second signal, unless npm's copy of the first, makes the services end at once. */
+function onSignal(signal: NodeJS.Signals): void {
+  if (stoppingSinceMs === undefined) {
+    tell(`${signal}: stopping`);
+    stop('SIGTERM');
+  } else if (performance.now() - stoppingSinceMs > SAME_SIGNAL_MS) {
+    tell(`${signal} again: ending at once`);
+    signalAll('SIGTERM');
+  }
+}
+
+function stop(signal: NodeJS.Signals): void {
+  stoppingSinceMs = performance.now();
+  signalAll(signal);
+}
+
+function signalAll(signal: NodeJS.Signals): void {
+  for (const { child } of services) {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+  }
+}

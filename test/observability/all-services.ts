@@ -1,0 +1,149 @@
+import { spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+type LogLine = { readonly msg?: string } & Readonly<Record<string, unknown>>;
+
+/** The three services as `npm run start:all` runs them, on free ports and in folders of their own. */
+export interface AllServices {
+  /** Base URLs. */
+  readonly authz: string;
+  readonly notifyInternal: string;
+  readonly notifyClient: string;
+  readonly runner: string;
+  readonly metrics: Readonly<Record<'authz' | 'notify' | 'runner', string>>;
+  readonly workspace: string;
+  /** Log lines of one service so far, parsed. */
+  readonly logOf: (name: 'authz' | 'notify' | 'runner') => readonly LogLine[];
+  /** The process id of the runner. */
+  readonly runnerPid: () => Promise<number>;
+  readonly signal: (signal: NodeJS.Signals) => void;
+  /** Settles with the exit code when the whole has ended (null: by a signal). */
+  readonly exited: Promise<number | null>;
+  /** SIGTERM, the end, and the removal of all folders. */
+  stop(): Promise<number | null>;
+}
+
+export type AllServicesOptions = {
+  /** Settings beside those of a test. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Files of the runner's project, path → text. */
+  readonly files?: Readonly<Record<string, string>>;
+};
+
+const START_TIMEOUT_MS = 90_000;
+const LINE = /^(authz|notify|runner|all) *\| (.*)$/;
+export const TOKEN = 'all-services-token';
+export const ADMIN_SECRET = 'all-services-secret';
+
+/**
+ * Starts scripts/start-all.ts and waits until every port is there.
+ * Errors: throws with the last lines when it ends first or takes too long.
+ */
+export async function startAllServices(options: AllServicesOptions = {}): Promise<AllServices> {
+  const dir = await mkdtemp(join(tmpdir(), 'gatehouse-all-'));
+  const workspace = join(dir, 'project');
+  await mkdir(workspace);
+  for (const [path, text] of Object.entries(options.files ?? {})) {
+    await mkdir(dirname(join(workspace, path)), { recursive: true });
+    await writeFile(join(workspace, path), text);
+  }
+  const child = spawn(process.execPath, ['scripts/start-all.ts', workspace], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...settingsOf(dir), ...options.env },
+  });
+  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const lines: { readonly name: string; readonly entry: LogLine }[] = [];
+  const last: string[] = [];
+  const found = new Map<string, number>();
+  const started = Promise.withResolvers<void>();
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    last.push(line);
+    if (last.length > 40) last.shift();
+    const [, name = '', text = ''] = LINE.exec(line) ?? [];
+    if (!text.startsWith('{')) return;
+    const entry = JSON.parse(text) as LogLine;
+    lines.push({ name, entry });
+    for (const [key, port] of portsOf(name, entry)) found.set(key, port);
+    if (found.size === PORT_COUNT) started.resolve();
+  });
+  const timer = setTimeout(() => started.reject(new Error('took too long')), START_TIMEOUT_MS);
+  void exited.then((code) => started.reject(new Error(`ended with ${code}`)));
+  await started.promise.catch(async (error: Error) => {
+    child.kill('SIGTERM');
+    await exited;
+    await rm(dir, { recursive: true, force: true });
+    throw new Error(`start:all ${error.message}:\n${last.join('\n')}`);
+  });
+  clearTimeout(timer);
+  const urlOf = (key: string): string => `http://127.0.0.1:${found.get(key)}`;
+  return {
+    authz: urlOf('authz'),
+    notifyInternal: urlOf('notify internal'),
+    notifyClient: urlOf('notify client'),
+    runner: urlOf('runner'),
+    metrics: {
+      authz: urlOf('authz metrics'),
+      notify: urlOf('notify metrics'),
+      runner: urlOf('runner metrics'),
+    },
+    workspace,
+    logOf: (name) => lines.filter((line) => line.name === name).map(({ entry }) => entry),
+    runnerPid: async () => {
+      const text = await readFile(join(workspace, '.runner', 'endpoint.json'), 'utf8');
+      return (JSON.parse(text) as { pid: number }).pid;
+    },
+    signal: (signal) => child.kill(signal),
+    exited,
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
+      const code = await exited;
+      await rm(dir, { recursive: true, force: true });
+      return code;
+    },
+  };
+}
+
+const PORT_COUNT = 7;
+
+/** The ports that a line of the log tells of. */
+function portsOf(name: string, entry: LogLine): readonly (readonly [string, number])[] {
+  if (name === 'notify' && entry.msg === 'server_listen') {
+    return [[`notify ${String(entry['listener'])}`, Number(entry['port'])]];
+  }
+  if (name === 'notify' || entry.msg !== 'ready') return [];
+  return [
+    [name, Number(entry['port'])],
+    [`${name} metrics`, Number(entry['metrics_port'])],
+  ];
+}
+
+function settingsOf(dir: string): Readonly<Record<string, string>> {
+  return {
+    PATH: process.env['PATH'] ?? '',
+    HOME: dir,
+    GATEWAY_CONNECT_PORT: '0',
+    GATEWAY_METRICS_PORT: '0',
+    GATEWAY_HOST: '127.0.0.1',
+    GATEWAY_DATA_DIR: join(dir, 'authz'),
+    GATEWAY_SERVICE_AUTH_TOKENS: TOKEN,
+    GATEWAY_ADMIN_API_SECRET: ADMIN_SECRET,
+    GATEWAY_WORKERS: '1',
+    GATEWAY_INDEX_BYTES: String(256 * 1024 * 1024),
+    GATEWAY_DRAIN_MS: '50',
+    NOTIFY_INTERNAL_PORT: '0',
+    NOTIFY_CLIENT_PORT: '0',
+    NOTIFY_METRICS_PORT: '0',
+    NOTIFY_HOST: '127.0.0.1',
+    NOTIFY_DATA_DIR: join(dir, 'notify'),
+    NOTIFY_SERVICE_AUTH_TOKENS: TOKEN,
+    NOTIFY_STREAM_SECRET: 'all-services-stream-secret',
+    NOTIFY_DRAIN_MS: '50',
+    PORT: '0',
+    HOST: '127.0.0.1',
+    RUNNER_METRICS_PORT: '0',
+    RUNNER_API_TOKEN: TOKEN,
+  };
+}
