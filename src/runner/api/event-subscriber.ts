@@ -1,4 +1,3 @@
-import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { RunnerEventType } from '../model/events.ts';
 import { plainFrame, type FrameBatch } from './event-frames.ts';
 
@@ -6,6 +5,16 @@ export type EventFilter = {
   readonly runId?: string | undefined;
   readonly types?: ReadonlySet<RunnerEventType> | undefined;
 };
+
+/** Where frames go: the answer side of an HttpExchange. */
+export interface FrameSink {
+  readonly isEnded: boolean;
+  /** False: the client lags; more only after `onWritable`. */
+  write(bytes: Uint8Array): boolean;
+  onWritable(listener: () => void): void;
+  finish(): void;
+  abort(): void;
+}
 
 /** Log lines that were left out, told in their place. */
 type Gap = { readonly runId: string; dropped: number };
@@ -27,7 +36,7 @@ export class EventSubscriber {
   readonly filterKey: string;
   /** The next frame that is owed from the ring; undefined once the subscriber is live. */
   replayFrom: number | undefined;
-  readonly #exchange: HttpExchange;
+  readonly #exchange: FrameSink;
   readonly #bufferBytesMax: number;
   readonly #onReady: () => void;
   readonly #onDropped: (lineCount: number) => void;
@@ -40,7 +49,7 @@ export class EventSubscriber {
   readonly #tailGaps = new Map<string, Gap>();
 
   constructor(
-    exchange: HttpExchange,
+    exchange: FrameSink,
     filter: EventFilter,
     bufferBytesMax: number,
     hooks: { readonly onReady: () => void; readonly onDropped: (lineCount: number) => void },
