@@ -6,6 +6,9 @@ import type { OutboundChannel } from '../model/notification.ts';
 const ADDRESS_MAX = 2_048;
 const MAIL = /^[^\s@<>"(),:;[\]\\]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*$/;
 
+const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::');
+const GLOBAL_UNICAST_BITS = 3;
+
 /**
  * The address of an endpoint in its canonical form. Errors: FIELD_INVALID for endpoint.address. A host
  * name may still resolve to a private address later: channels/webhook-sender.ts looks again.
@@ -40,5 +43,8 @@ export function checkedAddress(
 export function isPrivate(host: string): boolean {
   if (isIP(host) === 0) return false;
   // An IPv4 address within an IPv6 one is judged as the former.
-  return ipaddr.process(host).range() !== 'unicast';
+  const address = ipaddr.process(host);
+  if (address.range() !== 'unicast') return true;
+  // All that was ever given out (RFC 4291 §2.4, IANA's registry): 2000::/3.
+  return address instanceof ipaddr.IPv6 && !address.match(GLOBAL_UNICAST, GLOBAL_UNICAST_BITS);
 }
