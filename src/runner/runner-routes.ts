@@ -7,12 +7,17 @@ import { runRoutes } from './api/run-routes.ts';
 import { secretRoutes } from './api/secret-routes.ts';
 import { inboxRoute, syncRoutes } from './api/sync-routes.ts';
 import { workflowRoutes } from './api/workflow-routes.ts';
+import { pageRoutes } from './page/page-routes.ts';
 import type { RunnerParts } from './runner-parts.ts';
 
-/** All routes of the runner; the inbox apart, because a port of its own may serve it. */
+/**
+ * All routes of the runner; the inbox apart, because a port of its own may serve it. `needsToken` says
+ * whether the API does.
+ */
 export function routesOf(
   parts: RunnerParts,
   isStopping: () => boolean,
+  needsToken: boolean,
 ): { readonly routes: readonly Route[]; readonly inbox: Route } {
   const { runs, keys, follower, runsDir, catalog, secrets, sync, hub, workspace, version } = parts;
   const audit = auditOf(parts);
@@ -24,6 +29,7 @@ export function routesOf(
     ...syncRoutes(sync),
     ...eventRoutes(hub),
     ...healthRoutes({ workspace, version, runs, isStopping }),
+    ...pageRoutes({ runs, catalog, secrets, needsToken }),
   ];
   return {
     routes: routes.map((route) => audited(route, audit)),

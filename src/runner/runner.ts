@@ -21,8 +21,6 @@ export type RunnerOptions = {
   readonly clock: Clock;
   /** The process environment: what steps inherit of it, and secrets of the `env` backend. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Routes beside the API: the page. */
-  readonly moreRoutes?: ((parts: RunnerParts) => readonly Route[]) | undefined;
   /** Milliseconds between two pings, for tests; 30 s. */
   readonly pingMs?: number | undefined;
 };
@@ -118,9 +116,9 @@ class ServingRunner implements Runner {
 
   async listen(): Promise<void> {
     const settings = this.#settings;
-    const { inbox, routes } = routesOf(this.parts, () => this.#stopping !== undefined);
-    const more = this.#options.moreRoutes?.(this.parts) ?? [];
-    const api = this.#apiOptions([...routes, inbox, ...more]);
+    const isStopping = (): boolean => this.#stopping !== undefined;
+    const { inbox, routes } = routesOf(this.parts, isStopping, settings.apiToken !== undefined);
+    const api = this.#apiOptions([...routes, inbox]);
     const isBoth = settings.host.toLowerCase() === 'localhost';
     const [first = settings.host, second] = isBoth ? LOOPBACKS : [settings.host];
     this.#port = await this.#serve(first, settings.port, api, () => this.#port);
