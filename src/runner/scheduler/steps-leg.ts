@@ -98,8 +98,10 @@ async function startJob(
   const environment = settings.environment?.name ?? '';
   const names = secretsReferencedBy(leg.scope.workflow, definition);
   const secrets = await leg.scope.secrets({ jobId: leg.jobId, environment, names });
+  // Also of those that the job does not name: a step may find them in a file or a program's output.
+  const hidden = (await context.options.secrets.masksFor?.(environment)) ?? [];
   const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
-  const request = requestOf(context, leg, definition, settings, {
+  const jobContexts = {
     ...contexts,
     github: {
       ...contexts.github,
@@ -108,7 +110,9 @@ async function startJob(
     },
     vars,
     secrets: withToken(secrets, contexts.github),
-  });
+  };
+  const masks = [...Object.values(jobContexts.secrets).map(String), ...hidden];
+  const request = requestOf(context, leg, definition, settings, { contexts: jobContexts, masks });
   if (leg.cancellation.isCancelled) return completeUnstarted(context, leg, 'cancelled');
   try {
     // One short call; the way through the thread pool takes ten times as long.
@@ -128,11 +132,10 @@ function requestOf(
   leg: Leg,
   definition: StepsJobDefinition,
   settings: JobSettings,
-  contexts: JobContexts,
+  { contexts, masks }: { readonly contexts: JobContexts; readonly masks: readonly string[] },
 ): JobRequest {
   const { options, facts, recorder, sandbox } = context;
   const folder = options.ids.uuid();
-  const masks = Object.values(contexts.secrets).map(String);
   return {
     runId: recorder.runId,
     runNumber: facts.runNumber,
