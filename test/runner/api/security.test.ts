@@ -166,6 +166,15 @@ describe('bodies', () => {
     expect(await runCount(url)).toBe(0);
   });
 
+  test('a wrong type is refused without a body as well', async () => {
+    const { url } = await startRunner(makeWorkspace(FILES));
+    const send = (path: string, headers: Record<string, string>): Promise<Response> =>
+      fetch(url + path, { method: 'POST', headers });
+    expect((await send('/api/runs', {})).status).toBe(415);
+    expect((await send('/api/runs/x/cancel', { 'content-type': 'text/plain' })).status).toBe(415);
+    expect((await send('/api/runs/x/cancel', {})).status).toBe(404);
+  });
+
   test('compressed bodies are refused, so that none can explode', async () => {
     const { url } = await startRunner(makeWorkspace(FILES));
     const response = await fetch(`${url}/api/runs`, {
