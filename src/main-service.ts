@@ -66,6 +66,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const readiness = new Readiness();
   const metrics = createMetrics({ version, commit: config.commit });
   metrics.readBudget.set(config.maxCheckReads);
+  metrics.indexLimit.set(config.indexBytes);
   const gateway = createGateway({
     host: config.host,
     port: config.connectPort,

@@ -76,6 +76,8 @@ export type Metrics = {
   readonly backstops: Readonly<Record<BackstopReason, HotCounter>>;
   /** The budget of projects without one of their own, in reads. */
   readonly readBudget: Gauge;
+  /** What the indexes of all workers may take. */
+  readonly indexLimit: Gauge;
   readonly regionRefused: Counter;
   /**
    * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
@@ -176,6 +178,7 @@ function instanceMetrics(store: MetricStore) {
     poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
     poolIdle: gauge('gatehouse_pg_pool_idle_connections', 'Connections that nobody uses.'),
     poolWaiting: gauge('gatehouse_pg_pool_waiting_requests', 'Callers waiting for a connection.'),
+    indexLimit: gauge('gatehouse_index_limit_bytes', 'What all indexes together may take.'),
     writeQueueDepth: gauge('gatehouse_write_queue_requests', 'Writes waiting for their shard.'),
     commits: counter('gatehouse_commits_total', 'Write transactions committed.'),
     feedReconnects: counter('gatehouse_feed_reconnects_total', 'Change feed connections remade.'),
