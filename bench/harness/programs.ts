@@ -50,6 +50,12 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/runner-storage.ts',
   },
   {
+    name: 'runner-vs-act',
+    yields:
+      'milliseconds from request to the end of a workflow run, beside act [ROUNDS] [STRATEGY]',
+    file: 'bench/runner-vs-act.ts',
+  },
+  {
     name: 'snapshot-load',
     yields: 'tuples a second out of Postgres, cut into rows',
     file: 'bench/snapshot-load.ts',

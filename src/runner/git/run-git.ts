@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { AppError } from '../../shared/app-error.ts';
+import { captureNative, type StopReason } from './capture-native.ts';
 
 const TIMEOUT_MS_DEFAULT = 60_000;
 const OUTPUT_BYTES_MAX_DEFAULT = 64 * 1024 * 1024;
@@ -117,6 +118,38 @@ export function mustRef(ref: string): string {
 }
 
 function execute(dir: string, args: readonly string[], options: GitOptions): Promise<GitResult> {
+  return executeNative(dir, args, options) ?? executeByNode(dir, args, options);
+}
+
+/** Undefined where it cannot be done so. A command with input needs Node's way. */
+function executeNative(
+  dir: string,
+  args: readonly string[],
+  options: GitOptions,
+): Promise<GitResult> | undefined {
+  if (options.input !== undefined || options.signal?.aborted === true) return undefined;
+  const { timeoutMs = TIMEOUT_MS_DEFAULT, outputBytesMax = OUTPUT_BYTES_MAX_DEFAULT } = options;
+  const running = captureNative({
+    file: 'git',
+    args: [...FLAGS, ...args],
+    cwd: dir,
+    env: environment(options),
+    timeoutMs,
+    outputBytesMax,
+    signal: options.signal,
+  });
+  return running?.then(({ exitCode, stopped, stdout, stderr }) => {
+    if (stopped !== undefined) throw stoppedError(args[0] ?? '', stopped, timeoutMs);
+    if (exitCode === null) throw startFailure(args[0] ?? '', new Error('a signal'), timeoutMs);
+    return { exitCode, stdout, stderr: stderr.toString('utf8') };
+  });
+}
+
+function executeByNode(
+  dir: string,
+  args: readonly string[],
+  options: GitOptions,
+): Promise<GitResult> {
   const { timeoutMs = TIMEOUT_MS_DEFAULT, outputBytesMax = OUTPUT_BYTES_MAX_DEFAULT } = options;
   return new Promise((resolve, reject) => {
     const child = execFile(
@@ -148,17 +181,25 @@ function execute(dir: string, args: readonly string[], options: GitOptions): Pro
 function startFailure(command: string, error: unknown, timeoutMs: number): AppError {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') {
-    return new AppError('RESULT_TOO_LARGE', `git ${command} wrote too much`, { command });
+    return stoppedError(command, 'output', timeoutMs);
   }
-  if (code === 'ABORT_ERR') return new AppError('CANCELLED', `git ${command} was stopped`);
+  if (code === 'ABORT_ERR') return stoppedError(command, 'abort', timeoutMs);
   if (error instanceof Error && 'killed' in error && error.killed === true) {
-    const text = `git ${command} took longer than ${timeoutMs} ms`;
-    return new AppError('DEADLINE_EXCEEDED', text, { command });
+    return stoppedError(command, 'timeout', timeoutMs);
   }
   if (code === 'ENOENT') {
     return new AppError('GIT_FAILED', 'git or the directory is not there', { command }, error);
   }
   return new AppError('GIT_FAILED', `git ${command} could not be run`, { command }, error);
+}
+
+function stoppedError(command: string, why: StopReason, timeoutMs: number): AppError {
+  if (why === 'output') {
+    return new AppError('RESULT_TOO_LARGE', `git ${command} wrote too much`, { command });
+  }
+  if (why === 'abort') return new AppError('CANCELLED', `git ${command} was stopped`);
+  const text = `git ${command} took longer than ${timeoutMs} ms`;
+  return new AppError('DEADLINE_EXCEEDED', text, { command });
 }
 
 function environment(options: GitOptions): Record<string, string> {

@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, fstatSync, readdirSync, writeSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { takeOutputPipe } from './output-pipe.ts';
+import { takeNamedPipe } from './output-pipe.ts';
 
 const MEMORY_FOLDER = '/dev/shm';
 
 test('pipes carry bytes, end with their last writer, and never run out', async () => {
   for (let index = 0; index < 150; index += 1) {
-    const pipe = takeOutputPipe();
+    const pipe = takeNamedPipe();
     if (pipe === undefined) {
       throw new Error('no pipe');
     }
@@ -25,8 +25,8 @@ test('pipes carry bytes, end with their last writer, and never run out', async (
 
 test.skipIf(process.platform !== 'linux')('what a killed process left is removed', async () => {
   const module = new URL('output-pipe.ts', import.meta.url).href;
-  const script = `const { takeOutputPipe } = await import(${JSON.stringify(module)});
-    takeOutputPipe(); console.log('up'); setInterval(() => {}, 1000);`;
+  const script = `const { takeNamedPipe } = await import(${JSON.stringify(module)});
+    takeNamedPipe(); console.log('up'); setInterval(() => {}, 1000);`;
   const start = async (): Promise<{ pid: number | undefined; kill: () => Promise<unknown> }> => {
     const child = spawn(process.execPath, ['--input-type=module', '-e', script]);
     await once(child.stdout, 'data');
@@ -49,5 +49,5 @@ test.skipIf(process.platform !== 'linux')('what a killed process left is removed
   expect(foldersOf(first.pid)).toEqual([]);
   expect(foldersOf(second.pid)).toHaveLength(1);
   await second.kill();
-  takeOutputPipe();
+  takeNamedPipe();
 });

@@ -13,6 +13,7 @@ import {
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { nativePipe } from '../../shared/native-spawn.ts';
 
 const MAKER = 'mkfifo';
 const FOLDER_PREFIX = 'runner-pipes-';
@@ -41,12 +42,19 @@ let madeCount = 0;
 let isMaking = false;
 let isAvailable = process.platform !== 'win32';
 
-/**
- * A pipe, made from a named one in a folder of our own that is unlinked as it is opened, because Node
- * cannot make anonymous ones. Undefined where the system has none: use what Node offers then.
- * Cost: three system calls; once in 64 times a start of mkfifo.
- */
+/** A pipe, undefined where there are none: use what Node offers then. Cost: one system call. */
 export function takeOutputPipe(): OutputPipe | undefined {
+  const native = nativePipe();
+  if (native === undefined) return takeNamedPipe();
+  const reader = new Socket({ fd: native.readFd, readable: true, writable: false });
+  return { reader, writeFd: native.writeFd };
+}
+
+/**
+ * A pipe where no anonymous ones can be had (Node cannot make any): a named one in a folder of our own
+ * that is unlinked as it is opened. Cost: three system calls; once in 64 times a start of mkfifo.
+ */
+export function takeNamedPipe(): OutputPipe | undefined {
   if (readyPaths.length <= PIPES_LEFT_MIN && isAvailable) {
     makePipes();
   }

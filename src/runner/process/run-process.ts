@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { closeSync, existsSync, writeFileSync } from 'node:fs';
 import type { Readable } from 'node:stream';
+import { spawnNative } from '../../shared/native-spawn.ts';
 import { type OutputPipe, takeOutputPipe } from './output-pipe.ts';
 import { OutputReader } from './output-reader.ts';
 import { markFirstBirth } from './process-births.ts';
@@ -60,17 +61,11 @@ export interface RunningProcess {
  */
 export function startProcess(request: ProcessRequest): RunningProcess {
   let pipe: OutputPipe | undefined;
-  let child: ChildProcess;
+  let child: Leader;
   markFirstBirth(request.trackingId);
   try {
     pipe = takeOutputPipe();
-    child = spawn(request.file, [...request.args], {
-      cwd: request.cwd,
-      env: { ...request.env, RUNNER_TRACKING_ID: request.trackingId },
-      detached: true,
-      stdio:
-        pipe === undefined ? ['ignore', 'pipe', 'pipe'] : ['ignore', pipe.writeFd, pipe.writeFd],
-    });
+    child = startLeader(request, pipe?.writeFd);
   } catch (error) {
     pipe?.reader.destroy();
     return unstarted(error);
@@ -82,13 +77,47 @@ export function startProcess(request: ProcessRequest): RunningProcess {
   if (child.pid !== undefined) {
     offerToOomKiller(child.pid);
   }
-  const streams: readonly (Readable | null)[] =
-    pipe === undefined ? [child.stdout, child.stderr] : [pipe.reader];
-  return watch(
-    child,
-    streams.filter((stream) => stream !== null),
-    request,
-  );
+  return watch(child, pipe === undefined ? child.streams : [pipe.reader], request);
+}
+
+/** The first process of a group. */
+type Leader = {
+  readonly pid: number | undefined;
+  /** Where it writes when it got no pipe. */
+  readonly streams: readonly Readable[];
+  readonly onExit: (listener: (code: number | null, signal: string | null) => void) => void;
+  readonly onError: (listener: (error: Error) => void) => void;
+};
+
+/** Throws as node:child_process does. */
+function startLeader(request: ProcessRequest, writeFd: number | undefined): Leader {
+  const { file, args, cwd } = request;
+  const env = { ...request.env, RUNNER_TRACKING_ID: request.trackingId };
+  const native =
+    writeFd === undefined
+      ? undefined
+      : spawnNative({ file, args, cwd, env, stdoutFd: writeFd, stderrFd: writeFd });
+  if (native !== undefined) {
+    return {
+      pid: native.pid,
+      streams: [],
+      onExit: (listener) => native.onExit(listener),
+      onError: () => undefined,
+    };
+  }
+  const child = spawn(file, [...args], {
+    cwd,
+    env,
+    detached: true,
+    stdio: writeFd === undefined ? ['ignore', 'pipe', 'pipe'] : ['ignore', writeFd, writeFd],
+  });
+  const streams: readonly (Readable | null)[] = [child.stdout, child.stderr];
+  return {
+    pid: child.pid,
+    streams: streams.filter((stream) => stream !== null),
+    onExit: (listener) => void child.once('exit', listener),
+    onError: (listener) => void child.once('error', listener),
+  };
 }
 
 function unstarted(error: unknown): RunningProcess {
@@ -113,21 +142,21 @@ function offerToOomKiller(pid: number): void {
 }
 
 function watch(
-  child: ChildProcess,
+  child: Leader,
   streams: readonly Readable[],
   request: ProcessRequest,
 ): RunningProcess {
   const output = new OutputReader(streams, request.onChunk);
   const { promise: exit, resolve } = Promise.withResolvers<ProcessExit>();
   const group = createGroup(child.pid);
-  child.once('error', (error) => {
+  child.onError((error) => {
     if (child.pid === undefined) {
       output.discard();
       resolve({ code: null, signal: null, error: explainStart(error, request) });
     }
   });
   let climbing: Promise<void> | undefined;
-  child.once('exit', (code, signal) => {
+  child.onExit((code, signal) => {
     group.leaderEnded();
     // What the rest of an interrupted group says while it cleans up is part of the output.
     const settled = climbing ?? Promise.resolve();

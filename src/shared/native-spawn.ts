@@ -1,0 +1,230 @@
+import { accessSync, closeSync, constants, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { constants as system } from 'node:os';
+import { delimiter, isAbsolute, join, resolve } from 'node:path';
+
+/**
+ * posix_spawn(3) of glibc. Node starts a program by fork(2), which copies the page tables of the whole
+ * process and stops the event loop meanwhile: 3 ms with 45 MB in memory, 80 ms with 300 MB on the
+ * machine it was measured on. This takes 0.2 ms whatever the size, since the child borrows the memory
+ * until it runs its program.
+ */
+export type NativeRequest = {
+  /** Absolute, or found on the PATH of `env`. */
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** All of the child's environment. */
+  readonly env: Readonly<Record<string, string>>;
+  /** stdin is /dev/null. The caller still owns and closes these. */
+  readonly stdoutFd: number;
+  readonly stderrFd: number;
+};
+
+export interface NativeChild {
+  /** Leader of a session and process group of its own. */
+  readonly pid: number;
+  /** Called once, when it has ended and its number may be another's. Never before this function returned. */
+  onExit(listener: (code: number | null, signal: string | null) => void): void;
+}
+
+type Call = (...args: unknown[]) => number;
+type Calls = {
+  readonly spawn: Call;
+  readonly waitpid: Call;
+  readonly pipe2: Call;
+  readonly actionsInit: Call;
+  readonly actionsDestroy: Call;
+  readonly addOpen: Call;
+  readonly addDup2: Call;
+  readonly addChdir: Call;
+  readonly attributesInit: Call;
+  readonly attributesDestroy: Call;
+  readonly setFlags: Call;
+  readonly setDefaultSignals: Call;
+  readonly setMask: Call;
+};
+type Koffi = { load(library: string): { func(signature: string): Call } };
+
+/** More than glibc's structures need on any machine (336 bytes at most). */
+const STRUCTURE_BYTES = 1_024;
+const SIGNAL_SET_BYTES = 128;
+/** spawn.h: SETSIGDEF, SETSIGMASK, SETSID. */
+const SPAWN_FLAGS = 0x04 | 0x08 | 0x80;
+const WNOHANG = 1;
+const SIGNAL_BITS = 0x7f;
+const EXIT_SHIFT = 8;
+const EXIT_BITS = 0xff;
+/** Children are looked at so often even when no SIGCHLD tells of them, as in a worker thread. */
+const REAP_MS = 100;
+
+const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
+  Object.entries(system.signals).map(([name, number]) => [number, name]),
+);
+
+let calls: Calls | null | undefined;
+
+/**
+ * Starts a program. Undefined where that cannot be done so (no glibc, the file is not there or no
+ * program, too long arguments): use node:child_process then, which also explains why.
+ */
+export function spawnNative(request: NativeRequest): NativeChild | undefined {
+  const bound = loadCalls();
+  const file = bound === null ? undefined : findProgram(request);
+  if (bound === null || file === undefined || hasZero(request)) return undefined;
+  const actions = Buffer.alloc(STRUCTURE_BYTES);
+  const attributes = Buffer.alloc(STRUCTURE_BYTES);
+  const pid = [0];
+  bound.actionsInit(actions);
+  bound.attributesInit(attributes);
+  try {
+    bound.setFlags(attributes, SPAWN_FLAGS);
+    bound.setDefaultSignals(attributes, Buffer.alloc(SIGNAL_SET_BYTES, 0xff));
+    bound.setMask(attributes, Buffer.alloc(SIGNAL_SET_BYTES));
+    const isPrepared =
+      bound.addOpen(actions, 0, '/dev/null', constants.O_RDONLY, 0) === 0 &&
+      bound.addDup2(actions, request.stdoutFd, 1) === 0 &&
+      bound.addDup2(actions, request.stderrFd, 2) === 0 &&
+      bound.addChdir(actions, request.cwd) === 0;
+    if (!isPrepared) return undefined;
+    const argv = [request.file, ...request.args, null];
+    const environment = Object.entries(request.env).map(([name, value]) => `${name}=${value}`);
+    const code = bound.spawn(pid, file, actions, attributes, argv, [...environment, null]);
+    return code === 0 && pid[0] !== undefined ? watch(pid[0]) : undefined;
+  } catch {
+    // More arguments than the binding takes at once.
+    return undefined;
+  } finally {
+    bound.actionsDestroy(actions);
+    bound.attributesDestroy(attributes);
+  }
+}
+
+/** An anonymous pipe, both ends blocking and closed in children; undefined where it cannot be had. */
+export function nativePipe(): { readonly readFd: number; readonly writeFd: number } | undefined {
+  const bound = loadCalls();
+  const fds = [0, 0];
+  // O_CLOEXEC is the same number wherever Linux runs Node.
+  if (bound === null || bound.pipe2(fds, 0o2000000) !== 0) return undefined;
+  const [readFd = 0, writeFd = 0] = fds;
+  return { readFd, writeFd };
+}
+
+/** Closes both ends of a pipe that was not used. */
+export function closePipe(pipe: { readonly readFd: number; readonly writeFd: number }): void {
+  closeSync(pipe.readFd);
+  closeSync(pipe.writeFd);
+}
+
+function loadCalls(): Calls | null {
+  if (calls === undefined) calls = process.platform === 'linux' ? bind() : null;
+  return calls;
+}
+
+function bind(): Calls | null {
+  try {
+    const koffi = createRequire(import.meta.url)('koffi') as Koffi;
+    const libc = koffi.load('libc.so.6');
+    const actions = 'void *actions';
+    const attributes = 'void *attributes';
+    return {
+      spawn: libc.func(
+        `int posix_spawn(_Out_ int *pid, const char *path, ${actions}, ${attributes}, const char **argv, const char **envp)`,
+      ),
+      waitpid: libc.func('int waitpid(int pid, _Out_ int *status, int options)'),
+      pipe2: libc.func('int pipe2(_Out_ int *fds, int flags)'),
+      actionsInit: libc.func(`int posix_spawn_file_actions_init(${actions})`),
+      actionsDestroy: libc.func(`int posix_spawn_file_actions_destroy(${actions})`),
+      addOpen: libc.func(
+        `int posix_spawn_file_actions_addopen(${actions}, int fd, const char *path, int flags, unsigned int mode)`,
+      ),
+      addDup2: libc.func(`int posix_spawn_file_actions_adddup2(${actions}, int from, int to)`),
+      addChdir: libc.func(`int posix_spawn_file_actions_addchdir_np(${actions}, const char *path)`),
+      attributesInit: libc.func(`int posix_spawnattr_init(${attributes})`),
+      attributesDestroy: libc.func(`int posix_spawnattr_destroy(${attributes})`),
+      setFlags: libc.func(`int posix_spawnattr_setflags(${attributes}, short flags)`),
+      setDefaultSignals: libc.func(`int posix_spawnattr_setsigdefault(${attributes}, void *set)`),
+      setMask: libc.func(`int posix_spawnattr_setsigmask(${attributes}, void *set)`),
+    };
+  } catch {
+    // No binary of the binding for this platform, another libc, or one too old.
+    return null;
+  }
+}
+
+/** As execvp(3) looks, but with the PATH of the child. */
+function findProgram({ file, cwd, env }: NativeRequest): string | undefined {
+  if (isAbsolute(file)) return isProgram(file) ? file : undefined;
+  if (file.includes('/')) {
+    const path = resolve(cwd, file);
+    return isProgram(path) ? path : undefined;
+  }
+  const folders = (env['PATH'] ?? '').split(delimiter).map((folder) => resolve(cwd, folder));
+  return folders.map((folder) => join(folder, file)).find(isProgram);
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** C ends a text there; Node refuses it. */
+function hasZero({ file, args, cwd, env }: NativeRequest): boolean {
+  const has = (text: string): boolean => text.includes('\0');
+  return has(file) || has(cwd) || args.some(has) || Object.entries(env).flat().some(has);
+}
+
+type ExitListener = Parameters<NativeChild['onExit']>[0];
+
+const children = new Map<number, ExitListener[]>();
+let timer: NodeJS.Timeout | undefined;
+let isListening = false;
+
+function watch(pid: number): NativeChild {
+  const listeners: ExitListener[] = [];
+  children.set(pid, listeners);
+  if (!isListening) {
+    isListening = true;
+    process.on('SIGCHLD', reap);
+    // One that ended before the signal was listened to.
+    setImmediate(reap);
+  }
+  // Keeps the process alive while it has children, as Node's own do.
+  timer ??= setInterval(reap, REAP_MS);
+  return {
+    pid,
+    onExit: (listener) => void listeners.push(listener),
+  };
+}
+
+/** Asks after each of our children and no other: Node waits for its own. */
+function reap(): void {
+  const bound = loadCalls();
+  if (bound === null) return;
+  for (const [pid, listeners] of children) {
+    const status = [0];
+    const ended = bound.waitpid(pid, status, WNOHANG);
+    if (ended === 0) continue;
+    children.delete(pid);
+    // -1: somebody else waited for it, and how it ended is lost.
+    const { code, signal } =
+      ended === pid ? outcomeOf(status[0] ?? 0) : { code: null, signal: 'SIGKILL' };
+    for (const listener of listeners) listener(code, signal);
+  }
+  if (children.size > 0 || timer === undefined) return;
+  clearInterval(timer);
+  timer = undefined;
+}
+
+function outcomeOf(status: number): {
+  readonly code: number | null;
+  readonly signal: string | null;
+} {
+  const number = status & SIGNAL_BITS;
+  if (number === 0) return { code: (status >> EXIT_SHIFT) & EXIT_BITS, signal: null };
+  return { code: null, signal: SIGNAL_NAMES.get(number) ?? `SIG${number}` };
+}
