@@ -1,12 +1,26 @@
-# The service alone; PostgreSQL is given by DATABASE_URL.
+# One image for the three services; the command says which one. PostgreSQL is given by DATABASE_URL.
 FROM node:22-bookworm-slim
+
+# The runner runs steps in bash and reads repositories with git.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends bash ca-certificates git \
+ && rm -rf /var/lib/apt/lists/* \
+ # The project is mounted, mostly with another owner than the user below.
+ && git config --system --add safe.directory /workspace
+
 ENV NODE_ENV=production
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts --loglevel=error
 COPY migrations migrations
 COPY src src
+RUN mkdir /workspace && chown node:node /workspace
+
+# Named in the build info of each service.
+ARG COMMIT=unknown
+ENV GATEWAY_COMMIT=$COMMIT NOTIFY_COMMIT=$COMMIT RUNNER_COMMIT=$COMMIT
+
 USER node
-EXPOSE 8080 9090
+EXPOSE 8080 9090 9100 9200 9091 4800 9092
 STOPSIGNAL SIGTERM
 CMD ["node", "src/main.ts"]
