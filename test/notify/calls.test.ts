@@ -235,7 +235,7 @@ describe('one service', () => {
       'PutEndpoint',
       MALFORMED,
       'signing_secret',
-      { ...endpoint({}), signing_secret: 424242424242424242 },
+      { ...endpoint({}), signing_secret: 4242424242424242 },
     ],
     ['DeleteEndpoint', REQUIRED, 'id', { tenant_id: 'acme' }],
     ['ListEndpoints', INVALID, 'user_id', { tenant_id: 'acme', user_id: 'a b' }],

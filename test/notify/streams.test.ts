@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { EventClient, type ClientEvent } from '../support/event-client.ts';
 import { notify, series, startNotify, streamUrl } from './support/notify-process.ts';
+import { poll } from './support/poll.ts';
 
 const sequencesOf = (events: readonly ClientEvent[]): number[] =>
   events.filter(({ event }) => event === 'notification').map(({ id }) => Number(id));
@@ -75,9 +76,9 @@ test('a replay longer than the buffer of a slow reader drops nothing', async () 
   await Promise.all(Array.from({ length: 600 }, () => notify(service, { body })));
   const client = await EventClient.open(`${url}&last_event_id=0`);
   client.pause();
-  await expect
-    .poll(() => series(service, 'notify_stream_events_total{kind="replay"}'))
-    .toBeGreaterThan(20);
+  await poll(() => series(service, 'notify_stream_events_total{kind="replay"}')).toBeGreaterThan(
+    20,
+  );
   client.resume();
   expect(sequencesOf(await client.until(has(600)))).toEqual(
     Array.from({ length: 600 }, (_, i) => i + 1),
@@ -112,23 +113,23 @@ test('a client that does not read loses the oldest, each logged and counted, and
   let text = '';
   socket.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
   socket.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nhost: x\r\n\r\n`);
-  await expect.poll(() => text).toContain('event: open');
+  await poll(() => text).toContain('event: open');
   socket.pause();
   const body = 'x'.repeat(16_000);
   let total = 0;
   while (service.events('event_queue_full').length < 20) {
     await notify(service, { title: `t${++total}`, body });
   }
-  await expect
-    .poll(() => series(service, 'notify_events_dropped_total{reason="buffer_full"}'))
-    .toBe(service.events('event_queue_full').length);
+  await poll(() => series(service, 'notify_events_dropped_total{reason="buffer_full"}')).toBe(
+    service.events('event_queue_full').length,
+  );
   const dropped = service.events('event_queue_full').length;
   expect(
     await series(service, 'notify_send_total{channel="live",provider="sse",status="dropped"}'),
   ).toBe(dropped);
   socket.resume();
   // Without anything new: what waited must come by itself.
-  await expect.poll(() => text, { timeout: 8_000 }).toContain(`"title":"t${total}"`);
+  await poll(() => text).toContain(`"title":"t${total}"`);
   const came = [...text.matchAll(/"title":"t(\d+)"/g)].map(([, number]) => Number(number));
   expect(came).toEqual([...new Set(came)].sort((a, b) => a - b));
   expect(came.length).toBe(total - dropped);
@@ -139,7 +140,7 @@ test('a client that does not read loses the oldest, each logged and counted, and
     expect({ ...line, time: '', msg: '' }).toEqual({ ...opened, level: 'warn', time: '', msg: '' });
   }
   await notify(service, { title: 'after' });
-  await expect.poll(() => text).toContain('"title":"after"');
+  await poll(() => text).toContain('"title":"after"');
 });
 
 test('an idle stream lives on heartbeats and is counted while it is open', async () => {
@@ -153,10 +154,10 @@ test('an idle stream lives on heartbeats and is counted while it is open', async
   let text = '';
   client.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
   client.write(`GET ${socket.pathname}${socket.search} HTTP/1.1\r\nhost: x\r\n\r\n`);
-  await expect.poll(() => text.split(':\n\n').length).toBeGreaterThan(3);
+  await poll(() => text.split(':\n\n').length).toBeGreaterThan(3);
   expect(await series(service, 'notify_live_connections{device_type="other"}')).toBe(1);
   client.destroy();
-  await expect.poll(() => series(service, 'notify_live_connections{device_type="other"}')).toBe(0);
+  await poll(() => series(service, 'notify_live_connections{device_type="other"}')).toBe(0);
   expect(service.events('stream_close')).toHaveLength(1);
 });
 
@@ -221,7 +222,7 @@ test('stream tokens: expired, forged, changed, of another key, or missing are re
   }
   const byHeader = await EventClient.open(endpoint, { authorization: `bearer ${token}` });
   await byHeader.untilType('open');
-  await expect.poll(() => statusOf(url), { timeout: 5_000 }).toMatchObject({ status: 401 });
+  await poll(() => statusOf(url)).toMatchObject({ status: 401 });
   // An open stream outlives its token.
   await notify(service);
   expect(sequencesOf(await byHeader.until(has(1)))).toEqual([1]);
@@ -253,7 +254,7 @@ test('limits of streams, a bad place, other methods and paths', async () => {
   const full = await statusOf(await streamUrl(service, { user_id: 'carl' }));
   expect(full.status).toBe(429);
   first.close();
-  await expect.poll(() => series(service, 'notify_live_connections{device_type="web"}')).toBe(2);
+  await poll(() => series(service, 'notify_live_connections{device_type="web"}')).toBe(2);
   for (const place of ['-1', '1.5', 'x', '1'.repeat(16)]) {
     const answer = await statusOf(url, { 'last-event-id': place });
     expect([place, answer.status, answer.reason]).toEqual([place, 400, 'FIELD_INVALID']);

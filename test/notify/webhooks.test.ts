@@ -8,6 +8,7 @@ import {
   series,
   startNotify,
 } from './support/notify-process.ts';
+import { poll } from './support/poll.ts';
 import { isSigned, startReceiver } from './support/webhook-receiver.ts';
 
 const KEY = Buffer.from('0123456789abcdefghijklmnopqrstuv');
@@ -47,12 +48,10 @@ test('posts once, signed, with what the notification says', async () => {
   );
   await putHook(service, `${receiver.url}/bob`, { id: 'other', user_id: 'bob' });
   const stored = await notify(service, { ...HOOK, body: 'Grüße\n', data: { n: 1 } });
-  await expect
-    .poll(() => deliveries(service))
-    .toMatchObject([
-      { endpoint_id: 'hook', status: SENT, attempts: 1, last_error: '' },
-      { endpoint_id: 'own', status: SENT, attempts: 1, last_error: '' },
-    ]);
+  await poll(() => deliveries(service)).toMatchObject([
+    { endpoint_id: 'hook', status: SENT, attempts: 1, last_error: '' },
+    { endpoint_id: 'own', status: SENT, attempts: 1, last_error: '' },
+  ]);
   expect(receiver.received.map(({ path }) => path).sort()).toEqual(['/hook', '/hook/ann']);
   const [whole, own] = [...receiver.received].sort((a, b) => a.path.length - b.path.length);
   expect(whole && isSigned(whole, KEY)).toBe(true);
@@ -93,9 +92,9 @@ test('tries again with back-off and the same id, and logs each failed attempt on
   });
   await putHook(service, receiver.url);
   const stored = await notify(service, HOOK);
-  await expect
-    .poll(() => deliveries(service), { timeout: 15_000 })
-    .toMatchObject([{ status: SENT, attempts: 5, last_error: '' }]);
+  await poll(() => deliveries(service)).toMatchObject([
+    { status: SENT, attempts: 5, last_error: '' },
+  ]);
   const { received } = receiver;
   expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
   expect(received.every((one) => one.path === '/hook' && isSigned(one, KEY))).toBe(true);
@@ -126,16 +125,14 @@ test('gives up at once on 410, and after the last attempt otherwise', async () =
   await putHook(service, `${receiver.url}/gone`, { id: 'gone' });
   await putHook(service, receiver.url);
   await notify(service, HOOK);
-  await expect
-    .poll(() => deliveries(service))
-    .toMatchObject([
-      { endpoint_id: 'gone', status: DEAD, attempts: 1, last_error: 'HTTP 410' },
-      { endpoint_id: 'hook', status: DEAD, attempts: 3, last_error: 'HTTP 503' },
-    ]);
+  await poll(() => deliveries(service)).toMatchObject([
+    { endpoint_id: 'gone', status: DEAD, attempts: 1, last_error: 'HTTP 410' },
+    { endpoint_id: 'hook', status: DEAD, attempts: 3, last_error: 'HTTP 503' },
+  ]);
   expect(receiver.received).toHaveLength(4);
   const dead = 'notify_send_total{channel="webhook",provider="http",status="dead"}';
   expect(await series(service, dead)).toBe(2);
-  await expect.poll(() => series(service, 'notify_queue_depth')).toBe(0);
+  await poll(() => series(service, 'notify_queue_depth')).toBe(0);
 });
 
 test('the head of an answer counts, however long its body; without a head the time-out does', async () => {
@@ -157,23 +154,21 @@ test('the head of an answer counts, however long its body; without a head the ti
     await putHook(service, `${receiver.url}/${id}`, { id });
   }
   await notify(service, HOOK);
-  await expect
-    .poll(() => deliveries(service), { timeout: 10_000 })
-    .toMatchObject(
-      [
-        { endpoint_id: 'endless', status: SENT, attempts: 1 },
-        { endpoint_id: 'half', status: DEAD, attempts: 2, last_error: 'timed out' },
-        { endpoint_id: 'huge', status: SENT, attempts: 1 },
-        { endpoint_id: 'nonsense', status: DEAD, attempts: 2, last_error: /Parse Error/ },
-        { endpoint_id: 'silent', status: DEAD, attempts: 2, last_error: 'timed out' },
-      ].map((one) => ({
-        ...one,
-        ...(one.last_error instanceof RegExp
-          ? { last_error: expect.stringMatching(one.last_error) }
-          : {}),
-      })),
-    );
-  await expect.poll(() => series(service, 'notify_send_inflight')).toBe(0);
+  await poll(() => deliveries(service)).toMatchObject(
+    [
+      { endpoint_id: 'endless', status: SENT, attempts: 1 },
+      { endpoint_id: 'half', status: DEAD, attempts: 2, last_error: 'timed out' },
+      { endpoint_id: 'huge', status: SENT, attempts: 1 },
+      { endpoint_id: 'nonsense', status: DEAD, attempts: 2, last_error: /Parse Error/ },
+      { endpoint_id: 'silent', status: DEAD, attempts: 2, last_error: 'timed out' },
+    ].map((one) => ({
+      ...one,
+      ...(one.last_error instanceof RegExp
+        ? { last_error: expect.stringMatching(one.last_error) }
+        : {}),
+    })),
+  );
+  await poll(() => series(service, 'notify_send_inflight')).toBe(0);
 });
 
 test('an endpoint that does not answer leaves the others their places', async () => {
@@ -184,11 +179,9 @@ test('an endpoint that does not answer leaves the others their places', async ()
   await putHook(service, `${receiver.url}/stuck`, { id: 'stuck', user_id: 'ann' });
   await putHook(service, `${receiver.url}/good`, { id: 'good', user_id: 'bob' });
   await Promise.all(Array.from({ length: 40 }, () => notify(service, HOOK)));
-  await expect.poll(() => receiver.received.length).toBeGreaterThan(0);
+  await poll(() => receiver.received.length).toBeGreaterThan(0);
   await Promise.all(Array.from({ length: 20 }, () => notify(service, { ...HOOK, user_id: 'bob' })));
-  await expect
-    .poll(() => receiver.received.filter(({ path }) => path === '/hook/good').length)
-    .toBe(20);
+  await poll(() => receiver.received.filter(({ path }) => path === '/hook/good').length).toBe(20);
   expect(receiver.received.filter(({ path }) => path === '/hook/stuck').length).toBeLessThan(8);
 });
 
@@ -242,9 +235,9 @@ test('private addresses are refused, as written, as resolved, and in any spellin
   const receiver = await startReceiver((response) => response.writeHead(200).end());
   await putHook(service, receiver.url.replace('127.0.0.1', hostname()));
   await notify(service, HOOK);
-  await expect
-    .poll(() => deliveries(service))
-    .toMatchObject([{ status: DEAD, attempts: 1, last_error: 'the address is not a public one' }]);
+  await poll(() => deliveries(service)).toMatchObject([
+    { status: DEAD, attempts: 1, last_error: 'the address is not a public one' },
+  ]);
   expect(receiver.received).toEqual([]);
 });
 
@@ -256,15 +249,13 @@ test('removing an endpoint gives up what waits for it, replacing it moves what w
   await putHook(service, receiver.url, { id: 'kept' });
   await putHook(service, receiver.url, { id: 'removed' });
   await notify(service, HOOK);
-  await expect.poll(() => receiver.received.length).toBeGreaterThanOrEqual(2);
+  await poll(() => receiver.received.length).toBeGreaterThanOrEqual(2);
   await putHook(service, `${receiver.url}/new`, { id: 'kept' }, '');
   await mustCall(service, 'DeleteEndpoint', { tenant_id: 'acme', id: 'removed' });
-  await expect
-    .poll(() => deliveries(service))
-    .toMatchObject([
-      { endpoint_id: 'kept', status: SENT },
-      { endpoint_id: 'removed', status: DEAD, last_error: 'the endpoint was removed' },
-    ]);
+  await poll(() => deliveries(service)).toMatchObject([
+    { endpoint_id: 'kept', status: SENT },
+    { endpoint_id: 'removed', status: DEAD, last_error: 'the endpoint was removed' },
+  ]);
   const last = receiver.received.find(({ path }) => path === '/hook/new');
   expect(last && isSigned(last, KEY)).toBe(true);
 });
