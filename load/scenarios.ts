@@ -6,6 +6,7 @@ import { coldStart } from './scenarios/cold-start.ts';
 import { listObjects } from './scenarios/list-objects.ts';
 import { mixed } from './scenarios/mixed.ts';
 import { noisyNeighbour } from './scenarios/noisy-neighbour.ts';
+import { notifyLive } from './scenarios/notify-live.ts';
 import { writeOne } from './scenarios/write-one.ts';
 
 /** Every scenario, by its name on the command line. Results stand in docs/benchmarks.md. */
@@ -19,4 +20,5 @@ export const SCENARIOS: readonly Scenario[] = [
   coldStart,
   checkBesideLists,
   writeOne,
+  notifyLive,
 ];

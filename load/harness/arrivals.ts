@@ -6,6 +6,9 @@ export type Done = (failure: string | undefined) => void;
 /** Starts request `index`; must call `done` exactly once. */
 export type Issue = (index: number, done: Done) => void;
 
+/** As Issue, told when the request was due, on the clock of performance.now(). */
+export type DueIssue = (index: number, done: Done, dueMs: number) => void;
+
 export type Latencies = {
   readonly count: number;
   readonly failed: number;
@@ -66,7 +69,7 @@ function latenciesOf(histogram: RecordableHistogram, failures: Failures): Latenc
 export async function runAtRate(options: {
   readonly perSecond: number;
   readonly seconds: number;
-  readonly issue: Issue;
+  readonly issue: DueIssue;
 }): Promise<RateResult> {
   const { perSecond, seconds, issue } = options;
   const total = Math.floor(perSecond * seconds);
@@ -84,12 +87,13 @@ export async function runAtRate(options: {
   const issueOne = (index: number): void => {
     const dueMs = startMs + (index * 1000) / perSecond;
     late.record(Math.max(1, Math.round((performance.now() - dueMs) * 1e6)));
-    issue(index, (failure) => {
+    const done: Done = (failure) => {
       histogram.record(Math.max(1, Math.round((performance.now() - dueMs) * 1e6)));
       answered++;
       failures.add(failure);
       finish();
-    });
+    };
+    issue(index, done, dueMs);
   };
   const tick = (): void => {
     const dueCount = Math.min(
