@@ -29,7 +29,7 @@ export function routesOf(
     ...syncRoutes(sync),
     ...eventRoutes(hub),
     ...healthRoutes({ workspace, version, runs, isStopping }),
-    ...pageRoutes({ runs, catalog, secrets, needsToken }),
+    ...pageRoutes({ runs, catalog, secrets, workspace, needsToken }),
   ];
   return {
     routes: routes.map((route) => audited(route, audit)),

@@ -7,21 +7,28 @@ import type { PageView } from './shared/views.ts';
 /** Seconds after which a reader without JavaScript gets a run that goes on again. */
 const RELOAD_SECONDS = 5;
 
+export type PagePlace = {
+  /** That of the page, which the script shows; '' when there is nothing to keep up to date. */
+  readonly path: string;
+  /** The project's folder; '' where it is not to be told. */
+  readonly workspace: string;
+};
+
 /** A whole page. Without a view the browser fetches it: it needs the token. */
 export function renderDocument(
   view: PageView | undefined,
-  path: string,
+  { path, workspace }: PagePlace,
   rendering: Partial<RunRendering>,
 ): string {
   if (view === undefined) {
     const main = html`<noscript
       ><p class="empty">This runner wants a token, which needs JavaScript to be given.</p></noscript
     >`;
-    return frame('Runner', main, path, false);
+    return frame('Runner', main, { path, workspace: '' }, false);
   }
   const { jobId, tails, now = Date.now() } = rendering;
   const isLive = view.kind === 'run' && view.run.completedAt === undefined;
-  return frame(titleOf(view), renderPage(view, { jobId, now, tails }), path, isLive);
+  return frame(titleOf(view), renderPage(view, { jobId, now, tails }), { path, workspace }, isLive);
 }
 
 /** A page for what cannot be shown. */
@@ -32,11 +39,15 @@ export function renderProblem(error: unknown): string {
     <p>${text}</p>
     <p><a href="/">All runs</a></p>
   </div>`;
-  return frame('Not here', main, '', false);
+  return frame('Not here', main, { path: '', workspace: '' }, false);
 }
 
-/** `path` is that of the page, which the script shows; '' when there is nothing to keep up to date. */
-function frame(title: string, main: SafeHtml, path: string, isLive: boolean): string {
+function frame(
+  title: string,
+  main: SafeHtml,
+  { path, workspace }: PagePlace,
+  isLive: boolean,
+): string {
   const reload = isLive
     ? html`<noscript><meta http-equiv="refresh" content="${RELOAD_SECONDS}" /></noscript>`
     : null;
@@ -58,6 +69,7 @@ function frame(title: string, main: SafeHtml, path: string, isLive: boolean): st
         <a class="brand" href="/"
           ><img src="/assets/icon.svg" alt="" width="22" height="22" />Gatehouse runner</a
         >
+        <span class="workspace" title="the project">${workspace}</span>
         <p id="status" role="status" aria-live="polite"></p>
       </header>
       <main id="main" tabindex="-1">${main}</main>

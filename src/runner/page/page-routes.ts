@@ -10,6 +10,8 @@ import type { PageView } from './shared/views.ts';
 export type PageOptions = PagePorts & {
   /** The API wants a token: pages then hold no data, the browser fetches it with the token. */
   readonly needsToken: boolean;
+  /** Absolute path of the project. */
+  readonly workspace: string;
 };
 
 /** Nothing but what this server itself serves, and nothing inline (Content Security Policy Level 3). */
@@ -52,12 +54,13 @@ export function pageRoutes(options: PageOptions): readonly Route[] {
       method: 'GET',
       pattern: path,
       handle: async (call) => {
-        if (options.needsToken) return document(200, renderDocument(undefined, call.path, {}));
+        const place = { path: call.path, workspace: options.workspace };
+        if (options.needsToken) return document(200, renderDocument(undefined, place, {}));
         try {
           const found = await view(call);
           const jobId = call.query.get('job') ?? undefined;
           const rendering = { jobId, now: Date.now(), tails: await tails(found, call) };
-          return document(200, renderDocument(found, call.path, rendering));
+          return document(200, renderDocument(found, place, rendering));
         } catch (error) {
           const { answer, code } = errorAnswer(error, call.requestId);
           if (code === 'internal' || !('status' in answer)) throw error;

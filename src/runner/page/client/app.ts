@@ -25,7 +25,10 @@ class App {
   readonly #path: string;
   /** The job that the reader chose; undefined to go with what happens. */
   #chosenJob = new URLSearchParams(location.search).get('job') ?? undefined;
+  #shownJob: string | undefined;
   #view: PageView | undefined;
+  /** Counts connections of the event stream: logs are fetched anew after one was lost. */
+  #connection = 0;
   #events: EventSource | undefined;
   #isPlanned = false;
   #isFetching = false;
@@ -53,6 +56,7 @@ class App {
     });
     document.addEventListener('visibilitychange', () => {
       if (document.visibilityState === 'visible') this.#soon();
+      else this.#pause();
     });
     setInterval(() => this.#tick(), TICK_MS);
     setInterval(() => this.#poll(), POLL_MS);
@@ -102,7 +106,18 @@ class App {
       this.#events = undefined;
     });
     // What happened before the stream was there, or between two of them.
-    events.addEventListener('open', () => this.#soon());
+    events.addEventListener('open', () => {
+      this.#connection += 1;
+      this.#soon();
+    });
+  }
+
+  /** A browser opens six connections to a host: tabs that nobody sees leave them to others. */
+  #pause(): void {
+    this.#events?.close();
+    this.#events = undefined;
+    this.#log?.log.close();
+    this.#log = undefined;
   }
 
   #draw(): void {
@@ -119,16 +134,23 @@ class App {
     if (view.kind === 'run') this.#showLogs(view.run.id, jobId);
   }
 
-  /** A job that was shown because it ran stays until it ended well and another one is of interest. */
+  /** A job that was shown because it ran stays until it ended well and another one goes on or failed. */
   #jobId(view: PageView): string | undefined {
     if (view.kind !== 'run') return undefined;
-    return this.#chosenJob ?? jobToShow(view.run)?.id;
+    if (this.#chosenJob !== undefined) return this.#chosenJob;
+    const shown = view.run.jobs.find(({ id }) => id === this.#shownJob);
+    const next = jobToShow(view.run);
+    const isNews = next?.conclusion === 'failure' || next?.status === 'in_progress';
+    const isBusy = shown?.status === 'in_progress' || shown?.conclusion === 'failure';
+    if (shown === undefined || (isNews && !isBusy)) this.#shownJob = next?.id;
+    return this.#shownJob;
   }
 
   #showLogs(runId: string, jobId: string | undefined): void {
     const panel = this.#main.querySelector<HTMLElement>('.job-panel');
     const hasLog = panel?.querySelector('details[data-step]') !== null;
-    const key = `${jobId ?? ''} ${panel?.dataset['attempt'] ?? ''}`;
+    const connection = Math.max(1, this.#connection);
+    const key = `${jobId ?? ''} ${panel?.dataset['attempt'] ?? ''} ${connection}`;
     if (this.#log?.key !== key) {
       this.#log?.log.close();
       this.#log = undefined;

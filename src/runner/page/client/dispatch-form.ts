@@ -79,6 +79,6 @@ function showAt(form: HTMLFormElement, control: Element, problem: string): void 
   control.setAttribute('aria-invalid', 'true');
   const place = form.querySelector<HTMLElement>(`#${control.id}-error`);
   if (place === null) return;
-  place.textContent = problem;
+  place.textContent = problem.charAt(0).toUpperCase() + problem.slice(1);
   place.hidden = false;
 }

@@ -20,6 +20,8 @@ export class LogView {
   readonly #rows = document.createElement('div');
   readonly #count = document.createElement('span');
   readonly #follow = document.createElement('button');
+  readonly #find = document.createElement('input');
+  #found = -1;
   #lines: string[] = [];
   #dropped = 0;
   #isFollowing = true;
@@ -44,7 +46,14 @@ export class LogView {
       this.#isFollowing = true;
       this.#schedule();
     });
-    bar.append(this.#count, this.#follow);
+    this.#count.className = 'count-of-lines';
+    this.#find.type = 'search';
+    this.#find.placeholder = 'Find in log';
+    this.#find.setAttribute('aria-label', `Find in log of ${name}; Enter goes to the next line`);
+    this.#find.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter') this.#search(event.shiftKey ? -1 : 1);
+    });
+    bar.append(this.#count, this.#find, this.#follow);
     container.replaceChildren(this.#scroller, bar);
     this.#scroller.addEventListener('scroll', () => this.#onScroll(), { passive: true });
     this.#schedule();
@@ -55,6 +64,7 @@ export class LogView {
     const excess = this.#lines.length - LINES_MAX;
     if (excess > LINES_MAX / 10) {
       this.#lines = this.#lines.slice(excess);
+      this.#found = Math.max(-1, this.#found - excess);
       this.#dropped += excess;
     }
     this.#schedule();
@@ -63,11 +73,31 @@ export class LogView {
   clear(): void {
     this.#lines = [];
     this.#dropped = 0;
+    this.#found = -1;
     this.#schedule();
   }
 
   /** Draws once more, when it was hidden before. */
   refresh(): void {
+    this.#schedule();
+  }
+
+  /** Goes to the next line that has the text, or the one before, around the ends. */
+  #search(direction: 1 | -1): void {
+    const wanted = this.#find.value.toLowerCase();
+    const total = this.#lines.length;
+    const start = this.#found < 0 && direction < 0 ? total : this.#found;
+    this.#found = -1;
+    for (let step = 1; wanted !== '' && step <= total; step++) {
+      const at = (start + direction * step + 2 * total) % total;
+      if (this.#lines[at]?.toLowerCase().includes(wanted) !== true) continue;
+      this.#found = at;
+      this.#isFollowing = false;
+      this.#scroller.scrollTop = (at - VISIBLE_ROWS_MAX / 3) * ROW_HEIGHT;
+      break;
+    }
+    const isMissing = wanted !== '' && this.#found < 0;
+    this.#find.toggleAttribute('aria-invalid', isMissing);
     this.#schedule();
   }
 
@@ -98,8 +128,11 @@ export class LogView {
       Math.ceil((scrollTop + clientHeight) / ROW_HEIGHT) + OVERSCAN_ROWS,
     );
     const rows: Node[] = [];
-    for (let i = first; i < last; i++)
-      rows.push(rowOf(this.#dropped + i + 1, this.#lines[i] ?? ''));
+    for (let i = first; i < last; i++) {
+      const row = rowOf(this.#dropped + i + 1, this.#lines[i] ?? '');
+      if (i === this.#found) row.classList.add('found');
+      rows.push(row);
+    }
     this.#rows.style.transform = `translateY(${first * ROW_HEIGHT}px)`;
     this.#rows.replaceChildren(...rows);
     const count = this.#dropped + total;

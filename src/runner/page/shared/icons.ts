@@ -23,7 +23,7 @@ export function stateWord(state: State): string {
 export function stateIcon(state: State): SafeHtml {
   const word = stateWord(state);
   return html`<span class="icon icon-${state}" title="${word}"
-    >${picture(state)}<span class="sr">${word}</span></span
+    >${picture(state)}<span class="sr">${word}: </span></span
   >`;
 }
 

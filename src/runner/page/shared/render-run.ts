@@ -28,7 +28,7 @@ export function jobToShow(run: WorkflowRun): Job | undefined {
 export function renderRun(view: RunView, rendering: RunRendering): SafeHtml {
   const { run, annotations, summary, artifacts } = view;
   const job = run.jobs.find(({ id }) => id === rendering.jobId) ?? jobToShow(run);
-  return html`${head(run, rendering.now)}
+  return html`${runHead(run, rendering.now)}
     <div class="columns run-page">
       <nav class="side" aria-label="Jobs">
         <h2>Jobs</h2>
@@ -52,7 +52,7 @@ export function renderRun(view: RunView, rendering: RunRendering): SafeHtml {
     </div>`;
 }
 
-function head(run: WorkflowRun, now: number): SafeHtml {
+function runHead(run: WorkflowRun, now: number): SafeHtml {
   const { name, workflow, fileName, runNumber, attempt, trigger, createdAt } = run;
   const state = stateOf(run);
   const ref = shortRef(trigger.ref);
@@ -173,7 +173,7 @@ function stepRow(job: Job, step: Step, now: number, tail: readonly string[] | un
   const state = stateOf(step);
   const isForgiven = step.outcome === 'failure' && step.conclusion === 'success';
   const head = html`${stateIcon(state)}<span class="step-name"
-      >${step.name}${isForgiven ? html` <span class="muted">failed, and may</span>` : null}</span
+      >${step.name}${isForgiven ? html` <span class="muted">failure allowed</span>` : null}</span
     >${elapsed(step, now)}`;
   const key = `step-${job.id}-${job.attempt}-${step.number}`;
   if (step.startedAt === undefined)
