@@ -12,6 +12,7 @@ import { EventFan } from './event-fan.ts';
 import { createArtifactStore } from './execution/artifacts/artifact-store.ts';
 import { createCacheStore } from './execution/cache/cache-store.ts';
 import { createJobExecutor } from './execution/job-executor.ts';
+import { originRepository } from './git/origin-repository.ts';
 import { createGit } from './git/run-git.ts';
 import { createWorkflowCatalog } from './language/workflow-catalog.ts';
 import type { EventPublisher } from './model/events.ts';
@@ -265,13 +266,16 @@ async function openScheduler(
 ): Promise<Scheduler> {
   const artifacts = await createArtifactStore(runsDir);
   const cache = await createCacheStore(join(stateDir, 'cache'));
+  const git = createGit(workspace);
+  const identity =
+    identityOf(settings, sync) ?? originIdentity(settings, await originRepository(git));
   return createRunService({
     catalog,
     store,
     sandboxes: createSandboxFactory({
       projectDir: workspace,
       sandboxesDir: join(stateDir, 'sandboxes'),
-      git: createGit(workspace),
+      git,
       report,
     }),
     executor: createJobExecutor({ artifacts, cache, environment, onProblem: report }),
@@ -284,7 +288,7 @@ async function openScheduler(
     limits: limitsOf(settings),
     projectDir: workspace,
     report,
-    identity: identityOf(settings, sync),
+    identity,
     runsOn: settings.runsOn,
   });
 }
@@ -306,13 +310,25 @@ function limitsOf(settings: RunnerSettings): SchedulerLimits {
 function identityOf(settings: RunnerSettings, sync: SyncService): ProjectIdentity | undefined {
   const { owner, repo } = sync.getConfig().host;
   if (owner === '' || repo === '') return undefined;
+  return identityAt(settings, `${owner}/${repo}`, settings.hostToken ?? '');
+}
+
+/** Else the repository that the project was cloned from. Nobody said that the token is for that one. */
+function originIdentity(
+  settings: RunnerSettings,
+  repository: string | undefined,
+): ProjectIdentity | undefined {
+  return repository === undefined ? undefined : identityAt(settings, repository, '');
+}
+
+function identityAt(settings: RunnerSettings, repository: string, token: string): ProjectIdentity {
   const apiUrl = settings.hostApiUrl.replace(/\/+$/, '');
   return {
-    repository: `${owner}/${repo}`,
+    repository,
     serverUrl: settings.hostGitUrl.replace(/\/+$/, ''),
     apiUrl,
     graphqlUrl: apiUrl.endsWith('/v3') ? `${apiUrl.slice(0, -3)}/graphql` : `${apiUrl}/graphql`,
-    token: settings.hostToken ?? '',
+    token,
   };
 }
 

@@ -55,6 +55,12 @@ describe('values', () => {
     expect(await evaluateText(expression('env.a'), scope)).toBe('first');
   });
 
+  test('the items of an expression that is a sequence take its place in a sequence', async () => {
+    const items = [literal('a'), expression("fromJSON('[1, [2]]')"), expression("fromJSON('{}')")];
+    const value = await evaluateTemplate({ kind: 'sequence', items, at }, none);
+    expect(value).toEqual(['a', 1, [2], {}]);
+  });
+
   test('a template of mappings and sequences, with inserted entries', async () => {
     const template: Template = {
       kind: 'mapping',

@@ -156,10 +156,18 @@ function jsonOf(template: Template, run: Run): JsonValue {
     case 'expression':
       return jsonFromExpressionData(dataOf(template, run));
     case 'sequence':
-      return template.items.map((item) => jsonOf(item, run));
+      return template.items.flatMap((item) => itemsOf(item, run));
     case 'mapping':
       return objectOf(template, run);
   }
+}
+
+/** The items of an expression that is a sequence take its place (actions/runner, TemplateUnraveler). */
+function itemsOf(item: Template, run: Run): readonly JsonValue[] {
+  const value = jsonOf(item, run);
+  return item.kind === 'expression' && Array.isArray(value)
+    ? (value as readonly JsonValue[])
+    : [value];
 }
 
 function objectOf(template: Template & { kind: 'mapping' }, run: Run): JsonObject {
