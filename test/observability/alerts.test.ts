@@ -1,0 +1,67 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { readAlerts, readYaml } from './deploy-files.ts';
+
+const FOLDER = 'deploy/prometheus';
+const alerts = readAlerts();
+
+type Case = {
+  readonly name: string;
+  readonly alert_rule_test: readonly {
+    readonly alertname: string;
+    readonly exp_alerts: readonly unknown[];
+  }[];
+};
+
+test('each alert has a name, a severity, a summary and a runbook of its own', () => {
+  const names = alerts.map(({ alert }) => alert);
+  expect(names.length).toBeGreaterThan(20);
+  expect(new Set(names).size).toBe(names.length);
+  const headings = readFileSync('docs/observability.md', 'utf8')
+    .split('\n')
+    .flatMap((line) => /^#{2,4} (\w+)$/.exec(line)?.[1]?.toLowerCase() ?? []);
+  for (const { alert, labels, annotations } of alerts) {
+    expect(['critical', 'warning']).toContain(labels.severity);
+    expect(annotations.summary, alert).toMatch(/\.$/);
+    expect(annotations.runbook_url).toBe(`docs/observability.md#${alert.toLowerCase()}`);
+    expect(headings).toContain(alert.toLowerCase());
+  }
+});
+
+test('each alert has a case in which it fires and one in which it does not', () => {
+  const { tests } = readYaml(`${FOLDER}/alerts.test.yml`) as { tests: readonly Case[] };
+  const cases = tests.flatMap((one) => one.alert_rule_test);
+  for (const { alert } of alerts) {
+    const counts = cases
+      .filter((one) => one.alertname === alert)
+      .map((one) => one.exp_alerts.length);
+    expect(
+      counts.some((count) => count > 0),
+      `${alert} fires`,
+    ).toBe(true);
+    expect(counts.includes(0), `${alert} stays quiet`).toBe(true);
+  }
+});
+
+const found = spawnSync('promtool', ['--version']);
+
+describe.skipIf(found.error !== undefined)('promtool (Debian package prometheus)', () => {
+  const promtool = (...args: readonly string[]) =>
+    spawnSync('promtool', args, { cwd: FOLDER, encoding: 'utf8' });
+
+  test('config and rules', () => {
+    expect(promtool('check', 'config', '--lint=all', '--lint-fatal', 'prometheus.yml').status).toBe(
+      0,
+    );
+    const rules = promtool('check', 'rules', '--lint=all', '--lint-fatal', 'alerts.yml');
+    expect(rules.stdout).toContain(`${alerts.length} rules found`);
+    expect(rules.status).toBe(0);
+  });
+
+  test('the cases', () => {
+    const result = promtool('test', 'rules', 'alerts.test.yml');
+    expect(result.stdout + result.stderr).toContain('SUCCESS');
+    expect(result.status).toBe(0);
+  });
+});
