@@ -15,6 +15,7 @@ import type { StreamAnswer, StreamCommand, StreamReport } from '../notify-stream
 const STREAMS = 2_000;
 const DEVICES_OF_USER = 2;
 const PER_SECOND = 1_000;
+const CONNECTIONS_MAX = 1_024;
 const WARM_UP_SECONDS = 3;
 /** How long what was sent last may be on its way. */
 const ARRIVAL_MS_MAX = 15_000;
@@ -40,7 +41,8 @@ async function runDriver(
   const streams = fork('load/notify-stream-clients.ts');
   const client = new LoadClient({
     baseUrl: service.internalUrl,
-    connections: options.connections,
+    // Opened as they are needed, so that nothing waits for one.
+    connections: CONNECTIONS_MAX,
     token: service.token,
   });
   try {

@@ -220,6 +220,31 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       expect(ids.length + rest.length).toBe(30);
     });
 
+    test('claims of the channels asked for, a share of each endpoint, and nothing of busy ones', async () => {
+      for (const id of ['a', 'b', 'c']) await store.putEndpoint(hook({ id }), 's');
+      const mail = { channel: 'email', userId: 'ann', address: 'ann@example.test' } as const;
+      await store.putEndpoint(hook({ id: 'mail', ...mail }), undefined);
+      const channels = ['webhook', 'email'] as const;
+      await put(...Array.from({ length: 5 }, () => newNotification(ANN, { channels })));
+      const filter = {
+        channels: ['webhook'] as const,
+        perEndpointMax: 2,
+        without: [
+          { tenantId: 'acme', endpointId: 'b' },
+          { tenantId: 'other', endpointId: 'a' },
+        ],
+      };
+      const claimed = async (limit: number) =>
+        (await store.claimDue(T0, 60_000, limit, filter)).map(({ endpoint }) => endpoint.id).sort();
+      expect(await claimed(10)).toEqual(['a', 'a', 'c', 'c']);
+      expect(await claimed(3)).toHaveLength(3);
+      expect(await store.nextDueMs(['email'])).toBe(T0);
+      const rest = await store.claimDue(T0, 60_000, 100);
+      expect(rest.filter(({ endpoint }) => endpoint.id === 'b')).toHaveLength(5);
+      expect(rest.filter(({ endpoint }) => endpoint.id === 'mail')).toHaveLength(5);
+      expect(await store.nextDueMs(['email'])).toBe(T0 + 60_000);
+    });
+
     test('keeps how a delivery went, and does not try a settled one again', async () => {
       await store.putEndpoint(hook({ id: 'a' }), 's');
       await store.putEndpoint(hook({ id: 'b' }), 's');

@@ -27,7 +27,11 @@ type StoredEndpoint = Endpoint & { readonly signingSecret: string };
 type Stream = { head: number; unread: number; readonly notifications: Stored[] };
 
 /** Notifications that the memory driver keeps before it refuses more. */
-export const MEMORY_NOTIFICATIONS_MAX = 1_000_000;
+const NOTIFICATIONS_MAX = 1_000_000;
+/** Bytes that they take, estimated. */
+const BYTES_MAX = 512 * 1024 * 1024;
+/** Of the objects and map entries around the text of one. */
+const OVERHEAD_BYTES = 1_000;
 
 /**
  * The driver for development, tests and ephemeral use: everything is gone when the process ends. One
@@ -42,15 +46,23 @@ export class MemoryStore implements NotificationStore {
   readonly #deliveries = new Map<string, Map<string, StoredDelivery>>();
   readonly #pending = new Set<StoredDelivery>();
   readonly #notificationsMax: number;
+  readonly #bytesMax: number;
+  #bytes = 0;
   #onStored: StoredListener = () => undefined;
 
-  constructor(notificationsMax: number = MEMORY_NOTIFICATIONS_MAX) {
+  constructor(notificationsMax: number = NOTIFICATIONS_MAX, bytesMax: number = BYTES_MAX) {
     this.#notificationsMax = notificationsMax;
+    this.#bytesMax = bytesMax;
   }
 
   put(batch: readonly NewNotification[]): Promise<readonly PutResult[]> {
     if (this.#byId.size + batch.length > this.#notificationsMax) {
       const problem = `the memory store holds ${this.#notificationsMax} notifications`;
+      return Promise.reject(new AppError('QUEUE_FULL', problem));
+    }
+    const bytes = batch.reduce((sum, request) => sum + bytesOf(request), this.#bytes);
+    if (bytes > this.#bytesMax) {
+      const problem = `the memory store holds ${this.#bytesMax} bytes`;
       return Promise.reject(new AppError('QUEUE_FULL', problem));
     }
     return Promise.resolve(batch.map((request) => this.#putOne(request)));
@@ -254,6 +266,7 @@ export class MemoryStore implements NotificationStore {
     const stored: Stored = { ...request, sequence: stream.head, readAtMs: null };
     stream.notifications.push(stored);
     this.#byId.set(stored.id, stored);
+    this.#bytes += bytesOf(stored);
     if (stored.dedupeKey !== '') this.#byDedupeKey.set(dedupeText(stored), stored);
     this.#addDeliveries(stored);
     const user = { tenantId: stored.tenantId, userId: stored.userId };
@@ -315,6 +328,7 @@ export class MemoryStore implements NotificationStore {
 
   #forget(stored: Stored): void {
     this.#byId.delete(stored.id);
+    this.#bytes -= bytesOf(stored);
     if (stored.dedupeKey !== '') this.#byDedupeKey.delete(dedupeText(stored));
     for (const delivery of this.#deliveries.get(stored.id)?.values() ?? []) {
       this.#pending.delete(delivery);
@@ -345,6 +359,12 @@ export function unknownNotification(id: string): AppError {
 export function tooManyEndpoints(): AppError {
   const problem = `a tenant may have ${ENDPOINTS_PER_TENANT_MAX} endpoints`;
   return new AppError('RESULT_TOO_LARGE', problem);
+}
+
+/** Two bytes a character at worst; the data is as long as its JSON. */
+function bytesOf({ title, body, data, dedupeKey }: NewNotification | Stored): number {
+  const dataLength = data === null ? 0 : JSON.stringify(data).length;
+  return OVERHEAD_BYTES + 2 * (title.length + body.length + dedupeKey.length + dataLength);
 }
 
 function isOf(stored: Stored | undefined, user: UserKey): boolean {
