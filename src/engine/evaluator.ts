@@ -15,6 +15,7 @@ import {
 } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
 import { BoundModel, type Op } from './bound-model.ts';
+import { ChainCache } from './chain-cache.ts';
 import { CheckRun } from './check-run.ts';
 import { ClosureCache } from './closure-cache.ts';
 import {
@@ -53,6 +54,7 @@ export class Evaluator {
   readonly #hot: HotModel;
   readonly #closures: ClosureCache;
   readonly #objects: ObjectCache;
+  readonly #chains: ChainCache;
   readonly #caches: HotCaches;
   /** Revision that the caches speak of. */
   #revision: number;
@@ -66,10 +68,11 @@ export class Evaluator {
     this.#model = model;
     this.#bound = new BoundModel(model, reader);
     this.#hot = new HotModel(this.#bound);
-    const cacheBytesMax = options.closureBytesMax / 2;
+    const cacheBytesMax = options.closureBytesMax / 4;
     this.#closures = new ClosureCache(reader, this.#hot, cacheBytesMax);
-    this.#objects = new ObjectCache(reader, this.#hot, this.#closures, cacheBytesMax);
-    this.#caches = { closures: this.#closures, objects: this.#objects };
+    this.#objects = new ObjectCache(reader, this.#hot, this.#closures, cacheBytesMax * 2);
+    this.#chains = new ChainCache(this.#hot, this.#objects, cacheBytesMax);
+    this.#caches = { closures: this.#closures, objects: this.#objects, chains: this.#chains };
     this.#revision = reader.revision;
     this.#options = options;
     this.#clock = clock;
@@ -181,7 +184,7 @@ export class Evaluator {
 
   /** Bytes of the caches that grow with use. */
   get cacheBytes(): number {
-    return this.#closures.bytes + this.#objects.bytes;
+    return this.#closures.bytes + this.#objects.bytes + this.#chains.bytes;
   }
 
   /** Drops what the changes since the last evaluation touched; everything if they are not known. */
@@ -205,6 +208,7 @@ export class Evaluator {
     const namespace = change[CHANGE_NAMESPACE] as number;
     const kind = this.#hot.single(namespace, change[CHANGE_RELATION] as number);
     this.#objects.invalidate(change[CHANGE_ENTITY] as number, namespace);
+    this.#chains.invalidate(change[CHANGE_ENTITY] as number);
     // Either node may be gone, and its id another node's by now.
     this.#closures.invalidateNode(change[CHANGE_NODE] as number);
     this.#closures.invalidateNode(subject);
@@ -220,6 +224,7 @@ export class Evaluator {
   #clear(): void {
     this.#closures.clear();
     this.#objects.clear();
+    this.#chains.clear();
   }
 
   #scope(relationText: string, contextJson: string, nowMs: number, readBudget: number): Scope {

@@ -12,6 +12,13 @@ import {
   WILDCARD_NODE,
   WORD_LIST,
 } from '../model/tuple-reader.ts';
+import {
+  CHAIN_COUNTS,
+  CHAIN_ENTRIES,
+  CHAIN_READS,
+  CHAIN_WEIGHT,
+  type ChainCache,
+} from './chain-cache.ts';
 import { type ClosureCache, CLOSURE_NONE, isInClosure, SUMMARY_OPEN } from './closure-cache.ts';
 import { BACKSTOP_CYCLE, CHECK_ALLOWED, CHECK_DENIED, CHECK_GENERAL } from './evaluator-api.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
@@ -24,7 +31,11 @@ import {
 } from './object-cache.ts';
 
 /** What the hot path keeps between evaluations of one model version. */
-export type HotCaches = { readonly closures: ClosureCache; readonly objects: ObjectCache };
+export type HotCaches = {
+  readonly closures: ClosureCache;
+  readonly objects: ObjectCache;
+  readonly chains: ChainCache;
+};
 
 /** Usersets that one hot evaluation visits at most; longer ones take the general path. */
 export const HOT_NODES_MAX = 250;
@@ -60,6 +71,8 @@ let isClosureKnown = false;
 let backstops = 0;
 /** Bound on the reads of the last `checkUserHot`. */
 let reads = 0;
+let weightMax = 0;
+let readsLimit = 0;
 
 /** BACKSTOP_ bits of the last answer of `checkUserHot` on this thread. */
 export function hotBackstops(): number {
@@ -105,24 +118,20 @@ export function checkUserHot(
   top = 1;
   stackId[0] = start;
   stackKind[0] = first;
-  return search(reader, model, caches, userNode, nodesMax, readsMax);
+  weightMax = nodesMax;
+  readsLimit = readsMax;
+  return search(reader, model, caches, userNode);
 }
 
 /**
  * Works off the stack, each userset once; exit marks tell what is still on the path. While nothing
  * else waits, what was visited is not noted: a chain of parents needs no table, and a cycle without
- * branches ends at `nodesMax`.
+ * branches ends at `weightMax`.
  */
-function search(
-  reader: TupleReader,
-  model: HotModel,
-  caches: HotCaches,
-  userNode: number,
-  nodesMax: number,
-  readsMax: number,
-): number {
+function search(reader: TupleReader, model: HotModel, caches: HotCaches, userNode: number): number {
   const mark = ++evaluation * 2;
   let sawCycle = false;
+  let isFirst = true;
   while (top > 0) {
     top--;
     const id = stackId[top] as number;
@@ -153,16 +162,15 @@ function search(
       tableKind[slot] = kind;
       top++;
     }
-    // No path is longer than all usersets that were visited.
-    weight += compound === undefined ? 1 : compound.weight;
-    reads += compound === undefined ? 1 : compound.relations.length;
-    if (weight > nodesMax || reads > readsMax) return CHECK_GENERAL;
     const code =
       compound === undefined
         ? visitPlain(reader, model, caches.closures, id, userNode)
-        : visitLine(reader, model, caches, id, compound, userNode);
+        : isFirst
+          ? visitLine(reader, model, caches, id, compound, userNode)
+          : visitChain(reader, model, caches, id, compound, userNode);
+    isFirst = false;
     if (code !== CHECK_CONTINUE) {
-      return code === CHECK_ALLOWED && weight > nodesMax ? CHECK_GENERAL : code;
+      return code === CHECK_ALLOWED && weight > weightMax ? CHECK_GENERAL : code;
     }
     if (slot < 0) continue;
     if (top === exit + 1) {
@@ -174,9 +182,36 @@ function search(
       tableMark[slot] = mark + 1;
     }
   }
-  if (weight > nodesMax) return CHECK_GENERAL;
+  if (weight > weightMax) return CHECK_GENERAL;
   if (sawCycle) backstops = BACKSTOP_CYCLE;
   return CHECK_DENIED;
+}
+
+/** Counts a visit. Whether the bounds allow it: no path is longer than all usersets visited. */
+function isWithin(usersets: number, readCount: number): boolean {
+  weight += usersets;
+  reads += readCount;
+  return weight <= weightMax && reads <= readsLimit;
+}
+
+/** All that an object and those above it hold, from their chain; as visitLine without one. */
+function visitChain(
+  reader: TupleReader,
+  model: HotModel,
+  caches: HotCaches,
+  entity: number,
+  state: HotState,
+  userNode: number,
+): number {
+  const { chains } = caches;
+  const at = chains.chainOf(entity, state);
+  const { lines } = chains;
+  const counts = lines[at + CHAIN_COUNTS] as number;
+  if (counts === LINE_OPAQUE) return visitLine(reader, model, caches, entity, state, userNode);
+  if (!isWithin(lines[at + CHAIN_WEIGHT] as number, lines[at + CHAIN_READS] as number)) {
+    return CHECK_GENERAL;
+  }
+  return visitEntries(reader, caches, lines, at + CHAIN_ENTRIES, counts, 0, userNode);
 }
 
 /** All relations that a state asks of one object, from its line. */
@@ -189,12 +224,27 @@ function visitLine(
   userNode: number,
 ): number {
   const { objects, closures } = caches;
-  let at = objects.lineOf(entity, state);
+  if (!isWithin(state.weight, state.relations.length)) return CHECK_GENERAL;
+  const at = objects.lineOf(entity, state);
   const { lines } = objects;
   const counts = lines[at + LINE_COUNTS] as number;
   if (counts === LINE_OPAQUE) return visitObject(reader, model, closures, entity, state, userNode);
   const height = lines[at + LINE_HEIGHT] as number;
-  at += LINE_ENTRIES;
+  return visitEntries(reader, caches, lines, at + LINE_ENTRIES, counts, height, userNode);
+}
+
+/** The users, lists, groups and children of a line or chain; `height` is what its groups weigh. */
+function visitEntries(
+  reader: TupleReader,
+  caches: HotCaches,
+  lines: Uint32Array,
+  entries: number,
+  counts: number,
+  height: number,
+  userNode: number,
+): number {
+  const { closures } = caches;
+  let at = entries;
   for (const end = at + (counts & 255); at < end; at++) {
     if (lines[at] === userNode) return CHECK_ALLOWED;
   }
@@ -241,6 +291,7 @@ function visitPlain(
   node: number,
   userNode: number,
 ): number {
+  if (!isWithin(1, 1)) return CHECK_GENERAL;
   const users = reader.usersWord(node);
   return visitOwn(reader, model, closures, node, users, reader.setsWord(node), userNode);
 }

@@ -32,12 +32,15 @@ const ENTRIES_MAX = LINE_WORDS - LINE_ENTRIES;
 /** Counts of an object that must be read from the index each time. */
 export const LINE_OPAQUE = 0xffff_ffff;
 
+/** Lists of at most this many users are copied. */
+const FEW_USERS = 6;
 const LINES_FIRST = 64;
 /** Nodes of an object that is decoded. */
 const NODES_MAX = 12;
 const object = new Uint32Array(NODES_MAX * OBJECT_STRIDE);
 const subjects = new Uint32Array(ENTRIES_MAX);
 const users = new Uint32Array(ENTRIES_MAX);
+const fewUsers = new Uint32Array(FEW_USERS);
 const lists = new Uint32Array(ENTRIES_MAX);
 const groups = new Uint32Array(ENTRIES_MAX);
 const children = new Uint32Array(ENTRIES_MAX);
@@ -65,6 +68,9 @@ export class ObjectCache {
   #groups = 0;
   #children = 0;
   #height = 0;
+  #isFull = false;
+  /** Users of a list that is copied into the line rather than named by it. */
+  #fewUsers = FEW_USERS;
 
   constructor(reader: TupleReader, model: HotModel, closures: ClosureCache, bytesMax: number) {
     this.#reader = reader;
@@ -118,7 +124,12 @@ export class ObjectCache {
   }
 
   #fill(entity: number, state: HotState): number {
-    const fits = this.#decode(entity, state);
+    this.#fewUsers = FEW_USERS;
+    let fits = this.#decode(entity, state);
+    if (!fits && this.#isFull) {
+      this.#fewUsers = 0;
+      fits = this.#decode(entity, state);
+    }
     let at = this.#lineOf(entity, state.index);
     if (this.lines[at + LINE_GENERATION] === this.#generation) {
       this.#collisions++;
@@ -148,6 +159,7 @@ export class ObjectCache {
     this.#groups = 0;
     this.#children = 0;
     this.#height = 0;
+    this.#isFull = false;
     const end = this.#reader.readObject(entity, object) * OBJECT_STRIDE;
     if (end < 0) return false;
     for (let at = 0; at < end; at += OBJECT_STRIDE) {
@@ -172,7 +184,9 @@ export class ObjectCache {
   }
 
   #hasRoom(): boolean {
-    return this.#users + this.#lists * 2 + this.#groups + this.#children * 2 <= ENTRIES_MAX;
+    const taken = this.#users + this.#lists * 2 + this.#groups + this.#children * 2;
+    this.#isFull = taken > ENTRIES_MAX;
+    return !this.#isFull;
   }
 
   #addUsers(node: number, word: number): boolean {
@@ -180,11 +194,23 @@ export class ObjectCache {
     if ((word & WORD_LIST) === 0) {
       if (word >= EDGE_QUALIFIED || word === WILDCARD_NODE) return false;
       users[this.#users++] = word;
-    } else {
+    } else if (!this.#addFewUsers(word)) {
       lists[this.#lists * 2] = node;
       lists[this.#lists++ * 2 + 1] = word;
     }
     return this.#hasRoom();
+  }
+
+  /** Copies a short list: a scan of the line is cheaper than a look into the list. Whether it was. */
+  #addFewUsers(word: number): boolean {
+    const count = this.#reader.readWord(word, fewUsers);
+    if (count < 0 || count > this.#fewUsers || this.#users + count > ENTRIES_MAX) return false;
+    for (let i = 0; i < count; i++) {
+      const user = fewUsers[i] as number;
+      if (user >= EDGE_QUALIFIED || user === WILDCARD_NODE) return false;
+    }
+    for (let i = 0; i < count; i++) users[this.#users++] = fewUsers[i] as number;
+    return true;
   }
 
   #addSet(child: number): boolean {
