@@ -67,8 +67,7 @@ export async function createRunner(
   }
 }
 
-/** The folder as an absolute path. Errors: CONFIG_INVALID when it is none. */
-export async function mustFolder(path: string): Promise<string> {
+async function mustFolder(path: string): Promise<string> {
   const absolute = resolve(path);
   const isFolder = await stat(absolute).then(
     (stats) => stats.isDirectory(),

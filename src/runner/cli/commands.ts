@@ -1,24 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { text as readAll } from 'node:stream/consumers';
 import { AppError } from '../../shared/app-error.ts';
-import { workflowInfo } from '../api/workflow-routes.ts';
-import { createWorkflowCatalog } from '../language/workflow-catalog.ts';
 import { durationText } from '../model/duration.ts';
 import type { WorkflowRun } from '../model/run.ts';
 import { usage, type CommandLine } from './arguments.ts';
-import {
-  connect,
-  connectToRead,
-  connectToRunning,
-  connectToSecrets,
-  type CliContext,
-} from './connect.ts';
+import type { CliContext } from './connect.ts';
 import { followRun } from './follow-run.ts';
 import { RunPrinter } from './run-printer.ts';
 import type { RunReader, SecretPlace } from './runner-link.ts';
 import type { Terminal } from './terminal.ts';
 
 const RUNS_MAX = 1_000;
+/** All of the runner, which wrong arguments, help and lists need not wait for. */
+const links = () => import('./connect.ts');
 
 export type Screens = { readonly output: Terminal; readonly notes: Terminal };
 
@@ -54,7 +48,7 @@ async function run(line: CommandLine, context: CliContext, screens: Screens): Pr
   if (workflow === undefined) throw usage('run needs a workflow; `list` shows them');
   if (line.payload !== undefined && event === undefined) throw usage('--payload needs --event');
   const payload = line.payload === undefined ? undefined : await jsonOf(line.payload);
-  const { link, isLocal } = await connect(context);
+  const { link, isLocal } = await (await links()).connect(context);
   try {
     if (event !== undefined && !isLocal) {
       throw usage('--event: not possible while a runner serves this workspace');
@@ -73,7 +67,7 @@ async function rerun(line: CommandLine, context: CliContext, screens: Screens): 
   const { isFailedOnly, job, isJson, isQuiet } = line;
   const [name] = wordsOf(line, 0, 1, '<run>');
   if (isFailedOnly && job !== undefined) throw usage('--failed and --job exclude each other');
-  const { link } = await connect(context);
+  const { link } = await (await links()).connect(context);
   try {
     const { id } = await findRun(link, name);
     const which = { ...(isFailedOnly ? { failedOnly: true } : {}), job };
@@ -88,6 +82,8 @@ async function rerun(line: CommandLine, context: CliContext, screens: Screens): 
 
 async function list(line: CommandLine, context: CliContext, { output }: Screens): Promise<number> {
   wordsOf(line, 0, 0, '');
+  const { createWorkflowCatalog } = await import('../language/workflow-catalog.ts');
+  const { workflowInfo } = await import('../api/workflow-routes.ts');
   const files = (await createWorkflowCatalog(context.workspace).list()).map(workflowInfo);
   if (line.isJson) {
     output.line(JSON.stringify(files));
@@ -120,7 +116,7 @@ async function list(line: CommandLine, context: CliContext, { output }: Screens)
 async function runs(line: CommandLine, context: CliContext, { output }: Screens): Promise<number> {
   wordsOf(line, 0, 0, '');
   const { limit, status, workflow } = line;
-  const reader = await connectToRead(context);
+  const reader = await (await links()).connectToRead(context);
   try {
     const found = await reader.list({ limit, status, workflow });
     const printer = new RunPrinter(output, true);
@@ -146,7 +142,7 @@ function runLine(output: Terminal, printer: RunPrinter, one: WorkflowRun): strin
 async function logs(line: CommandLine, context: CliContext): Promise<number> {
   const [name] = wordsOf(line, 0, 1, '<run>');
   const { job, step, tail } = line;
-  const reader = await connectToRead(context);
+  const reader = await (await links()).connectToRead(context);
   try {
     const found = await findRun(reader, name);
     if (job !== undefined && !found.jobs.some(({ id }) => id === job)) {
@@ -163,7 +159,7 @@ async function logs(line: CommandLine, context: CliContext): Promise<number> {
 
 async function cancel(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {
   const [name] = wordsOf(line, 0, 1, '<run>');
-  const link = await connectToRunning(context);
+  const link = await (await links()).connectToRunning(context);
   if (link === undefined) {
     throw new AppError('RUN_NOT_CANCELLABLE', 'no runner serves this workspace: nothing runs');
   }
@@ -181,7 +177,7 @@ async function secrets(line: CommandLine, context: CliContext, screens: Screens)
   const [action, name] = wordsOf(line, 1, 2, 'list, set <NAME> or delete <NAME>');
   const { environment, backend } = line;
   if (action === 'list' && name === undefined) {
-    const link = await connectToSecrets(context);
+    const link = await (await links()).connectToSecrets(context);
     try {
       for (const one of await link.list(environment)) screens.output.line(one);
       return 0;
@@ -195,7 +191,7 @@ async function secrets(line: CommandLine, context: CliContext, screens: Screens)
   const place: SecretPlace = { name, environment, backend };
   // Read first: nobody waits for the lock of the workspace while a person types.
   const value = action === 'set' ? await valueFromInput(screens.notes) : '';
-  const link = await connectToSecrets(context);
+  const link = await (await links()).connectToSecrets(context);
   try {
     if (action === 'delete') {
       await link.remove(place);
@@ -235,7 +231,8 @@ function wordsOf(
   what: string,
 ): readonly string[] {
   if (words.length < min) throw usage(`${command} needs ${what}`);
-  if (words.length > max) throw usage(`${command}: ${words[max]} is one word too many`);
+  // What is too many may be the value of a secret.
+  if (words.length > max) throw usage(`${command}: too many arguments`);
   return words;
 }
 

@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { validOrExit } from '../../config/valid-or-exit.ts';
-import { createLogger } from '../../observability/logger.ts';
 import { AppError, type ErrorReason } from '../../shared/app-error.ts';
-import { mustFolder } from '../runner.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../settings.ts';
 import { parseCommandLine, usage, type CommandLine } from './arguments.ts';
-import { runCommand } from './commands.ts';
 import { helpText } from './help.ts';
 import { Terminal } from './terminal.ts';
 
@@ -56,9 +54,13 @@ async function execute(line: CommandLine): Promise<number> {
       ? process.env
       : { ...process.env, [RUNNER_OPTIONS.workspace.env]: line.workspace };
   const settings = validOrExit(() => loadRunnerSettings(environment));
-  const workspace = await mustFolder(settings.workspace).catch(() => {
+  const workspace = resolve(settings.workspace);
+  if (statSync(workspace, { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw usage(`${settings.workspace} is not a folder`);
-  });
+  }
+  // Loaded late: wrong arguments and help are answered at once.
+  const { createLogger } = await import('../../observability/logger.ts');
+  const { runCommand } = await import('./commands.ts');
   // Lines of the log would stand between those of the run; who wants them asks.
   const isAsked = process.env[RUNNER_OPTIONS.logLevel.env] !== undefined;
   const logger = createLogger(isAsked ? settings.logLevel : 'error');
