@@ -62,7 +62,8 @@ async function measure(
 ): Promise<Record<string, unknown>> {
   const userCount = Math.max(1, Math.round((STREAMS * options.scale) / DEVICES_OF_USER));
   const perSecond = options.rate ?? PER_SECOND;
-  // Before the first figure, so that what is loaded and compiled once is not counted to streams.
+  const rssFresh = await residentBytes(service.pid);
+  // Before the figures of streams, so that what is loaded and compiled once is not counted to streams.
   await runAtRate({ perSecond, seconds: WARM_UP_SECONDS, issue: notifyIssue(client, 1, false) });
   const paths = await streamPaths(client, userCount);
   const rssBefore = await residentBytes(service.pid);
@@ -88,6 +89,7 @@ async function measure(
     dropped: await metricSum(service, 'notify_events_dropped_total'),
     replayed: await metricSum(service, 'notify_stream_events_total', 'kind="replay"'),
     cpuCores: cpuS / options.seconds,
+    rssFreshMb: rssFresh / 1e6,
     rssBeforeMb: rssBefore / 1e6,
     rssOpenMb: rssOpen / 1e6,
     rssAfterMb: (await residentBytes(service.pid)) / 1e6,
