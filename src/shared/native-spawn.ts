@@ -38,6 +38,7 @@ type Calls = {
   readonly addOpen: Call;
   readonly addDup2: Call;
   readonly addChdir: Call;
+  readonly addCloseFrom: Call;
   readonly attributesInit: Call;
   readonly attributesDestroy: Call;
   readonly setFlags: Call;
@@ -51,6 +52,8 @@ const STRUCTURE_BYTES = 1_024;
 const SIGNAL_SET_BYTES = 128;
 /** spawn.h: SETSIGDEF, SETSIGMASK, SETSID. */
 const SPAWN_FLAGS = 0x04 | 0x08 | 0x80;
+/** After stdin, stdout and stderr. */
+const FIRST_OTHER_FD = 3;
 const WNOHANG = 1;
 const SIGNAL_BITS = 0x7f;
 const EXIT_SHIFT = 8;
@@ -85,7 +88,10 @@ export function spawnNative(request: NativeRequest): NativeChild | undefined {
       bound.addOpen(actions, 0, '/dev/null', constants.O_RDONLY, 0) === 0 &&
       bound.addDup2(actions, request.stdoutFd, 1) === 0 &&
       bound.addDup2(actions, request.stderrFd, 2) === 0 &&
-      bound.addChdir(actions, request.cwd) === 0;
+      bound.addChdir(actions, request.cwd) === 0 &&
+      // The sockets of the HTTP server are not closed by themselves: a child could write to its callers,
+      // and would keep their connections open when this process is gone.
+      bound.addCloseFrom(actions, FIRST_OTHER_FD) === 0;
     if (!isPrepared) return undefined;
     const argv = [request.file, ...request.args, null];
     const environment = Object.entries(request.env).map(([name, value]) => `${name}=${value}`);
@@ -140,6 +146,7 @@ function bind(): Calls | null {
       ),
       addDup2: libc.func(`int posix_spawn_file_actions_adddup2(${actions}, int from, int to)`),
       addChdir: libc.func(`int posix_spawn_file_actions_addchdir_np(${actions}, const char *path)`),
+      addCloseFrom: libc.func(`int posix_spawn_file_actions_addclosefrom_np(${actions}, int from)`),
       attributesInit: libc.func(`int posix_spawnattr_init(${attributes})`),
       attributesDestroy: libc.func(`int posix_spawnattr_destroy(${attributes})`),
       setFlags: libc.func(`int posix_spawnattr_setflags(${attributes}, short flags)`),
@@ -147,7 +154,7 @@ function bind(): Calls | null {
       setMask: libc.func(`int posix_spawnattr_setsigmask(${attributes}, void *set)`),
     };
   } catch {
-    // No binary of the binding for this platform, another libc, or one too old.
+    // No binary of the binding for this platform, another libc, or one too old (before 2.34).
     return null;
   }
 }

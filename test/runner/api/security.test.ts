@@ -498,3 +498,19 @@ test('what changes something is told in the audit, with origin and user agent', 
   ]);
   expect(JSON.stringify(audit)).not.toContain('a-value');
 });
+
+test.runIf(process.platform === 'linux')('steps inherit no connection of a caller', async () => {
+  const { url } = await startRunner(
+    makeWorkspace({
+      '.github/workflows/look.yml':
+        "on: workflow_dispatch\njobs: { a: { runs-on: x, steps: [{ run: 'ls -l /proc/self/fd' }] } }\n",
+    }),
+  );
+  // While the step runs, a stream is open that it could otherwise write to and keep alive.
+  const client = await EventClient.open(`${url}/api/events`);
+  const id = await startRun(url, 'look');
+  await client.untilType('run.completed');
+  const log = await (await fetch(`${url}/api/runs/${id}/logs`)).text();
+  expect(log).toContain('/dev/null');
+  expect(log).not.toContain('socket:');
+});
