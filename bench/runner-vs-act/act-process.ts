@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 import { memoryOf } from './process-memory.ts';
 
 /** Labels that the workflows ask for; act runs them on this machine. */
-const HOST_PLATFORMS = ['ubuntu-latest', 'self-hosted'];
+const HOST_PLATFORMS = ['ubuntu-latest', 'ubuntu-18.04', 'ubuntu-16.04', 'self-hosted'];
 const MEMORY_POLL_MS = 10;
 const NOWHERE = 'http://127.0.0.1:9';
 

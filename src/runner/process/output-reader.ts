@@ -90,8 +90,25 @@ export class OutputReader {
     clearTimeout(this.#quietTimer);
     if (this.#held === undefined) {
       const left = (this.#deadline ?? 0) - performance.now();
-      this.#quietTimer = setTimeout(() => this.#abandon(), Math.max(0, Math.min(QUIET_MS, left)));
+      const wait = Math.max(0, Math.min(QUIET_MS, left));
+      this.#quietTimer = setTimeout(() => this.#lookAgain(this.#quietTimer), wait);
     }
+  }
+
+  /** A timer that is late comes before what waits to be read: that is read first. */
+  #lookAgain(timer: NodeJS.Timeout | undefined): void {
+    if (performance.now() - (this.#deadline ?? 0) > DRAIN_MS) {
+      // A grandchild that never falls silent.
+      this.#abandon();
+      return;
+    }
+    setImmediate(() => {
+      setImmediate(() => {
+        if (this.#quietTimer === timer && this.#held === undefined && !this.#isDone) {
+          this.#abandon();
+        }
+      });
+    });
   }
 
   /** Reading goes on into the void, or a server that a step left running would die of SIGPIPE. */

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, existsSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { spawnNative } from '../../shared/native-spawn.ts';
 import { type OutputPipe, takeOutputPipe } from './output-pipe.ts';
@@ -74,9 +74,6 @@ export function startProcess(request: ProcessRequest): RunningProcess {
       closeSync(pipe.writeFd);
     }
   }
-  if (child.pid !== undefined) {
-    offerToOomKiller(child.pid);
-  }
   return watch(child, pipe === undefined ? child.streams : [pipe.reader], request);
 }
 
@@ -96,7 +93,9 @@ function startLeader(request: ProcessRequest, writeFd: number | undefined): Lead
   const native =
     writeFd === undefined
       ? undefined
-      : spawnNative({ file, args, cwd, env, stdoutFd: writeFd, stderrFd: writeFd });
+      : startOffered(() =>
+          spawnNative({ file, args, cwd, env, stdoutFd: writeFd, stderrFd: writeFd }),
+        );
   if (native !== undefined) {
     return {
       pid: native.pid,
@@ -111,6 +110,9 @@ function startLeader(request: ProcessRequest, writeFd: number | undefined): Lead
     detached: true,
     stdio: writeFd === undefined ? ['ignore', 'pipe', 'pipe'] : ['ignore', writeFd, writeFd],
   });
+  if (child.pid !== undefined) {
+    offerToOomKiller(child.pid);
+  }
   const streams: readonly (Readable | null)[] = [child.stdout, child.stderr];
   return {
     pid: child.pid,
@@ -131,13 +133,40 @@ function unstarted(error: unknown): RunningProcess {
 }
 
 function offerToOomKiller(pid: number): void {
-  if (process.platform !== 'linux') {
-    return;
+  if (process.platform === 'linux') {
+    writeOomScore(String(pid), OOM_SCORE_ADJ);
+  }
+}
+
+/** What `start` starts inherits the score from its first moment on; this process has its own back afterwards. */
+function startOffered<T>(start: () => T): T {
+  const own = readOomScore();
+  if (own === undefined || !writeOomScore('self', OOM_SCORE_ADJ)) {
+    return start();
   }
   try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, OOM_SCORE_ADJ);
+    return start();
+  } finally {
+    writeOomScore('self', own);
+  }
+}
+
+function readOomScore(): string | undefined {
+  try {
+    return readFileSync('/proc/self/oom_score_adj', 'latin1').trim();
+  } catch {
+    // Another system, or /proc is hidden: a courtesy only.
+    return undefined;
+  }
+}
+
+function writeOomScore(process: string, score: string): boolean {
+  try {
+    writeFileSync(`/proc/${process}/oom_score_adj`, score);
+    return true;
   } catch {
     // It is gone already, or /proc is read-only: a courtesy only.
+    return false;
   }
 }
 

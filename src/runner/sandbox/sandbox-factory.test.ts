@@ -283,6 +283,36 @@ describe('a work tree', () => {
 });
 
 describe('a copy', () => {
+  test('and a work tree take turns as the project is changed and restored', async () => {
+    await createRepository();
+    const sandboxes = factory();
+    const trigger = { event: 'push', ...(await sandboxes.resolve(undefined, undefined)) };
+    const states: [string, string, string[]][] = [];
+    for (const [round, text] of ['one\n', 'changed\n', 'again\n', 'one\n', 'one\n'].entries()) {
+      await put({ 'a.txt': text });
+      if (text !== 'one\n') await put({ 'new.txt': '' });
+      else await rm(join(project, 'new.txt'), { force: true });
+      const request = {
+        runId: `run-${round}`,
+        trigger,
+        strategy: undefined,
+        hasExplicitRef: false,
+      };
+      const { sandbox } = await sandboxes.prepare(request);
+      const shown = git(sandbox.path, 'status', '--porcelain').split('\n');
+      states.push([sandbox.strategy, await readFile(join(sandbox.path, 'a.txt'), 'utf8'), shown]);
+    }
+    const clean = ['worktree', 'one\n', ['']];
+    const dirty = ['M a.txt', '?? new.txt'];
+    expect(states).toEqual([
+      clean,
+      ['copy', 'changed\n', dirty],
+      ['copy', 'again\n', dirty],
+      clean,
+      clean,
+    ]);
+  });
+
   test('is chosen for a dirty project and shows git what the project shows it', async () => {
     await createRepository();
     await put({ 'a.txt': 'changed\n', 'staged.txt': 's', 'new dir/ü"x.txt': 'u' });

@@ -41,6 +41,8 @@ export function createSandboxFactory(options: SandboxFactoryOptions): SandboxFac
 
 class ProjectSandboxes implements SandboxFactory {
   readonly #options: SandboxFactoryOptions;
+  /** Whether the tree was clean the last time that it mattered. */
+  #wasClean = true;
 
   constructor(options: SandboxFactoryOptions) {
     this.#options = options;
@@ -118,20 +120,49 @@ class ProjectSandboxes implements SandboxFactory {
     const { runId, strategy, trigger, hasExplicitRef } = request;
     const hasCommit = !isNoSha(trigger.sha);
     if (strategy === 'worktree' && !hasCommit) throw needsCommit();
+    const isAutomatic = hasCommit && strategy === undefined && !hasExplicitRef;
     // What both ways need is made while git looks whether the tree is clean.
-    const isClean =
-      hasCommit && strategy === undefined && !hasExplicitRef ? this.#isClean() : undefined;
-    isClean?.catch(() => undefined);
+    const isClean = isAutomatic ? this.#isClean() : Promise.resolve(false);
+    isClean.catch(() => undefined);
     return this.#inNewFolder(runId, repository.prefix, async (dir, undo) => {
       // A commit made in the sandbox of a project without any must not begin the project's branch.
       const head = hasCommit ? trigger.sha : 'ref: refs/worktree/main';
       const adminDir = await linkWorktree(this.#options.git, repository, dir, head);
       undo.push(() => forgetWorktree(adminDir));
-      const isAtCommit =
-        hasCommit && (strategy === 'worktree' || hasExplicitRef || (await isClean) === true);
-      await (isAtCommit ? this.#checkOut(dir) : this.#copyWorkTree(repository, dir, adminDir));
-      return strategy ?? (isAtCommit ? 'worktree' : 'copy');
+      const fill = (isAtCommit: boolean): Promise<void> =>
+        isAtCommit ? this.#checkOut(dir) : this.#copyWorkTree(repository, dir, adminDir);
+      if (!isAutomatic) {
+        const isAtCommit = hasCommit && (strategy === 'worktree' || hasExplicitRef);
+        await fill(isAtCommit);
+        return strategy ?? (isAtCommit ? 'worktree' : 'copy');
+      }
+      const isAtCommit = await this.#fillAsGuessed(dir, isClean, fill);
+      return isAtCommit ? 'worktree' : 'copy';
     });
+  }
+
+  /**
+   * Fills the folder as the last one was while git still looks; a guess that was wrong is cleared away.
+   * Answers whether the tree is clean.
+   */
+  async #fillAsGuessed(
+    dir: string,
+    isClean: Promise<boolean>,
+    fill: (isAtCommit: boolean) => Promise<void>,
+  ): Promise<boolean> {
+    const guess = this.#wasClean;
+    const [seen, filled] = await Promise.allSettled([isClean, fill(guess)]);
+    if (seen.status === 'rejected') throw seen.reason;
+    this.#wasClean = seen.value;
+    if (seen.value !== guess) {
+      const names = await readdir(dir);
+      const filledNames = names.filter((name) => name !== '.git');
+      await Promise.all(filledNames.map((name) => removeTree(join(dir, name))));
+      await fill(seen.value);
+    } else if (filled.status === 'rejected') {
+      throw filled.reason;
+    }
+    return seen.value;
   }
 
   async #checkOut(dir: string): Promise<void> {
