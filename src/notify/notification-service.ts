@@ -309,9 +309,18 @@ function startUpkeep(
     metrics.queueDepth.set(pending);
     metrics.oldestDue.set(oldestDueMs / 1000);
   };
-  const every = (intervalMs: number, work: () => Promise<void>): NodeJS.Timeout =>
-    // A failure is counted by the store's series; the next turn tries again.
-    setInterval(() => void work().catch(ignoreWhileFailing), intervalMs).unref();
+  const every = (intervalMs: number, work: () => Promise<void>): NodeJS.Timeout => {
+    let isRunning = false;
+    const turn = async (): Promise<void> => {
+      // A database that hangs must not gather them, each with a connection of the pool.
+      if (isRunning) return;
+      isRunning = true;
+      // A failure is counted by the store's series; the next turn tries again.
+      await work().catch(ignoreWhileFailing);
+      isRunning = false;
+    };
+    return setInterval(() => void turn(), intervalMs).unref();
+  };
   return [every(PURGE_INTERVAL_MS, purge), every(BACKLOG_INTERVAL_MS, backlog)];
 }
 

@@ -18,6 +18,9 @@ export type WebhookOptions = {
 /** The body of an answer says nothing that is used: it is read, so that the connection can be kept, this far. */
 const ANSWER_BYTES_MAX = 65_536;
 const ANSWER_MS_MAX = 1_000;
+/** Connections that are kept for the next delivery to a host, and how long. */
+const IDLE_PER_HOST_MAX = 2;
+const IDLE_MS_MAX = 5_000;
 const GONE = 410;
 const SECRET_PREFIX = 'whsec_';
 
@@ -34,7 +37,13 @@ export class WebhookSender implements Sender {
 
   constructor(options: WebhookOptions) {
     this.#options = options;
-    const settings = { keepAlive: true, maxSockets: options.connectionsPerHostMax };
+    const settings = {
+      keepAlive: true,
+      maxSockets: options.connectionsPerHostMax,
+      maxFreeSockets: IDLE_PER_HOST_MAX,
+      // Of idle ones: hosts are as many as tenants like.
+      timeout: IDLE_MS_MAX,
+    };
     this.#agents = { http: new http.Agent(settings), https: new https.Agent(settings) };
     this.#lookup = options.allowsPrivate ? lookup : publicLookup;
   }
