@@ -7,25 +7,26 @@ export const READ_BOUNDS: readonly number[] = Array.from({ length: 21 }, (_, pow
 /** The buckets and the sum of a histogram, as a worker reports them. */
 export type ReadFigures = { readonly counts: readonly number[]; readonly sum: number };
 
+const BUCKETS = READ_BOUNDS.length + 1;
+
 /** Reads of evaluations between two reports. */
 export class ReadCounts {
-  readonly #counts = new Float64Array(READ_BOUNDS.length + 1);
-  #sum = 0;
+  /** The buckets, then the sum: a field of its own would be allocated anew with each addition. */
+  readonly #figures = new Float64Array(BUCKETS + 1);
 
-  /** Counts one evaluation of `reads` (an integer ≥ 0). Hot: no loop, no allocation, 2 ns. */
+  /** Counts one evaluation of `reads` (an integer ≥ 0). Hot: no loop, no allocation. */
   add(reads: number): void {
-    const bucket = reads <= 1 ? 0 : 32 - Math.clz32(reads - 1);
-    const last = READ_BOUNDS.length;
-    const place = bucket < last ? bucket : last;
-    this.#counts[place] = (this.#counts[place] as number) + 1;
-    this.#sum += reads;
+    const figures = this.#figures;
+    const bucket = reads <= 1 ? 0 : Math.min(32 - Math.clz32(reads - 1), BUCKETS - 1);
+    figures[bucket] = (figures[bucket] as number) + 1;
+    figures[BUCKETS] = (figures[BUCKETS] as number) + reads;
   }
 
   /** Everything counted since the last call. */
   take(): ReadFigures {
-    const figures = { counts: [...this.#counts], sum: this.#sum };
-    this.#counts.fill(0);
-    this.#sum = 0;
-    return figures;
+    const figures = this.#figures;
+    const taken = { counts: [...figures.subarray(0, BUCKETS)], sum: figures[BUCKETS] as number };
+    figures.fill(0);
+    return taken;
   }
 }
