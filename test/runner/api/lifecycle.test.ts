@@ -1,9 +1,6 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { EventClient } from '../../support/event-client.ts';
+import { startProcess } from '../../support/runner-process.ts';
 import {
   makeWorkspace,
   rawRequest,
@@ -22,41 +19,6 @@ jobs:
 const QUICK =
   'on: workflow_dispatch\njobs: { a: { runs-on: ubuntu-latest, steps: [{ run: echo hi }] } }\n';
 const FILES = { '.github/workflows/sleep.yml': SLEEP, '.github/workflows/quick.yml': QUICK };
-
-type Started = {
-  readonly child: ChildProcess;
-  readonly url: string;
-  readonly ended: Promise<number | null>;
-};
-
-/** The real process, on a free port. */
-async function startProcess(workspace: string, env: Record<string, string> = {}): Promise<Started> {
-  const child = spawn(process.execPath, ['src/runner/main.ts', workspace], {
-    env: {
-      ...process.env,
-      PORT: '0',
-      HOST: '127.0.0.1',
-      RUNNER_DISK_FLOOR_BYTES: '0',
-      XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')),
-      ...env,
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  onTestFinished(() => {
-    child.kill('SIGKILL');
-  });
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const port = await new Promise<number>((resolve, reject) => {
-    let text = '';
-    child.stderr.on('data', (chunk: Buffer) => {
-      text += chunk.toString();
-      const ready = /"port":(\d+).*"msg":"ready"/.exec(text);
-      if (ready !== null) resolve(Number(ready[1]));
-    });
-    child.once('exit', () => reject(new Error(text)));
-  });
-  return { child, url: `http://127.0.0.1:${port}`, ended };
-}
 
 test('SIGTERM cancels runs, tells streams, exits with 0; queued runs go on after the next start', async () => {
   const workspace = makeWorkspace(FILES);

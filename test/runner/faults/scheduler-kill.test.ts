@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { RunnerEvent } from '../../../src/runner/model/events.ts';
+import { processesOf, randomFrom } from '../support/kill-tools.ts';
 import { createRunnerProject, type RunnerProject } from '../support/runner-project.ts';
 import { createBench, textOf, type Bench } from '../support/scheduler-bench.ts';
 
@@ -46,17 +47,6 @@ type Told =
   | { readonly type: 'ready' }
   | { readonly type: 'refused'; readonly message: string }
   | { readonly type: 'accepted' | 'cancelled'; readonly runId: string };
-
-/** Small and fast, so that a seed tells the whole story (Mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** Lets a runner work and kills it; answers what it had told by then. */
 async function workAndDie(dir: string, afterMs: number): Promise<readonly Told[]> {
@@ -126,17 +116,6 @@ function expectSettled(bench: Bench, interrupted: ReadonlySet<string>): number {
   return restarted;
 }
 
-/** Processes of jobs of the project, found by their environment; none where the system has no /proc. */
-async function processesOf(project: RunnerProject): Promise<readonly string[]> {
-  const entries = await readdir('/proc').catch(() => []);
-  const found: string[] = [];
-  for (const pid of entries.filter((name) => /^\d+$/.test(name))) {
-    const environment = await readFile(join('/proc', pid, 'environ'), 'utf8').catch(() => '');
-    if (environment.includes(join(project.dir, '.runner'))) found.push(pid);
-  }
-  return found;
-}
-
 /** Answers how many runs the kill interrupted. */
 async function killOnce(project: RunnerProject, afterMs: number): Promise<number> {
   const told = await workAndDie(project.dir, afterMs);
@@ -162,7 +141,7 @@ async function killOnce(project: RunnerProject, afterMs: number): Promise<number
   await bench.stop();
   const left = await readdir(join(project.dir, '.runner', 'jobs')).catch(() => []);
   expect(left).toEqual([]);
-  expect(await processesOf(project)).toEqual([]);
+  expect(await processesOf(project.dir)).toEqual([]);
   return restarted;
 }
 
