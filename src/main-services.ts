@@ -1,6 +1,7 @@
 import type { Config } from './config/options.ts';
 import type { Database } from './main-database.ts';
 import { createManagement, type Management } from './main-management.ts';
+import { MeasuredWriter } from './main-measured-writer.ts';
 import { TokenCodec } from './model/consistency-token.ts';
 import type { EventLog } from './observability/logger.ts';
 import type { Metrics } from './observability/metrics.ts';
@@ -12,7 +13,7 @@ import { ProjectService } from './services/project-service.ts';
 import { ReadPositions } from './services/read-positions.ts';
 import { ShardHeads } from './services/shard-heads.ts';
 import { TupleService } from './services/tuple-service.ts';
-import { TupleWriter } from './services/tuple-writer.ts';
+import type { TupleWriter, TupleWriterOptions } from './services/tuple-writer.ts';
 import { systemClock } from './shared/clock.ts';
 import { IdSource } from './shared/ids.ts';
 import { selectHeads } from './store/sql/select-heads.ts';
@@ -84,7 +85,7 @@ export function createServices(options: ServicesOptions): Services {
     audit,
   });
   const notifier = createNotifier(options);
-  const writer = new TupleWriter({
+  const writerOptions: TupleWriterOptions = {
     pool,
     clock,
     ids,
@@ -106,7 +107,8 @@ export function createServices(options: ServicesOptions): Services {
     answerTimeoutMs: 45_000,
     attemptsMax: 5,
     retryDelayMs: 20,
-  });
+  };
+  const writer = new MeasuredWriter(writerOptions, metrics.writeDuration);
   const tuples = new TupleService({
     pool,
     clock,

@@ -89,6 +89,8 @@ export type Metrics = {
   readonly poolIdle: Gauge;
   readonly poolWaiting: Gauge;
   readonly writeQueueDepth: Gauge;
+  /** Seconds. `refused`: not committed, or not known to be. */
+  readonly writeDuration: Readonly<Record<'committed' | 'refused', HotHistogram>>;
   readonly commits: Counter;
   readonly feedReconnects: Counter;
   /** 1 or 0. */
@@ -174,12 +176,20 @@ function decisionMetrics(store: MetricStore) {
 function instanceMetrics(store: MetricStore) {
   const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
   const counter = (name: string, help: string): Counter => store.counter({ name, help });
+  const durations = store.histograms(
+    {
+      name: 'gatehouse_write_duration_seconds',
+      help: 'Writes from their arrival until they were answered, by outcome.',
+    },
+    DURATION_BOUNDS_SECONDS,
+  );
   return {
     poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
     poolIdle: gauge('gatehouse_pg_pool_idle_connections', 'Connections that nobody uses.'),
     poolWaiting: gauge('gatehouse_pg_pool_waiting_requests', 'Callers waiting for a connection.'),
     indexLimit: gauge('gatehouse_index_limit_bytes', 'What all indexes together may take.'),
-    writeQueueDepth: gauge('gatehouse_write_queue_requests', 'Writes waiting for their shard.'),
+    writeQueueDepth: gauge('gatehouse_write_queue_requests', 'Writes that wait or are under way.'),
+    writeDuration: recordOf(['committed', 'refused'], (outcome) => durations.cell({ outcome })),
     commits: counter('gatehouse_commits_total', 'Write transactions committed.'),
     feedReconnects: counter('gatehouse_feed_reconnects_total', 'Change feed connections remade.'),
     ready: gauge('gatehouse_ready', '1 while /readyz answers 200, else 0.'),
