@@ -32,7 +32,7 @@ export async function runCommand(
     case 'runs':
       return runs(line, context, screens);
     case 'logs':
-      return logs(line, context);
+      return logs(line, context, screens);
     case 'cancel':
       return cancel(line, context, screens);
     case 'secrets':
@@ -139,7 +139,7 @@ function runLine(output: Terminal, printer: RunPrinter, one: WorkflowRun): strin
   return `${printer.mark(one.conclusion)} ${number}  ${word} ${when}  ${time.padStart(7)}  ${title}  ${output.paint(one.id, 'dim')}`;
 }
 
-async function logs(line: CommandLine, context: CliContext): Promise<number> {
+async function logs(line: CommandLine, context: CliContext, { output }: Screens): Promise<number> {
   const [name] = wordsOf(line, 0, 1, '<run>');
   const { job, step, tail } = line;
   const reader = await (await links()).connectToRead(context);
@@ -148,13 +148,31 @@ async function logs(line: CommandLine, context: CliContext): Promise<number> {
     if (job !== undefined && !found.jobs.some(({ id }) => id === job)) {
       throw usage(`--job ${job}: the run has ${found.jobs.map(({ id }) => id).join(', ')}`);
     }
-    // As it is: whoever wants it harmless on a terminal uses the page, or `less`.
     const query = { jobId: job, stepNumber: step, tail };
-    for await (const part of reader.logs(found.id, query)) process.stdout.write(part);
+    const parts = reader.logs(found.id, query);
+    if (output.isLive) await showParts(parts, output);
+    // Programs get every byte.
+    else for await (const part of parts) process.stdout.write(part);
     return 0;
   } finally {
     await reader.close();
   }
+}
+
+/** For a terminal, which obeys what a log holds. */
+async function showParts(
+  parts: AsyncIterable<Uint8Array | string>,
+  output: Terminal,
+): Promise<void> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const part of parts) {
+    const text = typeof part === 'string' ? part : decoder.decode(part, { stream: true });
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const one of lines) output.line(output.foreign(one));
+  }
+  if (rest !== '') output.line(output.foreign(rest));
 }
 
 async function cancel(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {

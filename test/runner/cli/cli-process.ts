@@ -2,9 +2,13 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished } from 'vitest';
 
 const MAIN = join(import.meta.dirname, '../../../src/runner/cli/main.ts');
+
+/** Holds the key of local secrets: one for all processes of a test file. */
+const configHome = mkdtempSync(join(tmpdir(), 'gatehouse-config-'));
+afterAll(() => rmSync(configHome, { recursive: true, force: true }));
 
 /** A command line of the runner as a process of its own. */
 export class CliProcess {
@@ -63,7 +67,6 @@ export function startCli(
   args: readonly string[],
   options: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
 ): CliProcess {
-  const configHome = mkdtempSync(join(tmpdir(), 'gatehouse-config-'));
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: workspace,
     env: {
@@ -78,7 +81,6 @@ export function startCli(
   child.stdin.end(options.input ?? '');
   onTestFinished(() => {
     child.kill('SIGKILL');
-    rmSync(configHome, { recursive: true, force: true });
   });
   return new CliProcess(child);
 }

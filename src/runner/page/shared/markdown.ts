@@ -1,23 +1,30 @@
 import { html, type SafeHtml, webAddress, type HtmlValue } from './html.ts';
 
 /** Characters of a summary that are shown; the rest is in its own address. */
-const LENGTH_MAX = 262_144;
+const LENGTH_MAX = 131_072;
+/** A longer line is shown as it is: patterns would search it for too long. */
+const LINE_LENGTH_MAX = 1_000;
+const QUOTES_MAX = 5;
 const LIST_ITEM = /^(\s*)(?:([-*+])|(\d{1,9})[.)])\s+(.*)$/;
 const HEADING = /^(#{1,6})\s+(.*?)\s*#*$/;
 const TABLE_RULE = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
 /** Code, strong, emphasis, struck out, link; images are shown as links. */
 const INLINE =
-  /`([^`]+)`|\*\*([^*]+)\*\*|__([^_]+)__|\*([^*\s][^*]*)\*|(?<![\w])_([^_\s][^_]*)_(?![\w])|~~([^~]+)~~|!?\[([^\]]*)\]\(([^()\s]+)\)|(https?:\/\/[^\s<>"')\]]+)/g;
+  /`([^`]{1,200})`|\*\*([^*]{1,200})\*\*|__([^_]{1,200})__|\*([^*\s][^*]{0,200})\*|(?<![\w])_([^_\s][^_]{0,200})_(?![\w])|~~([^~]{1,200})~~|!?\[([^\]]{0,200})\]\(([^()\s]+)\)|(https?:\/\/[^\s<>"')\]]+)/g;
 
 /**
  * The markdown of step summaries that is in common use (headings, lists, tables, code, quotes, emphasis,
  * links to http and https). What is none of these, and all HTML, is shown as the text that it is.
  */
 export function markdown(source: string): SafeHtml {
+  return nested(source, 0);
+}
+
+function nested(source: string, depth: number): SafeHtml {
   const lines = source.slice(0, LENGTH_MAX).replaceAll('\r\n', '\n').split('\n');
   const blocks: SafeHtml[] = [];
   const reader = new Lines(lines);
-  while (!reader.isDone) blocks.push(block(reader));
+  while (!reader.isDone) blocks.push(block(reader, depth));
   const cut = source.length > LENGTH_MAX ? html`<p class="muted">The summary goes on.</p>` : null;
   return html`${blocks}${cut}`;
 }
@@ -51,12 +58,13 @@ class Lines {
   }
 }
 
-function block(lines: Lines): SafeHtml {
+function block(lines: Lines, depth: number): SafeHtml {
   const line = lines.peek();
   if (line.trim() === '') {
     lines.take();
     return html``;
   }
+  if (line.length > LINE_LENGTH_MAX) return html`<p>${lines.take()}</p>`;
   const fence = /^\s*(```+|~~~+)/.exec(line)?.[1];
   if (fence !== undefined) return code(lines, fence);
   const [, marks, title = ''] = HEADING.exec(line) ?? [];
@@ -68,11 +76,11 @@ function block(lines: Lines): SafeHtml {
     lines.take();
     return html`<hr />`;
   }
-  if (line.includes('|') && TABLE_RULE.test(lines.peek(1))) return table(lines);
-  if (line.startsWith('>')) {
+  if (line.includes('|') && isTableRule(lines.peek(1))) return table(lines);
+  if (line.startsWith('>') && depth < QUOTES_MAX) {
     const quoted = lines.takeWhile((one) => one.startsWith('>'));
     return html`<blockquote>
-      ${markdown(quoted.map((one) => one.replace(/^>\s?/, '')).join('\n'))}
+      ${nested(quoted.map((one) => one.replace(/^>\s?/, '')).join('\n'), depth + 1)}
     </blockquote>`;
   }
   if (LIST_ITEM.test(line)) return list(lines);
@@ -81,9 +89,16 @@ function block(lines: Lines): SafeHtml {
   return html`<p>${inline(first)}${rest.map((one) => html`<br />${inline(one)}`)}</p>`;
 }
 
+function isTableRule(line: string): boolean {
+  return line.length <= LINE_LENGTH_MAX && TABLE_RULE.test(line);
+}
+
 function isParagraph(line: string): boolean {
   return (
-    line.trim() !== '' && !/^(?:\s*(?:```|~~~)|#{1,6}\s|>)/.test(line) && !LIST_ITEM.test(line)
+    line.trim() !== '' &&
+    line.length <= LINE_LENGTH_MAX &&
+    !/^(?:\s*(?:```|~~~)|#{1,6}\s|>)/.test(line) &&
+    !LIST_ITEM.test(line)
   );
 }
 
@@ -125,7 +140,9 @@ function list(lines: Lines): SafeHtml {
 function table(lines: Lines): SafeHtml {
   const head = cells(lines.take());
   lines.take();
-  const rows = lines.takeWhile((line) => line.includes('|')).map(cells);
+  const rows = lines
+    .takeWhile((line) => line.length <= LINE_LENGTH_MAX && line.includes('|'))
+    .map(cells);
   return html`<div class="scroll">
     <table>
       <thead>
