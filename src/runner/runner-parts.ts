@@ -112,6 +112,8 @@ async function wire(
   closings.push(() => sync.close());
   const secrets = await openSecrets(settings, options, stateDir, sync, report);
   closings.push(() => secrets.close());
+  // A fresh clone has the vault, but not yet its mirror.
+  await secrets.refreshVault({ userAgent: 'start of the runner' });
   const keys = await openKeys(stateDir, clock, report, closings);
   const catalog = createWorkflowCatalog(workspace);
   const announcing = announcers(settings, options, store);

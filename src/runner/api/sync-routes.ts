@@ -11,6 +11,8 @@ export const INBOX_PATH = '/api/sync/inbox';
 
 const KINDS: readonly SyncKind[] = ['issues', 'discussions', 'wiki', 'releases'];
 const LIMIT_MAX = 10_000;
+/** Of caches, which may hold 20,000 entries and 128 MB of text. */
+const LIMIT_DEFAULT = 1_000;
 
 /** Synchronisation with the code host, and the deployment ledger. */
 export function syncRoutes(sync: SyncService): readonly Route[] {
@@ -109,7 +111,7 @@ function entries(sync: SyncService, kind: SyncKind, { query }: Call): Answer {
   const found = sync.entries(kind, {
     state: queryText(query, 'state'),
     since: queryTime(query, 'since'),
-    limit: queryInteger(query, 'limit', 1, LIMIT_MAX),
+    limit: queryInteger(query, 'limit', 1, LIMIT_MAX) ?? LIMIT_DEFAULT,
   });
   const syncedAt = sync.syncedAt(kind);
   return jsonAnswer(200, found, syncedAt === undefined ? [] : ['x-synced-at', syncedAt], true);

@@ -109,6 +109,11 @@ export interface SecretService extends SecretSource {
   importEnv(request: ImportRequest): Promise<ImportResult>;
   /** What fails in one backend is among its errors and leaves its mirror as it was. Errors: SYNC_IN_PROGRESS. */
   sync(actor?: SecretActor): Promise<SyncResult>;
+  /**
+   * Pulls the vault when it is another than at the last pull, as after a clone; audited as a sync. Asks no
+   * other machine. Never rejects: what fails is reported and shown by `status`.
+   */
+  refreshVault(actor: SecretActor): Promise<void>;
   status(): Promise<SecretStatus>;
   /** By environment and name. Absent: of all environments. Errors: INVALID_NAME. */
   listVariables(environment?: string): Promise<readonly Variable[]>;

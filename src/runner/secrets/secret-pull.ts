@@ -70,7 +70,24 @@ function processState({ process, seenProcessNames }: PullSources): Pulled {
   };
 }
 
-async function pullVault({ local, vault, nowMs }: PullSources): Promise<Pulled> {
+/**
+ * Pulls the vault alone, when it is another than at the last pull; undefined when it is the same.
+ * Errors: as pullAll, and those of a vault that cannot be read.
+ */
+export async function pullStaleVault(
+  sources: Pick<PullSources, 'local' | 'vault' | 'nowMs'>,
+): Promise<Pulled | undefined> {
+  const { local, vault } = sources;
+  await local.open();
+  const digest = (await vault.read())?.digest ?? null;
+  return digest === local.mirror.vaultDigest ? undefined : await pullVault(sources);
+}
+
+async function pullVault({
+  local,
+  vault,
+  nowMs,
+}: Pick<PullSources, 'local' | 'vault' | 'nowMs'>): Promise<Pulled> {
   try {
     const content = await vault.read();
     const plan = planVaultPull(local, content);

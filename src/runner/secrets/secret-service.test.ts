@@ -244,6 +244,25 @@ describe('the vault', () => {
     expect(await inJob('production')).toEqual({});
   });
 
+  test('is mirrored when it changed behind our back, once, and audited', async () => {
+    await put('A', 'vaulted', 'production', 'vault');
+    await rm(join(dir, 'secrets.json'));
+    await restart();
+    expect(await inJob('production')).toEqual({});
+    await service.refreshVault({ userAgent: 'start' });
+    expect(await inJob('production')).toEqual({ A: 'vaulted' });
+    const [pulled] = (await service.audit({})).filter(({ action }) => action === 'sync');
+    expect(pulled).toMatchObject({ name: 'A', actor: { userAgent: 'start' }, result: 'pulled' });
+    const before = (await service.audit({})).length;
+    await service.refreshVault({ userAgent: 'start' });
+    expect(await service.audit({})).toHaveLength(before);
+    expect(reports).toEqual([]);
+    await writeFile(join(dir, 'vault.json'), '{"torn');
+    await service.refreshVault({ userAgent: 'start' });
+    expect(reports).toEqual(['secrets.vault_pull']);
+    expect(await inJob('production')).toEqual({ A: 'vaulted' });
+  });
+
   test('the newer of a local edit and the vault wins, and a sync tells of local ones that stay', async () => {
     await put('A', 'vault 1', 'production', 'vault');
     expect(await inJob('production')).toEqual({ A: 'vault 1' });

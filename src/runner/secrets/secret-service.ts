@@ -36,7 +36,7 @@ import {
   type SecretAuditRecord,
 } from './secret-audit.ts';
 import { effectiveEntry } from './secret-mirror.ts';
-import { pullAll } from './secret-pull.ts';
+import { pullAll, pullStaleVault } from './secret-pull.ts';
 import {
   deniedEvent,
   parseBackend,
@@ -62,7 +62,7 @@ export type SecretServiceOptions = {
   readonly vaultRecipients?: readonly string[] | undefined;
   readonly host?: HostSecretPort | undefined;
   readonly clock: Clock;
-  /** Told of `secrets.audit_broken`, `secrets.audit_failed`, `secrets.masks_incomplete`, and of torn lines. */
+  /** Told of `secrets.audit_broken`, `secrets.audit_failed`, `secrets.masks_incomplete`, `secrets.vault_pull`, and of torn lines. */
   readonly report: ProblemReporter;
 };
 
@@ -205,6 +205,24 @@ class Secrets implements SecretService {
       });
     } finally {
       this.#isSyncing = false;
+    }
+  }
+
+  async refreshVault(actor: SecretActor): Promise<void> {
+    try {
+      await this.#inTurn(async () => {
+        const pulled = await pullStaleVault({
+          local: this.#local,
+          vault: this.#vault,
+          nowMs: this.#clock.nowMs(),
+        });
+        await this.#audit.append((pulled?.events ?? []).map((event) => ({ ...event, actor })));
+        for (const problem of pulled?.backend.errors ?? []) {
+          this.#report('secrets.vault_pull', new AppError('BACKEND_UNAVAILABLE', problem));
+        }
+      });
+    } catch (error) {
+      this.#report('secrets.vault_pull', errorOf(error));
     }
   }
 

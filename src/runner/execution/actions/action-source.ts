@@ -109,7 +109,7 @@ async function loadRemote(
   reference: Extract<ActionReference, { kind: 'remote' }>,
 ): Promise<LoadedAction> {
   const { repository, path, ref } = reference;
-  const key = `${repository}/${path}@${ref}`;
+  const key = `${repository}${path === '' ? '' : `/${path}`}@${ref}`;
   const known = job.loadedActions.get(key);
   if (known !== undefined) return known;
   const root = cachedActionDir(job, reference);
