@@ -66,6 +66,8 @@ export class ChainCache {
   /** Number of the last change. */
   #clock = 0;
   #collisions = 0;
+  /** Chains that were built since the table was empty. */
+  #filled = 0;
   // What `#gather` has found.
   #count = 0;
   #users = 0;
@@ -89,6 +91,7 @@ export class ChainCache {
 
   /** Forgets everything. O(1), but for every 4 billionth time. */
   clear(): void {
+    this.#filled = 0;
     this.#generation++;
     if (this.#generation > 0xffff_ffff) {
       this.#generation = 1;
@@ -147,7 +150,8 @@ export class ChainCache {
     let at = this.#placeOf(entity, state.index);
     const isOther =
       this.lines[at + CHAIN_ENTITY] !== entity || this.lines[at + CHAIN_STATE] !== state.index;
-    if (isOther && this.lines[at + CHAIN_GENERATION] === this.#generation) {
+    if (this.lines[at + CHAIN_GENERATION] !== this.#generation) this.#filled++;
+    else if (isOther) {
       this.#collisions++;
       if (this.#collisions * 2 > this.#mask && this.#grow()) {
         at = this.#placeOf(entity, state.index);
@@ -231,8 +235,10 @@ export class ChainCache {
 
   #grow(): boolean {
     this.#collisions = 0;
-    if (this.bytes * 2 > this.#bytesMax) return false;
+    if (this.#filled * 4 < this.#mask) return false; // a few that meet all the time
+    this.#filled = 0;
     const count = (this.#mask + 1) * 2;
+    if ((count << CHAIN_SHIFT) * 4 > this.#bytesMax) return false;
     this.#mask = count - 1;
     this.lines = allocate(count);
     // What was forgotten with the old chains needs no stamp.

@@ -1,23 +1,8 @@
 import type { NamespaceModel } from '../model/namespace-model.ts';
-import {
-  CHANGE_ENTITY,
-  CHANGE_FIRST_MENTION,
-  CHANGE_FLAGS,
-  CHANGE_NAMESPACE,
-  CHANGE_NODE,
-  CHANGE_OF_USER,
-  CHANGE_RELATION,
-  CHANGE_SUBJECT,
-  CHANGE_WORDS,
-  EMPTY_NAME,
-  type TupleReader,
-  WILDCARD_NODE,
-} from '../model/tuple-reader.ts';
+import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
 import { BoundModel, type Op } from './bound-model.ts';
-import { ChainCache } from './chain-cache.ts';
 import { CheckRun } from './check-run.ts';
-import { ClosureCache } from './closure-cache.ts';
 import {
   BACKSTOP_BUDGET,
   type CheckInput,
@@ -27,20 +12,11 @@ import {
   type UsersetRef,
 } from './evaluator-api.ts';
 import { ExpandRun } from './expand.ts';
-import {
-  checkUserHot,
-  type HotCaches,
-  hotBackstops,
-  hotReads,
-  HOT_NODES_MAX,
-} from './hot-check.ts';
-import { HOT_PLAIN, HotModel } from './hot-model.ts';
+import { hotBackstops, hotReads, HOT_NODES_MAX } from './hot-check.ts';
+import { HotPath } from './hot-path.ts';
 import { ListObjectsRun } from './list-objects-run.ts';
-import { ObjectCache } from './object-cache.ts';
 import { ConditionCache, Scope, type Target, TRUE } from './scope.ts';
 import { SubjectSetRun } from './subject-set-run.ts';
-
-const change = new Uint32Array(CHANGE_WORDS);
 
 /**
  * Decisions over one index and one version of its project's model. Built when a shard is loaded or
@@ -51,29 +27,25 @@ export class Evaluator {
   readonly #reader: TupleReader;
   readonly #model: NamespaceModel;
   readonly #bound: BoundModel;
-  readonly #hot: HotModel;
-  readonly #closures: ClosureCache;
-  readonly #objects: ObjectCache;
-  readonly #chains: ChainCache;
-  readonly #caches: HotCaches;
-  /** Revision that the caches speak of. */
-  #revision: number;
+  /** Shared by evaluators of one index and one model, so that each finds the caches warm. */
+  readonly hotPath: HotPath;
   readonly #options: EvaluatorOptions;
   readonly #clock: Clock;
   readonly #conditions = new ConditionCache();
   readonly #hotNodesMax: number;
 
-  constructor(reader: TupleReader, model: NamespaceModel, options: EvaluatorOptions, clock: Clock) {
+  /** `hotPath` of another evaluator of the same index and model, if there is one. */
+  constructor(
+    reader: TupleReader,
+    model: NamespaceModel,
+    options: EvaluatorOptions,
+    clock: Clock,
+    hotPath?: HotPath,
+  ) {
     this.#reader = reader;
     this.#model = model;
     this.#bound = new BoundModel(model, reader);
-    this.#hot = new HotModel(this.#bound);
-    const cacheBytesMax = options.closureBytesMax / 4;
-    this.#closures = new ClosureCache(reader, this.#hot, cacheBytesMax);
-    this.#objects = new ObjectCache(reader, this.#hot, this.#closures, cacheBytesMax * 2);
-    this.#chains = new ChainCache(this.#hot, this.#objects, cacheBytesMax);
-    this.#caches = { closures: this.#closures, objects: this.#objects, chains: this.#chains };
-    this.#revision = reader.revision;
+    this.hotPath = hotPath ?? new HotPath(reader, this.#bound, options.closureBytesMax);
     this.#options = options;
     this.#clock = clock;
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
@@ -102,18 +74,7 @@ export class Evaluator {
     readBudget: number,
   ): number {
     const user = userEntity === 0 ? 0 : this.#reader.nodeId(userEntity, EMPTY_NAME);
-    const nodesMax = this.#hotNodesMax;
-    if (this.#reader.revision !== this.#revision) this.#catchUp();
-    return checkUserHot(
-      this.#reader,
-      this.#hot,
-      this.#caches,
-      entity,
-      relation,
-      user,
-      nodesMax,
-      readBudget,
-    );
+    return this.hotPath.check(entity, relation, user, this.#hotNodesMax, readBudget);
   }
 
   /** The general form of `checkUser`: any model, resumable, without context. */
@@ -182,49 +143,9 @@ export class Evaluator {
     return guarded(scope, new ListObjectsRun(scope, namespace, relation, user));
   }
 
-  /** Bytes of the caches that grow with use. */
+  /** Bytes of the caches that grow with use; of all evaluators that share a hot path together. */
   get cacheBytes(): number {
-    return this.#closures.bytes + this.#objects.bytes + this.#chains.bytes;
-  }
-
-  /** Drops what the changes since the last evaluation touched; everything if they are not known. */
-  #catchUp(): void {
-    const reader = this.#reader;
-    const { revision } = reader;
-    while (this.#revision < revision) {
-      if (!reader.readChange(revision, change) || !reader.readChange(this.#revision + 1, change)) {
-        this.#clear();
-        break;
-      }
-      this.#revision++;
-      this.#dropTouched();
-    }
-    this.#revision = revision;
-  }
-
-  #dropTouched(): void {
-    const subject = change[CHANGE_SUBJECT] as number;
-    const flags = change[CHANGE_FLAGS] as number;
-    const namespace = change[CHANGE_NAMESPACE] as number;
-    const kind = this.#hot.single(namespace, change[CHANGE_RELATION] as number);
-    this.#objects.invalidate(change[CHANGE_ENTITY] as number, namespace);
-    this.#chains.invalidate(change[CHANGE_ENTITY] as number);
-    // Either node may be gone, and its id another node's by now.
-    this.#closures.invalidateNode(change[CHANGE_NODE] as number);
-    this.#closures.invalidateNode(subject);
-    this.#closures.invalidateUser(change[CHANGE_NODE] as number);
-    this.#closures.invalidateUser(subject);
-    if (kind === HOT_PLAIN && ((flags & CHANGE_OF_USER) === 0 || subject === WILDCARD_NODE)) {
-      this.#clear(); // the shape of groups changed
-    } else if ((flags & CHANGE_FIRST_MENTION) !== 0) {
-      this.#closures.clear(); // closures leave out what nothing refers to
-    }
-  }
-
-  #clear(): void {
-    this.#closures.clear();
-    this.#objects.clear();
-    this.#chains.clear();
+    return this.hotPath.bytes;
   }
 
   #scope(relationText: string, contextJson: string, nowMs: number, readBudget: number): Scope {

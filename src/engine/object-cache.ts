@@ -62,6 +62,8 @@ export class ObjectCache {
   #mask = LINES_FIRST - 1;
   #generation = 1;
   #collisions = 0;
+  /** Lines that were filled since the table was empty; the changed ones again. */
+  #filled = 0;
   // What `#decode` has gathered.
   #users = 0;
   #lists = 0;
@@ -87,6 +89,7 @@ export class ObjectCache {
 
   /** Forgets everything. O(1), but for every 4 billionth time. */
   clear(): void {
+    this.#filled = 0;
     this.#generation++;
     if (this.#generation > 0xffff_ffff) {
       this.#generation = 1;
@@ -131,7 +134,8 @@ export class ObjectCache {
       fits = this.#decode(entity, state);
     }
     let at = this.#lineOf(entity, state.index);
-    if (this.lines[at + LINE_GENERATION] === this.#generation) {
+    if (this.lines[at + LINE_GENERATION] !== this.#generation) this.#filled++;
+    else {
       this.#collisions++;
       if (this.#collisions * 2 > this.#mask && this.#grow()) at = this.#lineOf(entity, state.index);
     }
@@ -241,8 +245,10 @@ export class ObjectCache {
 
   #grow(): boolean {
     this.#collisions = 0;
-    if (this.bytes * 2 > this.#bytesMax) return false;
+    if (this.#filled * 4 < this.#mask) return false; // a few that meet all the time
+    this.#filled = 0;
     const count = (this.#mask + 1) * 2;
+    if ((count << LINE_SHIFT) * 4 > this.#bytesMax) return false;
     this.#mask = count - 1;
     this.lines = allocate(count);
     return true;

@@ -1,5 +1,6 @@
 import type { EvaluatorOptions } from '../engine/evaluator-api.ts';
 import { Evaluator } from '../engine/evaluator.ts';
+import type { HotPath } from '../engine/hot-path.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { AnswerWriter } from './answer-writer.ts';
@@ -35,25 +36,25 @@ export class Bound {
   readonly counters = new Map<number, PairCounter>();
   /** For the next evaluation. */
   evaluator: Evaluator;
-  readonly #create: () => Evaluator;
+  readonly #create: (hotPath?: HotPath) => Evaluator;
   readonly #free: Evaluator[] = [];
 
-  constructor(model: NamespaceModel, create: () => Evaluator) {
+  /** `create` makes an evaluator that shares the hot path of another, if given. */
+  constructor(model: NamespaceModel, create: (hotPath?: HotPath) => Evaluator) {
     this.model = model;
     this.#create = create;
     this.evaluator = create();
   }
 
-  /** Bytes of the caches of all evaluators that no task holds. */
+  /** Bytes of the caches, which all evaluators share. */
   get cacheBytes(): number {
-    let bytes = this.evaluator.cacheBytes;
-    for (const evaluator of this.#free) bytes += evaluator.cacheBytes;
-    return bytes;
+    return this.evaluator.cacheBytes;
   }
 
   /** A task of `evaluator` was suspended. */
   lend(evaluator: Evaluator): void {
-    if (this.evaluator === evaluator) this.evaluator = this.#free.pop() ?? this.#create();
+    if (this.evaluator !== evaluator) return;
+    this.evaluator = this.#free.pop() ?? this.#create(evaluator.hotPath);
   }
 
   /** That task has ended. */
@@ -132,7 +133,7 @@ export class JobContext {
     }
     const made = new Bound(
       model,
-      () => new Evaluator(index.reader, model, this.#evaluatorOptions, this.clock),
+      (hotPath) => new Evaluator(index.reader, model, this.#evaluatorOptions, this.clock, hotPath),
     );
     if (bound.length >= EVALUATORS_PER_INDEX) bound.shift();
     bound.push(made);

@@ -33,7 +33,7 @@ const SWEEP_MS = 20;
 const STATS_MS = 250;
 const HEADS_PER_QUERY_MAX = 1_000;
 /** Of one evaluator, that is of one loaded shard and model. */
-const CLOSURE_BYTES_MAX = 8 * 1024 * 1024;
+const CLOSURE_BYTES_MAX = 32 * 1024 * 1024;
 const CANCELLED_MAX = 65_536;
 
 export type ShardHostOptions = {
