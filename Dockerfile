@@ -1,11 +1,11 @@
 # One image for the three services; the command says which one. PostgreSQL is given by DATABASE_URL.
 FROM node:22-bookworm-slim
 
-# The runner runs steps in bash and reads repositories with git.
+# The runner runs steps in bash and reads repositories with git; the project is mounted, mostly with
+# another owner than the user below.
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends bash ca-certificates git \
  && rm -rf /var/lib/apt/lists/* \
- # The project is mounted, mostly with another owner than the user below.
  && git config --system --add safe.directory /workspace
 
 ENV NODE_ENV=production
