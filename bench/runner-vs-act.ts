@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findAct, hostArguments, runAct } from './runner-vs-act/act-process.ts';
+import { findAct, hostArguments, runAct, type ActOutcome } from './runner-vs-act/act-process.ts';
 import { RunnerService, type ServiceOutcome } from './runner-vs-act/runner-service.ts';
 
 const ROUNDS = 5;
@@ -64,6 +64,10 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 }
 
+function mean(values: readonly number[]): number {
+  return Math.round(values.reduce((sum, value) => sum + value, 0) / values.length);
+}
+
 function mustSucceed(name: string, outcome: ServiceOutcome): void {
   if (outcome.conclusion !== 'success') throw new Error(`${name} ended in ${outcome.conclusion}`);
 }
@@ -77,7 +81,7 @@ async function main(): Promise<void> {
   try {
     for (const one of CASES) {
       const ours: ServiceOutcome[] = [];
-      const theirs: { readonly ms: number; readonly peakMib: number }[] = [];
+      const theirs: ActOutcome[] = [];
       const loadBefore = loadavg()[0] ?? 0;
       mustSucceed(one.name, await service.run(one.name, strategy));
       for (let round = 0; round < Number(rounds); round++) {
@@ -102,7 +106,7 @@ async function main(): Promise<void> {
 function report(
   one: Case,
   ours: readonly ServiceOutcome[],
-  theirs: readonly { readonly ms: number; readonly peakMib: number }[],
+  theirs: readonly ActOutcome[],
   load: readonly number[],
 ): void {
   const ourMs = median(ours.map(({ ms }) => ms));
@@ -114,12 +118,14 @@ function report(
           actMs: Math.round(theirMs),
           timesFaster: Number((theirMs / ourMs).toFixed(2)),
           target: one.target,
+          actProcessorMs: mean(theirs.map(({ processorMs }) => processorMs)),
           actAllMs: rounded(theirs.map(({ ms }) => ms)),
           actPeakMib: Math.max(...theirs.map(({ peakMib }) => peakMib)),
         };
   const result = {
     what: one.name,
     ms: Math.round(ourMs),
+    processorMs: mean(ours.map(({ processorMs }) => processorMs)),
     ...beside,
     allMs: rounded(ours.map(({ ms }) => ms)),
     leastFrames: Math.min(...ours.map(({ frames }) => frames)),

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { accessSync, closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { memoryOf } from './process-memory.ts';
+import { memoryOf, processorMsOf } from './process-use.ts';
 
 /** Labels that the workflows ask for; act runs them on this machine. */
 const HOST_PLATFORMS = ['ubuntu-latest', 'ubuntu-18.04', 'ubuntu-16.04', 'self-hosted'];
@@ -14,6 +14,8 @@ export type ActOutcome = {
   readonly ms: number;
   /** Of act alone, without the steps it starts. */
   readonly peakMib: number;
+  /** Of act and the steps. */
+  readonly processorMs: number;
 };
 
 /** The program act: that of ACT, else the one on PATH; undefined when there is none. */
@@ -56,6 +58,7 @@ export async function runAct(
   const home = mkdtempSync(join(tmpdir(), 'gatehouse-act-home-'));
   const output = openSync(options.logFile ?? '/dev/null', 'w');
   let peakMib = 0;
+  let processorMs = 0;
   try {
     const start = performance.now();
     const child = spawn(act, [...args], {
@@ -76,6 +79,7 @@ export async function runAct(
     });
     const timer = setInterval(() => {
       peakMib = Math.max(peakMib, memoryOf(child.pid).peakMib);
+      processorMs = Math.max(processorMs, processorMsOf(child.pid));
     }, MEMORY_POLL_MS);
     const exitCode = await new Promise<number | null>((resolve, reject) => {
       child.once('error', reject);
@@ -83,7 +87,7 @@ export async function runAct(
     });
     const ms = performance.now() - start;
     clearInterval(timer);
-    return { exitCode, ms, peakMib };
+    return { exitCode, ms, peakMib, processorMs };
   } finally {
     closeSync(output);
     rmSync(home, { recursive: true, force: true });

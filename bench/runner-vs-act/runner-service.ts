@@ -5,9 +5,10 @@ import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { memoryOf, resetPeak } from './process-memory.ts';
+import { memoryOf, processorMsOf, resetPeak } from './process-use.ts';
 
 const COMPLETED = Buffer.from('event: run.completed\ndata: ');
+const SUBSCRIBER_BUFFER_BYTES = 256 * 1024 * 1024;
 const FRAME_END = Buffer.from('\n\n');
 
 /** One run as its subscriber saw it. */
@@ -19,6 +20,8 @@ export type ServiceOutcome = {
   readonly megabytes: number;
   readonly beforeMib: number;
   readonly peakMib: number;
+  /** Of the runner and the steps. */
+  readonly processorMs: number;
 };
 
 /** The runner as a process of its own, with one reader of its event stream. */
@@ -56,6 +59,8 @@ export class RunnerService {
         HOST: '127.0.0.1',
         XDG_CONFIG_HOME: configHome,
         RUNNER_DISK_FLOOR_BYTES: '0',
+        // Every line is to arrive, also when the reader gets less of the processor than the runner.
+        RUNNER_SUBSCRIBER_BUFFER_BYTES: String(SUBSCRIBER_BUFFER_BYTES),
       },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
@@ -72,6 +77,7 @@ export class RunnerService {
   async run(workflow: string, strategy?: string): Promise<ServiceOutcome> {
     const { pid } = this.#child;
     const beforeMib = memoryOf(pid).nowMib;
+    const processorBefore = processorMsOf(pid);
     resetPeak(pid);
     this.#frames = 0;
     this.#bytes = 0;
@@ -96,6 +102,7 @@ export class RunnerService {
       megabytes: this.#bytes / 1e6,
       beforeMib,
       peakMib: memoryOf(pid).peakMib,
+      processorMs: processorMsOf(pid) - processorBefore,
     };
   }
 
