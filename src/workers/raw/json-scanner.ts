@@ -31,6 +31,10 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const SPACE = 0x20;
 
+/** Values of an item. */
+const VALUES = 4;
+const SHAPE_STRIDE = 3;
+
 type Key = { readonly text: Uint8Array; readonly field: number };
 
 /** Both spellings that protobuf JSON accepts; the two of one field share its bit. */
@@ -65,6 +69,8 @@ export class JsonScanner {
   #isAllAscii = false;
   #at = 0;
   #end = 0;
+  /** Of the first item: where the bytes before each value start and end, and its field; then those behind the last. */
+  readonly #shape = new Uint32Array((VALUES + 1) * SHAPE_STRIDE);
 
   constructor(fields: RawFields, itemsMax: number) {
     this.#fields = fields;
@@ -174,6 +180,13 @@ export class JsonScanner {
     const slot = base + field * 2;
     items[slot] = start;
     items[slot + 1] = end;
+    return this.#isFit(field, slot, start, end);
+  }
+
+  /** Whether the value of an item's field is a valid name or id; its bytes are those of a plain string. */
+  #isFit(field: number, slot: number, start: number, end: number): boolean {
+    const bytes = this.#bytes;
+    const { items } = this.#fields;
     if (field === FIELD_OBJECT || field === FIELD_USER) return isIdLength(start, end);
     // Items of a batch mostly repeat the names of the one before, which were checked.
     const before = slot - POSITIONS_PER_ITEM;
@@ -197,7 +210,13 @@ export class JsonScanner {
       const base = count * POSITIONS_PER_ITEM;
       if (base + POSITIONS_PER_ITEM > fields.items.length) growItems(fields);
       this.#skipSpace();
-      if (this.#object(base, ITEM_FIELDS) !== ITEM_FIELDS) return false;
+      const start = this.#at;
+      const end = count === 0 ? -1 : this.#likeFirst(start, base);
+      if (end >= 0) this.#at = end;
+      else {
+        if (this.#object(base, ITEM_FIELDS) !== ITEM_FIELDS) return false;
+        if (count === 0) this.#keepShape(start, base);
+      }
       count += 1;
       this.#skipSpace();
       const next = bytes[this.#at];
@@ -206,6 +225,56 @@ export class JsonScanner {
       fields.itemCount = count;
       return next === CLOSE_BRACKET;
     }
+  }
+
+  /** Notes the order of the fields of the first item and the bytes between their values. */
+  #keepShape(start: number, base: number): void {
+    const { items } = this.#fields;
+    const shape = this.#shape;
+    let from = start;
+    for (let i = 0; i < VALUES; i++) {
+      let next = 0;
+      let nextStart = 0xffff_ffff;
+      for (let field = 0; field < VALUES; field++) {
+        const valueStart = items[base + field * 2] as number;
+        if (valueStart < from || valueStart >= nextStart) continue;
+        nextStart = valueStart;
+        next = field;
+      }
+      shape[i * SHAPE_STRIDE] = from;
+      shape[i * SHAPE_STRIDE + 1] = nextStart;
+      shape[i * SHAPE_STRIDE + 2] = next;
+      from = items[base + next * 2 + 1] as number;
+    }
+    shape[VALUES * SHAPE_STRIDE] = from;
+    shape[VALUES * SHAPE_STRIDE + 1] = this.#at;
+  }
+
+  /**
+   * Reads an item whose bytes between the values are those of the first item, as a program writes
+   * them: then its keys are, too. Returns the position behind it; -1 is for `#object` to read.
+   */
+  #likeFirst(start: number, base: number): number {
+    const bytes = this.#bytes;
+    const shape = this.#shape;
+    const { items } = this.#fields;
+    let at = start;
+    for (let i = 0; i <= VALUES; i++) {
+      const to = shape[i * SHAPE_STRIDE + 1] as number;
+      for (let from = shape[i * SHAPE_STRIDE] as number; from < to; from++, at++) {
+        if (bytes[from] !== bytes[at]) return -1;
+      }
+      if (i === VALUES) break;
+      const field = shape[i * SHAPE_STRIDE + 2] as number;
+      const slot = base + field * 2;
+      let end = at;
+      while (STOP_BYTE[bytes[end] as number] === 0) end += 1;
+      if (bytes[end] !== QUOTE || !this.#isFit(field, slot, at, end)) return -1;
+      items[slot] = at;
+      items[slot + 1] = end;
+      at = end;
+    }
+    return at <= this.#end ? at : -1;
   }
 
   #skipSpace(): void {
