@@ -8,6 +8,7 @@
  * their own.
  *
  * SIGTERM and SIGINT stop all of them in order; a service that ends on its own stops the others.
+ * SIGKILL cannot be passed on: whoever sends it must end the services too.
  * Exit codes: 0 after a graceful stop, else that of the first service that failed (1 for a signal).
  */
 import { spawn, type ChildProcess } from 'node:child_process';

@@ -49,6 +49,8 @@ describe('the three services of one machine', () => {
     ['notify, a bad request', () => notify('ListNotifications', '{"nonsense":1}'), 400],
     ['notify, a bad token', () => notify('ListNotifications', USER, 'wrong'), 401],
     ['notify, another method', () => notify('Nothing', '{}'), 404],
+    ['notify, a stream without token', () => stream(''), 401],
+    ['notify, a stream with a bad token', () => stream('wrong'), 401],
     ['runner, an answer', () => runner('/api/runs'), 200],
     ['runner, nothing there', () => runner('/api/runs/none'), 404],
     ['runner, a bad token', () => runner('/api/runs', 'wrong'), 401],
@@ -102,6 +104,10 @@ describe('the three services of one machine', () => {
 
   function notify(method: string, body: string, token = TOKEN, more = {}): Promise<Response> {
     return post(`${all.notifyInternal}/notify.v1.NotifyService/${method}`, body, token, more);
+  }
+
+  function stream(token: string): Promise<Response> {
+    return fetch(`${all.notifyClient}/v1/stream?access_token=${token}`, { headers: ID });
   }
 
   function runner(path: string, token = TOKEN, more = {}): Promise<Response> {
