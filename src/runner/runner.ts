@@ -1,7 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
-import type { Logger } from '../observability/logger.ts';
+import { createIncidentLog } from '../observability/incident-log.ts';
+import { eventLogOf, type Logger } from '../observability/logger.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
@@ -215,10 +216,11 @@ class ServingRunner implements Runner {
   }
 
   #createServer(host: string, port: number): HttpServer {
+    const { logger, clock } = this.#options;
     const server = createHttpServer({
       host,
       port,
-      onIncident: (event, detail) => this.#options.logger.warn({ detail }, event),
+      onIncident: createIncidentLog(eventLogOf(logger), clock),
     });
     this.#servers.push(server);
     return server;
