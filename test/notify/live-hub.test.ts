@@ -129,6 +129,11 @@ class Device {
     this.#client = undefined;
   }
 
+  hasBegun(): boolean {
+    this.look();
+    return this.start !== undefined;
+  }
+
   /** Takes over what has come. */
   look(): readonly number[] {
     const events = this.#client?.events ?? [];
@@ -171,7 +176,7 @@ const chance = fc.record({
   // Mostly it works, so that attempts come to an end.
   fails: fc
     .array(fc.constantFrom(false, false, false, true), { minLength: 5, maxLength: 9 })
-    .filter((all) => all.includes(false)),
+    .filter((all) => all.filter(Boolean).length <= 2),
 });
 
 test(
@@ -223,6 +228,8 @@ test(
             else areHintsLost = true;
           }
           for (const device of devices) await device.connect(processes[1]);
+          // A stream without a place begins at what is there when the store is asked, which takes a while.
+          await poll(() => devices.every((device) => device.hasBegun())).toBe(true);
           areHintsLost = false;
           for (const { hints } of processes) hints.add(null, 0);
           // The last of each user: whatever came twice or late came before it.
@@ -258,6 +265,6 @@ test(
         }
       },
     );
-    await fc.assert(property, { numRuns: 30 });
+    await fc.assert(property, { numRuns: 30, endOnFailure: true });
   },
 );

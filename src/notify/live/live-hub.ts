@@ -157,9 +157,7 @@ export class LiveHub {
       return;
     }
     const audience = this.#audiences.get(keyOf(user));
-    if (audience === undefined || sequence <= audience.head) return;
-    audience.head = sequence;
-    for (const connection of audience.connections) this.#catchUp(audience, connection);
+    if (audience !== undefined) this.#heardOf(audience, sequence);
   }
 
   /** Connections by device type. */
@@ -193,7 +191,7 @@ export class LiveHub {
       this.#options.store.bounds(audience.user);
     const bounds = await this.#retried(() => connection, read);
     if (bounds === undefined) return;
-    audience.head = Math.max(audience.head, bounds.head);
+    this.#heardOf(audience, bounds.head);
     // A position beyond the head is of another history (a store that lost it): all begins anew.
     const isForeign = lastSequence !== undefined && lastSequence > bounds.head;
     const isTooOld = lastSequence !== undefined && lastSequence < bounds.oldest - 1;
@@ -208,6 +206,16 @@ export class LiveHub {
     }
     if (isTooOld) this.#options.metrics.dropped.too_old.add(bounds.oldest - 1 - lastSequence);
     await this.#readOn(audience, connection);
+  }
+
+  /**
+   * However it was heard of, also by what one stream read: the user's other streams must read it, too,
+   * since its own hint is old news from now on.
+   */
+  #heardOf(audience: Audience, sequence: number): void {
+    if (sequence <= audience.head) return;
+    audience.head = sequence;
+    for (const connection of audience.connections) this.#catchUp(audience, connection);
   }
 
   #catchUp(audience: Audience, connection: LiveConnection): void {
@@ -234,7 +242,7 @@ export class LiveHub {
       const last = page.at(-1)?.sequence ?? position;
       // A short page: there is nothing more up to the target, and the last may lie beyond it.
       connection.position = page.length < this.#pageSize ? Math.max(last, target) : last;
-      audience.head = Math.max(audience.head, last);
+      this.#heardOf(audience, last);
     }
     connection.isCatchingUp = false;
   }
