@@ -6,7 +6,7 @@ import type { StepDefinition } from '../model/workflow.ts';
 import { sweepProcesses } from '../process/sweep.ts';
 import { noContainers, preStageOf } from './actions/run-uses.ts';
 import type { ExecutorDependencies } from './dependencies.ts';
-import { createFrame, createState, makeFolders } from './job-setup.ts';
+import { createFrame, createState, makeFolders, removeCommandFiles } from './job-setup.ts';
 import { type Frame, type JobState, frameEnv, scopeOf } from './job-state.ts';
 import { CANCEL_TIMEOUT_MS, OUTPUT_BYTES_PER_JOB_MAX, STEPS_MAX, TIMER_MS_MAX } from './limits.ts';
 import { type PlannedStep, planStage, planSteps } from './steps/step-plan.ts';
@@ -51,6 +51,7 @@ export class JobRun {
       for (const timer of this.#timers) clearTimeout(timer);
       this.#timers = [];
       await this.#sweep();
+      removeCommandFiles(job);
     }
   }
 

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createMasker } from '../commands/masker.ts';
 import { evaluateTexts } from '../language/evaluate.ts';
 import type { JobReport, JobRequest } from '../model/execution.ts';
 import type { JsonObject } from '../model/run.ts';
 import { baseEnvironment } from '../process/step-environment.ts';
+import { makeCommandFolder } from './command-folder.ts';
 import type { ExecutorDependencies } from './dependencies.ts';
 import { JobEnvironment } from './job-environment.ts';
 import { type Frame, type JobFolders, JobState, scopeOf } from './job-state.ts';
@@ -24,8 +25,8 @@ export function createState(
     workspace: request.workspaceDir,
     project: request.projectDir,
     temp: join(request.jobDir, 'temp'),
-    scripts: join(request.jobDir, 'scripts'),
-    commands: join(request.jobDir, 'commands'),
+    scripts: request.jobDir,
+    commands: makeCommandFolder() ?? join(request.jobDir, 'commands'),
     actions: join(runnerDir, 'actions'),
   };
   const { vars, secrets } = request.contexts;
@@ -51,13 +52,22 @@ export function createState(
 
 /** Makes the folders of a job and its event file. Errors: those of the file system. */
 export function makeFolders(job: JobState): void {
-  const { temp, scripts, commands } = job.folders;
-  for (const folder of [temp, scripts, commands]) {
+  const { temp, commands } = job.folders;
+  for (const folder of [temp, commands]) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
   writeFileSync(join(job.request.jobDir, 'event.json'), JSON.stringify(job.request.event), {
     mode: 0o600,
   });
+}
+
+/** The command files, which may lie elsewhere than the folder that the caller removes. Cannot fail. */
+export function removeCommandFiles(job: JobState): void {
+  try {
+    rmSync(job.folders.commands, { recursive: true, force: true });
+  } catch {
+    // A step made files there that cannot be removed; they go when the memory does, or with the job.
+  }
 }
 
 /** The frame of the job itself: workflow `env` below job `env`, both evaluated now. */

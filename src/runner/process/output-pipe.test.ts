@@ -40,7 +40,9 @@ test.skipIf(process.platform !== 'linux')('what a killed process left is removed
     };
   };
   const foldersOf = (pid: number | undefined): string[] =>
-    readdirSync(MEMORY_FOLDER).filter((name) => name.startsWith(`runner-pipes-${pid}-`));
+    readdirSync(MEMORY_FOLDER).filter((name) =>
+      new RegExp(`^runner-pipes-\\d+-${pid}-`).test(name),
+    );
 
   const first = await start();
   expect(foldersOf(first.pid)).toHaveLength(1);

@@ -1,19 +1,10 @@
 import { execFile, execFileSync } from 'node:child_process';
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  unlinkSync,
-} from 'node:fs';
+import { closeSync, constants, existsSync, openSync, unlinkSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nativePipe } from '../../shared/native-spawn.ts';
+import { makeProcessFolder, memoryFolder } from './process-folder.ts';
 
 const MAKER = 'mkfifo';
 const FOLDER_PREFIX = 'runner-pipes-';
@@ -22,8 +13,6 @@ const FIRST_PIPES = 4;
 /** So many are made at once in the background: one more process start for as many steps. */
 const PIPES_MADE_AT_ONCE = 64;
 const PIPES_LEFT_MIN = 3;
-/** In memory: named pipes on a disk take up to a millisecond each. */
-const MEMORY_FOLDER = '/dev/shm';
 
 /**
  * A real pipe, whose write end a child takes as both stdout and stderr: what it writes to the two then
@@ -99,50 +88,13 @@ function makePipes(): void {
 }
 
 function newPaths(count: number): string[] {
-  if (folder === undefined) {
-    const parent = parentFolder();
-    removeLeftovers(parent);
-    folder = mkdtempSync(join(parent, `${FOLDER_PREFIX}${process.pid}-`));
-    process.once('exit', () => rmSync(folder ?? '', { recursive: true, force: true }));
-  }
+  folder ??= makeProcessFolder(memoryFolder() ?? tmpdir(), FOLDER_PREFIX);
   const paths: string[] = [];
   for (let index = 0; index < count; index += 1) {
     madeCount += 1;
     paths.push(join(folder, String(madeCount)));
   }
   return paths;
-}
-
-/** Of processes that were killed. One that is taken for dead but lives makes itself a new folder. */
-function removeLeftovers(parent: string): void {
-  for (const name of readdirSync(parent)) {
-    const pid = name.startsWith(FOLDER_PREFIX)
-      ? Number.parseInt(name.slice(FOLDER_PREFIX.length), 10)
-      : Number.NaN;
-    if (Number.isInteger(pid) && !isAlive(pid)) {
-      rmSync(join(parent, name), { recursive: true, force: true });
-    }
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // EPERM: it is another user's.
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
-  }
-}
-
-function parentFolder(): string {
-  try {
-    accessSync(MEMORY_FOLDER, constants.W_OK | constants.X_OK);
-    return MEMORY_FOLDER;
-  } catch {
-    // Not every system has it.
-    return tmpdir();
-  }
 }
 
 function openPipe(path: string): OutputPipe {

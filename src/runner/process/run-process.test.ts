@@ -171,7 +171,7 @@ describe('interrupt', () => {
     const { running, text } = run(
       `(trap 'sleep 0.3; echo cleaned; exit' TERM; echo child; while :; do sleep 0.01; done) &
        trap 'exit 4' INT; echo up; while :; do sleep 0.01; done`,
-      { ladder: { interruptMs: 50, terminateMs: 60_000 } },
+      { ladder: { interruptMs: 500, terminateMs: 60_000 } },
     );
     await until(() => text().includes('up') && text().includes('child'));
     await Promise.all([running.interrupt(), running.interrupt()]);
