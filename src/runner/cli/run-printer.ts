@@ -5,6 +5,8 @@ import type { Style, Terminal } from './terminal.ts';
 
 const JOB_STYLES: readonly Style[] = ['cyan', 'magenta', 'blue', 'yellow', 'green'];
 const JOB_WIDTH_MAX = 24;
+/** Of one job in the status line. */
+const STATUS_LENGTH_MAX = 36;
 const MARKED_LINE = /^##\[(group|endgroup|error|warning|notice|debug|command)\](.*)$/s;
 
 type Active = { readonly since: number; step: string };
@@ -82,7 +84,7 @@ export class RunPrinter {
     const now = Date.now();
     const parts = [...this.#active].map(([id, { since, step }]) => {
       const where = step === '' ? id : `${id} › ${step}`;
-      return `${this.#terminal.foreign(where)} ${durationText(now - since)}`;
+      return `${this.#terminal.brief(where, STATUS_LENGTH_MAX)} ${durationText(now - since)}`;
     });
     this.#terminal.status(parts.length === 0 ? '' : `⏳ ${parts.join('   ')}`);
   }

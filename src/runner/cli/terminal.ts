@@ -12,6 +12,7 @@ const CODES: Readonly<Record<Style, string>> = {
   magenta: '35',
   cyan: '36',
 };
+const COLUMNS_DEFAULT = 80;
 const ESC = '\u001b';
 const CLEAR_LINE = `\r${ESC}[2K`;
 /**
@@ -58,6 +59,12 @@ export class Terminal {
     return this.hasColors && line.includes(ESC) ? `${line}${ESC}[0m` : line;
   }
 
+  /** The same without colours, cut to `length` characters. */
+  brief(text: string, length: number): string {
+    const line = text.replaceAll(/[\r\n]+/g, ' ').replaceAll(CONTROLS, '');
+    return line.length > length ? `${line.slice(0, length - 1)}…` : line;
+  }
+
   /** Writes whole lines above the status line. */
   line(text = ''): void {
     const isShown = this.#status !== '';
@@ -67,7 +74,8 @@ export class Terminal {
   /** Replaces the status line, '' removes it. Nothing where there is no terminal. */
   status(text: string): void {
     if (!this.isLive || text === this.#status) return;
-    const width = (this.#stream.columns ?? 80) - 1;
+    // Some terminals do not know their width and say 0.
+    const width = (this.#stream.columns || COLUMNS_DEFAULT) - 1;
     this.#status = text.length > width ? `${text.slice(0, width - 1)}…` : text;
     this.#stream.write(`${CLEAR_LINE}${this.#status}`);
   }

@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
 import { html, type SafeHtml } from './shared/html.ts';
-import { renderPage, titleOf } from './shared/render-page.ts';
+import { renderMissing, renderPage, titleOf } from './shared/render-page.ts';
 import type { RunRendering } from './shared/render-run.ts';
 import type { PageView } from './shared/views.ts';
 
@@ -34,11 +34,7 @@ export function renderDocument(
 /** A page for what cannot be shown. */
 export function renderProblem(error: unknown): string {
   const text = error instanceof AppError ? error.message : 'This cannot be shown.';
-  const main = html`<div class="title">
-    <h1>Not here</h1>
-    <p>${text}</p>
-    <p><a href="/">All runs</a></p>
-  </div>`;
+  const main = renderMissing(text);
   return frame('Not here', main, { path: '', workspace: '' }, false);
 }
 

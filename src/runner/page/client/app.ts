@@ -1,5 +1,5 @@
 import { durationText } from '../../model/duration.ts';
-import { renderPage, titleOf } from '../shared/render-page.ts';
+import { renderMissing, renderPage, titleOf } from '../shared/render-page.ts';
 import { jobToShow } from '../shared/render-run.ts';
 import { agoText } from '../shared/times.ts';
 import type { PageView } from '../shared/views.ts';
@@ -206,6 +206,8 @@ class App {
       askForToken(this.#main, () => void this.#fetch());
     } else if (error instanceof CallFailed) {
       this.#say(error.message);
+      // With a token the server could not say so itself.
+      if (this.#view === undefined) morph(this.#main, renderMissing(error.message).text);
     } else if (error instanceof TypeError) {
       this.#say('The runner does not answer. Trying again…');
     } else throw error;

@@ -32,12 +32,13 @@ export function renderHome(view: HomeView, now: number): SafeHtml {
 
 function workflowRow({ name, fileName, triggers, errors = [] }: WorkflowInfo): SafeHtml {
   const about = errors.length === 0 ? triggers.join(', ') : null;
+  const go = errors.length === 0 ? html`<span class="go">Run…</span>` : null;
   return html`<li data-key="workflow-${fileName}">
     <a class="workflow" href="${workflowPath(fileName)}">
       <strong>${name}</strong
       ><span class="muted"
         >${name === fileName ? null : html`${fileName} · `}${about}${errors.length === 0 ? null : html`<span class="bad">${errors.length} ${errors.length === 1 ? 'error' : 'errors'}</span>`}</span
-      ></a
+      >${go}</a
     >
   </li>`;
 }

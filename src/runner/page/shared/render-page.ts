@@ -1,4 +1,4 @@
-import type { SafeHtml } from './html.ts';
+import { html, type SafeHtml } from './html.ts';
 import { renderHome } from './render-home.ts';
 import { renderRun, type RunRendering } from './render-run.ts';
 import { renderWorkflow } from './render-workflow.ts';
@@ -14,6 +14,15 @@ export function renderPage(view: PageView, rendering: RunRendering): SafeHtml {
     case 'run':
       return renderRun(view, rendering);
   }
+}
+
+/** What stands there when it cannot be shown. */
+export function renderMissing(reason: string): SafeHtml {
+  return html`<div class="title">
+    <h1>Not here</h1>
+    <p>${reason}</p>
+    <p><a href="/">All runs</a></p>
+  </div>`;
 }
 
 /** The title of the window. */
