@@ -11,6 +11,7 @@ import { readCondition } from './read-condition.ts';
 import { readSteps } from './read-steps.ts';
 import {
   entriesOf,
+  hasExpression,
   jsonFromTemplate,
   literalText,
   presentValueOf,
@@ -124,19 +125,6 @@ function checkImage(container: Template | undefined, problems: ProblemList): voi
     !hasExpression(container)
   ) {
     problems.add(container.at, 'Container image cannot be empty');
-  }
-}
-
-function hasExpression(template: Template): boolean {
-  switch (template.kind) {
-    case 'literal':
-      return false;
-    case 'expression':
-      return true;
-    case 'sequence':
-      return template.items.some(hasExpression);
-    case 'mapping':
-      return template.entries.some(({ key, value }) => hasExpression(key) || hasExpression(value));
   }
 }
 

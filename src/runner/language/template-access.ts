@@ -66,3 +66,17 @@ export function jsonFromTemplate(template: Template): JsonValue {
       );
   }
 }
+
+/** Does its value depend on anything but the file? */
+export function hasExpression(template: Template): boolean {
+  switch (template.kind) {
+    case 'literal':
+      return false;
+    case 'expression':
+      return true;
+    case 'sequence':
+      return template.items.some(hasExpression);
+    case 'mapping':
+      return template.entries.some(({ key, value }) => hasExpression(key) || hasExpression(value));
+  }
+}

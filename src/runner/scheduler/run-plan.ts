@@ -1,8 +1,8 @@
 import { AppError } from '../../shared/app-error.ts';
 import { expandMatrix, legName } from '../language/matrix.ts';
-import { jsonFromTemplate } from '../language/template-access.ts';
+import { hasExpression, jsonFromTemplate } from '../language/template-access.ts';
 import type { JsonObject } from '../model/run.ts';
-import type { JobDefinition, Template, Workflow } from '../model/workflow.ts';
+import type { JobDefinition, Workflow } from '../model/workflow.ts';
 import type { PlannedJob } from './journal-records.ts';
 
 /** Most characters of a job's name. */
@@ -70,19 +70,6 @@ function knownLegs(job: JobDefinition): readonly JsonObject[] | undefined {
   } catch (error) {
     if (error instanceof AppError) return undefined;
     throw error;
-  }
-}
-
-function hasExpression(template: Template): boolean {
-  switch (template.kind) {
-    case 'literal':
-      return false;
-    case 'expression':
-      return true;
-    case 'sequence':
-      return template.items.some(hasExpression);
-    case 'mapping':
-      return template.entries.some(({ key, value }) => hasExpression(key) || hasExpression(value));
   }
 }
 
