@@ -268,3 +268,21 @@ test(
     await fc.assert(property, { numRuns: 30, endOnFailure: true });
   },
 );
+
+test('what a new stream finds in the store reaches the other streams of the user, without any hint', async () => {
+  const store = new MemoryStore();
+  const process = await startProcess(store, { delaysMs: [0], fails: [false] });
+  const first = new Device('ann');
+  const second = new Device('ann');
+  await first.connect(process);
+  await poll(() => first.hasBegun()).toBe(true);
+  // As another process does whose hint is late.
+  await store.put([newNotification({ tenantId: 'acme', userId: 'ann' })]);
+  await second.connect(process);
+  await poll(() => first.look()).toEqual([1]);
+  await poll(() => second.hasBegun()).toBe(true);
+  expect([second.start, second.came]).toEqual([1, []]);
+  first.disconnect();
+  second.disconnect();
+  await process.stop();
+});
