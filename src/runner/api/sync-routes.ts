@@ -4,12 +4,13 @@ import type { SyncService } from '../sync/sync-service.ts';
 import { jsonAnswer, type Answer } from './answer.ts';
 import type { Call } from './call.ts';
 import type { InboxEvents } from './inbox-events.ts';
-import { queryInteger, queryText, queryTime } from './query-fields.ts';
+import { queryChoice, queryInteger, queryText, queryTime } from './query-fields.ts';
 import type { BodyRule, Route } from './router.ts';
 
 export const INBOX_PATH = '/api/sync/inbox';
 
 const KINDS: readonly SyncKind[] = ['issues', 'discussions', 'wiki', 'releases'];
+const AUDIT_KINDS = ['pull', 'push', 'webhook', 'config'] as const;
 const LIMIT_MAX = 10_000;
 /** Of caches, which may hold 20,000 entries and 128 MB of text. */
 const LIMIT_DEFAULT = 1_000;
@@ -56,7 +57,7 @@ export function syncRoutes(sync: SyncService): readonly Route[] {
           await sync.audit({
             limit: queryInteger(query, 'limit', 1, LIMIT_MAX),
             since: queryTime(query, 'since'),
-            kind: queryText(query, 'kind'),
+            kind: queryChoice(query, 'kind', AUDIT_KINDS),
           }),
         ),
     },

@@ -1,3 +1,6 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { EventClient } from '../../support/event-client.ts';
 import { startProcess } from '../../support/runner-process.ts';
@@ -69,6 +72,28 @@ test('while it stops, health is 503 and nothing new begins', async () => {
   expect(await refused.json()).toMatchObject({ error: { code: 'shutting_down' } });
   await stopping;
   await expect(fetch(`${url}/health`)).rejects.toThrow('fetch failed');
+});
+
+test('a clone that has only the vault has its secrets at once, and the audit says how', async () => {
+  const workspace = makeWorkspace(FILES);
+  const env = { XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')) };
+  const first = await startProcess(workspace, env);
+  const put = await fetch(`${first.url}/api/secrets/DEEP`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ value: 'v4ulted', backend: 'vault' }),
+  });
+  expect(put.status).toBe(201);
+  first.child.kill('SIGTERM');
+  await first.ended;
+  for (const name of readdirSync(join(workspace, '.runner'))) {
+    if (name !== 'vault.json') rmSync(join(workspace, '.runner', name), { recursive: true });
+  }
+  const second = await startProcess(workspace, env);
+  expect(await (await fetch(`${second.url}/api/secrets`)).json()).toEqual(['DEEP']);
+  expect(await (await fetch(`${second.url}/api/audit/secrets`)).json()).toMatchObject([
+    { action: 'sync', name: 'DEEP', backend: 'vault', result: 'pulled' },
+  ]);
 });
 
 test('a second runner on the same workspace is refused', async () => {

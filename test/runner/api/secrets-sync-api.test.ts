@@ -249,6 +249,8 @@ describe('synchronisation', () => {
       expect(response.headers.get('x-synced-at')).toBeNull();
     }
     expect(await json('/api/sync/audit')).toEqual([]);
+    expect(await json('/api/sync/audit?kind=pull')).toEqual([]);
+    expect(await codeOf(await fetch(`${url}/api/sync/audit?kind=x`))).toBe('400 invalid_request');
     expect(await json('/api/sync/status')).toMatchObject({ enabled: false });
     expect(await json('/api/deployments')).toEqual([]);
     expect(await codeOf(await call('POST', '/api/sync/github'))).toBe('412 sync_disabled');
