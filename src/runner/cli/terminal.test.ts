@@ -69,22 +69,28 @@ describe('a terminal', () => {
     );
   });
 
-  test('lines stand above the status line, which has one line and is gone in the end', () => {
+  test('lines stand above the status line, which has one line and is gone in the end', async () => {
     const screen = new Screen(true);
     const terminal = new Terminal(screen, { NO_COLOR: '1' });
     terminal.status('working '.repeat(10));
     terminal.line('one');
+    await Promise.resolve();
+    terminal.line('two');
+    terminal.line('three');
     terminal.status('');
     const clear = '\r\u001b[2K';
     const status = `${'working '.repeat(10).slice(0, 38)}…`;
-    expect(screen.text).toBe(`${clear}${status}${clear}one\n${status}${clear}`);
+    expect(screen.text).toBe(
+      `${clear}${status}${clear}one\n${status}${clear}two\nthree\n${status}${clear}`,
+    );
   });
 
-  test('what is no terminal gets lines alone', () => {
+  test('what is no terminal gets lines alone', async () => {
     const screen = new Screen(false);
     const terminal = new Terminal(screen, {});
     terminal.status('working');
     terminal.line('one');
+    await Promise.resolve();
     expect(screen.text).toBe('one\n');
   });
 });

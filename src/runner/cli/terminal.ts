@@ -13,6 +13,8 @@ const CODES: Readonly<Record<Style, string>> = {
   cyan: '36',
 };
 const COLUMNS_DEFAULT = 80;
+/** Characters of lines that wait for the end of the turn. */
+const WAITING_MAX = 65_536;
 const ESC = '\u001b';
 const CLEAR_LINE = `\r${ESC}[2K`;
 /**
@@ -32,6 +34,7 @@ export class Terminal {
   readonly hasColors: boolean;
   readonly isLive: boolean;
   #status = '';
+  #waiting = '';
 
   /** `environment` decides on colours: NO_COLOR (no-color.org), FORCE_COLOR, TERM=dumb. */
   constructor(
@@ -65,10 +68,22 @@ export class Terminal {
     return line.length > length ? `${line.slice(0, length - 1)}…` : line;
   }
 
-  /** Writes whole lines above the status line. */
+  /**
+   * Writes whole lines above the status line, at the end of this turn of the event loop: lines that come
+   * together cost one system call.
+   */
   line(text = ''): void {
+    if (this.#waiting === '') queueMicrotask(() => this.#flush());
+    this.#waiting += `${text}\n`;
+    if (this.#waiting.length > WAITING_MAX) this.#flush();
+  }
+
+  #flush(): void {
+    if (this.#waiting === '') return;
+    const lines = this.#waiting;
+    this.#waiting = '';
     const isShown = this.#status !== '';
-    this.#stream.write(isShown ? `${CLEAR_LINE}${text}\n${this.#status}` : `${text}\n`);
+    this.#stream.write(isShown ? `${CLEAR_LINE}${lines}${this.#status}` : lines);
   }
 
   /** Replaces the status line, '' removes it. Nothing where there is no terminal. */
@@ -76,6 +91,7 @@ export class Terminal {
     if (!this.isLive || text === this.#status) return;
     // Some terminals do not know their width and say 0.
     const width = (this.#stream.columns || COLUMNS_DEFAULT) - 1;
+    this.#flush();
     this.#status = text.length > width ? `${text.slice(0, width - 1)}…` : text;
     this.#stream.write(`${CLEAR_LINE}${this.#status}`);
   }
