@@ -210,7 +210,8 @@ export class JobRun {
     try {
       const count = await sweepProcesses(this.#job.trackingId);
       if (count > 0) {
-        this.#job.annotate('notice', `${count} processes were left behind and have been ended`);
+        const processes = count === 1 ? '1 process was' : `${count} processes were`;
+        this.#job.annotate('notice', `${processes} left behind and ended`);
       }
     } catch (error) {
       this.#problem(error);

@@ -102,9 +102,9 @@ export function gitFailure(args: readonly string[], result: GitResult): AppError
 
 /**
  * `ref` as it may stand in a command: not empty, not an option, one revision (no range), no white
- * space or control characters. Errors: INVALID_REF.
+ * space or control characters. `field` is where the caller gave it. Errors: INVALID_REF.
  */
-export function mustRef(ref: string): string {
+export function mustRef(ref: string, field = 'ref'): string {
   const isFine =
     ref.length > 0 &&
     ref.length <= REF_CHARACTERS_MAX &&
@@ -113,7 +113,7 @@ export function mustRef(ref: string): string {
     !ref.includes('..') &&
     // oxlint-disable-next-line no-control-regex -- those are what is refused
     !/[\u0000-\u0020\u007f]/.test(ref);
-  if (!isFine) throw new AppError('INVALID_REF', 'not the name of a revision', { field: 'ref' });
+  if (!isFine) throw new AppError('INVALID_REF', 'not the name of a revision', { field });
   return ref;
 }
 

@@ -4,6 +4,9 @@ import { AppError } from '../../shared/app-error.ts';
 import { type Git, mustRef } from '../git/run-git.ts';
 import type { Repository } from './repository.ts';
 
+/** Of the request that names the revision. */
+const FIELD = 'sandbox.ref';
+
 export type Revision = { readonly ref: string; readonly sha: string };
 
 export const NO_SHA = '0'.repeat(40);
@@ -17,7 +20,7 @@ const SHA_PREFIX = /^[0-9a-f]{4,64}$/i;
  * Errors: INVALID_REF.
  */
 export async function resolveRef(git: Git, ref: string): Promise<Revision> {
-  mustRef(ref);
+  mustRef(ref, FIELD);
   // Behind the closing `--` nothing is taken for the name of a file; `mustRef` refused options.
   const { stdout } = await git.tryRun([
     'rev-parse',
@@ -30,7 +33,7 @@ export async function resolveRef(git: Git, ref: string): Promise<Revision> {
   const [sha = '', name = ''] = stdout.toString('utf8').split('\n');
   if (!SHA.test(sha)) {
     throw new AppError('INVALID_REF', 'no branch, tag or commit of the project has this name', {
-      field: 'ref',
+      field: FIELD,
     });
   }
   if (SHA_PREFIX.test(ref)) return { ref: shownName(name, ref), sha };

@@ -171,6 +171,10 @@ describe('starting a run', () => {
       await post('/api/runs', { workflow: 'ci', sandbox: { strategy: 'x' } })
     ).json()) as ErrorBody;
     expect(wrong.error.details).toEqual({ field: 'sandbox.strategy' });
+    for (const ref of ['no-such-ref', '--option']) {
+      const unknown = await post('/api/runs', { workflow: 'ci', sandbox: { ref } });
+      expect(((await unknown.json()) as ErrorBody).error.details).toEqual({ field: 'sandbox.ref' });
+    }
     const inputs = (await (
       await post('/api/runs', { workflow: 'ci', inputs: { loud: 'x', level: 'y' } })
     ).json()) as ErrorBody;
