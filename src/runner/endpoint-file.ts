@@ -7,6 +7,8 @@ import { ifPresent } from './storage/file-errors.ts';
 /** Where a runner that has the workspace can be called. A crash leaves it behind: the lock tells. */
 export type Endpoint = { readonly url: string; readonly pid: number };
 
+/** Of all that the runner keeps, below the workspace. */
+export const STATE_DIR = '.runner';
 const FILE = 'endpoint.json';
 
 /** Tells programs of the same user where this process listens. */

@@ -8,6 +8,7 @@ import { IdempotencyKeys } from './api/idempotency.ts';
 import { InboxEvents } from './api/inbox-events.ts';
 import { LogFollower } from './api/log-follower.ts';
 import { Schedule } from './api/schedule.ts';
+import { STATE_DIR } from './endpoint-file.ts';
 import { EventFan } from './event-fan.ts';
 import { createArtifactStore } from './execution/artifacts/artifact-store.ts';
 import { createCacheStore } from './execution/cache/cache-store.ts';
@@ -67,8 +68,6 @@ export type RunnerParts = {
   stop(): Promise<void>;
 };
 
-/** Below the workspace. */
-export const STATE_DIR = '.runner';
 const DAY_MS = 24 * 60 * 60 * 1000;
 const KEYS_ROTATE_BYTES = 4 * 1024 * 1024;
 

@@ -11,8 +11,8 @@ import { serveApi, type ApiOptions } from './api/api-server.ts';
 import { EVENTS_PATH } from './api/event-routes.ts';
 import type { Route } from './api/router.ts';
 import { INBOX_PATH } from './api/sync-routes.ts';
-import { removeEndpoint, writeEndpoint } from './endpoint-file.ts';
-import { startParts, STATE_DIR, type RunnerParts } from './runner-parts.ts';
+import { removeEndpoint, STATE_DIR, writeEndpoint } from './endpoint-file.ts';
+import { startParts, type RunnerParts } from './runner-parts.ts';
 import { routesOf } from './runner-routes.ts';
 import type { RunnerSettings } from './settings.ts';
 

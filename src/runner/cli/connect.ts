@@ -1,13 +1,10 @@
 import { join } from 'node:path';
 import type { Logger } from '../../observability/logger.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { readEndpoint } from '../endpoint-file.ts';
-import { reporterOf, STATE_DIR } from '../runner-parts.ts';
+import { readEndpoint, STATE_DIR } from '../endpoint-file.ts';
 import type { RunnerSettings } from '../settings.ts';
 import { createHttpLink, createHttpSecrets, servesWorkspace } from './http-link.ts';
-import { lockHolderOf, openLocalLink, openLocalSecrets } from './local-link.ts';
 import type { RunnerLink, RunReader, SecretLink } from './runner-link.ts';
-import { openStoredRuns } from './stored-runs.ts';
 
 export type CliContext = {
   readonly settings: RunnerSettings;
@@ -17,6 +14,14 @@ export type CliContext = {
   readonly workspace: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 };
+
+/** All of the runner: who calls another one need not wait for it. */
+const local = () => import('./local-link.ts');
+
+async function storedRuns({ workspace, logger }: CliContext): Promise<RunReader> {
+  const { openStoredRuns } = await import('./stored-runs.ts');
+  return openStoredRuns(workspace, logger);
+}
 
 /**
  * The runner that has the workspace, or one in this process.
@@ -29,7 +34,10 @@ export function connect(context: CliContext): Promise<{
 }> {
   return whoHas<{ readonly link: RunnerLink; readonly isLocal: boolean }>(
     context,
-    async () => ({ link: await openLocalLink(context.settings, context), isLocal: true }),
+    async () => ({
+      link: await (await local()).openLocalLink(context.settings, context),
+      isLocal: true,
+    }),
     (url) => ({ link: createHttpLink(url, context.settings.apiToken), isLocal: false }),
   );
 }
@@ -40,7 +48,7 @@ export function connectToRunning(context: CliContext): Promise<RunnerLink | unde
     context,
     async () => {
       // Only the lock tells whether one is there.
-      await (await openStoredRuns(context.workspace, reporterOf(context.logger))).close();
+      await (await storedRuns(context)).close();
       return undefined;
     },
     (url) => createHttpLink(url, context.settings.apiToken),
@@ -51,7 +59,7 @@ export function connectToRunning(context: CliContext): Promise<RunnerLink | unde
 export function connectToRead(context: CliContext): Promise<RunReader> {
   return whoHas<RunReader>(
     context,
-    () => openStoredRuns(context.workspace, reporterOf(context.logger)),
+    () => storedRuns(context),
     (url) => createHttpLink(url, context.settings.apiToken),
   );
 }
@@ -60,26 +68,43 @@ export function connectToRead(context: CliContext): Promise<RunReader> {
 export function connectToSecrets(context: CliContext): Promise<SecretLink> {
   return whoHas<SecretLink>(
     context,
-    () => openLocalSecrets(context.settings, context),
+    async () => (await local()).openLocalSecrets(context.settings, context),
     (url) => createHttpSecrets(url, context.settings.apiToken),
   );
 }
 
 async function whoHas<T>(
   { workspace }: CliContext,
-  local: () => Promise<T>,
+  inProcess: () => Promise<T>,
   remote: (url: string) => T,
 ): Promise<T> {
+  const url = await servingUrl(workspace);
+  if (url !== undefined) return remote(url);
   try {
-    return await local();
+    return await inProcess();
   } catch (error) {
-    const holder = lockHolderOf(error);
+    const isHeld = error instanceof AppError && error.reason === 'STORE_UNAVAILABLE';
+    const holder = isHeld ? error.metadata['holder'] : undefined;
     if (holder === undefined) throw error;
-    const endpoint = await readEndpoint(join(workspace, STATE_DIR));
-    // One that a crash left behind names another process.
-    const isHolder = endpoint !== undefined && String(endpoint.pid) === holder;
-    if (isHolder && (await servesWorkspace(endpoint.url, workspace))) return remote(endpoint.url);
     const text = `process ${holder} runs something in this workspace; try again when it has ended`;
     throw new AppError('STORE_UNAVAILABLE', text, { holder }, error);
+  }
+}
+
+/** Where a runner answers that serves the workspace; an address that a crash left behind does not. */
+async function servingUrl(workspace: string): Promise<string | undefined> {
+  const endpoint = await readEndpoint(join(workspace, STATE_DIR));
+  // Another program may have got the port since: it must not be sent the token.
+  if (endpoint === undefined || !isAlive(endpoint.pid)) return undefined;
+  return (await servesWorkspace(endpoint.url, workspace)) ? endpoint.url : undefined;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: it is there, and somebody else's.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }

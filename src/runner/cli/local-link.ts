@@ -1,4 +1,3 @@
-import { AppError } from '../../shared/app-error.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { LogQuery, StartRequest } from '../model/ports.ts';
@@ -108,10 +107,4 @@ class LocalLink implements RunnerLink {
     await this.#parts.runs.shutdown();
     await this.#parts.stop();
   }
-}
-
-/** Another process has the workspace: its id, undefined for any other error. */
-export function lockHolderOf(error: unknown): string | undefined {
-  if (!(error instanceof AppError) || error.reason !== 'STORE_UNAVAILABLE') return undefined;
-  return error.metadata['holder'];
 }

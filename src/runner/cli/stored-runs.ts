@@ -1,8 +1,10 @@
 import { join } from 'node:path';
+import type { Logger } from '../../observability/logger.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { LogQuery, ProblemReporter } from '../model/ports.ts';
+import { STATE_DIR } from '../endpoint-file.ts';
+import type { LogQuery } from '../model/ports.ts';
 import type { WorkflowRun } from '../model/run.ts';
-import { STATE_DIR } from '../runner-parts.ts';
+import { reporterOf } from '../runner-parts.ts';
 import { replayRecords } from '../scheduler/recover-run.ts';
 import { runLogText } from '../scheduler/run-log-text.ts';
 import { runView } from '../scheduler/run-state.ts';
@@ -14,10 +16,8 @@ import type { RunReader, RunQuery } from './runner-link.ts';
  * or recovered, so that looking changes nothing.
  * Errors: STORE_UNAVAILABLE when another process has the workspace.
  */
-export async function openStoredRuns(
-  workspace: string,
-  report: ProblemReporter,
-): Promise<RunReader> {
+export async function openStoredRuns(workspace: string, logger: Logger): Promise<RunReader> {
+  const report = reporterOf(logger);
   const stateDir = join(workspace, STATE_DIR);
   const store = await openRunStore({ stateDir, diskFloorBytes: 0, report });
   const recovered = await store.recover();
