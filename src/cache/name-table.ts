@@ -9,6 +9,8 @@ const PAGE_NAMES_SHIFT = 12;
 const PAGE_NAMES_MASK = (1 << PAGE_NAMES_SHIFT) - 1;
 const STRIDE = 2;
 const PAGE_NAMES_FIRST = 16;
+/** Names remembered by their string; a power of two. */
+const RECENT = 16;
 const PINNED = 0x8000_0000;
 const REFERENCES_MASK = 0x7fff_ffff;
 
@@ -22,6 +24,10 @@ export class NameTable {
   readonly #words: PagedWords;
   #free = 0;
   #top = 1;
+  /** Names asked for lately, so that a change compares a short string instead of hashing it. */
+  readonly #recent: string[] = Array.from({ length: RECENT }, () => '');
+  readonly #recentIds = new Uint32Array(RECENT);
+  #misses = 0;
 
   constructor(dictionary: Dictionary, allocator: PageAllocator) {
     this.#dictionary = dictionary;
@@ -39,7 +45,11 @@ export class NameTable {
 
   /** Id of a name, 0 for the empty one, -1 if unknown. Hot. */
   find(name: string): number {
-    return this.#findScratch(loadText(name));
+    const slot = recentSlot(name);
+    if (this.#recent[slot] === name) return this.#recentIds[slot] as number;
+    const id = this.#findScratch(loadText(name));
+    if (id > 0) this.#remember(slot, id);
+    return id;
   }
 
   /** As `find`, of the bytes [start, end). Hot. */
@@ -49,7 +59,11 @@ export class NameTable {
 
   /** Id of a name, made if need be. Not retained yet: the caller does that for each mention. */
   intern(name: string): number {
-    return this.#internScratch(mustFit(loadText(name)));
+    const slot = recentSlot(name);
+    if (this.#recent[slot] === name) return this.#recentIds[slot] as number;
+    const id = this.#internScratch(mustFit(loadText(name)));
+    if (id > 0) this.#remember(slot, id);
+    return id;
   }
 
   /** As `intern`, of the bytes [start, end). */
@@ -129,7 +143,20 @@ export class NameTable {
     return id;
   }
 
+  /** Keeps a copy: the caller's string may be a piece of a large one. */
+  #remember(slot: number, id: number): void {
+    // Of two names that share a slot and take turns, one stays.
+    if (this.#recentIds[slot] !== 0 && (++this.#misses & 15) !== 0) return;
+    this.#recent[slot] = this.text(id);
+    this.#recentIds[slot] = id;
+  }
+
   #drop(id: number): void {
+    const slot = this.#recentIds.indexOf(id);
+    if (slot >= 0) {
+      this.#recent[slot] = '';
+      this.#recentIds[slot] = 0;
+    }
     this.#dictionary.remove(this.#record(id));
     this.#pushFree(id);
   }
@@ -166,4 +193,11 @@ export class NameTable {
     const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
     page[(id & PAGE_NAMES_MASK) * STRIDE + 1] = references;
   }
+}
+
+/** Slot of a name among the recent ones. The empty name, id 0, needs none: every free slot says so. */
+function recentSlot(name: string): number {
+  const { length } = name;
+  if (length === 0) return 0;
+  return (length + name.charCodeAt(0) * 3 + name.charCodeAt(length - 1) * 5) & (RECENT - 1);
 }
