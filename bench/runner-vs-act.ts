@@ -1,6 +1,6 @@
 // Yields milliseconds from request to the end of a workflow run, beside act on this machine, in
 // alternating rounds: a job of `true`, a matrix of 50 of them, a step that prints 1,000,000 lines.
-// Run: npm run bench -- runner-vs-act [-- ROUNDS [STRATEGY]]; act is that of ACT or on PATH, if any.
+// Run: npm run bench -- runner-vs-act [-- ROUNDS [STRATEGY [CASE]]]; act is that of ACT or on PATH, if any.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -64,6 +64,11 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 }
 
+/** `auto` is the runner's own choice. */
+function strategyOf(argument: string | undefined): string | undefined {
+  return argument === 'auto' ? undefined : argument;
+}
+
 function mean(values: readonly number[]): number {
   return Math.round(values.reduce((sum, value) => sum + value, 0) / values.length);
 }
@@ -73,17 +78,18 @@ function mustSucceed(name: string, outcome: ServiceOutcome): void {
 }
 
 async function main(): Promise<void> {
-  const [rounds = String(ROUNDS), strategy] = process.argv.slice(2);
+  const [rounds = String(ROUNDS), strategy, only] = process.argv.slice(2);
   const act = findAct();
   const workspace = makeProject();
   const service = await RunnerService.start(workspace);
   const logFile = join(workspace, '.runner', 'act.log');
   try {
     for (const one of CASES) {
+      if (only !== undefined && one.name !== only) continue;
       const ours: ServiceOutcome[] = [];
       const theirs: ActOutcome[] = [];
       const loadBefore = loadavg()[0] ?? 0;
-      mustSucceed(one.name, await service.run(one.name, strategy));
+      mustSucceed(one.name, await service.run(one.name, strategyOf(strategy)));
       for (let round = 0; round < Number(rounds); round++) {
         if (act !== undefined) {
           const args = hostArguments('push', `${FOLDER}/${one.name}.yml`);
@@ -91,7 +97,7 @@ async function main(): Promise<void> {
           if (outcome.exitCode !== 0) throw new Error(`act ended with ${outcome.exitCode}`);
           theirs.push(outcome);
         }
-        const outcome = await service.run(one.name, strategy);
+        const outcome = await service.run(one.name, strategyOf(strategy));
         mustSucceed(one.name, outcome);
         ours.push(outcome);
       }

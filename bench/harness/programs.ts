@@ -52,7 +52,7 @@ export const PROGRAMS: readonly Program[] = [
   {
     name: 'runner-vs-act',
     yields:
-      'milliseconds from request to the end of a workflow run, beside act [ROUNDS] [STRATEGY]',
+      'milliseconds from request to the end of a workflow run, beside act [ROUNDS] [STRATEGY] [CASE]',
     file: 'bench/runner-vs-act.ts',
   },
   {
