@@ -67,7 +67,13 @@ const BANNED: readonly (readonly [RegExp, string])[] = [
 const IMPORT = /^\s*(?:import|export)\s(type\s)?(?:[^'"();]*?\sfrom\s+)?'(\.[^']+)'/gm;
 const DYNAMIC_IMPORT = /\bimport\(\s*'(\.[^']+)'/g;
 
-const NOT_OURS = ['node_modules/**', '**/gen/**', '.data/**', 'coverage/**'];
+const NOT_OURS = [
+  'node_modules/**',
+  '**/gen/**',
+  '.data/**',
+  'coverage/**',
+  'test/runner/compat/act/**',
+];
 const TEXT_FILES = [
   '{src,test,bench,load,scripts,migrations,docs}/**/*.{ts,mjs,js,sql,md,json,yaml,yml,sh,txt}',
   'proto/**/*.proto',

@@ -13,6 +13,8 @@ export type ActCase = {
   readonly envFile?: string;
   /** Why it cannot be run here at all: then it is in no total. */
   readonly left?: string;
+  /** A file below `testdata` without which it cannot be run. */
+  readonly needs?: string;
   /** Why another result than the expected one is right for us. */
   readonly differs?: string;
 };
@@ -42,7 +44,8 @@ function left(reason: string, ...paths: readonly string[]): readonly ActCase[] {
 export const HOST_CASES: readonly ActCase[] = [
   ...passing('shells/defaults', 'shells/bash', 'shells/python', 'shells/sh'),
   ...left(PWSH, 'shells/pwsh'),
-  ...passing('local-action-js', 'uses-composite'),
+  ...passing('uses-composite'),
+  ...passing('local-action-js').map((one) => ({ ...one, needs: 'actions/node20/dist/index.js' })),
   ...left('needs actions/setup-node, to install Node 16', 'uses-nested-composite'),
   ...failing('uses-composite-with-error'),
   ...passing('act-composite-env-test', 'evalmatrix', 'evalmatrixneeds', 'evalmatrixneeds2'),

@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseDocument } from 'yaml';
 import { slugOf, type ActCase } from './act-cases.ts';
 
@@ -20,17 +21,29 @@ const WORKFLOWS = join('.github', 'workflows');
 /** A job that each of act's shell tests has beside the others, for containers. */
 const CONTAINER_JOB = 'check-container';
 
+/** What this project keeps of it; see the README there. */
+const KEPT = fileURLToPath(new URL('./act', import.meta.url));
+
 /**
- * `pkg/runner/testdata` of a checkout of the public repository nektos/act (MIT). It is not part of this
- * project: ACT_DIR says where one lies (v0.2.87 is what the cases were written for), and tests on it are
- * left out where there is none.
+ * `pkg/runner/testdata` of the public project nektos/act (MIT): the part that is kept here, or all of it
+ * where ACT_DIR names the whole (v0.2.87 is what the cases were written for).
  */
-export function actTestData(): string | undefined {
-  const checkout = process.env['ACT_DIR'];
-  if (checkout === undefined || checkout === '') return undefined;
-  const path = join(checkout, 'pkg', 'runner', 'testdata');
+export function actTestData(): string {
+  const whole = process.env['ACT_DIR'];
+  const path = join(
+    whole === undefined || whole === '' ? KEPT : whole,
+    'pkg',
+    'runner',
+    'testdata',
+  );
   if (!existsSync(path)) throw new Error('ACT_DIR has no pkg/runner/testdata');
   return path;
+}
+
+/** Whether a case can be run with this test data. */
+export function isRunnable(testData: string, one: ActCase): boolean {
+  if (one.left !== undefined) return false;
+  return one.needs === undefined || existsSync(join(testData, one.needs));
 }
 
 /**

@@ -1,0 +1,3 @@
+if (process.env["INPUT_FAIL"] === "true") {
+  process.exit(1);
+}
