@@ -17,7 +17,8 @@ afterAll(async () => {
 
 test('the walk-through prints what it says', async () => {
   const readme = readFileSync('README.md', 'utf8');
-  const section = /^## Walk through\n([\s\S]*?)^## /m.exec(readme)?.[1] ?? '';
+  const section =
+    /^## Walk through the authorization service\n([\s\S]*?)^## /m.exec(readme)?.[1] ?? '';
   const script = [...section.matchAll(/^```sh\n([\s\S]*?)^```/gm)]
     .map(([, block]) => block)
     .join('');
