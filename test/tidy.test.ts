@@ -42,6 +42,10 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 };
 /** These import nothing of ours, not even `shared`. */
 const ISOLATED: readonly string[] = ['shared', 'gen'];
+/** Of `gen`, all that a folder may import that has nothing to do with the authorization service. */
+const GENERATED_FOR: Readonly<Record<string, RegExp>> = {
+  notify: /^src\/gen\/(?:google|notify)\//,
+};
 const FOLDERS = Object.keys(ALLOWED);
 /** Folders below another one that share a name with a top one: the linter's patterns cannot tell them apart. */
 const SAME_NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -135,6 +139,8 @@ describe('imports', () => {
         const from = folderOf(path);
         const to = folderOf(resolved);
         if (!/\.(ts|json)$/.test(target)) errors.push(`${path}: '${target}' has no extension`);
+        const isForeign = to === 'gen' && GENERATED_FOR[from]?.test(resolved) === false;
+        if (isForeign) errors.push(`${path}: '${target}' belongs to another service`);
         if (!mayImport(from, to, isType)) errors.push(`${path}: ${from} → ${to} ('${target}')`);
       }
     }
