@@ -39,11 +39,15 @@ export function makeWorkspace(files: Readonly<Record<string, string>>, isGit = f
   return workspace;
 }
 
-/** A runner of its own on a free port, stopped when the test ends. `env` are settings by variable. */
+/**
+ * A runner of its own on a free port, stopped when the test ends. `env` are settings by variable, `own`
+ * what differs from the environment of the tests, of which the runner gives steps a part.
+ */
 export async function startRunner(
   workspace: string,
   env: Readonly<Record<string, string>> = {},
   pingMs?: number,
+  own: Readonly<Record<string, string>> = {},
 ): Promise<TestRunner> {
   const lines: string[] = [];
   const settings = loadRunnerSettings({
@@ -58,7 +62,7 @@ export async function startRunner(
     logger: createLogger('debug', { write: (line) => void lines.push(line) }),
     version: '0.0.0-test',
     clock: systemClock,
-    environment: { ...process.env, XDG_CONFIG_HOME: configHome },
+    environment: { ...process.env, XDG_CONFIG_HOME: configHome, ...own },
     pingMs,
   });
   onTestFinished(async () => {

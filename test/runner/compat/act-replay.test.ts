@@ -7,12 +7,15 @@ import { runCase } from './run-case.ts';
 const LISTS = { "act's list for hosts": HOST_CASES, 'others that need no container': OTHER_CASES };
 const TIMEOUT_MS = 180_000;
 const testData = actTestData();
+/** Some of the workflows ask for it; a CI may have none, or another than the desk of a developer. */
+const HOST = { SHELL: '/bin/bash' };
 
 /** All at once; the runner itself keeps them apart. Answers with a line for each unexpected result. */
 async function replay(cases: readonly ActCase[]): Promise<readonly string[]> {
   const workspace = makeActWorkspace(testData, cases);
   onTestFinished(() => removeWorkspace(workspace));
-  const { runner } = await startRunner(workspace, { RUNNER_MAX_CONCURRENT_RUNS: '4' });
+  const settings = { RUNNER_MAX_CONCURRENT_RUNS: '4' };
+  const { runner } = await startRunner(workspace, settings, undefined, HOST);
   const unexpected = await Promise.all(
     cases.map(async (one) => {
       const { result, details } = await runCase(runner.parts, one);
