@@ -3,7 +3,7 @@ import { assert } from '../shared/assert.ts';
 import type { PageAllocator } from './page-allocator.ts';
 import { PagedWords } from './paged-words.ts';
 import { SegmentedHash, SEGMENT_HEADER, SEGMENT_SLOTS, homeSlot } from './segmented-hash.ts';
-import { hashScratch, scratchWords } from './text-scratch.ts';
+import { hashScratch, loadBytes, scratchWords } from './text-scratch.ts';
 
 export const RECORD_PAGE_SHIFT = 16;
 export const RECORD_PAGE_MASK = 0xffff;
@@ -19,7 +19,8 @@ export const RECORD_LENGTH_MASK = 0xffff;
 export const RECORD_OWNER = 1;
 /** Word 2: first node of an entity, id of a name, next of a free block. */
 export const RECORD_LINK = 2;
-const RECORD_HEADER = 3;
+/** Words before the bytes. */
+export const RECORD_HEADER = 3;
 
 /** Owner of the records that are names. */
 export const NAME_OWNER = 0x7fff_fffe;
@@ -65,6 +66,12 @@ export class Dictionary {
       slot += 1;
       if (slot === slots) slot = 0;
     }
+  }
+
+  /** As `find`, of the bytes [start, end). */
+  findBytes(owner: number, bytes: Uint8Array, start: number, end: number): number {
+    const length = loadBytes(bytes, start, end);
+    return length < 0 ? 0 : this.find(owner, length, hashScratch(length, owner));
   }
 
   /** Adds the scratch's string under `owner`, which must be absent. Throws SHARD_TOO_LARGE. */

@@ -58,6 +58,20 @@ export class SegmentedHash {
     return this.directory[(hash >>> 1) >>> (31 - this.depth)] as Uint32Array;
   }
 
+  /** The first value stored with a hash, or 0: mostly the only one. Hot. */
+  first(hash: number): number {
+    const segment = this.segmentOf(hash);
+    const slots = segment[SEGMENT_SLOTS] as number;
+    let slot = homeSlot(hash, slots);
+    for (;;) {
+      const at = SEGMENT_HEADER + slot * 2;
+      const value = segment[at + 1] as number;
+      if (value === 0 || ((segment[at] as number) | 0) === hash) return value;
+      slot += 1;
+      if (slot === slots) slot = 0;
+    }
+  }
+
   /** Adds a pair. Amortized O(1); at worst one segment is rebuilt. Throws SHARD_TOO_LARGE. */
   add(hash: number, value: number): void {
     let segment = this.segmentOf(hash);

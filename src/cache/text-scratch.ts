@@ -64,17 +64,37 @@ export function loadBytes(bytes: Uint8Array, start: number, end: number): number
   if (length > TEXT_BYTES_MAX) return -1;
   let at = 0;
   let i = start;
-  for (; i + 4 <= end; i += 4) {
-    scratchWords[at++] =
-      (bytes[i] as number) |
-      ((bytes[i + 1] as number) << 8) |
-      ((bytes[i + 2] as number) << 16) |
-      ((bytes[i + 3] as number) << 24);
-  }
-  let last = 0;
-  for (let shift = 0; i < end; i++, shift += 8) last |= (bytes[i] as number) << shift;
-  scratchWords[at] = last;
+  for (; i + 4 <= end; i += 4) scratchWords[at++] = wordAt(bytes, i);
+  scratchWords[at] = i < end ? lastWordAt(bytes, i, end) : 0;
   return length;
+}
+
+/** `hashScratch` of the bytes [start, end) without the scratch; any value if they are too many. Hot. */
+export function hashBytes(bytes: Uint8Array, start: number, end: number, owner: number): number {
+  const length = end - start;
+  if (length > TEXT_BYTES_MAX) return 0;
+  let hash = mix(length, owner);
+  let i = start;
+  for (; i + 4 <= end; i += 4) hash = mix(hash, wordAt(bytes, i));
+  return i < end ? mix(hash, lastWordAt(bytes, i, end)) : hash;
+}
+
+/** Four bytes as one little-endian word (int32). Hot. */
+export function wordAt(bytes: Uint8Array, at: number): number {
+  return (
+    (bytes[at] as number) |
+    ((bytes[at + 1] as number) << 8) |
+    ((bytes[at + 2] as number) << 16) |
+    ((bytes[at + 3] as number) << 24)
+  );
+}
+
+/** The one to three bytes from `at` on to `end`, padded with zeros. Hot. */
+export function lastWordAt(bytes: Uint8Array, at: number, end: number): number {
+  let word = bytes[at] as number;
+  if (at + 1 < end) word |= (bytes[at + 1] as number) << 8;
+  if (at + 2 < end) word |= (bytes[at + 2] as number) << 16;
+  return word;
 }
 
 /** Hash (int32) of the scratch's first `length` bytes under `owner` (a namespace). Hot. */

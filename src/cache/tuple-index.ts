@@ -8,17 +8,19 @@ import {
   EMPTY_NAME,
   WILDCARD_NODE,
 } from '../model/tuple-reader.ts';
-import type { EdgeQualifier, TupleReader } from '../model/tuple-reader.ts';
+import type { EdgeQualifier, EntityLookups, TupleReader } from '../model/tuple-reader.ts';
 import { assert } from '../shared/assert.ts';
 import { Adjacency, FORWARD, REVERSE } from './adjacency.ts';
 import { ChangeJournal } from './change-journal.ts';
 import {
   Dictionary,
   NAME_OWNER,
+  RECORD_LINK,
   RECORD_OWNER,
   RECORD_PAGE_MASK,
   RECORD_PAGE_SHIFT,
 } from './dictionary.ts';
+import { findEntities } from './entity-lookup.ts';
 import { NameTable } from './name-table.ts';
 import {
   NODE_ENTITY,
@@ -36,7 +38,7 @@ import {
 import { PageAllocator } from './page-allocator.ts';
 import { NEVER_US, QualifierStore } from './qualifier-store.ts';
 import { RowLoader } from './row-loader.ts';
-import { hashScratch, loadBytes, loadText, mustFit } from './text-scratch.ts';
+import { hashScratch, loadText, mustFit } from './text-scratch.ts';
 import { rowFromTuple } from './tuple-row.ts';
 import type { RowBytes, TupleRow } from './tuple-row.ts';
 
@@ -148,10 +150,8 @@ export class TupleIndex implements TupleReader {
     return this.#dictionary.find(namespace, length, hashScratch(length, namespace));
   }
 
-  entityIdOfBytes(namespace: number, bytes: Uint8Array, start: number, end: number): number {
-    const length = loadBytes(bytes, start, end);
-    if (length < 0 || namespace < 0) return 0;
-    return this.#dictionary.find(namespace, length, hashScratch(length, namespace));
+  readEntityIds(bytes: Uint8Array, lookups: EntityLookups, count: number): void {
+    findEntities(this.#dictionary, bytes, lookups, count);
   }
 
   namespaceOf(entity: number): number {
@@ -183,6 +183,12 @@ export class TupleIndex implements TupleReader {
 
   nodeId(entity: number, relation: number): number {
     return entity === 0 || relation < 0 ? 0 : this.#nodes.find(entity, relation);
+  }
+
+  userNodeOf(entity: number): number {
+    // Its only node: the empty namespace has no relations.
+    const page = this.#dictionary.records.pages[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
+    return page[(entity & RECORD_PAGE_MASK) + RECORD_LINK] as number;
   }
 
   entityOf(node: number): number {

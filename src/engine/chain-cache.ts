@@ -1,4 +1,5 @@
 import type { HotModel, HotState } from './hot-model.ts';
+import { LineTable } from './line-table.ts';
 import {
   LINE_COUNTS,
   LINE_ENTRIES,
@@ -10,13 +11,8 @@ import {
 /** Words of a chain: two cache lines of 64 bytes. */
 const CHAIN_SHIFT = 5;
 const CHAIN_WORDS = 1 << CHAIN_SHIFT;
-/** As in ObjectCache: so many words on, chains begin at a cache line. */
-const ALIGN_WORDS = 12;
 
-// Words of a chain.
-const CHAIN_ENTITY = 0;
-const CHAIN_STATE = 1;
-const CHAIN_GENERATION = 2;
+// Words of a chain behind those of LineTable.
 /** Users, lists, groups as in a line of ObjectCache; never children. LINE_OPAQUE if it does not fit. */
 export const CHAIN_COUNTS = 3;
 /** Usersets that the chain stands for, the heights of its groups included. */
@@ -32,7 +28,6 @@ const ENTRIES_MAX = CHAIN_HASHES - CHAIN_ENTRIES;
 /** Objects of one chain. */
 const OBJECTS_MAX = 8;
 
-const CHAINS_FIRST = 32;
 /** Stamps for each chain of the table, up to as many as 16 bits tell apart. */
 const STAMPS_SHIFT = 2;
 const STAMPS_MAX = 65_536;
@@ -47,7 +42,7 @@ const groups = new Uint32Array(ENTRIES_MAX);
  * What an object and all that lie above it (folder, parent folder, workspace) come to in one state:
  * their users, lists and groups side by side, so that a check of a document reads its own line and
  * one chain instead of a line a level. Only small trees without a cycle or a second path to an
- * object have one. Direct-mapped; doubles up to a fixed size.
+ * object have one.
  *
  * A change of an object stamps the slot of its hash. A chain holds as long as none of its objects
  * was stamped since; while nothing was changed at all, one comparison tells. So a change costs O(1)
@@ -55,19 +50,12 @@ const groups = new Uint32Array(ENTRIES_MAX);
  * belongs to one model version.
  */
 export class ChainCache {
-  /** The chains; word i of the chain at `at` is `lines[at + i]`. */
-  lines: Uint32Array;
+  readonly #table: LineTable;
   readonly #model: HotModel;
   readonly #objects: ObjectCache;
-  readonly #bytesMax: number;
   #stamps: Uint32Array;
-  #mask = CHAINS_FIRST - 1;
-  #generation = 1;
   /** Number of the last change. */
   #clock = 0;
-  #collisions = 0;
-  /** Chains that were built since the table was empty. */
-  #filled = 0;
   // What `#gather` has found.
   #count = 0;
   #users = 0;
@@ -79,24 +67,23 @@ export class ChainCache {
   constructor(model: HotModel, objects: ObjectCache, bytesMax: number) {
     this.#model = model;
     this.#objects = objects;
-    this.#bytesMax = bytesMax;
-    this.lines = allocate(CHAINS_FIRST);
-    this.#stamps = new Uint32Array(CHAINS_FIRST << STAMPS_SHIFT);
+    this.#table = new LineTable(CHAIN_SHIFT, bytesMax);
+    this.#stamps = this.#makeStamps();
+  }
+
+  /** The chains; word i of the chain at `at` is `lines[at + i]`. */
+  get lines(): Uint32Array {
+    return this.#table.words;
   }
 
   /** Bytes of the tables. */
   get bytes(): number {
-    return this.lines.byteLength + this.#stamps.byteLength;
+    return this.#table.bytes + this.#stamps.byteLength;
   }
 
   /** Forgets everything. O(1), but for every 4 billionth time. */
   clear(): void {
-    this.#filled = 0;
-    this.#generation++;
-    if (this.#generation > 0xffff_ffff) {
-      this.#generation = 1;
-      this.lines.fill(0);
-    }
+    this.#table.clear();
   }
 
   /** A tuple of the object was changed: forgets all chains through it. O(1). */
@@ -105,34 +92,22 @@ export class ChainCache {
     if (this.#clock > 0xffff_ffff) {
       this.#clock = 1;
       this.#stamps.fill(0);
-      this.lines.fill(0);
+      this.#table.clear();
     }
     this.#stamps[hash(entity) & (this.#stamps.length - 1)] = this.#clock;
   }
 
   /** Position of the chain from an object in a state, which is built if need be. Hot. */
   chainOf(entity: number, state: HotState): number {
-    const at = this.#placeOf(entity, state.index);
-    const { lines: words } = this;
-    if (
-      words[at + CHAIN_ENTITY] === entity &&
-      words[at + CHAIN_STATE] === state.index &&
-      words[at + CHAIN_GENERATION] === this.#generation &&
-      (words[at + CHAIN_CLOCK] === this.#clock || this.#holds(at))
-    ) {
-      return at;
-    }
-    return this.#fill(entity, state);
-  }
-
-  #placeOf(entity: number, state: number): number {
-    const mixed = Math.imul(entity, 0x9e3779b1);
-    return ((((mixed >>> 15) + state) & this.#mask) << CHAIN_SHIFT) + ALIGN_WORDS;
+    const at = this.#table.find(entity, state.index);
+    if (at < 0) return this.#fill(entity, state, -1);
+    const isCurrent = this.#table.words[at + CHAIN_CLOCK] === this.#clock || this.#holds(at);
+    return isCurrent ? at : this.#fill(entity, state, at);
   }
 
   /** Whether no object of a chain was changed since it was last looked at. */
   #holds(at: number): boolean {
-    const { lines: words } = this;
+    const { words } = this.#table;
     const stamps = this.#stamps;
     const since = words[at + CHAIN_CLOCK] as number;
     const count = words[at + CHAIN_OBJECTS] as number;
@@ -145,22 +120,14 @@ export class ChainCache {
     return true;
   }
 
-  #fill(entity: number, state: HotState): number {
+  /** Builds a chain at `known`, where it was before, or at a place of its own. */
+  #fill(entity: number, state: HotState, known: number): number {
     const fits = this.#gather(entity, state);
-    let at = this.#placeOf(entity, state.index);
-    const isOther =
-      this.lines[at + CHAIN_ENTITY] !== entity || this.lines[at + CHAIN_STATE] !== state.index;
-    if (this.lines[at + CHAIN_GENERATION] !== this.#generation) this.#filled++;
-    else if (isOther) {
-      this.#collisions++;
-      if (this.#collisions * 2 > this.#mask && this.#grow()) {
-        at = this.#placeOf(entity, state.index);
-      }
-    }
-    const { lines: words } = this;
-    words[at + CHAIN_ENTITY] = entity;
-    words[at + CHAIN_STATE] = state.index;
-    words[at + CHAIN_GENERATION] = this.#generation;
+    const { capacity } = this.#table;
+    const at = known < 0 ? this.#table.add(entity, state.index) : known;
+    // A table that has grown is empty: what was forgotten with the old chains needs no stamp.
+    if (this.#table.capacity !== capacity) this.#stamps = this.#makeStamps();
+    const { words } = this.#table;
     words[at + CHAIN_COUNTS] = fits
       ? this.#users | (this.#lists << 8) | (this.#groups << 16)
       : LINE_OPAQUE;
@@ -233,22 +200,9 @@ export class ChainCache {
     return true;
   }
 
-  #grow(): boolean {
-    this.#collisions = 0;
-    if (this.#filled * 4 < this.#mask) return false; // a few that meet all the time
-    this.#filled = 0;
-    const count = (this.#mask + 1) * 2;
-    if ((count << CHAIN_SHIFT) * 4 > this.#bytesMax) return false;
-    this.#mask = count - 1;
-    this.lines = allocate(count);
-    // What was forgotten with the old chains needs no stamp.
-    this.#stamps = new Uint32Array(Math.min(STAMPS_MAX, count << STAMPS_SHIFT));
-    return true;
+  #makeStamps(): Uint32Array {
+    return new Uint32Array(Math.min(STAMPS_MAX, this.#table.capacity << STAMPS_SHIFT));
   }
-}
-
-function allocate(count: number): Uint32Array {
-  return new Uint32Array((count << CHAIN_SHIFT) + ALIGN_WORDS);
 }
 
 /** 16 bits of an entity. */

@@ -73,7 +73,7 @@ export class Evaluator {
     _nowMs: number,
     readBudget: number,
   ): number {
-    const user = userEntity === 0 ? 0 : this.#reader.nodeId(userEntity, EMPTY_NAME);
+    const user = this.#reader.userNodeOf(userEntity);
     return this.hotPath.check(entity, relation, user, this.#hotNodesMax, readBudget);
   }
 

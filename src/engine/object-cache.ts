@@ -11,17 +11,13 @@ import {
 } from '../model/tuple-reader.ts';
 import { type ClosureCache, SUMMARY_OPEN } from './closure-cache.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
+import { LineTable } from './line-table.ts';
 
 /** Words of a line: one cache line of 64 bytes. */
-export const LINE_SHIFT = 4;
+const LINE_SHIFT = 4;
 const LINE_WORDS = 1 << LINE_SHIFT;
-/** Large buffers start 16 bytes behind a page: this many words on, lines lie in cache lines. */
-const ALIGN_WORDS = 12;
 
-// Words of a line.
-const LINE_ENTITY = 0;
-const LINE_STATE = 1;
-const LINE_GENERATION = 2;
+// Words of a line behind those of LineTable.
 /** Counts, one byte each: users, user lists, groups, children; LINE_OPAQUE if it does not fit. */
 export const LINE_COUNTS = 3;
 /** Sum of the heights of the groups. */
@@ -34,7 +30,6 @@ export const LINE_OPAQUE = 0xffff_ffff;
 
 /** Lists of at most this many users are copied. */
 const FEW_USERS = 6;
-const LINES_FIRST = 64;
 /** Nodes of an object that is decoded. */
 const NODES_MAX = 12;
 const object = new Uint32Array(NODES_MAX * OBJECT_STRIDE);
@@ -48,22 +43,14 @@ const children = new Uint32Array(ENTRIES_MAX);
 /**
  * Small objects as one state sees them, decoded into one cache line each: the users and groups that
  * hold it, and what to visit next. A visit reads one line instead of the object's record, its
- * nodes and its lists. Direct-mapped: what collides is overwritten. A table with many collisions
- * doubles, up to a fixed size. A line is the index's content in another form, no decision; it holds
- * no qualified edge. Belongs to one model version.
+ * nodes and its lists. A line is the index's content in another form, no decision; it holds no qualified
+ * edge. Belongs to one model version.
  */
 export class ObjectCache {
-  /** The lines; word i of the line at `at` is `lines[at + i]`. */
-  lines: Uint32Array;
+  readonly #table: LineTable;
   readonly #reader: TupleReader;
   readonly #model: HotModel;
   readonly #closures: ClosureCache;
-  readonly #bytesMax: number;
-  #mask = LINES_FIRST - 1;
-  #generation = 1;
-  #collisions = 0;
-  /** Lines that were filled since the table was empty; the changed ones again. */
-  #filled = 0;
   // What `#decode` has gathered.
   #users = 0;
   #lists = 0;
@@ -78,52 +65,36 @@ export class ObjectCache {
     this.#reader = reader;
     this.#model = model;
     this.#closures = closures;
-    this.#bytesMax = bytesMax;
-    this.lines = allocate(LINES_FIRST);
+    this.#table = new LineTable(LINE_SHIFT, bytesMax);
+  }
+
+  /** The lines; word i of the line at `at` is `lines[at + i]`. */
+  get lines(): Uint32Array {
+    return this.#table.words;
   }
 
   /** Bytes of the table. */
   get bytes(): number {
-    return this.lines.byteLength;
+    return this.#table.bytes;
   }
 
   /** Forgets everything. O(1), but for every 4 billionth time. */
   clear(): void {
-    this.#filled = 0;
-    this.#generation++;
-    if (this.#generation > 0xffff_ffff) {
-      this.#generation = 1;
-      this.lines.fill(0);
-    }
+    this.#table.clear();
   }
 
   /** Forgets what is known of one object: a tuple of it was changed. O(states of the model). */
   invalidate(entity: number, namespace: number): void {
     const { states } = this.#model;
     for (let index = 1; index < states.length; index++) {
-      if (states[index]?.namespace !== namespace) continue;
-      const at = this.#lineOf(entity, index);
-      if (this.lines[at + LINE_ENTITY] === entity) this.lines[at + LINE_GENERATION] = 0;
+      if (states[index]?.namespace === namespace) this.#table.drop(entity, index);
     }
   }
 
   /** Position of the line of an object in a state, which is filled if need be. Hot. */
   lineOf(entity: number, state: HotState): number {
-    const at = this.#lineOf(entity, state.index);
-    const { lines: words } = this;
-    if (
-      words[at + LINE_ENTITY] === entity &&
-      words[at + LINE_STATE] === state.index &&
-      words[at + LINE_GENERATION] === this.#generation
-    ) {
-      return at;
-    }
-    return this.#fill(entity, state);
-  }
-
-  #lineOf(entity: number, state: number): number {
-    const mixed = Math.imul(entity, 0x9e3779b1);
-    return ((((mixed >>> 15) + state) & this.#mask) << LINE_SHIFT) + ALIGN_WORDS;
+    const at = this.#table.find(entity, state.index);
+    return at < 0 ? this.#fill(entity, state) : at;
   }
 
   #fill(entity: number, state: HotState): number {
@@ -133,16 +104,8 @@ export class ObjectCache {
       this.#fewUsers = 0;
       fits = this.#decode(entity, state);
     }
-    let at = this.#lineOf(entity, state.index);
-    if (this.lines[at + LINE_GENERATION] !== this.#generation) this.#filled++;
-    else {
-      this.#collisions++;
-      if (this.#collisions * 2 > this.#mask && this.#grow()) at = this.#lineOf(entity, state.index);
-    }
-    const { lines: words } = this;
-    words[at + LINE_ENTITY] = entity;
-    words[at + LINE_STATE] = state.index;
-    words[at + LINE_GENERATION] = this.#generation;
+    const at = this.#table.add(entity, state.index);
+    const { words } = this.#table;
     words[at + LINE_COUNTS] = fits
       ? this.#users | (this.#lists << 8) | (this.#groups << 16) | (this.#children << 24)
       : LINE_OPAQUE;
@@ -242,19 +205,4 @@ export class ObjectCache {
     children[this.#children++ * 2 + 1] = kind;
     return this.#hasRoom();
   }
-
-  #grow(): boolean {
-    this.#collisions = 0;
-    if (this.#filled * 4 < this.#mask) return false; // a few that meet all the time
-    this.#filled = 0;
-    const count = (this.#mask + 1) * 2;
-    if ((count << LINE_SHIFT) * 4 > this.#bytesMax) return false;
-    this.#mask = count - 1;
-    this.lines = allocate(count);
-    return true;
-  }
-}
-
-function allocate(count: number): Uint32Array {
-  return new Uint32Array((count << LINE_SHIFT) + ALIGN_WORDS);
 }

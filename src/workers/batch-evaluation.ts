@@ -5,24 +5,42 @@ import { AppError } from '../shared/app-error.ts';
 import type { DecisionStats, PairCounter } from './decision-stats.ts';
 import type { Bound, JobContext, PairNames } from './job-context.ts';
 
-/** Items between two looks at the clock: about 20 µs. */
-const ITEMS_PER_CLOCK_LOOK = 16;
+/** Items that are looked up together, between two looks at the clock: about 20 µs. */
+export const CHUNK_ITEMS = 16;
 
 export const ITEM_DENIED = 0;
 export const ITEM_ALLOWED = 1;
 export const ITEM_ERROR = 2;
 
-/** The questions of a batch as ids of the index; `load(i)` sets the fields of item i. */
+/** Some items as ids of the index. */
+export type ItemChunk = {
+  /** Name ids, -1 where nothing mentions the name. */
+  readonly namespaces: Int32Array;
+  readonly relations: Int32Array;
+  /** Entity ids, 0 where nothing mentions the entity. */
+  readonly objects: Uint32Array;
+  readonly users: Uint32Array;
+};
+
+/** The questions of a batch, in chunks. */
 export interface ItemSource extends PairNames {
   readonly count: number;
-  /** Name ids, -1 where nothing mentions the name. */
-  namespace: number;
-  relation: number;
-  /** Entity ids, 0 where nothing mentions the entity. */
-  object: number;
-  user: number;
-  load(index: number): void;
+  /** Puts `count` items from `first` on, at most CHUNK_ITEMS, to the start of `chunk`. Hot. */
+  load(first: number, count: number, chunk: ItemChunk): void;
 }
+
+/** An empty chunk. */
+export function createItemChunk(): ItemChunk {
+  return {
+    namespaces: new Int32Array(CHUNK_ITEMS),
+    relations: new Int32Array(CHUNK_ITEMS),
+    objects: new Uint32Array(CHUNK_ITEMS),
+    users: new Uint32Array(CHUNK_ITEMS),
+  };
+}
+
+/** The chunk at work: one per thread, filled anew when a slice begins. */
+const chunk = createItemChunk();
 
 export type BatchLimits = {
   readonly readBudget: number;
@@ -67,56 +85,68 @@ export class BatchEvaluation {
 
   /** Works until every item has an outcome or the slice has ended. */
   run(sliceEndMs: number): 'done' | 'more' {
-    const source = this.#source;
-    const { readBudget, nowMs } = this.#limits;
     if (!this.#isLent) this.#evaluator = this.#bound.evaluator;
-    let evaluator = this.#evaluator;
-    const { count } = source;
-    const evalReads = this.#stats.reads.BatchCheck;
+    const task = this.#task;
+    if (task !== null && this.#runTask(task, sliceEndMs) === 'more') return this.#suspend();
+    const { count } = this.#source;
     while (this.#next < count) {
-      const index = this.#next;
-      if (this.#task === null) {
-        if (this.#reads >= this.#limits.totalBudget) {
-          this.#exhaust();
-          return 'done';
-        }
-        source.load(index);
-        this.#count(index);
-        const { object, relation, user } = source;
-        const answer = evaluator.checkUser(object, relation, user, nowMs, readBudget);
-        if (answer === CHECK_GENERAL) {
-          this.#task = evaluator.startCheckIds(object, relation, user, nowMs, readBudget);
-        } else {
-          const reads = evaluator.lastReads;
-          this.#reads += reads;
-          evalReads.add(reads);
-          if (evaluator.lastBackstops !== 0) this.#stats.backstops(evaluator.lastBackstops);
-          this.#decided(index, answer === CHECK_ALLOWED);
-        }
-      }
-      if (this.#task !== null) {
-        if (this.#runTask(index, this.#task, sliceEndMs) === 'more') {
-          this.#lend();
-          return 'more';
-        }
-        evaluator = this.#evaluator;
-      }
-      this.#next += 1;
-      if (this.#next % ITEMS_PER_CLOCK_LOOK === 0 && performance.now() >= sliceEndMs) {
-        return this.#next < count ? 'more' : 'done';
-      }
+      if (!this.#runChunk(sliceEndMs)) return this.#suspend();
+      if (performance.now() >= sliceEndMs) break;
     }
-    return 'done';
+    return this.#next < count ? 'more' : 'done';
   }
 
-  #runTask(index: number, task: EvaluationTask<boolean>, sliceEndMs: number): 'done' | 'more' {
+  /** Works off the next items. False if one of them was suspended. */
+  #runChunk(sliceEndMs: number): boolean {
+    const source = this.#source;
+    const first = this.#next;
+    const size = Math.min(CHUNK_ITEMS, source.count - first);
+    const { namespaces, relations, objects, users } = chunk;
+    source.load(first, size, chunk);
+    for (let i = 0; i < size; i++) {
+      if (this.#reads >= this.#limits.totalBudget) {
+        this.#exhaust();
+        return true;
+      }
+      this.#count(first + i, namespaces[i] as number, relations[i] as number);
+      const isDone = this.#check(
+        objects[i] as number,
+        relations[i] as number,
+        users[i] as number,
+        sliceEndMs,
+      );
+      if (!isDone) return false;
+    }
+    return true;
+  }
+
+  /** Decides the next item. False if it was suspended. */
+  #check(object: number, relation: number, user: number, sliceEndMs: number): boolean {
+    const evaluator = this.#evaluator;
+    const { readBudget, nowMs } = this.#limits;
+    const answer = evaluator.checkUser(object, relation, user, nowMs, readBudget);
+    if (answer === CHECK_GENERAL) {
+      const task = evaluator.startCheckIds(object, relation, user, nowMs, readBudget);
+      this.#task = task;
+      return this.#runTask(task, sliceEndMs) === 'done';
+    }
+    const reads = evaluator.lastReads;
+    this.#reads += reads;
+    this.#stats.reads.BatchCheck.add(reads);
+    if (evaluator.lastBackstops !== 0) this.#stats.backstops(evaluator.lastBackstops);
+    this.#decided(answer === CHECK_ALLOWED);
+    return true;
+  }
+
+  /** Goes on with the item that needs the general evaluation. */
+  #runTask(task: EvaluationTask<boolean>, sliceEndMs: number): 'done' | 'more' {
     try {
       if (task.run(sliceEndMs) === 'more') return 'more';
-      this.#decided(index, task.result());
+      this.#decided(task.result());
     } catch (error) {
       // What Check would have answered; anything unforeseen stays inside this item.
       const isKnown = error instanceof AppError;
-      this.#failed(index, isKnown ? error.message : 'internal error');
+      this.#failed(isKnown ? error.message : 'internal error');
       this.#stats.error('BatchCheck', isKnown ? error.reason : 'INTERNAL');
     }
     const reads = task.reads ?? 0;
@@ -128,10 +158,10 @@ export class BatchEvaluation {
     return 'done';
   }
 
-  #lend(): void {
-    if (this.#isLent) return;
+  #suspend(): 'more' {
+    if (!this.#isLent) this.#bound.lend(this.#evaluator);
     this.#isLent = true;
-    this.#bound.lend(this.#evaluator);
+    return 'more';
   }
 
   #giveBack(): void {
@@ -141,46 +171,49 @@ export class BatchEvaluation {
     this.#evaluator = this.#bound.evaluator;
   }
 
-  #decided(index: number, isAllowed: boolean): void {
+  #decided(isAllowed: boolean): void {
     if (isAllowed) {
-      this.outcomes[index] = ITEM_ALLOWED;
+      this.outcomes[this.#next] = ITEM_ALLOWED;
       this.#counter.allowed += 1;
     } else {
-      this.outcomes[index] = ITEM_DENIED;
+      this.outcomes[this.#next] = ITEM_DENIED;
       this.#counter.denied += 1;
     }
+    this.#next += 1;
   }
 
-  #failed(index: number, text: string): void {
-    this.outcomes[index] = ITEM_ERROR;
-    this.errors.set(index, text);
+  #failed(text: string): void {
+    this.outcomes[this.#next] = ITEM_ERROR;
+    this.errors.set(this.#next, text);
     this.#counter.error += 1;
+    this.#next += 1;
   }
 
   /** The items not reached say that the batch's own budget ended. */
   #exhaust(): void {
     const source = this.#source;
-    for (let index = this.#next; index < source.count; index++) {
-      source.load(index);
-      this.#count(index);
-      const relation = `${source.namespaceText(index)}#${source.relationText(index)}`;
-      this.#failed(
-        index,
-        `evaluation of ${relation} was not reached within the batch's read budget of ${this.#limits.totalBudget}`,
-      );
-      this.#stats.error('BatchCheck', 'BUDGET_EXHAUSTED');
+    const { namespaces, relations } = chunk;
+    while (this.#next < source.count) {
+      const first = this.#next;
+      const size = Math.min(CHUNK_ITEMS, source.count - first);
+      source.load(first, size, chunk);
+      for (let i = 0; i < size; i++) {
+        this.#count(first + i, namespaces[i] as number, relations[i] as number);
+        const relation = `${source.namespaceText(first + i)}#${source.relationText(first + i)}`;
+        this.#failed(
+          `evaluation of ${relation} was not reached within the batch's read budget of ${this.#limits.totalBudget}`,
+        );
+        this.#stats.error('BatchCheck', 'BUDGET_EXHAUSTED');
+      }
     }
     this.#stats.backstops(BACKSTOP_BUDGET);
-    this.#next = source.count;
   }
 
   /** Finds the counter of the item's names, which mostly are those of the item before. */
-  #count(index: number): void {
-    const source = this.#source;
-    const { namespace, relation } = source;
+  #count(index: number, namespace: number, relation: number): void {
     if (namespace === this.#counterNamespace && relation === this.#counterRelation) return;
     this.#counterNamespace = namespace;
     this.#counterRelation = relation;
-    this.#counter = this.#context.counterOf(this.#bound, namespace, relation, source, index);
+    this.#counter = this.#context.counterOf(this.#bound, namespace, relation, this.#source, index);
   }
 }

@@ -6,7 +6,7 @@ import type { Method, ScopeEntry, WorkerRequest } from '../protocol/messages.ts'
 import type { BatchItem, BatchItemResult } from '../protocol/shard-client.ts';
 import { type AppError, errorToData } from '../shared/app-error.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
-import type { ItemSource } from './batch-evaluation.ts';
+import type { ItemChunk, ItemSource } from './batch-evaluation.ts';
 import type { EvaluatedRpc } from './decision-stats.ts';
 import { EvaluatorLoan } from './job-context.ts';
 import type { Bound, JobContext } from './job-context.ts';
@@ -253,10 +253,6 @@ class ListObjectsJob extends ParsedJob<'listObjects'> {
 /** Parsed items as ids of one index. */
 class TextItems implements ItemSource {
   readonly count: number;
-  namespace = -1;
-  relation = -1;
-  object = 0;
-  user = 0;
   readonly #reader: TupleReader;
   readonly #items: readonly BatchItem[];
 
@@ -266,13 +262,16 @@ class TextItems implements ItemSource {
     this.count = items.length;
   }
 
-  load(index: number): void {
-    const { namespace, objectId, relation, userId } = this.#item(index);
+  load(first: number, count: number, chunk: ItemChunk): void {
     const reader = this.#reader;
-    this.namespace = reader.nameId(namespace);
-    this.relation = reader.nameId(relation);
-    this.object = this.namespace < 0 ? 0 : reader.entityId(this.namespace, objectId);
-    this.user = reader.entityId(EMPTY_NAME, userId);
+    for (let i = 0; i < count; i++) {
+      const { namespace, objectId, relation, userId } = this.#item(first + i);
+      const name = reader.nameId(namespace);
+      chunk.namespaces[i] = name;
+      chunk.relations[i] = reader.nameId(relation);
+      chunk.objects[i] = name < 0 ? 0 : reader.entityId(name, objectId);
+      chunk.users[i] = reader.entityId(EMPTY_NAME, userId);
+    }
   }
 
   namespaceText(index: number): string {

@@ -18,7 +18,7 @@ import {
   wireFormatOf,
 } from '../protocol/messages.ts';
 import { type AppError, errorToData } from '../shared/app-error.ts';
-import { BatchEvaluation } from './batch-evaluation.ts';
+import { BatchEvaluation, createItemChunk } from './batch-evaluation.ts';
 import type { PairCounter } from './decision-stats.ts';
 import { EvaluatorLoan } from './job-context.ts';
 import type { Bound, JobContext } from './job-context.ts';
@@ -30,6 +30,8 @@ import type { ShardActor } from './shard-actor.ts';
 
 /** About 128 items of a batch, which mostly end within a slice. */
 const SHORT_BODY_BYTES_MAX = 16 * 1024;
+/** The question of the Check at work. */
+const question = createItemChunk();
 
 /** The job of the raw request at `field` of `batch.raw`. Nothing is parsed before it runs. */
 export function rawJob(
@@ -171,6 +173,9 @@ class RawCheckJob extends RawJob {
   #task: EvaluationTask<boolean> | null = null;
   #items: RawItems | null = null;
   #bound: Bound | null = null;
+  /** Name ids of the question. */
+  #namespace = -1;
+  #relation = -1;
 
   protected scan(): boolean {
     const { isJson, bodies, start, end } = this.request;
@@ -180,12 +185,16 @@ class RawCheckJob extends RawJob {
 
   protected start(actor: ShardActor, bound: Bound): void {
     const items = this.items(actor);
-    items.load(0);
+    items.load(0, 1, question);
+    const object = question.objects[0] as number;
+    const relation = question.relations[0] as number;
+    const user = question.users[0] as number;
+    this.#namespace = question.namespaces[0] as number;
+    this.#relation = relation;
     this.#items = items;
     this.#bound = bound;
     this.#task = null;
     const { evaluator } = bound;
-    const { object, relation, user } = items;
     const { readBudget } = this.scope;
     const nowMs = this.context.clock.nowMs();
     const quick = evaluator.checkUser(object, relation, user, nowMs, readBudget);
@@ -226,7 +235,7 @@ class RawCheckJob extends RawJob {
     const items = this.#items;
     const bound = this.#bound;
     if (items === null || bound === null) return this.context.stats.other;
-    return this.context.counterOf(bound, items.namespace, items.relation, items, 0);
+    return this.context.counterOf(bound, this.#namespace, this.#relation, items, 0);
   }
 }
 

@@ -5,7 +5,9 @@ import {
   EDGE_PLAIN,
   EDGE_QUALIFIED,
   EDGE_WITH_QUALIFIER,
+  EMPTY_NAME,
   type EdgeQualifier,
+  type EntityLookups,
   OBJECT_NODE,
   OBJECT_RELATION,
   OBJECT_SETS,
@@ -84,8 +86,15 @@ export class SimpleTupleReader implements TupleReader {
   entityId(namespace: number, id: string): number {
     return this.#entityIds.get(`${namespace}:${id}`) ?? 0;
   }
-  entityIdOfBytes(namespace: number, bytes: Uint8Array, start: number, end: number): number {
-    return this.entityId(namespace, new TextDecoder().decode(bytes.subarray(start, end)));
+  readEntityIds(bytes: Uint8Array, lookups: EntityLookups, count: number): void {
+    for (let i = 0; i < count; i++) {
+      const id = bytes.subarray(lookups.starts[i], lookups.ends[i]);
+      const namespace = lookups.namespaces[i] ?? -1;
+      lookups.entities[i] = this.entityId(namespace, new TextDecoder().decode(id));
+    }
+  }
+  userNodeOf(entity: number): number {
+    return entity === 0 ? 0 : this.nodeId(entity, EMPTY_NAME);
   }
   nameIdOfBytes(bytes: Uint8Array, start: number, end: number): number {
     return this.nameId(new TextDecoder().decode(bytes.subarray(start, end)));

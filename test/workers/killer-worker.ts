@@ -1,6 +1,6 @@
 // Entry of a decision worker whose thread exits while it evaluates the object `killer`.
 import type { MessagePort } from 'node:worker_threads';
-import type { TupleReader } from '../../src/model/tuple-reader.ts';
+import type { EntityLookups, TupleReader } from '../../src/model/tuple-reader.ts';
 import type { HelloMessage, HelloReply } from '../../src/protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../src/protocol/messages.ts';
 import { systemClock } from '../../src/shared/clock.ts';
@@ -15,10 +15,13 @@ import { viewer } from './pool-fixture.ts';
 function killerReader(reader: TupleReader): TupleReader {
   return new Proxy(reader, {
     get(target, property) {
-      if (property === 'entityIdOfBytes') {
-        return (namespace: number, bytes: Uint8Array, start: number, end: number) => {
-          if (Buffer.from(bytes.subarray(start, end)).toString() === 'killer') process.exit(3);
-          return target.entityIdOfBytes(namespace, bytes, start, end);
+      if (property === 'readEntityIds') {
+        return (bytes: Uint8Array, lookups: EntityLookups, count: number) => {
+          for (let i = 0; i < count; i++) {
+            const id = bytes.subarray(lookups.starts[i], lookups.ends[i]);
+            if (Buffer.from(id).toString() === 'killer') process.exit(3);
+          }
+          target.readEntityIds(bytes, lookups, count);
         };
       }
       const value: unknown = Reflect.get(target, property, target);

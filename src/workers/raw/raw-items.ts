@@ -1,21 +1,27 @@
+import { createEntityLookups, EMPTY_NAME } from '../../model/tuple-reader.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import type { ItemSource } from '../batch-evaluation.ts';
+import { CHUNK_ITEMS } from '../batch-evaluation.ts';
+import type { ItemChunk, ItemSource } from '../batch-evaluation.ts';
 import { POSITIONS_PER_ITEM, sameBytes } from './raw-fields.ts';
 
+/** An object and a user for each item of a chunk. */
+const lookups = createEntityLookups(CHUNK_ITEMS * 2);
+/** Which of the lookups is the user of each item. */
+const userAt = new Uint8Array(CHUNK_ITEMS);
+
 /**
- * Items of a scanned body as ids of one index. Hot: ids are looked up from bytes; names that equal
- * those of the item before are not looked up again.
+ * Items of a scanned body as ids of one index. Hot: ids are looked up from bytes, a chunk together;
+ * names that equal those of the item before are not looked up again.
  */
 export class RawItems implements ItemSource {
   readonly count: number;
-  namespace = -1;
-  relation = -1;
-  object = 0;
-  user = 0;
   readonly #reader: TupleReader;
   readonly #bytes: Uint8Array;
   #positions: Uint32Array;
+  /** The names of the item that was loaded last, which the next ones mostly have too. */
   #loaded = -1;
+  #namespace = -1;
+  #relation = -1;
 
   constructor(reader: TupleReader, bytes: Uint8Array, positions: Uint32Array, count: number) {
     this.#reader = reader;
@@ -29,26 +35,41 @@ export class RawItems implements ItemSource {
     this.#positions = this.#positions.slice(0, this.count * POSITIONS_PER_ITEM);
   }
 
-  load(index: number): void {
-    const reader = this.#reader;
-    const bytes = this.#bytes;
+  load(first: number, count: number, chunk: ItemChunk): void {
     const at = this.#positions;
-    const i = index * POSITIONS_PER_ITEM;
-    const before = this.#loaded * POSITIONS_PER_ITEM;
-    this.#loaded = index;
-    if (before < 0 || !this.#isSame(before, i)) {
-      this.namespace = reader.nameIdOfBytes(bytes, at[i] as number, at[i + 1] as number);
+    const { namespaces, starts, ends, entities } = lookups;
+    let asked = count;
+    for (let i = 0; i < count; i++) {
+      const position = (first + i) * POSITIONS_PER_ITEM;
+      const before = this.#loaded * POSITIONS_PER_ITEM;
+      const isFirst = before < 0;
+      this.#loaded = first + i;
+      if (isFirst || !this.#isSame(before, position)) this.#namespace = this.#nameAt(position);
+      if (isFirst || !this.#isSame(before + 4, position + 4)) {
+        this.#relation = this.#nameAt(position + 4);
+      }
+      chunk.namespaces[i] = this.#namespace;
+      chunk.relations[i] = this.#relation;
+      namespaces[i] = this.#namespace;
+      starts[i] = at[position + 2] as number;
+      ends[i] = at[position + 3] as number;
+      if (i === 0 || !this.#isSame(before + 6, position + 6)) {
+        namespaces[asked] = EMPTY_NAME;
+        starts[asked] = at[position + 6] as number;
+        ends[asked++] = at[position + 7] as number;
+      }
+      userAt[i] = asked - 1;
     }
-    if (before < 0 || !this.#isSame(before + 4, i + 4)) {
-      this.relation = reader.nameIdOfBytes(bytes, at[i + 4] as number, at[i + 5] as number);
+    this.#reader.readEntityIds(this.#bytes, lookups, asked);
+    for (let i = 0; i < count; i++) {
+      chunk.objects[i] = entities[i] as number;
+      chunk.users[i] = entities[userAt[i] as number] as number;
     }
-    this.object =
-      this.namespace < 0
-        ? 0
-        : reader.entityIdOfBytes(this.namespace, bytes, at[i + 2] as number, at[i + 3] as number);
-    if (before < 0 || !this.#isSame(before + 6, i + 6)) {
-      this.user = reader.entityIdOfBytes(0, bytes, at[i + 6] as number, at[i + 7] as number);
-    }
+  }
+
+  #nameAt(position: number): number {
+    const start = this.#positions[position] as number;
+    return this.#reader.nameIdOfBytes(this.#bytes, start, this.#positions[position + 1] as number);
   }
 
   namespaceText(index: number): string {

@@ -1,0 +1,77 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { LineTable } from './line-table.ts';
+
+const SHIFT = 4;
+const PAYLOAD = 3;
+
+/** A line of which the payload is known. */
+function put(table: LineTable, entity: number, state: number, value: number): void {
+  const known = table.find(entity, state);
+  const at = known < 0 ? table.add(entity, state) : known;
+  table.words[at + PAYLOAD] = value;
+}
+
+function get(table: LineTable, entity: number, state: number): number | undefined {
+  const at = table.find(entity, state);
+  return at < 0 ? undefined : table.words[at + PAYLOAD];
+}
+
+test('what is found is what was put there last, whatever was forgotten meanwhile', () => {
+  const operation = fc.record({
+    kind: fc.constantFrom('put', 'put', 'put', 'drop', 'clear'),
+    entity: fc.integer({ min: 1, max: 400 }).map((n) => n * 7),
+    state: fc.integer({ min: 1, max: 3 }),
+    value: fc.nat(),
+  });
+  fc.assert(
+    fc.property(fc.array(operation, { maxLength: 600 }), (operations) => {
+      const table = new LineTable(SHIFT, 32 * 1024);
+      const model = new Map<string, number>();
+      for (const { kind, entity, state, value } of operations) {
+        const key = `${entity}:${state}`;
+        if (kind === 'clear') {
+          table.clear();
+          model.clear();
+        } else if (kind === 'drop') {
+          table.drop(entity, state);
+          model.delete(key);
+          expect(table.find(entity, state)).toBe(-1);
+        } else {
+          put(table, entity, state, value);
+          model.set(key, value);
+          expect(get(table, entity, state)).toBe(value);
+        }
+      }
+      for (let n = 1; n <= 400; n++) {
+        for (let state = 1; state <= 3; state++) {
+          const found = get(table, n * 7, state);
+          if (found !== undefined) expect(found).toBe(model.get(`${n * 7}:${state}`));
+        }
+      }
+    }),
+  );
+});
+
+test('holds nearly all of as many lines as half of its room, however often they are asked for', () => {
+  const table = new LineTable(SHIFT, 1024 * 1024);
+  const lines = 4096;
+  let missed = 0;
+  for (let round = 0; round < 4; round++) {
+    missed = 0;
+    for (let n = 1; n <= lines; n++) {
+      if (table.find(n * 9, 1) >= 0) continue;
+      missed++;
+      put(table, n * 9, 1, n);
+    }
+  }
+  expect(table.capacity).toBe(8192);
+  expect(missed / lines).toBeLessThan(0.2);
+});
+
+test('grows up to its bytes and no further', () => {
+  const table = new LineTable(SHIFT, 64 * 1024);
+  for (let n = 1; n <= 10_000; n++) put(table, n, 1, n);
+  expect(table.bytes).toBeGreaterThan(32 * 1024);
+  expect(table.bytes).toBeLessThanOrEqual(64 * 1024 + 64);
+});

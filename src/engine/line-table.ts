@@ -1,0 +1,122 @@
+/** Large buffers start 16 bytes behind a page: so many words on, lines lie in cache lines. */
+const ALIGN_WORDS = 12;
+/** Places that a line may have. */
+const WAYS = 4;
+const SETS_FIRST = 16;
+
+/** Words that every line begins with. The owner writes those behind. */
+const LINE_ENTITY = 0;
+const LINE_STATE = 1;
+const LINE_GENERATION = 2;
+
+/**
+ * A cache of lines of a fixed number of words, by object and state, in one array. Set-associative: a line
+ * has one of four places side by side, and takes a free one or that of another in turn. (With one place,
+ * a table as large as its lines are many loses half of them to each other, for as long as both are
+ * asked for.) A table that is half full doubles, up to a fixed size, and starts anew empty: its owner can
+ * make every line again.
+ */
+export class LineTable {
+  /** The lines; word i of the line at `at` is `words[at + i]`. */
+  words: Uint32Array;
+  readonly #shift: number;
+  readonly #bytesMax: number;
+  #sets = SETS_FIRST;
+  /** How far a hash is shifted to give a set. */
+  #drop = 32 - Math.log2(SETS_FIRST);
+  #generation = 1;
+  #filled = 0;
+  #turn = 0;
+
+  /** A line has `2 ** shift` words. */
+  constructor(shift: number, bytesMax: number) {
+    this.#shift = shift;
+    this.#bytesMax = bytesMax;
+    this.words = this.#allocate();
+  }
+
+  /** Bytes of the table. */
+  get bytes(): number {
+    return this.words.byteLength;
+  }
+
+  /** Lines that the table has room for. */
+  get capacity(): number {
+    return this.#sets * WAYS;
+  }
+
+  /** Forgets everything. O(1), but for every 4 billionth time. */
+  clear(): void {
+    this.#filled = 0;
+    this.#generation++;
+    if (this.#generation > 0xffff_ffff) {
+      this.#generation = 1;
+      this.words.fill(0);
+    }
+  }
+
+  /** Position of the line of an object in a state, or -1. Hot. */
+  find(entity: number, state: number): number {
+    const { words } = this;
+    const generation = this.#generation;
+    let at = this.#setOf(entity, state);
+    for (let way = 0; way < WAYS; way++) {
+      if (
+        words[at + LINE_ENTITY] === entity &&
+        words[at + LINE_STATE] === state &&
+        words[at + LINE_GENERATION] === generation
+      ) {
+        return at;
+      }
+      at += 1 << this.#shift;
+    }
+    return -1;
+  }
+
+  /** A place for a line that `find` does not know; may grow the table, which replaces `words`. */
+  add(entity: number, state: number): number {
+    if (this.#filled * 2 >= this.capacity) this.#grow();
+    const { words } = this;
+    const set = this.#setOf(entity, state);
+    let way = 0;
+    while (way < WAYS && words[this.#wayOf(set, way) + LINE_GENERATION] === this.#generation) way++;
+    if (way < WAYS) this.#filled++;
+    else way = this.#turn++ & (WAYS - 1);
+    const at = this.#wayOf(set, way);
+    words[at + LINE_ENTITY] = entity;
+    words[at + LINE_STATE] = state;
+    words[at + LINE_GENERATION] = this.#generation;
+    return at;
+  }
+
+  /** Forgets the line of an object in a state, if there is one. */
+  drop(entity: number, state: number): void {
+    const at = this.find(entity, state);
+    if (at < 0) return;
+    this.words[at + LINE_GENERATION] = 0;
+    this.#filled--;
+  }
+
+  #wayOf(set: number, way: number): number {
+    return set + (way << this.#shift);
+  }
+
+  /** Position of the first place. */
+  #setOf(entity: number, state: number): number {
+    const mixed = Math.imul(entity, 0x9e3779b1);
+    const hash = Math.imul((mixed ^ (mixed >>> 15)) + state, 0x85ebca77);
+    return (((hash >>> this.#drop) * WAYS) << this.#shift) + ALIGN_WORDS;
+  }
+
+  #grow(): void {
+    if ((this.#sets * 2 * WAYS * 4) << this.#shift > this.#bytesMax) return;
+    this.#sets *= 2;
+    this.#drop -= 1;
+    this.#filled = 0;
+    this.words = this.#allocate();
+  }
+
+  #allocate(): Uint32Array {
+    return new Uint32Array(((this.#sets * WAYS) << this.#shift) + ALIGN_WORDS);
+  }
+}
