@@ -103,20 +103,24 @@ async function startParts(
 ): Promise<Parts> {
   const { config, logger } = options;
   const postgres = new PostgresWatch(readiness, options.onFatal);
-  const database = await openDatabase(config, log, (state) => postgres.changed(state));
-  undo.push(() => database.stop());
+  const opening = openDatabase(config, log, (state) => postgres.changed(state));
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
   let projects: Services['projects'] | undefined;
   const workers = createWorkers({
     config,
-    target: database.target,
+    target: targetOf(opening),
     metrics,
     log,
     onFatal,
     findModel: (projectId, version) => projects?.modelOf(projectId, version),
   });
+  // The threads load their modules while the database starts.
+  const started = workers.start();
+  started.catch(() => undefined); // awaited below, or of no interest any more
   undo.push(() => workers.stop());
-  await workers.start();
+  const database = await opening;
+  undo.splice(-1, 0, () => database.stop());
+  await started;
   const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
   const services = createServices({ config, database, shards: workers, metrics, audit, log });
   projects = services.projects;
@@ -141,6 +145,16 @@ async function startParts(
     gateway.updateHealth();
   }, WATCH_MS).unref();
   return { config, database, workers, services, gateway, feed, retention, readiness, watch };
+}
+
+/** Never rejects: who awaits the opening itself is told of its failure. */
+function targetOf(opening: Promise<Database>): Promise<Database['target']> {
+  return new Promise((resolve) => {
+    opening.then(
+      (database) => resolve(database.target),
+      () => undefined,
+    );
+  });
 }
 
 const UPKEEP_MS = 60_000;

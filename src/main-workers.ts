@@ -15,7 +15,8 @@ const QUEUE_BYTES_MAX = 256 * 1_048_576;
 
 export type WorkersOptions = {
   readonly config: Config;
-  readonly target: PostgresTarget;
+  /** Never rejects: while there is no database, the workers wait for it. */
+  readonly target: PostgresTarget | Promise<PostgresTarget>;
   readonly metrics: Metrics;
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
@@ -34,10 +35,10 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     workerCount: config.workers,
     createTransport: createPiscinaTransport({
       filename: options.filename,
-      settings: (slot) => ({
+      settings: async (slot) => ({
         ...WORKER_DEFAULTS,
         slot,
-        database: target,
+        database: await target,
         poolMax: WORKER_CONNECTIONS,
         indexBytesMax: Math.floor(config.indexBytes / config.workers),
         depthMax: config.maxCheckDepth,

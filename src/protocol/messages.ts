@@ -16,9 +16,10 @@ import type {
  * no class instances. Many requests travel in ONE message per worker and tick.
  *
  * History: 1 - first version. 2 - batches travel through the port of the greeting, packed where
- * they hold raw requests or their answers alone (packed-batch.ts).
+ * they hold raw requests or their answers alone (packed-batch.ts). 3 - packed batches may lie in
+ * shared memory, which is the gateway's again after the reply (batch-memory.ts).
  */
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 
 /** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
@@ -226,9 +227,14 @@ export type HelloMessage<Port, Settings> = {
 };
 export type HelloReply = { readonly protocolVersion: number };
 
-/** Through the port, gateway → worker: an ArrayBuffer is a packed batch. */
+/**
+ * Through the port, gateway → worker: an ArrayBuffer is a packed batch, a number says that one lies in
+ * the shared memory that was announced under it.
+ */
 export type WorkerMessage =
   | ArrayBuffer
+  | number
+  | { readonly memory: number; readonly buffer: SharedArrayBuffer }
   | { readonly batch: number; readonly content: RequestBatch };
 /** Through the port, worker → gateway: the reply to batch n, or with n = 0 deferred answers. */
 export type WorkerReply = ArrayBuffer | { readonly batch: number; readonly content: AnswerBatch };

@@ -10,7 +10,9 @@ import { RAW_FIELDS } from './messages.ts';
  * Answers: HEAD numbers (batch, answers, bytes of bodies, number of bodies), ids as doubles, ends
  * of bodies as 32 bits, kinds as bytes, bodies.
  */
-const HEAD_BYTES = 16;
+/** Bytes before the requests' numbers. */
+export const PACKED_HEAD_BYTES = 16;
+const HEAD_BYTES = PACKED_HEAD_BYTES;
 const DOUBLE_BYTES = 8;
 const INT_BYTES = 4;
 
@@ -34,15 +36,26 @@ export class RequestPacker {
     // Zeroing is in vain: every byte is written.
     const packed = Buffer.allocUnsafeSlow(textAt + text.length);
     const buffer = packed.buffer;
-    const head = new Uint32Array(buffer, 0, HEAD_BYTES / INT_BYTES);
-    head[0] = batch;
-    head[1] = raw.length / RAW_FIELDS;
-    head[2] = bodies.length;
-    head[3] = text.length;
+    writeHead(buffer, batch, content, text);
     new Float64Array(buffer, HEAD_BYTES, raw.length).set(raw);
     packed.set(bodies, bodiesAt);
     packed.set(text, textAt);
     return buffer;
+  }
+
+  /**
+   * Completes a batch whose numbers and bodies were written where they belong in `buffer`. False if the
+   * rest has no room there, or the batch holds more than raw requests.
+   */
+  packInPlace(batch: number, content: RequestBatch, buffer: SharedArrayBuffer): boolean {
+    const { raw, bodies, requests, cancelled, control } = content;
+    if (requests.length > 0 || cancelled.length > 0 || control.length > 0) return false;
+    const text = this.#textOf(content);
+    const textAt = HEAD_BYTES + raw.length * DOUBLE_BYTES + bodies.length;
+    if (textAt + text.length > buffer.byteLength) return false;
+    writeHead(buffer, batch, content, text);
+    new Uint8Array(buffer, textAt).set(text);
+    return true;
   }
 
   #textOf({ scopes, tokens }: Names): Buffer {
@@ -54,6 +67,19 @@ export class RequestPacker {
     this.#text = text;
     return text;
   }
+}
+
+function writeHead(
+  buffer: ArrayBufferLike,
+  batch: number,
+  { raw, bodies }: RequestBatch,
+  text: Uint8Array,
+): void {
+  const head = new Uint32Array(buffer, 0, HEAD_BYTES / INT_BYTES);
+  head[0] = batch;
+  head[1] = raw.length / RAW_FIELDS;
+  head[2] = bodies.length;
+  head[3] = text.length;
 }
 
 function sameScope(a: ScopeEntry, b: ScopeEntry): boolean {
@@ -74,7 +100,7 @@ export class RequestUnpacker {
   #names: Names = { scopes: [], tokens: [''] };
 
   /** Views into `buffer`, no copies. */
-  unpack(buffer: ArrayBuffer): Numbered<RequestBatch> {
+  unpack(buffer: ArrayBufferLike): Numbered<RequestBatch> {
     const head = new Uint32Array(buffer, 0, HEAD_BYTES / INT_BYTES);
     const batch = head[0] as number; // four, here and below
     const count = head[1] as number;

@@ -48,6 +48,10 @@ export class InProcessTransport implements SlotTransport {
     this.#host.start();
   }
 
+  room(): null {
+    return null;
+  }
+
   async send(batch: RequestBatch): Promise<AnswerBatch> {
     const copy = structuredClone(batch);
     await new Promise((resolve) => setImmediate(resolve));

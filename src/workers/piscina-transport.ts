@@ -1,6 +1,8 @@
 import { MessageChannel } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
+import { BatchMemory } from '../protocol/batch-memory.ts';
+import type { BatchRoom } from '../protocol/batch-memory.ts';
 import type {
   AnswerBatch,
   HelloMessage,
@@ -15,14 +17,20 @@ import type { CreateTransport, SlotEvents, SlotTransport } from './slot-transpor
 import type { WorkerSettings } from './worker-settings.ts';
 
 export type PiscinaTransportOptions = {
-  readonly settings: (slot: number) => WorkerSettings;
+  /** Asked for while the thread is already loading its modules. */
+  readonly settings: (slot: number) => WorkerSettings | Promise<WorkerSettings>;
   /** Replaces the worker's module; for tests. */
   readonly filename?: string | undefined;
   /** Heap limits of a worker, MiB. */
   readonly oldGenerationMbMax?: number | undefined;
 };
 
-type Waiter = { resolve(answers: AnswerBatch): void; reject(error: unknown): void };
+/** `memory` is the shared buffer that the batch lies in, or -1. */
+type Waiter = {
+  readonly memory: number;
+  resolve(answers: AnswerBatch): void;
+  reject(error: unknown): void;
+};
 
 /** Numbers of batches are 32 bits on the wire; far more than are ever open. */
 const BATCH_NUMBER_MAX = 2 ** 32 - 1;
@@ -45,6 +53,9 @@ class PiscinaTransport implements SlotTransport {
   #pool: Piscina<HelloMessage<MessagePort, WorkerSettings>, HelloReply> | null = null;
   #port: MessagePort | null = null;
   readonly #packer = new RequestPacker();
+  readonly #memory = new BatchMemory();
+  /** Buffers of `#memory` that the worker knows. */
+  #memoriesKnown = 0;
   readonly #waiters = new Map<number, Waiter>();
   #batch = 0;
   #isStopped = false;
@@ -89,20 +100,27 @@ class PiscinaTransport implements SlotTransport {
       if (batch === 0) return events.onAnswers(content);
       const waiter = this.#waiters.get(batch);
       this.#waiters.delete(batch);
-      waiter?.resolve(content);
+      if (waiter === undefined) return;
+      if (waiter.memory >= 0) this.#memory.give(waiter.memory);
+      waiter.resolve(content);
     });
+    const settings = await this.#options.settings(this.#slot);
     const reply = await pool.run(
       {
         protocolVersion: PROTOCOL_VERSION,
         port: port2,
         underEvaluation: this.#underEvaluation.buffer,
-        settings: this.#options.settings(this.#slot),
+        settings,
       },
       { transferList: [port2] },
     );
     if (reply.protocolVersion !== PROTOCOL_VERSION) {
       throw new Error('the worker speaks another protocol version');
     }
+  }
+
+  room(requests: number, bodyBytes: number): BatchRoom | null {
+    return this.#memory.take(requests, bodyBytes);
   }
 
   send(content: RequestBatch): Promise<AnswerBatch> {
@@ -112,15 +130,37 @@ class PiscinaTransport implements SlotTransport {
     }
     this.#batch = this.#batch === BATCH_NUMBER_MAX ? 1 : this.#batch + 1;
     const batch = this.#batch;
-    const packed = this.#packer.pack(batch, content);
-    if (packed === null) {
-      const message: WorkerMessage = { batch, content };
-      const { bodies } = content;
-      port.postMessage(message, bodies.byteLength === 0 ? [] : [bodies.buffer as ArrayBuffer]);
-    } else port.postMessage(packed, transferOf(packed));
+    let memory = this.#memory.indexOf(content);
+    if (memory >= 0 && !this.#packer.packInPlace(batch, content, this.#memory.buffer(memory))) {
+      this.#postCopy(port, batch, content);
+      this.#memory.give(memory);
+      memory = -1;
+    } else if (memory >= 0) this.#postMemory(port, memory);
+    else this.#postCopy(port, batch, content);
     return new Promise((resolve, reject) => {
-      this.#waiters.set(batch, { resolve, reject });
+      this.#waiters.set(batch, { memory, resolve, reject });
     });
+  }
+
+  #postMemory(port: MessagePort, memory: number): void {
+    // They are taken into use in order.
+    if (memory >= this.#memoriesKnown) {
+      const announced: WorkerMessage = { memory, buffer: this.#memory.buffer(memory) };
+      port.postMessage(announced);
+      this.#memoriesKnown = memory + 1;
+    }
+    port.postMessage(memory satisfies WorkerMessage);
+  }
+
+  #postCopy(port: MessagePort, batch: number, content: RequestBatch): void {
+    const packed = this.#packer.pack(batch, content);
+    if (packed !== null) {
+      port.postMessage(packed, transferOf(packed));
+      return;
+    }
+    const message: WorkerMessage = { batch, content };
+    const { bodies } = content;
+    port.postMessage(message, bodies.byteLength === 0 ? [] : [bodies.buffer as ArrayBuffer]);
   }
 
   underEvaluation(): number {

@@ -18,6 +18,7 @@ import {
   wireFormatOf,
 } from '../protocol/messages.ts';
 import { type AppError, errorToData } from '../shared/app-error.ts';
+import type { BatchBodies } from './batch-bodies.ts';
 import { BatchEvaluation, createItemChunk } from './batch-evaluation.ts';
 import type { PairCounter } from './decision-stats.ts';
 import { EvaluatorLoan } from './job-context.ts';
@@ -33,36 +34,41 @@ const SHORT_BODY_BYTES_MAX = 16 * 1024;
 /** The question of the Check at work. */
 const question = createItemChunk();
 
-/** The job of the raw request at `field` of `batch.raw`. Nothing is parsed before it runs. */
+/**
+ * The job of the raw request at `field` of `batch.raw`, whose bodies are `bodies`. Nothing is parsed
+ * before it runs.
+ */
 export function rawJob(
   context: JobContext,
   batch: RequestBatch,
+  bodies: BatchBodies,
   field: number,
   waitUntilMsMax: number,
 ): Job {
   const { raw } = batch;
   const method = rawMethodOf(raw[field + RAW_OPCODE] as number);
-  const request = new RawJobRequest(batch, field);
+  const request = new RawJobRequest(batch, bodies, field);
+  bodies.opened();
   const waitUntilMs = Math.min(raw[field + RAW_DEADLINE_MS] as number, waitUntilMsMax);
   if (method === 'check') return new RawCheckJob(context, request, waitUntilMs);
   if (method === 'batchCheck') return new RawBatchJob(context, request, waitUntilMs);
   return new RawListJob(context, request, waitUntilMs);
 }
 
-/** Where one raw request stands in its message, which is kept until the answer. */
+/** Where one raw request stands in its message. */
 class RawJobRequest {
   readonly requestId: number;
   readonly scope: ScopeEntry;
   readonly minSeq: number;
   readonly deadlineMs: number;
   readonly isJson: boolean;
-  readonly bodies: Uint8Array;
+  readonly source: BatchBodies;
   readonly start: number;
   readonly end: number;
   readonly token: string;
 
-  constructor(batch: RequestBatch, field: number) {
-    const { raw, bodies } = batch;
+  constructor(batch: RequestBatch, source: BatchBodies, field: number) {
+    const { raw } = batch;
     const scope = batch.scopes[raw[field + RAW_SCOPE] as number];
     if (scope === undefined) throw new Error('a raw request without scope');
     this.requestId = raw[field + RAW_REQUEST_ID] as number;
@@ -70,10 +76,14 @@ class RawJobRequest {
     this.minSeq = raw[field + RAW_MIN_SEQ] as number;
     this.deadlineMs = raw[field + RAW_DEADLINE_MS] as number;
     this.isJson = wireFormatOf(raw[field + RAW_OPCODE] as number) === 'json';
-    this.bodies = bodies;
+    this.source = source;
     this.start = raw[field + RAW_BODY_START] as number;
     this.end = raw[field + RAW_BODY_END] as number;
     this.token = batch.tokens[raw[field + RAW_TOKEN] as number] ?? '';
+  }
+
+  get bodies(): Uint8Array {
+    return this.source.bytes;
   }
 }
 
@@ -114,7 +124,7 @@ abstract class RawJob implements Job {
     if (!this.#isStarted) {
       if (!this.scan() || !this.#isExpectedScope()) {
         this.context.writer.kind(this.requestId, ANSWER_FALLBACK);
-        return 'done';
+        return this.#done();
       }
       const { model } = this;
       if (model === null) throw new Error('a job that was submitted without its model');
@@ -130,7 +140,12 @@ abstract class RawJob implements Job {
       this.#loan ??= new EvaluatorLoan(this.#bound);
     }
     this.#loan?.ran(progress);
-    return progress;
+    return progress === 'done' ? this.#done() : 'more';
+  }
+
+  #done(): 'done' {
+    this.request.source.closed();
+    return 'done';
   }
 
   /** Whether the evaluator of the first slice is needed until the end. */
@@ -143,6 +158,7 @@ abstract class RawJob implements Job {
   }
 
   fail(error: AppError): void {
+    this.request.source.closed();
     this.context.writer.error(this.requestId, errorToData(error));
   }
 
@@ -165,7 +181,7 @@ abstract class RawJob implements Job {
 
   protected items(actor: ShardActor): RawItems {
     const { fields } = this.context;
-    return new RawItems(actor.index.reader, this.request.bodies, fields.items, fields.itemCount);
+    return new RawItems(actor.index.reader, this.request.source, fields.items, fields.itemCount);
   }
 }
 

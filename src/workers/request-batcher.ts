@@ -1,3 +1,4 @@
+import type { BatchRoom } from '../protocol/batch-memory.ts';
 import type {
   ControlMessage,
   Method,
@@ -9,19 +10,21 @@ import { RAW_FIELDS } from '../protocol/messages.ts';
 import type { RawScope, ReadScope } from '../protocol/shard-client.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import type { PendingRequest } from './pending-request.ts';
+import type { SlotTransport } from './slot-transport.ts';
 
 const EMPTY_BYTES = new Uint8Array(0);
 const EMPTY_NUMBERS = new Float64Array(0);
 
 /**
  * The message for these requests. Scopes that follow each other and are equal share one entry;
- * bodies are copied once, into a buffer of their own that the transport may transfer.
- * O(requests + bytes).
+ * bodies are copied once, into the transport's `room` where it has one for raw requests alone, else into
+ * a buffer of their own that it may transfer. O(requests + bytes).
  */
 export function batchOfRequests(
   requests: readonly PendingRequest[],
   cancelled: readonly number[],
   control: readonly ControlMessage[],
+  transport: Pick<SlotTransport, 'room'>,
 ): RequestBatch {
   const scopes = new ScopeTable();
   const tokens: string[] = [''];
@@ -34,9 +37,10 @@ export function batchOfRequests(
       bodyBytes += request.body.length;
     }
   }
-  const raw = rawCount === 0 ? EMPTY_NUMBERS : new Float64Array(rawCount * RAW_FIELDS);
-  const bodies =
-    bodyBytes === 0 ? EMPTY_BYTES : new Uint8Array(Buffer.allocUnsafeSlow(bodyBytes).buffer);
+  const isRawAlone =
+    rawCount > 0 && rawCount === requests.length && cancelled.length === 0 && control.length === 0;
+  const room = isRawAlone ? transport.room(rawCount, bodyBytes) : null;
+  const { raw, bodies } = room ?? ownRoom(rawCount, bodyBytes);
   let field = 0;
   let end = 0;
   for (const request of requests) {
@@ -60,6 +64,14 @@ export function batchOfRequests(
     }
   }
   return { scopes: scopes.entries, tokens, raw, bodies, requests: parsed, cancelled, control };
+}
+
+function ownRoom(rawCount: number, bodyBytes: number): BatchRoom {
+  return {
+    raw: rawCount === 0 ? EMPTY_NUMBERS : new Float64Array(rawCount * RAW_FIELDS),
+    bodies:
+      bodyBytes === 0 ? EMPTY_BYTES : new Uint8Array(Buffer.allocUnsafeSlow(bodyBytes).buffer),
+  };
 }
 
 function wireOfParsed(request: ParsedRequest, scopes: ScopeTable): WorkerRequest {

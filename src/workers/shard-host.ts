@@ -13,6 +13,7 @@ import { shardHash } from '../protocol/shard-routing.ts';
 import { AppError, errorToData } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
 import { AnswerWriter } from './answer-writer.ts';
+import { BatchBodies } from './batch-bodies.ts';
 import { DecisionStats } from './decision-stats.ts';
 import { IndexBudget } from './index-budget.ts';
 import { JobContext } from './job-context.ts';
@@ -146,11 +147,13 @@ export class ShardHost {
       if (this.#isLongOverdue) this.#longTurn();
       for (const message of batch.control) this.#control(message);
       for (const requestId of batch.cancelled) this.#context.cancelled.add(requestId);
-      this.#acceptRaw(batch);
+      const bodies = new BatchBodies(batch.bodies);
+      this.#acceptRaw(batch, bodies);
       for (const request of batch.requests) this.#acceptParsed(batch, request);
       this.#lastScope = null;
       this.#lastActor = null;
       this.#shortTurn();
+      bodies.leave();
     } finally {
       this.#isInTurn = false;
     }
@@ -200,11 +203,11 @@ export class ShardHost {
 
   // --- requests -------------------------------------------------------------------------------
 
-  #acceptRaw(batch: RequestBatch): void {
+  #acceptRaw(batch: RequestBatch, bodies: BatchBodies): void {
     const { raw } = batch;
     const waitUntilMs = this.#waitUntilMs;
     for (let field = 0; field < raw.length; field += RAW_FIELDS) {
-      const job = rawJob(this.#context, batch, field, waitUntilMs);
+      const job = rawJob(this.#context, batch, bodies, field, waitUntilMs);
       this.#accept(job);
     }
   }

@@ -1,3 +1,4 @@
+import type { BatchRoom } from '../protocol/batch-memory.ts';
 import type { AnswerBatch, RequestBatch } from '../protocol/messages.ts';
 
 /** What a transport tells its slot, outside the replies to batches. */
@@ -15,6 +16,8 @@ export type SlotEvents = {
 export interface SlotTransport {
   /** Resolves when the worker said hello with our protocol version. Errors: rejects when it cannot start. */
   start(events: SlotEvents): Promise<void>;
+  /** Where a batch of raw requests alone is best written, which is then the next one sent; or null. */
+  room(requests: number, bodyBytes: number): BatchRoom | null;
   /** The reply to one batch. Errors: rejects when the worker is lost meanwhile. */
   send(batch: RequestBatch): Promise<AnswerBatch>;
   /** The id of the request that was under evaluation when last written, or 0. Readable after a crash. */

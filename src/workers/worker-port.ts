@@ -18,7 +18,8 @@ export function postAnswers(port: MessagePort, batch: number, answers: AnswerBat
 }
 
 /**
- * The worker's side of its port: each batch is handled and answered in one turn. An error of
+ * The worker's side of its port: each batch is handled and answered in one turn, and `handle` keeps
+ * nothing of its bodies, whose memory may be the gateway's again then. An error of
  * `handle` is not of one request, and ends the thread: the gateway then fails what it held.
  */
 export function serveBatches(
@@ -26,8 +27,20 @@ export function serveBatches(
   handle: (batch: RequestBatch) => AnswerBatch,
 ): void {
   const unpacker = new RequestUnpacker();
+  const memories: SharedArrayBuffer[] = [];
   port.on('message', (message: WorkerMessage) => {
-    const { batch, content } = message instanceof ArrayBuffer ? unpacker.unpack(message) : message;
-    postAnswers(port, batch, handle(content));
+    if (typeof message === 'number') {
+      const memory = memories[message];
+      if (memory === undefined) throw new Error('a batch in memory that was not announced');
+      const { batch, content } = unpacker.unpack(memory);
+      postAnswers(port, batch, handle(content));
+    } else if (message instanceof ArrayBuffer) {
+      const { batch, content } = unpacker.unpack(message);
+      postAnswers(port, batch, handle(content));
+    } else if ('memory' in message) {
+      memories[message.memory] = message.buffer;
+    } else {
+      postAnswers(port, message.batch, handle(message.content));
+    }
   });
 }

@@ -275,11 +275,11 @@ export class WorkerSlot {
     while (this.#state === 'ready' && this.#batchesInFlight < BATCHES_IN_FLIGHT_MAX) {
       const requests = this.#takeQueued();
       if (requests.length === 0 && this.#cancelled.length === 0 && this.#control.isEmpty) return;
-      const cancelled = this.#cancelled;
-      this.#cancelled = [];
-      const batch = batchOfRequests(requests, cancelled, this.#control.take());
       const transport = this.#transport;
       if (transport === null) return;
+      const cancelled = this.#cancelled;
+      this.#cancelled = [];
+      const batch = batchOfRequests(requests, cancelled, this.#control.take(), transport);
       if (this.#batchesInFlight === 0) this.#heardAtMs = this.#clock.monotonicMs();
       this.#batchesInFlight += 1;
       transport.send(batch).then(

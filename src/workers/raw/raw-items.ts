@@ -6,6 +6,9 @@ import { POSITIONS_PER_ITEM, sameBytes } from './raw-fields.ts';
 
 /** An object and a user for each item of a chunk. */
 const lookups = createEntityLookups(CHUNK_ITEMS * 2);
+/** Where the bytes of a body are now: at positions that do not change. */
+export type ByteSource = { readonly bytes: Uint8Array };
+
 /** Which of the lookups is the user of each item. */
 const userAt = new Uint8Array(CHUNK_ITEMS);
 
@@ -16,16 +19,16 @@ const userAt = new Uint8Array(CHUNK_ITEMS);
 export class RawItems implements ItemSource {
   readonly count: number;
   readonly #reader: TupleReader;
-  readonly #bytes: Uint8Array;
+  readonly #source: ByteSource;
   #positions: Uint32Array;
   /** The names of the item that was loaded last, which the next ones mostly have too. */
   #loaded = -1;
   #namespace = -1;
   #relation = -1;
 
-  constructor(reader: TupleReader, bytes: Uint8Array, positions: Uint32Array, count: number) {
+  constructor(reader: TupleReader, source: ByteSource, positions: Uint32Array, count: number) {
     this.#reader = reader;
-    this.#bytes = bytes;
+    this.#source = source;
     this.#positions = positions;
     this.count = count;
   }
@@ -60,7 +63,7 @@ export class RawItems implements ItemSource {
       }
       userAt[i] = asked - 1;
     }
-    this.#reader.readEntityIds(this.#bytes, lookups, asked);
+    this.#reader.readEntityIds(this.#source.bytes, lookups, asked);
     for (let i = 0; i < count; i++) {
       chunk.objects[i] = entities[i] as number;
       chunk.users[i] = entities[userAt[i] as number] as number;
@@ -69,7 +72,11 @@ export class RawItems implements ItemSource {
 
   #nameAt(position: number): number {
     const start = this.#positions[position] as number;
-    return this.#reader.nameIdOfBytes(this.#bytes, start, this.#positions[position + 1] as number);
+    return this.#reader.nameIdOfBytes(
+      this.#source.bytes,
+      start,
+      this.#positions[position + 1] as number,
+    );
   }
 
   namespaceText(index: number): string {
@@ -87,14 +94,14 @@ export class RawItems implements ItemSource {
   #text(position: number): string {
     const start = this.#positions[position] as number;
     const end = this.#positions[position + 1] as number;
-    const { buffer, byteOffset } = this.#bytes;
+    const { buffer, byteOffset } = this.#source.bytes;
     return Buffer.from(buffer, byteOffset + start, end - start).toString('utf8');
   }
 
   #isSame(before: number, now: number): boolean {
     const at = this.#positions;
     return sameBytes(
-      this.#bytes,
+      this.#source.bytes,
       at[before] as number,
       at[before + 1] as number,
       at[now] as number,
