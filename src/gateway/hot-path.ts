@@ -1,3 +1,4 @@
+import { type BodyLease, BodyPool } from '../http/body-pool.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import type { Authenticator } from '../http/service-tokens.ts';
@@ -85,6 +86,7 @@ const NO_HEADERS: readonly string[] = [];
 export class HotPath {
   readonly #options: HotPathOptions;
   readonly #scan = createScopeScan();
+  readonly #bodies = new BodyPool();
 
   constructor(options: HotPathOptions) {
     this.#options = options;
@@ -109,11 +111,17 @@ export class HotPath {
       return;
     }
     const call = new HotCall(this.#options, exchange, hot, format, timeout, timeoutMs);
-    exchange.readBody(bodyBytesMax, (body) => this.#route(call, body), ignoreTooLarge);
+    exchange.readBody(
+      bodyBytesMax,
+      (body, lease) => this.#route(call, body, lease),
+      ignoreTooLarge,
+      this.#bodies,
+    );
   }
 
-  #route(call: HotCall, bytes: Uint8Array): void {
+  #route(call: HotCall, bytes: Uint8Array, lease: BodyLease | null): void {
     const { hot } = call;
+    call.lease = lease;
     const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const scan = this.#scan;
     const isPlain =
@@ -140,6 +148,8 @@ class HotCall {
   readonly format: WireFormat;
   readonly timeoutMs: number;
   body: Uint8Array = NO_BYTES;
+  /** Of `body`, which nobody reads any more once the call has its answer or its caller has gone. */
+  lease: BodyLease | null = null;
   readonly #options: HotPathOptions;
   readonly #exchange: HttpExchange;
   readonly #startedMs: number;
@@ -168,7 +178,10 @@ class HotCall {
   }
 
   begin(running: Cancellable): void {
-    this.#exchange.onAborted(() => running.cancel());
+    this.#exchange.onAborted(() => {
+      running.cancel();
+      this.lease?.release();
+    });
   }
 
   /** Hands the request to the general path. The credential was checked. */
@@ -179,16 +192,14 @@ class HotCall {
     if (this.#acceptEncoding !== '') headers.set('accept-encoding', this.#acceptEncoding);
     if (this.#timeout !== '') headers.set('connect-timeout-ms', this.#timeout);
     const requestId = requestIdOf(this.#requestId);
-    this.#options.general.handleBuffered(
-      this.#exchange,
-      this.hot.path,
-      headers,
-      this.body,
-      requestId,
-    );
+    // The general path reads it later than this.
+    const body = this.lease === null ? this.body : Uint8Array.from(this.body);
+    this.lease?.release();
+    this.#options.general.handleBuffered(this.#exchange, this.hot.path, headers, body, requestId);
   }
 
   end(answer: RawAnswer): void {
+    if (answer.kind !== 'fallback') this.lease?.release();
     const isJson = this.format === 'json';
     switch (answer.kind) {
       case 'allowed':

@@ -1,5 +1,6 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
 import type { BodyDeadlines, SlowBody } from './body-deadlines.ts';
+import type { BodyLease, BodyPool } from './body-pool.ts';
 import { statusLine } from './status-line.ts';
 
 /** What an exchange needs of its server. */
@@ -106,8 +107,16 @@ export class HttpExchange implements SlowBody {
    * `onTooLarge` is called instead after the rest was thrown away up to the listener's discard
    * limit, so that the client can read the answer. One of them is called, unless the client goes or
    * is cut for taking longer than the listener's body timeout: then only the abort listener is.
+   *
+   * With a `pool` the body may lie in memory that is lent: `onBody` then gets the lease as well, and must
+   * see to its release.
    */
-  readBody(maxBytes: number, onBody: (body: Uint8Array) => void, onTooLarge: () => void): void {
+  readBody(
+    maxBytes: number,
+    onBody: (body: Uint8Array, lease: BodyLease | null) => void,
+    onTooLarge: () => void,
+    pool?: BodyPool,
+  ): void {
     const cutoff = maxBytes + this.#host.discardBytesMax;
     const parts: Uint8Array[] = [];
     let size = 0;
@@ -125,12 +134,18 @@ export class HttpExchange implements SlowBody {
         onTooLarge();
         return;
       }
-      const part = copyOf(chunk);
-      if (isLast) {
-        this.#bodyDone();
-        onBody(parts.length === 0 ? part : join(parts, part, size));
+      if (!isLast) {
+        parts.push(copyOf(chunk));
+        return;
+      }
+      this.#bodyDone();
+      const lease = parts.length === 0 && pool !== undefined ? pool.take(size) : null;
+      if (lease !== null) {
+        lease.bytes.set(new Uint8Array(chunk));
+        onBody(lease.bytes, lease);
       } else {
-        parts.push(part);
+        const part = copyOf(chunk);
+        onBody(parts.length === 0 ? part : join(parts, part, size), null);
       }
     });
   }
