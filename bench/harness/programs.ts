@@ -13,6 +13,11 @@ export type Program = {
 /** Every long benchmark, by its name on the command line. */
 export const PROGRAMS: readonly Program[] = [
   {
+    name: 'batch-steps',
+    yields: 'nanoseconds an item of a BatchCheck in a worker, step by step [DATA_DIR] [ROUNDS]',
+    file: 'bench/batch-steps.ts',
+  },
+  {
     name: 'engine-peers',
     yields: 'checks a second of the engine alone, one thread [DATA_DIR] [ROUNDS]',
     file: 'bench/engine-peers.ts',

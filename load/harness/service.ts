@@ -16,13 +16,17 @@ export type Service = {
 
 type LogLine = { readonly msg?: string; readonly port?: number };
 
-/** A service of its own on free ports with an empty data directory; `env` adds settings. Stopped by `stop`. */
+/**
+ * A service of its own on free ports with an empty data directory; `env` adds settings. Stopped by `stop`.
+ * LOAD_NODE_ARGS are arguments of its Node.js, such as --trace-gc; what that prints goes to stderr.
+ */
 export async function startService(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-load-'));
   const [token, adminSecret] = ['load-token', 'load-admin-secret'];
   const startedMs = performance.now();
-  const child = spawn(process.execPath, ['src/main.ts'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
+  const nodeArgs = (process.env['LOAD_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
+  const child = spawn(process.execPath, [...nodeArgs, 'src/main.ts'], {
+    stdio: ['ignore', nodeArgs.length > 0 ? process.stderr : 'ignore', 'pipe'],
     env: {
       PATH: process.env['PATH'],
       GATEWAY_DATA_DIR: dataDir,

@@ -26,9 +26,9 @@ import {
 
 export type HotPathOptions = {
   readonly authenticator: Authenticator;
-  readonly shards: ShardClient;
-  readonly scopes: ReadScopes;
-  readonly meter: DecisionMeter;
+  readonly shards: Pick<ShardClient, 'raw'>;
+  readonly scopes: Pick<ReadScopes, 'peek'>;
+  readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
   readonly general: Pick<ConnectAdapter, 'handleHttp1' | 'handleBuffered'>;
   readonly bodyBytesMax: number;
   /** Answers shorter than this are not compressed; the general path's own bound. */
@@ -193,7 +193,7 @@ class HotCall {
     if (this.#timeout !== '') headers.set('connect-timeout-ms', this.#timeout);
     const requestId = requestIdOf(this.#requestId);
     // The general path reads it later than this.
-    const body = this.lease === null ? this.body : Uint8Array.from(this.body);
+    const body = this.lease === null ? this.body : new Uint8Array(this.body);
     this.lease?.release();
     this.#options.general.handleBuffered(this.#exchange, this.hot.path, headers, body, requestId);
   }
