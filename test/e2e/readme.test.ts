@@ -27,9 +27,10 @@ test('the walk-through prints what it says', async () => {
     .filter((line) => line.startsWith('# '))
     .map((line) => line.slice(2));
   expect(expected.length).toBeGreaterThan(5);
+  // Bash takes a socket for its input as a remote login where SHLVL is unset, and would read its startup file.
   const { stdout, stderr } = await promisify(execFile)(
     'bash',
-    ['-euo', 'pipefail', '-c', script.replaceAll('localhost:8080', service.address)],
+    ['--norc', '-euo', 'pipefail', '-c', script.replaceAll('localhost:8080', service.address)],
     { timeout: 60_000 },
   );
   expect(stderr).toBe('');
