@@ -50,7 +50,8 @@ const groups = new Uint32Array(ENTRIES_MAX);
  * belongs to one model version.
  */
 export class ChainCache {
-  readonly #table: LineTable;
+  /** Where the chains lie. */
+  readonly table: LineTable;
   readonly #model: HotModel;
   readonly #objects: ObjectCache;
   #stamps: Uint32Array;
@@ -67,23 +68,23 @@ export class ChainCache {
   constructor(model: HotModel, objects: ObjectCache, bytesMax: number) {
     this.#model = model;
     this.#objects = objects;
-    this.#table = new LineTable(CHAIN_SHIFT, bytesMax);
+    this.table = new LineTable(CHAIN_SHIFT, bytesMax);
     this.#stamps = this.#makeStamps();
   }
 
   /** The chains; word i of the chain at `at` is `lines[at + i]`. */
   get lines(): Uint32Array {
-    return this.#table.words;
+    return this.table.words;
   }
 
   /** Bytes of the tables. */
   get bytes(): number {
-    return this.#table.bytes + this.#stamps.byteLength;
+    return this.table.bytes + this.#stamps.byteLength;
   }
 
   /** Forgets everything. O(1), but for every 4 billionth time. */
   clear(): void {
-    this.#table.clear();
+    this.table.clear();
   }
 
   /** A tuple of the object was changed: forgets all chains through it. O(1). */
@@ -92,22 +93,22 @@ export class ChainCache {
     if (this.#clock > 0xffff_ffff) {
       this.#clock = 1;
       this.#stamps.fill(0);
-      this.#table.clear();
+      this.table.clear();
     }
     this.#stamps[hash(entity) & (this.#stamps.length - 1)] = this.#clock;
   }
 
   /** Position of the chain from an object in a state, which is built if need be. Hot. */
   chainOf(entity: number, state: HotState): number {
-    const at = this.#table.find(entity, state.index);
+    const at = this.table.find(entity, state.index);
     if (at < 0) return this.#fill(entity, state, -1);
-    const isCurrent = this.#table.words[at + CHAIN_CLOCK] === this.#clock || this.#holds(at);
+    const isCurrent = this.table.words[at + CHAIN_CLOCK] === this.#clock || this.#holds(at);
     return isCurrent ? at : this.#fill(entity, state, at);
   }
 
   /** Whether no object of a chain was changed since it was last looked at. */
   #holds(at: number): boolean {
-    const { words } = this.#table;
+    const { words } = this.table;
     const stamps = this.#stamps;
     const since = words[at + CHAIN_CLOCK] as number;
     const count = words[at + CHAIN_OBJECTS] as number;
@@ -123,11 +124,11 @@ export class ChainCache {
   /** Builds a chain at `known`, where it was before, or at a place of its own. */
   #fill(entity: number, state: HotState, known: number): number {
     const fits = this.#gather(entity, state);
-    const { capacity } = this.#table;
-    const at = known < 0 ? this.#table.add(entity, state.index) : known;
+    const { capacity } = this.table;
+    const at = known < 0 ? this.table.add(entity, state.index) : known;
     // A table that has grown is empty: what was forgotten with the old chains needs no stamp.
-    if (this.#table.capacity !== capacity) this.#stamps = this.#makeStamps();
-    const { words } = this.#table;
+    if (this.table.capacity !== capacity) this.#stamps = this.#makeStamps();
+    const { words } = this.table;
     words[at + CHAIN_COUNTS] = fits
       ? this.#users | (this.#lists << 8) | (this.#groups << 16)
       : LINE_OPAQUE;
@@ -201,7 +202,7 @@ export class ChainCache {
   }
 
   #makeStamps(): Uint32Array {
-    return new Uint32Array(Math.min(STAMPS_MAX, this.#table.capacity << STAMPS_SHIFT));
+    return new Uint32Array(Math.min(STAMPS_MAX, this.table.capacity << STAMPS_SHIFT));
   }
 }
 

@@ -30,7 +30,7 @@ const STALE = 0xffff_fffe;
 /** Words of a slot: user, generation, offset of the closure, unused. */
 const SLOT_SHIFT = 2;
 const SLOT_GENERATION = 1;
-const SLOT_OFFSET = 2;
+export const SLOT_OFFSET = 2;
 
 /** Words of a closure before its nodes: their number, and a filter of 64 bits. */
 const CLOSURE_HEADER = 3;
@@ -113,6 +113,16 @@ export class ClosureCache {
     }
     this.#closureBytes *= 2;
     this.#allocate();
+  }
+
+  /** The slots, by `homeOf`: whose closure lies where. To be read ahead. */
+  get slots(): Uint32Array {
+    return this.#slots;
+  }
+
+  /** Position in `slots` where a user is looked for first. Hot. */
+  homeOf(user: number): number {
+    return (hash(user) & this.#mask) << SLOT_SHIFT;
   }
 
   /** Offset of the user's closure in `arena`, or CLOSURE_NONE. Hot when cached. */

@@ -17,6 +17,7 @@ import { ClosureCache } from './closure-cache.ts';
 import { checkUserHot, type HotCaches } from './hot-check.ts';
 import { HOT_PLAIN, HotModel } from './hot-model.ts';
 import { ObjectCache } from './object-cache.ts';
+import { type Questions, readAhead } from './read-ahead.ts';
 
 const change = new Uint32Array(CHANGE_WORDS);
 
@@ -72,6 +73,11 @@ export class HotPath {
       nodesMax,
       readsMax,
     );
+  }
+
+  /** Reads ahead what `check` will read for the first `count` questions, at most READ_AHEAD_MAX. Hot. */
+  readAhead(questions: Questions, count: number): void {
+    readAhead(this.#reader, this.#model, this.#caches, questions, count);
   }
 
   /** Drops what the changes since the last evaluation touched; everything if they are not known. */

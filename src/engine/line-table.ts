@@ -55,11 +55,18 @@ export class LineTable {
     }
   }
 
+  /** Position of the first place of a line, whether or not it is there; always inside `words`. Hot. */
+  setOf(entity: number, state: number): number {
+    const mixed = Math.imul(entity, 0x9e3779b1);
+    const hash = Math.imul((mixed ^ (mixed >>> 15)) + state, 0x85ebca77);
+    return (((hash >>> this.#drop) * WAYS) << this.#shift) + ALIGN_WORDS;
+  }
+
   /** Position of the line of an object in a state, or -1. Hot. */
   find(entity: number, state: number): number {
     const { words } = this;
     const generation = this.#generation;
-    let at = this.#setOf(entity, state);
+    let at = this.setOf(entity, state);
     for (let way = 0; way < WAYS; way++) {
       if (
         words[at + LINE_ENTITY] === entity &&
@@ -77,7 +84,7 @@ export class LineTable {
   add(entity: number, state: number): number {
     if (this.#filled * 2 >= this.capacity) this.#grow();
     const { words } = this;
-    const set = this.#setOf(entity, state);
+    const set = this.setOf(entity, state);
     let way = 0;
     while (way < WAYS && words[this.#wayOf(set, way) + LINE_GENERATION] === this.#generation) way++;
     if (way < WAYS) this.#filled++;
@@ -99,13 +106,6 @@ export class LineTable {
 
   #wayOf(set: number, way: number): number {
     return set + (way << this.#shift);
-  }
-
-  /** Position of the first place. */
-  #setOf(entity: number, state: number): number {
-    const mixed = Math.imul(entity, 0x9e3779b1);
-    const hash = Math.imul((mixed ^ (mixed >>> 15)) + state, 0x85ebca77);
-    return (((hash >>> this.#drop) * WAYS) << this.#shift) + ALIGN_WORDS;
   }
 
   #grow(): void {

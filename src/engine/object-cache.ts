@@ -47,7 +47,8 @@ const children = new Uint32Array(ENTRIES_MAX);
  * edge. Belongs to one model version.
  */
 export class ObjectCache {
-  readonly #table: LineTable;
+  /** Where the lines lie. */
+  readonly table: LineTable;
   readonly #reader: TupleReader;
   readonly #model: HotModel;
   readonly #closures: ClosureCache;
@@ -65,35 +66,35 @@ export class ObjectCache {
     this.#reader = reader;
     this.#model = model;
     this.#closures = closures;
-    this.#table = new LineTable(LINE_SHIFT, bytesMax);
+    this.table = new LineTable(LINE_SHIFT, bytesMax);
   }
 
   /** The lines; word i of the line at `at` is `lines[at + i]`. */
   get lines(): Uint32Array {
-    return this.#table.words;
+    return this.table.words;
   }
 
   /** Bytes of the table. */
   get bytes(): number {
-    return this.#table.bytes;
+    return this.table.bytes;
   }
 
   /** Forgets everything. O(1), but for every 4 billionth time. */
   clear(): void {
-    this.#table.clear();
+    this.table.clear();
   }
 
   /** Forgets what is known of one object: a tuple of it was changed. O(states of the model). */
   invalidate(entity: number, namespace: number): void {
     const { states } = this.#model;
     for (let index = 1; index < states.length; index++) {
-      if (states[index]?.namespace === namespace) this.#table.drop(entity, index);
+      if (states[index]?.namespace === namespace) this.table.drop(entity, index);
     }
   }
 
   /** Position of the line of an object in a state, which is filled if need be. Hot. */
   lineOf(entity: number, state: HotState): number {
-    const at = this.#table.find(entity, state.index);
+    const at = this.table.find(entity, state.index);
     return at < 0 ? this.#fill(entity, state) : at;
   }
 
@@ -104,8 +105,8 @@ export class ObjectCache {
       this.#fewUsers = 0;
       fits = this.#decode(entity, state);
     }
-    const at = this.#table.add(entity, state.index);
-    const { words } = this.#table;
+    const at = this.table.add(entity, state.index);
+    const { words } = this.table;
     words[at + LINE_COUNTS] = fits
       ? this.#users | (this.#lists << 8) | (this.#groups << 16) | (this.#children << 24)
       : LINE_OPAQUE;
