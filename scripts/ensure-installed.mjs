@@ -98,6 +98,15 @@ function requireNode() {
   process.exit(1);
 }
 
+/** The empty database that the first start copies. What hinders it is said by that start, if it is needed. */
+function prepareDatabase() {
+  if (process.env.DATABASE_URL) return;
+  const node = join(ROOT, 'node_modules', '.bin', 'node');
+  const command = existsSync(node) ? node : process.execPath;
+  spawnSync(command, ['scripts/prepare-postgres.ts'], { cwd: ROOT, stdio: 'ignore' });
+}
+
 const reason = missing();
 if (reason !== undefined) install(reason);
 requireNode();
+if (reason !== undefined) prepareDatabase();

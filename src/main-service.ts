@@ -5,12 +5,12 @@ import { DecisionMeter } from './gateway/decision-meter.ts';
 import { type CallOptions, createGateway, type Gateway } from './gateway/gateway.ts';
 import { createGroupService } from './gateway/group-service.ts';
 import { ReadScopes } from './gateway/read-scopes.ts';
-import { Readiness } from './gateway/readiness.ts';
+import type { Readiness } from './gateway/readiness.ts';
 import { createSeatService } from './gateway/seat-service.ts';
 import { createWorkspaceService } from './gateway/workspace-service.ts';
 import { createAuditSink } from './main-audit.ts';
-import { type Database, openDatabase } from './main-database.ts';
-import { PostgresWatch } from './main-postgres-watch.ts';
+import type { Database } from './main-database.ts';
+import type { PostgresWatch } from './main-postgres-watch.ts';
 import { createServices, type Services } from './main-services.ts';
 import { createWorkers } from './main-workers.ts';
 import { createAuditLog } from './observability/audit.ts';
@@ -31,6 +31,11 @@ export type ServiceOptions = {
   readonly version: string;
   /** Something that cannot be mended happened; the process must end with an error. */
   readonly onFatal: (event: string, cause: unknown) => void;
+  readonly readiness: Readiness;
+  /** Told of what becomes of the lock of the database. */
+  readonly postgres: PostgresWatch;
+  /** The database, being opened; stopped with the service, also if that cannot start. */
+  readonly opening: Promise<Database>;
 };
 
 /** The running authorization service. */
@@ -57,13 +62,12 @@ type Parts = {
 };
 
 /**
- * Starts everything in order: ports (not ready yet), database, workers, services, calls.
+ * Starts everything in order, around the database: ports (not ready yet), workers, services, calls.
  * Errors: those of the part that cannot start; what had started is stopped again.
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { config, logger, version } = options;
+  const { config, logger, version, readiness, opening } = options;
   const log = eventLogOf(logger);
-  const readiness = new Readiness();
   const metrics = createMetrics({ version, commit: config.commit });
   metrics.readBudget.set(config.maxCheckReads);
   metrics.indexLimit.set(config.indexBytes);
@@ -75,14 +79,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     renderMetrics: metrics.render,
     onIncident: createIncidentLog(log, systemClock),
   });
-  const undo: (() => Promise<void>)[] = [];
+  const undo = [() => opening.then((database) => database.stop(), ignoreWhileFailing)];
   try {
     const ports = await gateway.listen();
     undo.push(async () => {
       await gateway.stop(0);
       await gateway.stopMetrics();
     });
-    const parts = await startParts(options, log, metrics, gateway, readiness, undo);
+    const parts = await startParts(options, log, metrics, gateway, undo);
     readiness.markReady(() => parts.workers.isReady);
     gateway.updateHealth();
     let stopping: Promise<void> | undefined;
@@ -98,12 +102,9 @@ async function startParts(
   log: EventLog,
   metrics: Metrics,
   gateway: Gateway,
-  readiness: Readiness,
   undo: (() => Promise<void>)[],
 ): Promise<Parts> {
-  const { config, logger } = options;
-  const postgres = new PostgresWatch(readiness, options.onFatal);
-  const opening = openDatabase(config, log, (state) => postgres.changed(state));
+  const { config, logger, readiness, postgres, opening } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
   let projects: Services['projects'] | undefined;
   const workers = createWorkers({
@@ -119,7 +120,6 @@ async function startParts(
   started.catch(() => undefined); // awaited below, or of no interest any more
   undo.push(() => workers.stop());
   const database = await opening;
-  undo.splice(-1, 0, () => database.stop());
   await started;
   const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
   const services = createServices({ config, database, shards: workers, metrics, audit, log });

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { loadConfigOrExit } from './config/load-config-or-exit.ts';
-import { startService } from './main-service.ts';
-import { createLogger } from './observability/logger.ts';
+import { Readiness } from './gateway/readiness.ts';
+import { openDatabase } from './main-database.ts';
+import { PostgresWatch } from './main-postgres-watch.ts';
+import { createLogger, eventLogOf } from './observability/logger.ts';
 import { AppError } from './shared/app-error.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
@@ -29,7 +31,15 @@ process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
 if (config.serviceAuthTokens.length === 0) logger.warn('service_auth_disabled');
 
-const starting = startService({ config, logger, version: versionOfPackage(), onFatal: fail });
+const readiness = new Readiness();
+const postgres = new PostgresWatch(readiness, fail);
+// An empty database takes about as long to make as the rest of the service takes to load.
+const opening = openDatabase(config, eventLogOf(logger), (state) => postgres.changed(state));
+opening.catch(() => undefined); // awaited by the service
+const starting = import('./main-service.ts').then(({ startService }) => {
+  const version = versionOfPackage();
+  return startService({ config, logger, version, onFatal: fail, readiness, postgres, opening });
+});
 
 let isStopping = false;
 function onSignal(signal: NodeJS.Signals): void {

@@ -10,7 +10,9 @@ const run = promisify(execFile);
 export type PostgresBinaries = {
   readonly initdb: string;
   readonly postgres: string;
-  /** Of the binaries, for example 17. */
+  /** For example 17.10. */
+  readonly version: string;
+  /** For example 17. */
   readonly majorVersion: number;
   /** To be added to the environment of every started binary. */
   readonly env: Readonly<Record<string, string>>;
@@ -30,14 +32,15 @@ export async function findPostgresBinaries(linksDirectory: string): Promise<Post
   const env = await completeLinks(root, linksDirectory);
   const postgres = join(root, 'native/bin/postgres');
   const { stdout } = await run(postgres, ['--version'], { env: { ...process.env, ...env } });
-  const majorVersion = Number(/\(PostgreSQL\) (\d+)/.exec(stdout)?.[1]);
+  const version = /\(PostgreSQL\) ([\w.]+)/.exec(stdout)?.[1] ?? '';
+  const majorVersion = Number.parseInt(version, 10);
   if (!Number.isInteger(majorVersion)) {
     throw new AppError(
       'STORE_UNAVAILABLE',
       `${packageName} answered an unknown version: ${stdout}`,
     );
   }
-  return { initdb: join(root, 'native/bin/initdb'), postgres, majorVersion, env };
+  return { initdb: join(root, 'native/bin/initdb'), postgres, version, majorVersion, env };
 }
 
 function packageRoot(packageName: string): string {

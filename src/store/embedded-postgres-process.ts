@@ -27,6 +27,8 @@ export type ServerCommand = {
   readonly user: ServerUser;
   readonly env: Readonly<Record<string, string>>;
   readonly logPath: string;
+  /** What the command reads; nothing when absent. */
+  readonly input?: string | undefined;
 };
 
 /** What postmaster.pid says. */
@@ -41,18 +43,22 @@ export type PidFile = {
  * Starts a command in its own session, so that Ctrl-C at the terminal reaches us alone and the
  * order of stopping stays ours. Output goes to the log file, never to a pipe that could close.
  */
-export function spawnDetached({ command, args, user, env, logPath }: ServerCommand): ChildProcess {
+export function spawnDetached(serverCommand: ServerCommand): ChildProcess {
+  const { command, args, user, env, logPath, input } = serverCommand;
   const size = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
   if (size > LOG_BYTES_MAX) renameSync(logPath, `${logPath}.1`);
   const log = openSync(logPath, 'a', 0o600);
   try {
     const [program = command, ...words] = [...user.prefix, command, ...args];
-    return spawn(program, words, {
+    const child = spawn(program, words, {
       detached: true,
-      stdio: ['ignore', log, log],
+      stdio: [input === undefined ? 'ignore' : 'pipe', log, log],
       env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', ...env },
       ...user.spawnAs,
     });
+    // A command that ends before it has read everything says why in its log.
+    child.stdin?.once('error', () => undefined).end(input);
+    return child;
   } finally {
     closeSync(log);
   }

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
+import { chownSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { AppError } from '../shared/app-error.ts';
 
@@ -38,6 +38,11 @@ export function chooseServerUser(dataDirectory: string, paths: readonly string[]
     .find((path) => path !== undefined);
   if (closed === undefined) return { owner: ids, spawnAs: ids, prefix: [] };
   return { owner: ids, prefix: privilegedPrefix(ids, closed) };
+}
+
+/** Makes a path the server's own. */
+export function giveTo({ owner }: ServerUser, path: string): void {
+  if (owner !== undefined) chownSync(path, owner.uid, owner.gid);
 }
 
 function ownerOf(path: string) {
