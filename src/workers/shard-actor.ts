@@ -9,14 +9,12 @@ import type { Job } from './job.ts';
 import type { ShardIndex, ShardSource } from './ports.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import type { ActorEvent, ActorState } from './shard-actor-state.ts';
+import { ShardJobs } from './shard-jobs.ts';
 
 const CATCH_UP_ATTEMPTS_MAX = 3;
 const CATCH_UP_RETRY_MS = 40;
 /** How long a caught-up shard waits before it looks again for a seq that somebody asked for. */
 const BEHIND_RETRY_MS = 20;
-/** Evaluations of one shard that are begun at once, and how many of them may be long from the start. */
-const SUSPENDED_MAX = 16;
-const LONG_BEGUN_MAX = 8;
 
 type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
 
@@ -53,16 +51,8 @@ export class ShardActor {
   #generation = 0;
   #index: ShardIndex | null = null;
   #position: ShardPosition = { epoch: 0, seq: 0, stamp: '0' };
-  /** Short jobs that may run, in arrival order. */
-  #mailbox: Job[] = [];
-  #mailboxHead = 0;
-  /** Long ones that may begin, in arrival order. */
-  #long: Job[] = [];
-  /** Jobs that need a newer state, in arrival order. */
-  #waiting: Job[] = [];
-  /** Begun evaluations, all over the present revision; changes wait until there is none. */
-  #suspended: Job[] = [];
-  #isTurnOfSuspended = false;
+  /** The begun ones all see the present revision; changes wait until there is none. */
+  readonly #jobs = new ShardJobs();
   #onResumed: (() => void)[] = [];
   #held = new HeldChanges();
   /** Highest seq known to exist. */
@@ -115,8 +105,7 @@ export class ShardActor {
 
   /** Jobs waiting, runnable or suspended. */
   get depth(): number {
-    const queued = this.#mailbox.length - this.#mailboxHead;
-    return queued + this.#long.length + this.#waiting.length + this.#suspended.length;
+    return this.#jobs.count;
   }
 
   /** Whether nothing would be lost but warmth if the index went now (I8). */
@@ -138,7 +127,7 @@ export class ShardActor {
       job.fail(unavailable('the epoch of the shard has changed'));
       return;
     }
-    this.#waiting.push(job);
+    this.#jobs.wait(job);
     this.#wake();
   }
 
@@ -151,7 +140,7 @@ export class ShardActor {
     const { clock } = this.#host;
     let nowMs = clock.monotonicMs();
     while (this.#mayStart) {
-      const job = this.#nextJob();
+      const job = this.#jobs.takeShort();
       if (job === null) return false;
       this.#runOne(job, nowMs, sliceEndMs, mark);
       nowMs = clock.monotonicMs();
@@ -167,28 +156,23 @@ export class ShardActor {
   runLong(sliceEndMs: number, mark: (requestId: number) => void): boolean {
     const { clock } = this.#host;
     let nowMs = clock.monotonicMs();
-    let isSuspendedFirst = this.#isTurnOfSuspended;
-    this.#isTurnOfSuspended = !isSuspendedFirst;
-    for (;;) {
-      const job = isSuspendedFirst
-        ? (this.#suspended.shift() ?? this.#nextLong())
-        : (this.#nextLong() ?? this.#suspended.shift() ?? null);
+    for (let isFirst = true; ; isFirst = false) {
+      const job = this.#jobs.takeLong(isFirst, this.#mayBegin);
       if (job === null) break;
-      isSuspendedFirst = false;
       this.#runOne(job, nowMs, sliceEndMs, mark);
       nowMs = clock.monotonicMs();
       if (nowMs >= sliceEndMs) break;
     }
     // What waited for the end of a begun evaluation.
     if (this.#mayRunShort) this.#host.runnable(this);
-    return this.#suspended.length > 0 || this.#long.length > 0;
+    return this.#jobs.hasLong;
   }
 
   #runOne(job: Job, nowMs: number, sliceEndMs: number, mark: (requestId: number) => void): void {
     if (!job.isCancelled && this.#runJob(job, nowMs, sliceEndMs, mark) === 'more') {
-      this.#suspended.push(job);
+      this.#jobs.suspend(job);
       this.#host.longRunnable(this);
-    } else if (this.#suspended.length === 0) {
+    } else if (!this.#jobs.hasBegun) {
       if (this.#onResumed.length > 0) this.#resumed();
       if (!this.#held.isEmpty) this.#applyHeld();
     }
@@ -198,7 +182,7 @@ export class ShardActor {
   committed(change: CommittedChange): void {
     this.#headSeq = Math.max(this.#headSeq, change.seq);
     if (this.#index === null && this.#state !== 'loading') return;
-    if (this.#state !== 'ready' || this.#suspended.length > 0) {
+    if (this.#state !== 'ready' || this.#jobs.hasBegun) {
       this.#held.add(change); // dropped when full: the seq is known, and caught up
       return;
     }
@@ -222,22 +206,18 @@ export class ShardActor {
   damaged(error: unknown): void {
     this.#host.report('shard_index_damaged', this.key, error);
     this.#drop('damaged');
-    this.#waiting = [...this.#takeMailbox(), ...this.#waiting];
+    this.#jobs.waitAgain();
     this.#wake();
   }
 
   /** Fails jobs whose deadline has passed or whose callers have gone. */
   sweep(nowMs: number): void {
-    if (this.#waiting.length === 0) return;
-    const kept: Job[] = [];
-    for (const job of this.#waiting) {
-      if (job.isCancelled) continue;
-      if (job.waitUntilMs <= nowMs) {
-        job.fail(unavailable('the shard was not ready before the deadline'));
-      } else kept.push(job);
-    }
-    this.#waiting = kept;
-    if (kept.length === 0) this.#host.settled(this);
+    if (!this.#jobs.hasWaiting) return;
+    this.#jobs.failWaiting(
+      () => unavailable('the shard was not ready before the deadline'),
+      (job) => job.waitUntilMs <= nowMs,
+    );
+    if (!this.#jobs.hasWaiting) this.#host.settled(this);
   }
 
   // --- jobs -----------------------------------------------------------------------------------
@@ -251,55 +231,22 @@ export class ShardActor {
   }
 
   #admit(job: Job): void {
-    if (job.isLong) {
-      this.#long.push(job);
-      this.#host.longRunnable(this);
-    } else {
-      this.#mailbox.push(job);
-      this.#host.runnable(this);
-    }
+    this.#jobs.admit(job);
+    if (job.isLong) this.#host.longRunnable(this);
+    else this.#host.runnable(this);
   }
 
   get #mayRunShort(): boolean {
-    return this.#mailboxHead < this.#mailbox.length && this.#mayStart;
-  }
-
-  #nextLong(): Job | null {
-    if (!this.#mayStart || this.#suspended.length >= LONG_BEGUN_MAX) return null;
-    return this.#long.shift() ?? null;
+    return this.#jobs.hasShort && this.#mayStart;
   }
 
   /** New jobs wait once a change waits for the begun ones: else it would wait for ever. */
   get #mayStart(): boolean {
-    const begun = this.#suspended.length;
-    if (begun === 0) return true;
-    return begun < SUSPENDED_MAX && this.#held.isEmpty && this.#onResumed.length === 0;
+    if (!this.#jobs.hasBegun) return true;
+    return this.#jobs.hasRoom && this.#held.isEmpty && this.#onResumed.length === 0;
   }
 
-  #nextJob(): Job | null {
-    if (this.#mailboxHead === this.#mailbox.length) {
-      if (this.#mailboxHead > 0) {
-        this.#mailbox = [];
-        this.#mailboxHead = 0;
-      }
-      return null;
-    }
-    const job = this.#mailbox[this.#mailboxHead] as Job; // below length
-    this.#mailboxHead += 1;
-    return job;
-  }
-
-  #takeMailbox(): Job[] {
-    const jobs = this.#mailbox.slice(this.#mailboxHead);
-    const begun = this.#suspended;
-    for (const job of begun) job.restart();
-    this.#mailbox = [];
-    this.#mailboxHead = 0;
-    this.#suspended = [];
-    jobs.push(...this.#long);
-    this.#long = [];
-    return [...begun, ...jobs];
-  }
+  readonly #mayBegin = (): boolean => this.#mayStart;
 
   #runJob(
     job: Job,
@@ -324,22 +271,9 @@ export class ShardActor {
     }
   }
 
-  /** Moves waiting jobs that the watermark now allows to their mailbox, in arrival order. */
+  /** Moves waiting jobs that the watermark now allows on, in arrival order. */
   #promote(): void {
-    if (this.#waiting.length === 0) return;
-    const kept: Job[] = [];
-    for (const job of this.#waiting) {
-      if (job.isCancelled) continue;
-      if (this.#canServe(job)) this.#admit(job);
-      else kept.push(job);
-    }
-    this.#waiting = kept;
-  }
-
-  #failWaiting(error: AppError): void {
-    const failed = this.#waiting;
-    this.#waiting = [];
-    for (const job of failed) if (!job.isCancelled) job.fail(error);
+    for (const job of this.#jobs.takeReady((waiting) => this.#canServe(waiting))) this.#admit(job);
   }
 
   // --- loading --------------------------------------------------------------------------------
@@ -367,7 +301,7 @@ export class ShardActor {
   #startLoad(event: 'wanted' | 'diverged'): void {
     if (event === 'diverged') {
       this.#drop(event);
-      this.#waiting = [...this.#takeMailbox(), ...this.#waiting];
+      this.#jobs.waitAgain();
     } else this.#moved(event);
     this.#generation += 1;
     const generation = this.#generation;
@@ -401,16 +335,14 @@ export class ShardActor {
     this.#index = index;
     this.#position = { epoch: head.epoch, seq: head.seq, stamp: head.stamp };
     this.#headSeq = Math.max(this.#headSeq, head.seq);
-    const isOtherEpoch = (job: Job): boolean => job.scope.epoch !== head.epoch;
-    const outdated = this.#waiting.filter(isOtherEpoch);
-    if (outdated.length > 0) {
-      this.#waiting = this.#waiting.filter((job) => !isOtherEpoch(job));
-      for (const job of outdated) job.fail(unavailable('the epoch of the shard has changed'));
-    }
+    this.#jobs.failWaiting(
+      () => unavailable('the epoch of the shard has changed'),
+      (job) => job.scope.epoch !== head.epoch,
+    );
     this.#applyHeld();
     this.#promote();
     this.#host.settled(this);
-    if (this.#waiting.length > 0 || this.#headSeq > this.#position.seq) this.#startCatchUp();
+    if (this.#jobs.hasWaiting || this.#headSeq > this.#position.seq) this.#startCatchUp();
   }
 
   #loadFailed(error: unknown): void {
@@ -418,7 +350,7 @@ export class ShardActor {
     this.#host.counted('loadFailure');
     this.#host.report('shard_load_failed', this.key, error);
     this.#held = new HeldChanges();
-    this.#failWaiting(
+    this.#jobs.failWaiting(() =>
       error instanceof AppError && error.reason === 'SHARD_TOO_LARGE'
         ? error
         : unavailable('the shard could not be loaded', error),
@@ -458,7 +390,7 @@ export class ShardActor {
   }
 
   #applyHeld(): void {
-    if (this.#state !== 'ready' || this.#suspended.length > 0) return;
+    if (this.#state !== 'ready' || this.#jobs.hasBegun) return;
     const held = this.#held.take();
     if (held.length === 0) return;
     for (const change of held) {
@@ -491,7 +423,7 @@ export class ShardActor {
     for (;;) {
       const page = await this.#readPage(generation);
       if (page === null) return 'dropped';
-      let outcome = this.#suspended.length === 0 ? this.#applyPage(page, generation) : null;
+      let outcome = this.#jobs.hasBegun ? null : this.#applyPage(page, generation);
       if (outcome === null) {
         // Applied in the very step that ends the evaluation, before the next one begins.
         outcome = await new Promise<PageOutcome>((resolve) => {
@@ -538,13 +470,13 @@ export class ShardActor {
     // once, since a hint may be wrong, and the poll is the backstop.
     const isBehind = this.#headSeq > this.#position.seq;
     this.#headSeq = this.#position.seq;
-    if (isBehind || this.#waiting.length > 0) this.#retryLater();
+    if (isBehind || this.#jobs.hasWaiting) this.#retryLater();
   }
 
   #catchUpFailed(error: unknown): void {
     this.#moved('catchUpFailed');
     this.#host.report('shard_catch_up_failed', this.key, error);
-    this.#failWaiting(unavailable('the changes of the shard could not be read', error));
+    this.#jobs.failWaiting(() => unavailable('the changes of the shard could not be read', error));
     this.#applyHeld();
     this.#host.settled(this);
   }

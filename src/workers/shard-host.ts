@@ -26,10 +26,9 @@ import type { ShardIndex, ShardSource } from './ports.ts';
 import { rawJob } from './raw-jobs.ts';
 import { ShardActor } from './shard-actor.ts';
 import type { ActorHost } from './shard-actor.ts';
+import { ShardTurns } from './shard-turns.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
-/** Long work gets a slice at least this often, in slices, however many messages come. */
-const LONG_WAIT_SLICES_MAX = 4;
 const SWEEP_MS = 20;
 const STATS_MS = 250;
 const HEADS_PER_QUERY_MAX = 1_000;
@@ -77,10 +76,7 @@ export class ShardHost {
   readonly #actorHost: ActorHost;
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #counts = { load: 0, loadFailure: 0, catchUp: 0 };
-  /** Shards with short work, and those with long work. */
-  #runnable: ShardActor[] = [];
-  readonly #longRunnable: ShardActor[] = [];
-  #longRanAtMs = 0;
+  readonly #turns: ShardTurns;
   /** Of the message being accepted. */
   #lastScope: ScopeEntry | null = null;
   #lastActor: ShardActor | null = null;
@@ -90,16 +86,26 @@ export class ShardHost {
   #isPolling = false;
   #isStoreAway = false;
   #isStopped = false;
-  readonly #mark: (requestId: number) => void;
 
   constructor(options: ShardHostOptions) {
     this.#options = options;
     const { settings, clock } = options;
     const { underEvaluation } = options;
-    this.#mark = (requestId) => {
-      underEvaluation[0] = requestId;
-    };
     this.#budget = new IndexBudget(settings.indexBytesMax);
+    this.#turns = new ShardTurns({
+      clock,
+      sliceMs: settings.sliceMs,
+      mark: (requestId) => {
+        underEvaluation[0] = requestId;
+      },
+      onWork: (actor) => {
+        this.#budget.touch(actor);
+        if (!this.#isInTurn) this.#scheduleTurn();
+      },
+      onRan: (actor) => {
+        if (actor.isEvictable === this.#budget.isPinned(actor)) this.#settled(actor);
+      },
+    });
     // One connection stays free for catching up while snapshots are being read.
     this.#loads = new LoadPlaces(Math.max(1, settings.poolMax - 1));
     this.#context = new JobContext({
@@ -117,8 +123,8 @@ export class ShardHost {
       createIndex: options.createIndex,
       cacheBytesOf: (index) => this.#context.cacheBytesOf(index),
       withLoadPlace: (load) => this.#loads.run(load),
-      runnable: (actor) => this.#makeRunnable(actor),
-      longRunnable: (actor) => this.#makeLongRunnable(actor),
+      runnable: (actor) => this.#turns.addShort(actor),
+      longRunnable: (actor) => this.#turns.addLong(actor),
       settled: (actor) => this.#settled(actor),
       counted: (what) => {
         this.#counts[what] += 1;
@@ -144,7 +150,7 @@ export class ShardHost {
     this.#isInTurn = true;
     try {
       // The port hands over messages without a turn of the loop while there are more.
-      if (this.#isLongOverdue) this.#longTurn();
+      if (this.#turns.isLongOverdue) this.#turns.runLong();
       for (const message of batch.control) this.#control(message);
       for (const requestId of batch.cancelled) this.#context.cancelled.add(requestId);
       const bodies = new BatchBodies(batch.bodies);
@@ -152,7 +158,7 @@ export class ShardHost {
       for (const request of batch.requests) this.#acceptParsed(batch, request);
       this.#lastScope = null;
       this.#lastActor = null;
-      this.#shortTurn();
+      this.#turns.runShort();
       bodies.leave();
     } finally {
       this.#isInTurn = false;
@@ -302,86 +308,18 @@ export class ShardHost {
 
   // --- turns ----------------------------------------------------------------------------------
 
-  #makeRunnable(actor: ShardActor): void {
-    if (actor.isScheduled) return;
-    actor.isScheduled = true;
-    this.#runnable.push(actor);
-    this.#budget.touch(actor);
-    if (!this.#isInTurn) this.#scheduleTurn();
-  }
-
-  #makeLongRunnable(actor: ShardActor): void {
-    if (actor.isLongScheduled) return;
-    actor.isLongScheduled = true;
-    if (this.#longRunnable.length === 0) this.#longRanAtMs = this.#options.clock.monotonicMs();
-    this.#longRunnable.push(actor);
-    this.#budget.touch(actor);
-    if (!this.#isInTurn) this.#scheduleTurn();
-  }
-
-  get #isLongOverdue(): boolean {
-    if (this.#longRunnable.length === 0) return false;
-    const { clock, settings } = this.#options;
-    return clock.monotonicMs() - this.#longRanAtMs >= settings.sliceMs * LONG_WAIT_SLICES_MAX;
-  }
-
-  /** Short work of all shards, round robin, for one slice in all. */
-  #shortTurn(): void {
-    const { clock, settings } = this.#options;
-    const endMs = clock.monotonicMs() + settings.sliceMs;
-    // The last one begun has some time as well.
-    const lastEndMs = endMs + settings.sliceMs / 2;
-    // A shard that used its part goes behind those that had none.
-    let share = settings.sliceMs / Math.max(1, this.#runnable.length);
-    let nowMs = endMs - settings.sliceMs;
-    while (this.#runnable.length > 0 && nowMs < endMs) {
-      // Actors that become runnable meanwhile go behind these.
-      const actors = this.#runnable;
-      this.#runnable = [];
-      let i = 0;
-      for (; i < actors.length && nowMs < endMs; i++) {
-        const actor = actors[i] as ShardActor; // below length
-        actor.isScheduled = false;
-        const hasMore = actor.runShort(Math.min(endMs, nowMs + share), lastEndMs, this.#mark);
-        if (hasMore) this.#makeRunnable(actor);
-        this.#ran(actor);
-        nowMs = clock.monotonicMs();
-      }
-      if (i < actors.length) this.#runnable = [...actors.slice(i), ...this.#runnable];
-      share = settings.sliceMs;
-    }
-  }
-
-  /** One slice of the long work of one shard: they take turns. */
-  #longTurn(): void {
-    const actor = this.#longRunnable.shift();
-    if (actor === undefined) return;
-    const { clock, settings } = this.#options;
-    actor.isLongScheduled = false;
-    if (actor.runLong(clock.monotonicMs() + settings.sliceMs, this.#mark)) {
-      this.#makeLongRunnable(actor);
-    }
-    this.#longRanAtMs = clock.monotonicMs();
-    this.#ran(actor);
-  }
-
-  #ran(actor: ShardActor): void {
-    if (actor.isEvictable === this.#budget.isPinned(actor)) this.#settled(actor);
-  }
-
   #scheduleTurn(): void {
     if (this.#isTurnScheduled || this.#isStopped) return;
-    const isIdle = this.#runnable.length === 0 && this.#longRunnable.length === 0;
-    if (isIdle && this.#writer.isEmpty) return;
+    if (this.#turns.isIdle && this.#writer.isEmpty) return;
     this.#isTurnScheduled = true;
     setImmediate(() => {
       this.#isTurnScheduled = false;
       this.#isInTurn = true;
       try {
-        this.#shortTurn();
+        this.#turns.runShort();
         // Finished answers do not wait for the slice of others.
         this.#postAnswers();
-        this.#longTurn();
+        this.#turns.runLong();
       } finally {
         this.#isInTurn = false;
       }
