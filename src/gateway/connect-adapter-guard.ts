@@ -2,6 +2,7 @@ import { ConnectError, type Interceptor } from '@connectrpc/connect';
 import { AppError } from '../shared/app-error.ts';
 import { cancelled } from './connect-adapter-body.ts';
 import { connectErrorFromAppError, deadlineExceeded, foreseenError } from './connect-error.ts';
+import { withReason } from './connect-protocol-error.ts';
 
 /** What the log learns of a failure that the caller is only told "internal error" about. */
 export type CallFailure = {
@@ -39,11 +40,12 @@ function presented(
   rpc: string,
 ): ConnectError {
   const foreseen = foreseenError(error, policy);
-  if (foreseen instanceof ConnectError) return foreseen;
+  const present = policy.present ?? connectErrorFromAppError;
+  if (foreseen instanceof ConnectError) return withReason(foreseen, present);
   if (foreseen.reason === 'INTERNAL') {
     policy.report({ requestId, rpc, error: foreseen.cause ?? foreseen });
   }
-  return (policy.present ?? connectErrorFromAppError)(foreseen);
+  return present(foreseen);
 }
 
 /**

@@ -171,7 +171,9 @@ describe('errors', () => {
 
   test('an unknown encoding is unimplemented', async () => {
     const response = await post('plain', { 'content-encoding': 'br' });
-    expect((await errorOf(response)).code).toBe('unimplemented');
+    const error = await errorOf(response);
+    expect(error.code).toBe('unimplemented');
+    expect(error.details[0]?.debug.reason).toBe('METHOD_UNIMPLEMENTED');
   });
 
   test('unknown methods and services', async () => {
@@ -227,6 +229,7 @@ describe('errors', () => {
     expect(far.status).toBe(200);
     const broken = await post(JSON.stringify(valid), { 'connect-timeout-ms': 'soon' });
     expect(broken.status).toBe(400);
+    expect((await errorOf(broken)).details[0]?.debug.reason).toBe('BODY_MALFORMED');
   });
 });
 
