@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { AppError } from '../shared/app-error.ts';
-import { parseModel } from './namespace-model.ts';
+import { checkModelDocument, parseModel } from './namespace-model.ts';
 
-function pathOfError(json: string): string | undefined {
+function pathOfError(json: string, check: (json: string) => unknown = parseModel) {
   try {
-    parseModel(json);
+    check(json);
   } catch (error) {
     if (!(error instanceof AppError) || error.reason !== 'MODEL_INVALID') throw error;
     expect(error.message).toContain(error.metadata['path']);
@@ -123,5 +123,45 @@ describe('parseModel', () => {
     expect(pathOfError('{"namespaces":{"__proto__":{"relations":{}}}}')).toBe(
       '$.namespaces.__proto__',
     );
+  });
+});
+
+describe('checkModelDocument', () => {
+  const tupleToUserset = '{"tuple_to_userset":{"tupleset":"p","tupleset":"p","computed":"v"}}';
+
+  test.each([
+    ['{"namespaces":{},"namespaces":{}}', '$'],
+    ['{"schema_version":1,"schema_version":1,"namespaces":{}}', '$'],
+    ['{"namespaces":{"doc":{"relations":{}},"doc":{"relations":{"a":{}}}}}', '$.namespaces'],
+    ['{"namespaces":{"doc":{"relations":{},"relations":{}}}}', '$.namespaces.doc'],
+    [
+      '{"namespaces":{"doc":{"relations":{"viewer":{},"v\\u0069ewer":{}}}}}',
+      '$.namespaces.doc.relations',
+    ],
+    [
+      '{"namespaces":{"doc":{"relations":{"a":{"union":[{},{"computed":"b","computed":"c"}]}}}}}',
+      '$.namespaces.doc.relations.a.union[1]',
+    ],
+    [
+      `{"namespaces":{"doc":{"relations":{"a":${'{"union":['.repeat(31)}${tupleToUserset}${']}'.repeat(31)}}}}}`,
+      `$.namespaces.doc.relations.a${'.union[0]'.repeat(31)}.tuple_to_userset`,
+    ],
+  ])('refuses %s, which still loads', (json, path) => {
+    expect(pathOfError(json)).toBeUndefined();
+    expect(pathOfError(json, checkModelDocument)).toBe(path);
+  });
+
+  test('names the key', () => {
+    const json = '{"namespaces":{"doc":{"relations":{"viewer":{},"editor":{},"viewer":{}}}}}';
+    expect(() => checkModelDocument(json)).toThrow(
+      'model_json: $.namespaces.doc.relations: duplicate key "viewer"',
+    );
+  });
+
+  test('takes the same name in different places, and refuses what parseModel refuses', () => {
+    const relations = { viewer: {}, relations: { union: [{ computed: 'viewer' }, { this: {} }] } };
+    const json = JSON.stringify({ namespaces: { doc: { relations }, viewer: { relations } } });
+    expect(pathOfError(json, checkModelDocument)).toBeUndefined();
+    expect(pathOfError('{', checkModelDocument)).toBe('$');
   });
 });

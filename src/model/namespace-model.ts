@@ -1,5 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
 import { BUILT_IN_NAMESPACES, RESOURCE_NAMESPACE } from './built-in-model.ts';
+import { findDuplicateKey } from './duplicate-key.ts';
 import type { Rewrite } from './rewrite.ts';
 
 /** Namespace → relation → rewrite. What is not listed is this(): plain stored tuples. */
@@ -10,6 +11,8 @@ export type NamespaceModel = {
 export const MODEL_NAMESPACES_MAX = 256;
 export const MODEL_RELATIONS_MAX = 256;
 export const MODEL_NESTING_MAX = 32;
+/** Four objects hold a rewrite, and each level of one is an object with a list or object in it. */
+const MODEL_DEPTH_MAX = 4 + 2 * MODEL_NESTING_MAX;
 const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
 const THIS: Rewrite = { op: 'this' };
 const SCHEMA_VERSION = 1;
@@ -47,6 +50,19 @@ export function parseModel(json: string): NamespaceModel {
     if (name !== RESOURCE_NAMESPACE && !namespaces.has(name)) namespaces.set(name, relations);
   }
   return { namespaces };
+}
+
+/**
+ * Refuses a document that must not be stored: one that `parseModel` refuses, or that names a key of an
+ * object twice, of which all but the last would be lost without a word. One that was stored before
+ * still loads, so that `parseModel` itself takes it.
+ * Errors: MODEL_INVALID, as `parseModel`. Cost: O(document).
+ */
+export function checkModelDocument(json: string): void {
+  parseModel(json);
+  const duplicate = findDuplicateKey(json, MODEL_DEPTH_MAX);
+  if (duplicate === undefined) return;
+  throw modelError(duplicate.path, `duplicate key "${duplicate.key}"`);
 }
 
 /** The model of a project without `model_json`. */

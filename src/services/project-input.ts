@@ -1,5 +1,5 @@
 import { checkDataRegion, checkDisplayName, checkProjectId, checkText } from '../model/names.ts';
-import { parseModel } from '../model/namespace-model.ts';
+import { checkModelDocument } from '../model/namespace-model.ts';
 import { fieldError } from '../shared/app-error.ts';
 import { PROJECT_ACTIVE, PROJECT_SUSPENDED } from './state-machines/project.ts';
 
@@ -80,7 +80,7 @@ export function checkUpdateProject(
 function checkModel(modelJson: string): void {
   if (modelJson === '') return;
   checkText('model_json', modelJson);
-  parseModel(modelJson);
+  checkModelDocument(modelJson);
 }
 
 function checkMaxCheckReads(value: number, floor: number): void {

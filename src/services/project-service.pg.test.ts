@@ -24,6 +24,7 @@ afterAll(async () => {
 });
 
 const MODEL = '{"namespaces":{"doc":{"relations":{"viewer":{}}}}}';
+const TWICE = '{"namespaces":{"doc":{"relations":{"viewer":{},"viewer":{}}}}}';
 function create(fields: Partial<CreateProjectRequest> & { readonly id: string }): Promise<unknown> {
   const empty = { name: 'n', modelJson: '', dataRegion: '', maxCheckReads: 0 };
   return services.projects.create({ ...empty, ...fields }, 'r');
@@ -50,6 +51,7 @@ test.each<[Partial<CreateProjectRequest> & { id: string }, string, string | unde
   [{ id: 'x', maxCheckReads: 99 }, 'FIELD_INVALID', 'max_check_reads'],
   [{ id: 'x', maxCheckReads: -1 }, 'FIELD_INVALID', 'max_check_reads'],
   [{ id: 'x', modelJson: '{' }, 'MODEL_INVALID', undefined],
+  [{ id: 'x', modelJson: TWICE }, 'MODEL_INVALID', undefined],
   [{ id: 'x', modelJson: '\u0000' }, 'FIELD_INVALID', 'model_json'],
   [{ id: 'default' }, 'PROJECT_EXISTS', undefined],
 ])('create refuses %j', async (fields, reason, field) => {

@@ -193,6 +193,7 @@ const ROWS: readonly Row[] = [
       '{"namespaces":1}',
       '{"namespaces":{"seat":{"relations":{}}}}',
       '{"schema_version":2,"namespaces":{}}',
+      '{"namespaces":{"doc":{"relations":{}},"doc":{"relations":{}}}}',
       ...BAD_TEXT,
     ]),
     row(method, 'data_region', ['Upper', 'a b', 'x'.repeat(64), ...BAD_TEXT]),
@@ -317,6 +318,27 @@ test('a batch over its limit is refused, an item that is not valid is not', asyn
     const single = await call(instance, check, one);
     expect(results[index]?.error).toBe(single.body['message']);
   }
+});
+
+test('a model that names a relation twice is not taken any more; one that was still decides', async () => {
+  const model_json = '{"namespaces":{"doc":{"relations":{"a":{},"b":{},"b":{"computed":"a"}}}}}';
+  const text = 'insert into project (id, name, model_json) values ($1, $1, $2)';
+  await database.pool.query(text, ['before', model_json]);
+  const tuple = { ...TUPLE, relation: 'a' };
+  const grant = { project_id: 'before', updates: [{ op: 'OP_INSERT', tuple }] };
+  expect((await call(instance, 'AuthzService/WriteRelationTuples', grant)).status).toBe(200);
+  const query = { ...VALID[check], project_id: 'before', relation: 'b' };
+  expect((await call(instance, check, query)).body).toEqual({ allowed: true });
+  const rename = { id: 'before', name: 'renamed' };
+  expect((await call(instance, 'AdminService/UpdateProject', rename)).status).toBe(200);
+  const again = await call(instance, 'AdminService/UpdateProject', { ...rename, model_json });
+  expect(again).toMatchObject({
+    status: 400,
+    body: {
+      code: 'invalid_argument',
+      message: 'model_json: $.namespaces.doc.relations: duplicate key "b"',
+    },
+  });
 });
 
 /** Errors of decoding name the field by itself, later ones by its path; a model by its JSON path. */

@@ -1,0 +1,83 @@
+/** A member of an object that the text names more than once. */
+export type DuplicateKey = {
+  readonly key: string;
+  /** JSON path of the object: `$.namespaces.doc.relations`. */
+  readonly path: string;
+};
+
+/** An object or a list that is open; `keys` is null for a list and for what lies too deep. */
+type Frame = {
+  readonly keys: Set<string> | null;
+  readonly isList: boolean;
+  member: string;
+  index: number;
+};
+
+/**
+ * The outermost key that an object of `json` names twice, the first of several; `JSON.parse` keeps the
+ * last one and says nothing. Keys are compared as they read, whatever their spelling. An outermost one
+ * is looked for because what it replaces is never read otherwise, so that path and key would be any text.
+ * `json` must be valid. Objects more than `depthMax` deep are not looked into. O(length).
+ */
+export function findDuplicateKey(json: string, depthMax: number): DuplicateKey | undefined {
+  const open: Frame[] = [];
+  let found: DuplicateKey | undefined;
+  let depthOfFound = depthMax + 1;
+  for (let at = 0; at < json.length; at++) {
+    const frame = open.at(-1);
+    switch (json.charAt(at)) {
+      case '{': {
+        const keys = open.length < depthMax ? new Set<string>() : null;
+        open.push({ keys, isList: false, member: '', index: 0 });
+        break;
+      }
+      case '[':
+        open.push({ keys: null, isList: true, member: '', index: 0 });
+        break;
+      case '}':
+      case ']':
+        open.pop();
+        break;
+      case ',':
+        if (frame !== undefined) frame.index += 1;
+        break;
+      case '"': {
+        const end = endOfString(json, at);
+        if (frame !== undefined && frame.keys !== null && isKey(json, end)) {
+          const key = JSON.parse(json.slice(at, end)) as string;
+          if (frame.keys.has(key) && open.length < depthOfFound) {
+            found = { key, path: pathOf(open) };
+            depthOfFound = open.length;
+          }
+          frame.keys.add(key);
+          frame.member = key;
+        }
+        at = end - 1;
+      }
+    }
+  }
+  return found;
+}
+
+/** Where the string that begins at `start` has ended. */
+function endOfString(json: string, start: number): number {
+  let at = start + 1;
+  while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
+  return at + 1;
+}
+
+function isKey(json: string, end: number): boolean {
+  let at = end;
+  while (json[at] === ' ' || json[at] === '\n' || json[at] === '\r' || json[at] === '\t') at += 1;
+  return json[at] === ':';
+}
+
+/** The path of the innermost open object. */
+function pathOf(open: readonly Frame[]): string {
+  return open
+    .slice(0, -1)
+    .reduce(
+      (path, { isList, index, member }) => path + (isList ? `[${index}]` : `.${member}`),
+      '$',
+    );
+}
