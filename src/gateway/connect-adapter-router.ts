@@ -23,6 +23,7 @@ import { gzipCompression } from './connect-adapter-compression.ts';
 import { createGuard, type ErrorPolicy } from './connect-adapter-guard.ts';
 import { kRequestId } from './connect-adapter-request-id.ts';
 import { createUnaryConnectHandler } from './connect-adapter-unary.ts';
+import { knownVersionOnly } from './connect-protocol-version.ts';
 
 export type RouterOptions = {
   readonly policy: ErrorPolicy;
@@ -98,7 +99,10 @@ function protocolsOf(options: RouterOptions): ProtocolHandlerFactory[] {
     interceptors: [...options.interceptors],
     json,
   };
-  const connectStreams = createConnectFactory(shared);
+  const connectStreams = createConnectFactory({
+    ...shared,
+    interceptors: [guard, knownVersionOnly, ...options.interceptors],
+  });
   const connect: ProtocolHandlerFactory = Object.assign(
     (spec: MethodImplSpec) =>
       spec.kind === 'unary' ? createUnaryConnectHandler(spec, unaryOptions) : connectStreams(spec),

@@ -37,6 +37,7 @@ import { BytesBody, WholeBody } from './connect-adapter-body.ts';
 import { outgoingError, untilAborted, type ErrorPolicy } from './connect-adapter-guard.ts';
 import { kRequestId } from './connect-adapter-request-id.ts';
 import { ERROR_JSON, httpStatusOfCode, malformedJson } from './connect-error.ts';
+import { assertKnownVersion } from './connect-protocol-version.ts';
 import { encodedJsonOf } from './encoded-answer.ts';
 
 type MethodSpec = Parameters<typeof invokeUnaryImplementation>[0];
@@ -95,6 +96,7 @@ export function createUnaryConnectHandler(
     let status = 200;
     let body: Uint8Array;
     try {
+      assertKnownVersion(request.header);
       if (compression.error !== undefined) throw compression.error;
       if (timeout.error !== undefined) throw timeout.error;
       const call = async (): Promise<Message> => {

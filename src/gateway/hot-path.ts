@@ -15,6 +15,7 @@ import { REQUEST_ID_HEADER, sharedNowMs } from './call-context.ts';
 import { gzipCompression } from './connect-adapter-compression.ts';
 import type { ConnectAdapter } from './connect-adapter.ts';
 import { sendConnectError } from './connect-error.ts';
+import { isKnownVersion, VERSION_HEADER } from './connect-protocol-version.ts';
 import type { DecisionMeter } from './decision-meter.ts';
 import type { ReadScopes } from './read-scopes.ts';
 import {
@@ -105,7 +106,8 @@ export class HotPath {
       length === '' ||
       Number(length) > bodyBytesMax ||
       exchange.header('content-encoding') !== '' ||
-      !authenticator.accepts(exchange.header('authorization'))
+      !authenticator.accepts(exchange.header('authorization')) ||
+      !isKnownVersion(exchange.header(VERSION_HEADER))
     ) {
       general.handleHttp1(exchange);
       return;

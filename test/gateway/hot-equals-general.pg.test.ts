@@ -183,6 +183,16 @@ const goodItem = fc.record({
   subject_user_id: fc.constantFrom('alice', 'bob', 'zoë'),
 });
 const anyItem = fc.oneof({ weight: 3, arbitrary: goodItem }, item);
+/** Mostly what clients send; the rest is for one of the paths to refuse and for both to answer alike. */
+const headers: fc.Arbitrary<Record<string, string>> = fc.record(
+  {
+    'connect-protocol-version': fc.oneof(
+      { weight: 8, arbitrary: fc.constant('1') },
+      fc.constantFrom('', '0', '2', '01', '1.0', ' 1 ', '1, 1', 'v1'),
+    ),
+  },
+  { requiredKeys: [] },
+);
 const structural = fc.tuple(scopeFields(), anyItem, fc.array(anyItem, { maxLength: 5 }));
 
 type Spelling = {
@@ -228,7 +238,7 @@ describe('hot path == general path', () => {
   test.each(METHODS)('%s in JSON, generated', async (method) => {
     const statuses = new Map<number, number>();
     await fc.assert(
-      fc.asyncProperty(structural, spelling, async ([scope, single, items], how) => {
+      fc.asyncProperty(structural, spelling, headers, async ([scope, single, items], how, sent) => {
         const rest =
           method === 'BatchCheck'
             ? { items }
@@ -241,7 +251,7 @@ describe('hot path == general path', () => {
                 };
         const status = await expectSame({
           method,
-          headers: {},
+          headers: sent,
           body: Buffer.from(textOf(scope, rest, how)),
         });
         expect(status, 'no request is an internal error').not.toBe(500);
@@ -266,7 +276,7 @@ describe('hot path == general path', () => {
       byte: fc.nat(255),
     });
     await fc.assert(
-      fc.asyncProperty(structural, damage, async ([scope, single, items], how) => {
+      fc.asyncProperty(structural, damage, headers, async ([scope, single, items], how, sent) => {
         const rest = method === 'BatchCheck' ? { items: items.map(camelKeys) } : camelKeys(single);
         const message = create(schema, { ...camelKeys(scope), ...rest });
         let body: Uint8Array;
@@ -281,13 +291,21 @@ describe('hot path == general path', () => {
         if (how.kind === 'flip' && body.length > 0) body[how.at % body.length] = how.byte;
         const status = await expectSame({
           method,
-          headers: { 'content-type': 'application/proto' },
+          headers: { ...sent, 'content-type': 'application/proto' },
           body,
         });
         expect(status, 'no request is an internal error').not.toBe(500);
       }),
       { numRuns: RUNS },
     );
+  });
+
+  test.each(METHODS)('%s in another version of the protocol is refused', async (method) => {
+    const sent = { 'connect-protocol-version': '2' };
+    const body = Buffer.from(JSON.stringify(jsonBody(method)));
+    expect(await expectSame({ method, headers: sent, body })).toBe(400);
+    const binary = { ...sent, 'content-type': 'application/proto' };
+    expect(await expectSame({ method, headers: binary, body: Buffer.alloc(0) })).toBe(400);
   });
 
   test('headers, encodings and broken bodies', async () => {
@@ -325,7 +343,7 @@ describe('hot path == general path', () => {
       const many = JSON.stringify({
         items: Array.from({ length: 300 }, () => (jsonBody('BatchCheck')['items'] as object[])[0]),
       });
-      const headers: Record<string, string>[] = [
+      const variants: Record<string, string>[] = [
         {},
         { 'connect-timeout-ms': '1000' },
         { 'connect-timeout-ms': '0' },
@@ -354,7 +372,7 @@ describe('hot path == general path', () => {
         { authorization: `bearer ${instance.token}` },
         { 'x-request-id': 'bad id with spaces' + 'x'.repeat(200) },
       ];
-      for (const header of headers) {
+      for (const header of variants) {
         // A made-up request id differs between the two.
         if (header['x-request-id'] !== undefined) continue;
         await expectSame({ method, headers: header, body: Buffer.from(valid) });

@@ -73,8 +73,14 @@ function grpc(name: string, contentType: string): Protocol {
 function grpcWeb(name: string, contentType: string): Protocol {
   return {
     ...grpc(name, contentType),
-    errorOf: ({ body }) => findTrailerError(trailerParse(body.subarray(ENVELOPE_BYTES))),
+    errorOf: ({ body }) => findTrailerError(trailerParse(lastFrame(body))),
   };
+}
+
+/** The content of the last envelope. */
+function lastFrame(body: Buffer): Buffer {
+  const end = ENVELOPE_BYTES + body.readUInt32BE(1);
+  return end < body.length ? lastFrame(body.subarray(end)) : body.subarray(ENVELOPE_BYTES);
 }
 
 const PROTOCOLS: readonly Protocol[] = [
@@ -182,3 +188,24 @@ describe.each(PROTOCOLS.filter(({ isEnveloped }) => isEnveloped))(
     });
   },
 );
+
+describe('Connect-Protocol-Version', () => {
+  const headers = { 'connect-protocol-version': '2' };
+
+  test.each(PROTOCOLS.filter(({ name }) => name.startsWith('Connect')))(
+    'another one is refused: $name',
+    async (protocol) => {
+      const body = emptyMessage(protocol);
+      const error = await expectError(protocol, body, headers, 'BODY_MALFORMED');
+      expect(error.rawMessage).toBe('Connect-Protocol-Version must be 1');
+    },
+  );
+
+  test.each(PROTOCOLS.filter(({ name }) => name.startsWith('gRPC')))(
+    'means nothing to $name',
+    async (protocol) => {
+      const { errorOf } = protocol;
+      expect(errorOf(await send(protocol, emptyMessage(protocol), headers))).toBeUndefined();
+    },
+  );
+});
