@@ -1,151 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createHttpServer } from '../../src/http/http-server.ts';
-import { createNotifyLog } from '../../src/notify/event-log.ts';
-import { addClientRoutes } from '../../src/notify/live/client-routes.ts';
-import { DelayedHints } from '../../src/notify/live/delayed-hints.ts';
-import { LiveHub } from '../../src/notify/live/live-hub.ts';
-import { StreamTokens } from '../../src/notify/live/stream-token.ts';
-import { createNotifyMetrics } from '../../src/notify/metrics.ts';
-import type {
-  NotificationStore,
-  StoredListener,
-} from '../../src/notify/model/notification-store.ts';
+import type { StoredListener } from '../../src/notify/model/notification-store.ts';
 import { NotificationWriter } from '../../src/notify/service/notification-writer.ts';
 import { MemoryStore } from '../../src/notify/store/memory-store.ts';
-import { createLogger } from '../../src/observability/logger.ts';
-import { AppError } from '../../src/shared/app-error.ts';
-import { systemClock } from '../../src/shared/clock.ts';
-import { IdSource } from '../../src/shared/ids.ts';
-import { EventClient } from '../support/event-client.ts';
-import { newNotification } from './store-contract.ts';
+import { ANN, newNotification } from './store-contract.ts';
 import { poll } from './support/poll.ts';
+import { Device, pause, startProcess } from './support/stream-process.ts';
 
 const USERS = ['ann', 'bob'] as const;
 const DEVICES = 5;
-
-/** What chance decides about the store: how long each read takes, and whether it fails. */
-type Chance = { readonly delaysMs: readonly number[]; readonly fails: readonly boolean[] };
-
-/** `store` with reads that take their time and sometimes fail; `failures` counts those. */
-function unreliable(store: NotificationStore, { delaysMs, fails }: Chance) {
-  let index = 0;
-  const figures = { failures: 0 };
-  const slowly = async <T>(read: () => Promise<T>): Promise<T> => {
-    const turn = index++;
-    // Before as well as after: an answer may be old news when it comes.
-    await pause(delaysMs[turn % delaysMs.length] ?? 0);
-    if (fails[turn % fails.length] === true) {
-      figures.failures += 1;
-      throw new AppError('STORE_UNAVAILABLE', 'the database is not available');
-    }
-    const value = await read();
-    await pause(delaysMs[(turn + 1) % delaysMs.length] ?? 0);
-    return value;
-  };
-  const reads: Pick<NotificationStore, 'bounds' | 'liveAfter'> = {
-    bounds: (user) => slowly(() => store.bounds(user)),
-    liveAfter: (user, sequence, limit) => slowly(() => store.liveAfter(user, sequence, limit)),
-  };
-  return { reads, figures };
-}
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** One process' part for streams, on a store that it shares. */
-async function startProcess(store: NotificationStore, chance: Chance) {
-  const lines: Record<string, unknown>[] = [];
-  const logger = createLogger('info', {
-    write: (text: string) => void lines.push(JSON.parse(text) as Record<string, unknown>),
-  });
-  const log = createNotifyLog(logger);
-  const metrics = createNotifyMetrics('1', 'test');
-  const { reads, figures } = unreliable(store, chance);
-  const hub = new LiveHub({
-    store: reads,
-    metrics,
-    log,
-    connectionsMax: 100,
-    connectionsPerUserMax: 100,
-    heartbeatMs: 600_000,
-    bufferEventsMax: 8,
-  });
-  const hints = new DelayedHints(1, (user, sequence) => hub.hint(user, sequence));
-  const server = createHttpServer({ host: '127.0.0.1', port: 0 });
-  const tokens = new StreamTokens('a secret of the test');
-  addClientRoutes({
-    server,
-    hub,
-    tokens,
-    clock: systemClock,
-    ids: new IdSource(systemClock),
-    metrics,
-    log,
-    allowedOrigins: ['*'],
-    bufferEventsMax: 8,
-    isLive: true,
-    isClosing: () => false,
-  });
-  const { port } = await server.listen();
-  const urlOf = (userId: string): string => {
-    const grant = { tenantId: 'acme', userId, deviceType: 'web' as const };
-    const token = tokens.create({ ...grant, expiresAtMs: systemClock.nowMs() + 600_000 });
-    return `http://127.0.0.1:${port}/v1/stream?access_token=${token}`;
-  };
-  const stop = async (): Promise<void> => {
-    hub.close();
-    hints.close();
-    await server.stop(1_000);
-  };
-  return { hub, hints, lines, figures, urlOf, stop };
-}
-
-type Process = Awaited<ReturnType<typeof startProcess>>;
-
-/** A device that reconnects with the last id it saw, to whichever process. */
-class Device {
-  readonly userId: string;
-  readonly came: number[] = [];
-  start: number | undefined;
-  #lastId = '';
-  #client: EventClient | undefined;
-  #seen = 0;
-
-  constructor(userId: string) {
-    this.userId = userId;
-  }
-
-  async connect(process: Process): Promise<void> {
-    this.disconnect();
-    const headers: Record<string, string> =
-      this.#lastId === '' ? {} : { 'last-event-id': this.#lastId };
-    this.#client = await EventClient.open(process.urlOf(this.userId), headers);
-    this.#seen = 0;
-  }
-
-  disconnect(): void {
-    this.look();
-    this.#client?.close();
-    this.#client = undefined;
-  }
-
-  hasBegun(): boolean {
-    this.look();
-    return this.start !== undefined;
-  }
-
-  /** Takes over what has come. */
-  look(): readonly number[] {
-    const events = this.#client?.events ?? [];
-    for (; this.#seen < events.length; this.#seen++) {
-      const { id, event } = events[this.#seen] as (typeof events)[number];
-      if (id !== '') this.#lastId = id;
-      if (event === 'open') this.start ??= Number(id);
-      else this.came.push(event === 'notification' ? Number(id) : Number.NaN);
-    }
-    return this.came;
-  }
-}
 
 const step = fc.oneof(
   {
@@ -284,5 +147,37 @@ test('what a new stream finds in the store reaches the other streams of the user
   expect([second.start, second.came]).toEqual([1, []]);
   first.disconnect();
   second.disconnect();
+  await process.stop();
+});
+
+test('many streams of one user cost one read when another process stored something', async () => {
+  const store = new MemoryStore();
+  const process = await startProcess(store, { delaysMs: [5], fails: [false] });
+  const devices = Array.from({ length: 20 }, () => new Device('ann'));
+  for (const device of devices) await device.connect(process);
+  await poll(() => devices.every((device) => device.hasBegun())).toBe(true);
+  await store.put([newNotification(ANN), newNotification(ANN)]);
+  process.hub.hint(ANN, 2);
+  await poll(() => devices.map((device) => device.look())).toEqual(devices.map(() => [1, 2]));
+  expect(process.figures.pages).toBe(1);
+  for (const device of devices) device.disconnect();
+  await process.stop();
+});
+
+test('many streams that come back at once share what each of them missed', async () => {
+  const store = new MemoryStore();
+  const process = await startProcess(store, { delaysMs: [50], fails: [false] });
+  await store.put(Array.from({ length: 20 }, () => newNotification(ANN)));
+  const places = Array.from({ length: 20 }, (_, i) => (i < 10 ? 3 : 5));
+  const devices = places.map((place) => new Device('ann', place));
+  await Promise.all(devices.map((device) => device.connect(process)));
+  const all = Array.from({ length: 20 }, (_, i) => i + 1);
+  const missed = places.map((place) => all.slice(place));
+  await poll(() => devices.map((device) => device.look())).toEqual(missed);
+  // Bounds: the first stream's, and those of all that came meanwhile. Pages: three of eight for the first
+  // stream, for the others, and for those of them at 5 when they come before any at 3.
+  expect(process.figures.bounds).toBeLessThanOrEqual(4);
+  expect(process.figures.pages).toBeLessThanOrEqual(9);
+  for (const device of devices) device.disconnect();
   await process.stop();
 });

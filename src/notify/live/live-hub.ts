@@ -5,6 +5,9 @@ import type { NotifyMetrics } from '../metrics.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import { DEVICE_TYPES, type Notification, type UserKey } from '../model/notification.ts';
 import type { LiveConnection } from './live-connection.ts';
+import { frameOf } from './notification-frame.ts';
+import { retriedRead } from './retried-read.ts';
+import { UserReads } from './user-reads.ts';
 
 export type LiveHubOptions = {
   readonly store: Pick<NotificationStore, 'liveAfter' | 'bounds'>;
@@ -22,14 +25,11 @@ type Audience = {
   /** The highest sequence that was heard of; all up to it are committed. */
   head: number;
   readonly connections: Set<LiveConnection>;
+  readonly reads: UserReads;
 };
 
 /** Notifications read from the store at once. */
 const CATCH_UP_PAGE = 200;
-/** What `retry_failed` says was tried. */
-const CATCH_UP_KEY = 'stream_catch_up';
-const RETRY_MS_MIN = 100;
-const RETRY_MS_MAX = 5_000;
 /** Users whose heads are read at once after hints were missed. */
 const REFRESH_CONCURRENCY = 4;
 /** Streams that are ended together reconnect within this range. */
@@ -41,7 +41,8 @@ const HEARTBEAT_TURNS = 16;
 /**
  * Brings notifications to open streams, each once and in the order of their sequences. A connection
  * that stands exactly before a notification gets it from memory; any other one catches up from the
- * store, which also serves replay after a reconnect and what other processes stored.
+ * store, which also serves replay after a reconnect and what other processes stored. Streams of one user
+ * share what is read for them (user-reads.ts).
  *
  * Invariants: I1 a connection's `position` never goes back; I2 what is sent has a sequence above the
  * position before; I3 when nothing is heard of any more and the store answers, every open connection
@@ -93,12 +94,10 @@ export class LiveHub {
    * replayed first, with a `reset` event before it when some of that is no longer kept.
    */
   add(connection: LiveConnection, lastSequence: number | undefined): void {
-    const { tenantId, userId } = connection.identity;
     const key = keyOf(connection.identity);
     let audience = this.#audiences.get(key);
     if (audience === undefined) {
-      audience = { user: { tenantId, userId }, head: 0, connections: new Set() };
-      this.#audiences.set(key, audience);
+      this.#audiences.set(key, (audience = this.#audienceOf(connection.identity)));
     }
     audience.connections.add(connection);
     const turn = this.#turnOf.size % HEARTBEAT_TURNS;
@@ -182,15 +181,32 @@ export class LiveHub {
     }
   }
 
+  #audienceOf({ tenantId, userId }: UserKey): Audience {
+    const { store, log } = this.#options;
+    const user = { tenantId, userId };
+    const connections = new Set<LiveConnection>();
+    // Whichever stream of the user is open then: the one that asked first may end before the store answers.
+    const anyOpenId = (): string | undefined => {
+      if (this.#isClosed) return undefined;
+      for (const { isOpen, identity } of connections) if (isOpen) return identity.connectionId;
+      return undefined;
+    };
+    const reads = new UserReads({
+      store,
+      user,
+      pageSize: this.#pageSize,
+      retried: (read) => retriedRead(log, anyOpenId, read),
+    });
+    return { user, head: 0, connections, reads };
+  }
+
   async #begin(
     audience: Audience,
     connection: LiveConnection,
     lastSequence: number | undefined,
   ): Promise<void> {
-    const read = (): ReturnType<NotificationStore['bounds']> =>
-      this.#options.store.bounds(audience.user);
-    const bounds = await this.#retried(() => connection, read);
-    if (bounds === undefined) return;
+    const bounds = await audience.reads.bounds();
+    if (bounds === undefined || !connection.isOpen) return;
     this.#heardOf(audience, bounds.head);
     // A position beyond the head is of another history (a store that lost it): all begins anew.
     const isForeign = lastSequence !== undefined && lastSequence > bounds.head;
@@ -229,20 +245,16 @@ export class LiveHub {
     while (connection.isOpen && connection.position < audience.head) {
       // Replay goes as fast as the client reads, instead of dropping what it asked for.
       await connection.drained();
-      const target = audience.head;
       const { position } = connection;
-      const read = (): Promise<readonly Notification[]> =>
-        this.#options.store.liveAfter(audience.user, position, this.#pageSize);
-      const page = await this.#retried(() => connection, read);
-      if (page === undefined) return;
-      for (const notification of page) {
-        connection.send(frameOf(notification));
+      const page = await audience.reads.pageAfter(position, audience.head);
+      if (page === undefined || !connection.isOpen) return;
+      for (const { sequence, frame } of page.events) {
+        if (sequence <= position) continue;
+        connection.send(frame);
         this.#options.metrics.streamEvents.replay.add();
       }
-      const last = page.at(-1)?.sequence ?? position;
-      // A short page: there is nothing more up to the target, and the last may lie beyond it.
-      connection.position = page.length < this.#pageSize ? Math.max(last, target) : last;
-      this.#heardOf(audience, last);
+      connection.position = page.upTo;
+      this.#heardOf(audience, page.upTo);
     }
     connection.isCatchingUp = false;
   }
@@ -262,55 +274,14 @@ export class LiveHub {
   }
 
   async #refresh(audience: Audience): Promise<void> {
-    // Whichever stream of the user is open then: the first may end before the store answers.
-    const anyOpen = (): LiveConnection | undefined => {
-      for (const connection of audience.connections) if (connection.isOpen) return connection;
-      return undefined;
-    };
-    const bounds = await this.#retried(anyOpen, () => this.#options.store.bounds(audience.user));
+    const bounds = await audience.reads.bounds();
     if (bounds !== undefined) this.hint(audience.user, bounds.head);
-  }
-
-  /** Tries until it succeeds; undefined once there is no open connection to try for, or the hub has ended. */
-  async #retried<T>(
-    connectionOf: () => LiveConnection | undefined,
-    read: () => Promise<T>,
-  ): Promise<T | undefined> {
-    for (let attempt = 1; !this.#isClosed; attempt++) {
-      const connection = connectionOf();
-      if (connection === undefined || !connection.isOpen) return undefined;
-      try {
-        return await read();
-      } catch (error) {
-        const { connectionId } = connection.identity;
-        const text = error instanceof AppError ? error.message : 'internal error';
-        this.#options.log.retryFailed(CATCH_UP_KEY, connectionId, attempt, text);
-        const ceilingMs = Math.min(RETRY_MS_MIN * 2 ** (attempt - 1), RETRY_MS_MAX);
-        const delayMs = ceilingMs * (0.5 + Math.random() / 2);
-        await new Promise((resolve) => setTimeout(resolve, delayMs).unref());
-      }
-    }
-    return undefined;
   }
 
   #beat(): void {
     this.#turn = (this.#turn + 1) % HEARTBEAT_TURNS;
     for (const connection of this.#turns[this.#turn] ?? []) connection.heartbeat();
   }
-}
-
-/** The wire form of a notification on a stream. */
-function frameOf(notification: Notification): string {
-  const data = JSON.stringify({
-    id: notification.id,
-    sequence: notification.sequence,
-    title: notification.title,
-    body: notification.body,
-    data: notification.data,
-    created_at: new Date(notification.createdAtMs).toISOString(),
-    read_at: notification.readAtMs === null ? null : new Date(notification.readAtMs).toISOString(),
-  });
-  return encodeSseEvent({ id: String(notification.sequence), event: 'notification', data });
 }
 
 function keyOf({ tenantId, userId }: UserKey): string {
