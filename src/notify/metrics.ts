@@ -48,6 +48,21 @@ export const STREAM_KINDS = [
 ] as const;
 export type StreamKind = (typeof STREAM_KINDS)[number];
 export const DROP_REASONS = ['buffer_full', 'too_old'] as const;
+/** Why a stream was not opened, and from `connection_limit` on why a connection was closed unheard. */
+export const REFUSAL_REASONS = [
+  'instance_limit',
+  'user_limit',
+  'token_invalid',
+  'origin_not_allowed',
+  'place_invalid',
+  'streams_disabled',
+  'shutting_down',
+  'error',
+  'connection_limit',
+  'sniffing_limit',
+  'descriptor_limit',
+] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 export const REQUEST_CODES: readonly string[] = [
   'ok',
   ...Object.values(Code).flatMap((code) => (typeof code === 'number' ? [codeToString(code)] : [])),
@@ -70,6 +85,7 @@ export type NotifyMetrics = {
   readonly storeOp: (op: StoreOp, code: StoreCode, seconds: number) => void;
   readonly streamEvents: Readonly<Record<StreamKind, HotCounter>>;
   readonly dropped: Readonly<Record<(typeof DROP_REASONS)[number], HotCounter>>;
+  readonly refused: Readonly<Record<RefusalReason, HotCounter>>;
   readonly retries: Readonly<Record<'sent' | 'failed' | 'dead', HotCounter>>;
   readonly liveConnections: Gauge<'device_type'>;
   readonly sendInflight: Gauge;
@@ -197,7 +213,7 @@ function storeMetrics(store: MetricStore): Pick<NotifyMetrics, 'storeOp'> {
 
 function streamMetrics(
   store: MetricStore,
-): Pick<NotifyMetrics, 'streamEvents' | 'dropped' | 'liveConnections'> {
+): Pick<NotifyMetrics, 'streamEvents' | 'dropped' | 'refused' | 'liveConnections'> {
   const events = store.counters({
     name: 'notify_stream_events_total',
     help: 'What happened on live streams, by kind.',
@@ -205,6 +221,10 @@ function streamMetrics(
   const dropped = store.counters({
     name: 'notify_events_dropped_total',
     help: 'Events that a stream did not get: its buffer was full, or they were no longer kept.',
+  });
+  const refused = store.counters({
+    name: 'notify_connections_refused_total',
+    help: 'Streams that were not opened and connections that were closed unheard, by reason.',
   });
   const liveConnections = store.gauge<'device_type'>({
     name: 'notify_live_connections',
@@ -215,6 +235,7 @@ function streamMetrics(
   return {
     streamEvents: cellsOf(STREAM_KINDS, (kind) => events.cell({ kind })),
     dropped: cellsOf(DROP_REASONS, (reason) => dropped.cell({ reason })),
+    refused: cellsOf(REFUSAL_REASONS, (reason) => refused.cell({ reason })),
     liveConnections,
   };
 }

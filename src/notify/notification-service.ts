@@ -1,17 +1,14 @@
-import { NotifyService } from '../gen/notify/v1/notify_service_pb.ts';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
-import { createAuthenticator } from '../http/service-tokens.ts';
 import type { Logger } from '../observability/logger.ts';
-import { type Clock, systemClock } from '../shared/clock.ts';
+import { systemClock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
-import { serveConnect } from './api/connect-listener.ts';
 import { addOperationalRoutes } from './api/operational-routes.ts';
 import { Dispatcher } from './channels/dispatcher.ts';
 import { EmailSender } from './channels/email-sender.ts';
 import type { Sender } from './channels/sender.ts';
 import { WebhookSender } from './channels/webhook-sender.ts';
 import { createNotifyLog, type ListenerName, type NotifyLog } from './event-log.ts';
-import { addClientRoutes } from './live/client-routes.ts';
+import { createClientServer, createInternalServer, type ListenerParts } from './listeners.ts';
 import { DelayedHints } from './live/delayed-hints.ts';
 import { LiveHub } from './live/live-hub.ts';
 import { StreamTokens } from './live/stream-token.ts';
@@ -19,8 +16,8 @@ import { createNotifyMetrics, type NotifyMetrics } from './metrics.ts';
 import type { NotificationStore, PutResult } from './model/notification-store.ts';
 import { type Channel, DEVICE_TYPES, type OutboundChannel } from './model/notification.ts';
 import { openStore, type OpenStore } from './open-store.ts';
+import { createRefusals, type Refusals } from './refusals.ts';
 import { NotificationWriter } from './service/notification-writer.ts';
-import { createNotifyService } from './service/notify-service.ts';
 import type { NotifySettings } from './settings.ts';
 import { measuredStore } from './store/measured-store.ts';
 
@@ -42,8 +39,6 @@ export interface NotificationService {
   stop(): Promise<void>;
 }
 
-const BODY_BYTES_MAX = 128 * 1024;
-const CALL_TIMEOUT_MS_MAX = 30_000;
 const HINT_DELAY_MS = 25;
 const PURGE_INTERVAL_MS = 60_000;
 const PURGE_BATCH = 10_000;
@@ -54,6 +49,11 @@ const CONNECTIONS_PER_HOST_MAX = 8;
 
 /** Draining: told by /healthz alone. Closing: what is in progress ends, nothing new begins. */
 type State = { phase: 'starting' | 'ready' | 'draining' | 'closing' };
+type Telling = {
+  readonly log: NotifyLog;
+  readonly metrics: NotifyMetrics;
+  readonly refusals: Refusals;
+};
 type Parts = {
   readonly settings: NotifySettings;
   readonly state: State;
@@ -89,16 +89,21 @@ export async function startNotificationService(
   });
   if (settings.serviceAuthTokens.length === 0) logger.warn('service_auth_disabled');
   const metrics = createNotifyMetrics(version, settings.commit);
+  const refusals = createRefusals(logger, metrics, systemClock);
   const state: State = { phase: 'starting' };
   const isReady = (): boolean => state.phase === 'ready';
   const undo: (() => Promise<void>)[] = [];
   try {
-    const metricsServer = createHttpServer({ host: settings.host, port: settings.metricsPort });
+    const metricsServer = createHttpServer({
+      host: settings.host,
+      port: settings.metricsPort,
+      onIncident: refusals.incidentOf('metrics'),
+    });
     addOperationalRoutes({ server: metricsServer, isReady, renderMetrics: metrics.render });
     const metricsPort = await listen(metricsServer, 'metrics', settings, log, undo);
     const opened = await openStore(settings, logger, metrics);
     undo.push(opened.close);
-    const parts = assemble(options, log, metrics, metricsServer, opened, state);
+    const parts = assemble(options, { log, metrics, refusals }, metricsServer, opened, state);
     const internalPort = await listen(parts.internalServer, 'internal', settings, log, undo);
     const clientPort = await listen(parts.clientServer, 'client', settings, log, undo);
     metrics.onCollect(() => metrics.ready.set(isReady() ? 1 : 0));
@@ -127,8 +132,7 @@ async function listen(
 
 function assemble(
   { settings, logger }: NotificationServiceOptions,
-  log: NotifyLog,
-  metrics: NotifyMetrics,
+  { log, metrics, refusals }: Telling,
   metricsServer: HttpServer,
   opened: OpenStore,
   state: State,
@@ -158,6 +162,7 @@ function assemble(
     logger,
     log,
     metrics,
+    refusals,
     store,
     writer,
     hub,
@@ -185,22 +190,6 @@ function assemble(
   };
 }
 
-/** What both listeners are made of. */
-type ListenerParts = {
-  readonly settings: NotifySettings;
-  readonly logger: Logger;
-  readonly log: NotifyLog;
-  readonly metrics: NotifyMetrics;
-  readonly store: NotificationStore;
-  readonly writer: NotificationWriter;
-  readonly hub: LiveHub;
-  readonly tokens: StreamTokens;
-  readonly clock: Clock;
-  readonly ids: IdSource;
-  readonly channels: ReadonlySet<Channel>;
-  readonly isClosing: () => boolean;
-};
-
 function channelsOf(
   settings: NotifySettings,
   senders: Readonly<Partial<Record<OutboundChannel, Sender>>>,
@@ -209,41 +198,6 @@ function channelsOf(
   if (settings.liveConnections) channels.add('live');
   return channels;
 }
-
-function createInternalServer(parts: ListenerParts): HttpServer {
-  const { settings, logger, log, metrics } = parts;
-  const server = createHttpServer({ host: settings.host, port: settings.internalPort });
-  serveConnect({
-    server,
-    service: NotifyService,
-    handlers: createNotifyService({ ...parts, allowsPrivateWebhooks: settings.webhookPrivate }),
-    authenticator: createAuthenticator(settings.serviceAuthTokens),
-    bodyBytesMax: BODY_BYTES_MAX,
-    timeoutMsMax: CALL_TIMEOUT_MS_MAX,
-    onCall: ({ procedure, method, code, durationMs, requestId }) => {
-      if (method === 'notify') metrics.request(code);
-      log.rpc(procedure, durationMs, requestId);
-    },
-    onInternalError: (rpc, requestId, error) => {
-      logger.error({ rpc, request_id: requestId, error }, 'call_failed');
-    },
-  });
-  return server;
-}
-
-function createClientServer(parts: ListenerParts): HttpServer {
-  const { settings } = parts;
-  const server = createHttpServer({
-    host: settings.host,
-    port: settings.clientPort,
-    limits: { connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE },
-  });
-  addClientRoutes({ ...settings, ...parts, server, isLive: settings.liveConnections });
-  return server;
-}
-
-/** Connections beyond the streams, so that a refusal can be answered. */
-const CONNECTIONS_SPARE = 256;
 
 function createSenders(
   settings: NotifySettings,

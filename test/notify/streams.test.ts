@@ -181,7 +181,8 @@ const statusOf = async (url: string, headers: Record<string, string> = {}, metho
   if (response.status === 200) await response.body?.cancel();
   const text = response.status === 200 ? '' : await response.text();
   const reason = /"reason":"(\w+)"/.exec(text)?.[1] ?? '';
-  return { status: response.status, reason, headers: response.headers };
+  const metadata: unknown = JSON.parse(/"metadata":(\{[^}]*\})/.exec(text)?.[1] ?? '{}');
+  return { status: response.status, reason, metadata, headers: response.headers };
 };
 
 test('stream tokens: expired, forged, changed, of another key, or missing are refused', async () => {
@@ -249,10 +250,11 @@ test('limits of streams, a bad place, other methods and paths', async () => {
   await EventClient.open(url);
   const tooMany = await statusOf(url);
   expect([tooMany.status, tooMany.reason]).toEqual([429, 'STREAM_LIMIT']);
+  expect(tooMany.metadata).toEqual({ limit: 'user' });
   expect(tooMany.headers.get('retry-after')).toBe('5');
   await EventClient.open(await streamUrl(service, { user_id: 'bob' }));
   const full = await statusOf(await streamUrl(service, { user_id: 'carl' }));
-  expect(full.status).toBe(429);
+  expect([full.status, full.metadata]).toEqual([429, { limit: 'instance' }]);
   first.close();
   await poll(() => series(service, 'notify_live_connections{device_type="web"}')).toBe(2);
   for (const place of ['-1', '1.5', 'x', '1'.repeat(16)]) {
@@ -292,4 +294,54 @@ test('pages of allowed origins may open streams, with a preflight, others may no
   // A page must be able to read why.
   expect(unauthorized.status).toBe(401);
   expect(unauthorized.headers.get('access-control-allow-origin')).toBe('https://app.example');
+});
+
+test('what is refused is counted by reason, and logged at most once a second for each', async () => {
+  const service = await startNotify({
+    NOTIFY_MAX_CONNECTIONS_PER_USER: '1',
+    NOTIFY_ALLOWED_ORIGINS: 'https://app.example',
+  });
+  const url = await streamUrl(service);
+  await EventClient.open(url);
+  for (let i = 0; i < 20; i++) await statusOf(url);
+  await statusOf(`${service.clientUrl}/v1/stream?access_token=x`);
+  await statusOf(url, { origin: 'https://evil.example' });
+  await statusOf(await streamUrl(service, { user_id: 'bob' }), { 'last-event-id': 'x' });
+  const countOf = (reason: string): Promise<number> =>
+    series(service, `notify_connections_refused_total{reason="${reason}"}`);
+  expect(await countOf('user_limit')).toBe(20);
+  const others = ['token_invalid', 'origin_not_allowed', 'place_invalid', 'instance_limit'];
+  expect(await Promise.all(others.map(countOf))).toEqual([1, 1, 1, 0]);
+  const lines = service.events('stream_refused');
+  expect(lines.length).toBeLessThan(15);
+  const shown = lines.map(({ level, reason, detail }) => [level, reason, detail]);
+  expect(shown[0]).toEqual(['warn', 'user_limit', 'acme/ann: the user has 1 streams open']);
+  expect(shown).toContainEqual(['warn', 'token_invalid', expect.stringContaining('not valid')]);
+  expect(shown).toContainEqual(['warn', 'origin_not_allowed', expect.stringContaining('origin')]);
+  expect(shown).toContainEqual([
+    'warn',
+    'place_invalid',
+    expect.stringMatching(/^acme\/bob: last/),
+  ]);
+  expect(service.rawLog.join('\n')).not.toContain(url.split('=').at(-1));
+});
+
+test('connections beyond what the listener takes are counted and told, too', async () => {
+  const service = await startNotify({ NOTIFY_MAX_CONNECTIONS: '1' });
+  const { port, hostname } = new URL(service.clientUrl);
+  const sockets = Array.from({ length: 270 }, () =>
+    connect(Number(port), hostname).on('error', () => undefined),
+  );
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const name = 'notify_connections_refused_total{reason="connection_limit"}';
+  await poll(() => series(service, name)).toBe(13);
+  const [line] = service.events('connection_limit');
+  expect(line).toMatchObject({
+    level: 'warn',
+    listener: 'client',
+    detail: '257 connections are open',
+  });
+  expect(service.events('connection_limit').length).toBeLessThan(13);
 });

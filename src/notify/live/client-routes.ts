@@ -5,11 +5,13 @@ import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
 import { errorAnswer, invalidField } from '../api/notify-error.ts';
-import type { NotifyLog, StreamIdentity } from '../event-log.ts';
+import type { NotifyLog } from '../event-log.ts';
 import type { NotifyMetrics } from '../metrics.ts';
+import type { UserKey } from '../model/notification.ts';
+import type { Refusals } from '../refusals.ts';
 import { LiveConnection } from './live-connection.ts';
 import type { LiveHub } from './live-hub.ts';
-import type { StreamTokens } from './stream-token.ts';
+import type { StreamGrant, StreamTokens } from './stream-token.ts';
 
 export type ClientRoutesOptions = {
   readonly server: HttpServer;
@@ -19,6 +21,7 @@ export type ClientRoutesOptions = {
   readonly ids: IdSource;
   readonly metrics: NotifyMetrics;
   readonly log: NotifyLog;
+  readonly refusals: Pick<Refusals, 'stream'>;
   /** `*` for any. */
   readonly allowedOrigins: readonly string[];
   readonly bufferEventsMax: number;
@@ -54,8 +57,9 @@ export function addClientRoutes(options: ClientRoutesOptions): void {
     if (exchange.path() !== STREAM_PATH) {
       refuse(exchange, new AppError('METHOD_UNKNOWN', 'no such path'), headers);
     } else if (cors === null) {
-      const problem = 'this origin may not open streams';
-      refuse(exchange, new AppError('ORIGIN_NOT_ALLOWED', problem), headers);
+      const error = new AppError('ORIGIN_NOT_ALLOWED', 'this origin may not open streams');
+      options.refusals.stream(error, undefined);
+      refuse(exchange, error, headers);
     } else if (method === 'GET') {
       open(options, exchange, headers);
     } else if (method === 'OPTIONS') {
@@ -71,8 +75,15 @@ function open(
   exchange: HttpExchange,
   headers: readonly string[],
 ): void {
+  let user: UserKey | undefined;
   try {
-    const { identity, lastSequence } = admit(options, exchange);
+    const query = new URLSearchParams(exchange.query());
+    const grant = grantOf(options, exchange, query);
+    user = grant;
+    options.hub.assertRoom(grant);
+    const lastSequence = placeOf(exchange, query);
+    const { tenantId, userId, deviceType } = grant;
+    const identity = { tenantId, userId, deviceType, connectionId: options.ids.uuid() };
     const { metrics, log, hub, bufferEventsMax } = options;
     const connection = new LiveConnection({
       exchange,
@@ -90,31 +101,33 @@ function open(
     log.streamOpened(identity);
     hub.add(connection, lastSequence);
   } catch (error) {
+    options.refusals.stream(error, user);
     refuse(exchange, error, headers);
   }
 }
 
-/** Errors: STREAM_TOKEN_INVALID, STREAM_LIMIT, FIELD_INVALID, STREAMS_DISABLED, SHUTTING_DOWN. */
-function admit(
+/** Errors: STREAM_TOKEN_INVALID, STREAMS_DISABLED, SHUTTING_DOWN. */
+function grantOf(
   options: ClientRoutesOptions,
   exchange: HttpExchange,
-): { readonly identity: StreamIdentity; readonly lastSequence: number | undefined } {
+  query: URLSearchParams,
+): StreamGrant {
   if (options.isClosing()) throw new AppError('SHUTTING_DOWN', 'shutting down');
   if (!options.isLive) throw new AppError('STREAMS_DISABLED', 'live streams are switched off');
-  const query = new URLSearchParams(exchange.query());
   const bearer = /^bearer +(.*)$/i.exec(exchange.header('authorization'))?.[1];
   const token = bearer ?? query.get('access_token') ?? '';
-  const { tenantId, userId, deviceType } = options.tokens.check(token, options.clock.nowMs());
-  options.hub.assertRoom({ tenantId, userId });
+  return options.tokens.check(token, options.clock.nowMs());
+}
+
+/** The last sequence that the client saw; undefined: it begins now. Errors: FIELD_INVALID. */
+function placeOf(exchange: HttpExchange, query: URLSearchParams): number | undefined {
   const header = exchange.header('last-event-id');
   const last = header === '' ? (query.get('last_event_id') ?? '') : header;
-  if (last !== '' && !SEQUENCE.test(last)) {
+  if (last === '') return undefined;
+  if (!SEQUENCE.test(last)) {
     throw invalidField('last_event_id', 'must be the id of an event of this stream');
   }
-  return {
-    identity: { tenantId, userId, deviceType, connectionId: options.ids.uuid() },
-    lastSequence: last === '' ? undefined : Number(last),
-  };
+  return Number(last);
 }
 
 /** The headers that let a page of `origin` read the answer; null when it may not. */

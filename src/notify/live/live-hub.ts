@@ -77,15 +77,22 @@ export class LiveHub {
     return this.#turnOf.size;
   }
 
-  /** Errors: STREAM_LIMIT when this process or the user has as many streams as it may. */
+  /**
+   * Errors: STREAM_LIMIT when this process or the user has as many streams as it may; `metadata.limit`
+   * says which, `instance` or `user`.
+   */
   assertRoom(user: UserKey): void {
     const { connectionsMax, connectionsPerUserMax } = this.#options;
     if (this.connectionCount >= connectionsMax) {
-      throw new AppError('STREAM_LIMIT', `${connectionsMax} streams are open`);
+      throw new AppError('STREAM_LIMIT', `${connectionsMax} streams are open`, {
+        limit: 'instance',
+      });
     }
     const own = this.#audiences.get(keyOf(user))?.connections.size ?? 0;
     if (own >= connectionsPerUserMax) {
-      throw new AppError('STREAM_LIMIT', `the user has ${connectionsPerUserMax} streams open`);
+      throw new AppError('STREAM_LIMIT', `the user has ${connectionsPerUserMax} streams open`, {
+        limit: 'user',
+      });
     }
   }
 

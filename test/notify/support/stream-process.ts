@@ -6,6 +6,7 @@ import { LiveHub } from '../../../src/notify/live/live-hub.ts';
 import { StreamTokens } from '../../../src/notify/live/stream-token.ts';
 import { createNotifyMetrics } from '../../../src/notify/metrics.ts';
 import type { NotificationStore } from '../../../src/notify/model/notification-store.ts';
+import { createRefusals } from '../../../src/notify/refusals.ts';
 import { createLogger } from '../../../src/observability/logger.ts';
 import { AppError } from '../../../src/shared/app-error.ts';
 import { systemClock } from '../../../src/shared/clock.ts';
@@ -76,6 +77,7 @@ export async function startProcess(store: NotificationStore, chance: Chance) {
     ids: new IdSource(systemClock),
     metrics,
     log,
+    refusals: createRefusals(logger, metrics, systemClock),
     allowedOrigins: ['*'],
     bufferEventsMax: 8,
     isLive: true,

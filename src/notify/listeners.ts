@@ -1,0 +1,79 @@
+import { NotifyService } from '../gen/notify/v1/notify_service_pb.ts';
+import { createHttpServer, type HttpServer } from '../http/http-server.ts';
+import { createAuthenticator } from '../http/service-tokens.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { IdSource } from '../shared/ids.ts';
+import { serveConnect } from './api/connect-listener.ts';
+import type { NotifyLog } from './event-log.ts';
+import { addClientRoutes } from './live/client-routes.ts';
+import type { LiveHub } from './live/live-hub.ts';
+import type { StreamTokens } from './live/stream-token.ts';
+import type { NotifyMetrics } from './metrics.ts';
+import type { NotificationStore } from './model/notification-store.ts';
+import type { Channel } from './model/notification.ts';
+import type { Refusals } from './refusals.ts';
+import type { NotificationWriter } from './service/notification-writer.ts';
+import { createNotifyService } from './service/notify-service.ts';
+import type { NotifySettings } from './settings.ts';
+
+const BODY_BYTES_MAX = 128 * 1024;
+const CALL_TIMEOUT_MS_MAX = 30_000;
+/** Connections beyond the streams, so that a refusal can be answered. */
+const CONNECTIONS_SPARE = 256;
+
+/** What both listeners are made of. */
+export type ListenerParts = {
+  readonly settings: NotifySettings;
+  readonly logger: Logger;
+  readonly log: NotifyLog;
+  readonly refusals: Refusals;
+  readonly metrics: NotifyMetrics;
+  readonly store: NotificationStore;
+  readonly writer: NotificationWriter;
+  readonly hub: LiveHub;
+  readonly tokens: StreamTokens;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly channels: ReadonlySet<Channel>;
+  readonly isClosing: () => boolean;
+};
+
+/** The listener of backends, not yet bound. */
+export function createInternalServer(parts: ListenerParts): HttpServer {
+  const { settings, logger, log, metrics, refusals } = parts;
+  const server = createHttpServer({
+    host: settings.host,
+    port: settings.internalPort,
+    onIncident: refusals.incidentOf('internal'),
+  });
+  serveConnect({
+    server,
+    service: NotifyService,
+    handlers: createNotifyService({ ...parts, allowsPrivateWebhooks: settings.webhookPrivate }),
+    authenticator: createAuthenticator(settings.serviceAuthTokens),
+    bodyBytesMax: BODY_BYTES_MAX,
+    timeoutMsMax: CALL_TIMEOUT_MS_MAX,
+    onCall: ({ procedure, method, code, durationMs, requestId }) => {
+      if (method === 'notify') metrics.request(code);
+      log.rpc(procedure, durationMs, requestId);
+    },
+    onInternalError: (rpc, requestId, error) => {
+      logger.error({ rpc, request_id: requestId, error }, 'call_failed');
+    },
+  });
+  return server;
+}
+
+/** The listener of users' devices, not yet bound. */
+export function createClientServer(parts: ListenerParts): HttpServer {
+  const { settings, refusals } = parts;
+  const server = createHttpServer({
+    host: settings.host,
+    port: settings.clientPort,
+    limits: { connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE },
+    onIncident: refusals.incidentOf('client'),
+  });
+  addClientRoutes({ ...settings, ...parts, server, isLive: settings.liveConnections });
+  return server;
+}
