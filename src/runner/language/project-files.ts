@@ -1,8 +1,9 @@
 import { type Stats } from 'node:fs';
 import { open, realpath, stat } from 'node:fs/promises';
 import { basename, isAbsolute, join, relative, sep } from 'node:path';
+import type { WorkflowSource } from '../model/workflow.ts';
 import { FILE_CHARACTERS_MAX } from './limits.ts';
-import type { CalledFileLoader, WorkflowSource } from './read-workflow.ts';
+import type { CalledFileLoader } from './read-workflow.ts';
 
 const WORKFLOWS_FOLDER = join('.github', 'workflows');
 /** UTF-8 takes at most three bytes a UTF-16 unit. */

@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { StepsJobDefinition, Workflow } from '../model/workflow.ts';
-import {
-  type ReadLimits,
-  type WorkflowReading,
-  type WorkflowSource,
-  readWorkflow,
-} from './read-workflow.ts';
+import type { StepsJobDefinition, Workflow, WorkflowSource } from '../model/workflow.ts';
+import { type ReadLimits, type WorkflowReading, readWorkflow } from './read-workflow.ts';
 
 const source = (text: string, path = '.github/workflows/a.yml'): WorkflowSource => ({
   text,

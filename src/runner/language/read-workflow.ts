@@ -1,4 +1,10 @@
-import type { Workflow, FileProblem, JobDefinition, Template } from '../model/workflow.ts';
+import type {
+  FileProblem,
+  JobDefinition,
+  Template,
+  Workflow,
+  WorkflowSource,
+} from '../model/workflow.ts';
 import { checkCall } from './check-call.ts';
 import { type PermissionsPolicy, checkPermissions } from './check-permissions.ts';
 import { CALLED_FILES_MAX, CALL_DEPTH_MAX, JOBS_MAX } from './limits.ts';
@@ -16,14 +22,6 @@ import {
 } from './template-access.ts';
 import { WORKFLOW_FILE } from './workflow-schema.ts';
 import { type YamlLimits, type YamlNode, plainFromYaml, readYaml } from './yaml-tree.ts';
-
-/** A workflow file's text and where it came from. */
-export type WorkflowSource = {
-  readonly text: string;
-  readonly fileName: string;
-  /** Relative to the workspace, or `owner/repo/…@ref` for a remote one; unique within a reading. */
-  readonly path: string;
-};
 
 /**
  * Finds the file that a calling job names in `uses:`; `from` is the path of the caller, since `./` means

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { WorkflowCatalog, WorkflowFile } from '../model/ports.ts';
-import type { FileProblem } from '../model/workflow.ts';
+import type { FileProblem, WorkflowSource } from '../model/workflow.ts';
 import { WORKFLOW_FILES_MAX } from './limits.ts';
 import {
   type FileContent,
@@ -106,12 +106,18 @@ class FileCatalog implements WorkflowCatalog {
       const problems = [problemOf(content.kind)];
       return { file: { fileName, filePath, name: fileName, problems }, stamps };
     }
-    const { workflow, document, problems } = await readWorkflow(
-      { text: content.text, fileName, path: `.github/workflows/${fileName}` },
-      createCalledFileLoader(this.#projectDir, (file, stamp) => stamps.set(file, stamp)),
-    );
+    const own = { text: content.text, fileName, path: `.github/workflows/${fileName}` };
+    const read = new Map<string, WorkflowSource>([[own.path, own]]);
+    const load = createCalledFileLoader(this.#projectDir, (file, stamp) => stamps.set(file, stamp));
+    const { workflow, document, problems } = await readWorkflow(own, async (uses, from) => {
+      const called = await load(uses, from);
+      // As the reader does: the first text counts, should the file change meanwhile.
+      if (called !== undefined && !read.has(called.path)) read.set(called.path, called);
+      return called;
+    });
     const name = workflow?.name ?? nameIn(document) ?? fileName;
-    return { file: { fileName, filePath, name, document, workflow, problems }, stamps };
+    const sources = workflow === undefined ? undefined : [...read.values()];
+    return { file: { fileName, filePath, name, document, workflow, sources, problems }, stamps };
   }
 }
 

@@ -1,6 +1,6 @@
 import type { AppError } from '../../shared/app-error.ts';
 import type { Annotation, Artifact, RunStatus, SandboxStrategy, WorkflowRun } from './run.ts';
-import type { FileProblem, Workflow } from './workflow.ts';
+import type { FileProblem, Workflow, WorkflowSource } from './workflow.ts';
 
 /** A file below .github/workflows, readable or not. */
 export type WorkflowFile = {
@@ -12,6 +12,8 @@ export type WorkflowFile = {
   /** The plain document (YAML 1.2 core), absent when the text is no YAML. */
   readonly document?: unknown;
   readonly workflow?: Workflow | undefined;
+  /** What `workflow` was read from: this file, then those that it calls. Present with it. */
+  readonly sources?: readonly WorkflowSource[] | undefined;
   readonly problems: readonly FileProblem[];
 };
 

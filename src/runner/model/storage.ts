@@ -1,4 +1,5 @@
 import type { Sandbox, SandboxStrategy, Trigger } from './run.ts';
+import type { WorkflowSource } from './workflow.ts';
 
 /** A state change as the journal of a run keeps it: one line of JSON. The scheduler defines its content. */
 export type JournalRecord = { readonly type: string; readonly at: string } & Readonly<
@@ -20,6 +21,13 @@ export type RecoveredRun = {
 export interface RunStore {
   /** Reads what is there; called once, before anything else. Oldest run first, by id: ids sort by time. */
   recover(): Promise<readonly RecoveredRun[]>;
+  /**
+   * Keeps what the workflow of a run was read from, before the first record of the run is appended.
+   * Errors: DISK_FULL, STORE_UNAVAILABLE.
+   */
+  keepWorkflow(runId: string, sources: readonly WorkflowSource[]): Promise<void>;
+  /** What `keepWorkflow` kept; undefined for a run that was recorded without it. Errors: STORE_UNAVAILABLE. */
+  readWorkflow(runId: string): Promise<readonly WorkflowSource[] | undefined>;
   /** Appends in the order of the calls; calls that come together share one flush. */
   append(runId: string, record: JournalRecord): Promise<void>;
   /** Replaces the journal of a finished run by one record, atomically. */

@@ -68,6 +68,14 @@ export type WorkflowCall = {
   readonly outputs: ReadonlyMap<string, Template>;
 };
 
+/** A workflow file's text and where it came from. */
+export type WorkflowSource = {
+  readonly text: string;
+  readonly fileName: string;
+  /** Relative to the workspace, or `owner/repo/…@ref` for a remote one; unique within a reading. */
+  readonly path: string;
+};
+
 /** A workflow file that was read without errors. Maps keep the order of the file. */
 export type Workflow = {
   readonly name?: string | undefined;

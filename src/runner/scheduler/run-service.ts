@@ -16,7 +16,8 @@ import { RunShelf } from './run-shelf.ts';
 import { applyRecord } from './run-state-reducer.ts';
 import { runView, snapshotOf, type RunState } from './run-state.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
-import { mustBeValid, prepareStart } from './start-request.ts';
+import { prepareStart } from './start-request.ts';
+import { workflowOfRun } from './workflow-of-run.ts';
 
 const RETENTION_PERIOD_MS = 60 * 60 * 1000;
 
@@ -98,10 +99,11 @@ class SchedulingRunService implements Scheduler {
     this.#starting += 1;
     try {
       await this.#options.store.assertDiskSpace();
-      const { workflow, record, warnings } = await prepareStart(this.#options, request, () =>
-        this.#shelf.nextNumber(),
-      );
-      await this.#options.store.append(record.run.id, record);
+      const { store } = this.#options;
+      const prepared = await prepareStart(this.#options, request, () => this.#shelf.nextNumber());
+      const { workflow, sources, record, warnings } = prepared;
+      await store.keepWorkflow(record.run.id, sources);
+      await store.append(record.run.id, record);
       const states = {
         live: applyRecord(undefined, record),
         visible: applyRecord(undefined, record),
@@ -120,8 +122,8 @@ class SchedulingRunService implements Scheduler {
     const state = this.#shelf.must(id);
     await this.#mustBeFinished(state);
     this.#assertRoom();
-    const { catalog, store, clock } = this.#options;
-    const workflow = mustBeValid(await catalog.find(state.run.fileName));
+    const { store, clock } = this.#options;
+    const workflow = await workflowOfRun(this.#options, state.run);
     const reset = jobsToRerun(state, workflow, which);
     await store.assertDiskSpace();
     // Another rerun may have come first; nothing is awaited from here to the reservation.
@@ -331,8 +333,8 @@ class SchedulingRunService implements Scheduler {
   async #resume(states: StatePair): Promise<void> {
     const recorder = this.#recorder(states);
     try {
-      const file = await this.#options.catalog.find(states.live.run.fileName);
-      this.#launch(new ActiveRun(this.#shared, recorder, mustBeValid(file)));
+      const workflow = await workflowOfRun(this.#options, states.live.run);
+      this.#launch(new ActiveRun(this.#shared, recorder, workflow));
     } catch (error) {
       const message = error instanceof AppError ? error.message : 'The workflow cannot be read';
       recorder.record({ type: 'annotation', annotation: { level: 'error', message } });

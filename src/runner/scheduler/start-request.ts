@@ -4,7 +4,7 @@ import { evaluateText } from '../language/evaluate.ts';
 import { scriptInjectionWarnings } from '../language/references.ts';
 import type { StartRequest, WorkflowFile } from '../model/ports.ts';
 import type { Annotation, JsonObject, Trigger } from '../model/run.ts';
-import type { Workflow } from '../model/workflow.ts';
+import type { Workflow, WorkflowSource } from '../model/workflow.ts';
 import { dispatchEvent, githubContext, identityOf } from './github-context.ts';
 import type { RunHead, RunRecord, RunRequest } from './journal-records.ts';
 import { planOf, shortName, TOP } from './run-plan.ts';
@@ -19,12 +19,16 @@ type QueuedRecord = Extract<RunRecord, { readonly type: 'run.queued' }>;
 
 export type PreparedStart = {
   readonly workflow: Workflow;
+  /** What it was read from. */
+  readonly sources: readonly WorkflowSource[];
   readonly record: QueuedRecord;
   readonly warnings: readonly string[];
 };
 
 /** Errors: INVALID_WORKFLOW with the first problems of the file. */
-export function mustBeValid(file: WorkflowFile): Workflow {
+export function mustBeValid(
+  file: Pick<WorkflowFile, 'workflow' | 'problems' | 'fileName'>,
+): Workflow {
   if (file.workflow !== undefined) return file.workflow;
   const texts = file.problems.map(
     ({ file: other, line, column, message }) =>
@@ -45,7 +49,8 @@ export async function prepareStart(
   request: StartRequest,
   nextRunNumber: () => number,
 ): Promise<PreparedStart> {
-  const workflow = mustBeValid(await options.catalog.find(request.workflow));
+  const file = await options.catalog.find(request.workflow);
+  const workflow = mustBeValid(file);
   const eventName = request.event ?? DISPATCH_EVENT;
   const isDispatch = eventName === DISPATCH_EVENT;
   const inputs = await inputsOf(options, workflow, request, isDispatch);
@@ -85,6 +90,7 @@ export async function prepareStart(
   const run = { ...head, name };
   return {
     workflow,
+    sources: file.sources ?? [],
     warnings,
     record: { type: 'run.queued', at, run, request: runRequest, jobs, annotations },
   };

@@ -13,6 +13,7 @@ export interface RunPaths {
   readonly runsDir: string;
   runDir(runId: string): string;
   journal(runId: string): string;
+  workflow(runId: string): string;
   log(runId: string, jobId: string, stepNumber: number): string;
   summary(runId: string, jobId: string, stepNumber: number): string;
 }
@@ -38,6 +39,7 @@ export function createRunPaths(stateDir: string): RunPaths {
     runsDir,
     runDir,
     journal: (runId) => join(runDir(runId), 'journal.jsonl'),
+    workflow: (runId) => join(runDir(runId), 'workflow.json'),
     log: (runId, jobId, number) =>
       join(runDir(runId), 'logs', folderOf(jobId), `${mustStepNumber(number)}.log`),
     summary: (runId, jobId, number) =>

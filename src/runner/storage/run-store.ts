@@ -6,6 +6,7 @@ import { AppError } from '../../shared/app-error.ts';
 import { type DirectoryLock, lockDirectory } from '../../store/directory-lock.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import type { JournalRecord, LogWriter, RecoveredRun, RunStore } from '../model/storage.ts';
+import type { WorkflowSource } from '../model/workflow.ts';
 import { syncDirectory, writeFileAtomic } from './atomic-file.ts';
 import { createDiskFloor } from './disk-floor.ts';
 import { ifPresent, storageError, systemCode } from './file-errors.ts';
@@ -15,6 +16,7 @@ import { recoverRuns, REMOVED_PREFIX } from './recovery.ts';
 import { RunJournal } from './run-journal.ts';
 import { createRunPaths, type RunPaths } from './run-paths.ts';
 import { prepareStateDir } from './state-dir.ts';
+import { keepSources, readSources } from './workflow-file.ts';
 
 /** 1 MiB of the step, and what masking and decoding may add. */
 const SUMMARY_BYTES_MAX = 4 * 1024 * 1024;
@@ -63,6 +65,14 @@ class FileRunStore implements RunStore {
     } catch (error) {
       throw storageError('reading the recorded runs', error);
     }
+  }
+
+  keepWorkflow(runId: string, sources: readonly WorkflowSource[]): Promise<void> {
+    return keepSources(this.#paths.workflow(runId), sources);
+  }
+
+  readWorkflow(runId: string): Promise<readonly WorkflowSource[] | undefined> {
+    return readSources(this.#paths.workflow(runId));
   }
 
   async append(runId: string, record: JournalRecord): Promise<void> {

@@ -3,12 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { PermissionsPolicy } from '../../../src/runner/language/check-permissions.ts';
-import {
-  type ReadLimits,
-  type WorkflowSource,
-  readWorkflow,
-} from '../../../src/runner/language/read-workflow.ts';
-import type { FileProblem } from '../../../src/runner/model/workflow.ts';
+import { type ReadLimits, readWorkflow } from '../../../src/runner/language/read-workflow.ts';
+import type { FileProblem, WorkflowSource } from '../../../src/runner/model/workflow.ts';
 import { publicData } from './public-data.ts';
 
 /** Files whose outcome differs, with the reason; everything else must agree. */

@@ -21,6 +21,8 @@ function aroundAppends(
 ): RunStore {
   return {
     recover: () => store.recover(),
+    keepWorkflow: (runId, sources) => store.keepWorkflow(runId, sources),
+    readWorkflow: (runId) => store.readWorkflow(runId),
     append: (runId, record) => around(record, () => store.append(runId, record)),
     compact: (runId, record) => store.compact(runId, record),
     openLog: (...args) => store.openLog(...args),

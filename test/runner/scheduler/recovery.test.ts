@@ -1,5 +1,7 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createRunnerProject } from '../support/runner-project.ts';
+import { createRunnerProject, type RunnerProject } from '../support/runner-project.ts';
 import { createBench, textOf } from '../support/scheduler-bench.ts';
 import { ScriptedExecutor } from '../support/scripted-executor.ts';
 
@@ -29,6 +31,8 @@ test('shutdown cancels what is in progress, parks what is queued; a restart goes
   });
   expect(before.problems).toEqual([]);
 
+  // What is queued is of the workflow as it was.
+  await project.workflow('w.yml', 'on: push\njobs: nonsense\n');
   executor.open('x');
   await using after = await createBench({ project, executor, limits });
   const end = await after.events.completed(second.id);
@@ -38,6 +42,7 @@ test('shutdown cancels what is in progress, parks what is queued; a restart goes
   expect(after.service.annotations(first.id)).toEqual(before.service.annotations(first.id));
   expect(await textOf(after.service.logs(first.id, {}))).toContain('before');
   expect(after.service.list({ limit: 10 }).map((run) => run.id)).toEqual([second.id, first.id]);
+  await project.workflow('w.yml', WAITING);
   expect((await after.run('w', { gate: 'x' })).runNumber).toBe(3);
   expect(after.problems).toEqual([]);
 });
@@ -97,7 +102,12 @@ test('queued runs keep their order and their groups over a restart', async () =>
   expect(ends).toEqual([second, third, fourth]);
 });
 
-test('a queued run whose workflow is gone after the restart fails, with an annotation', async () => {
+/** As a runner left it that did not keep workflows yet. */
+function forgetWorkflow(project: RunnerProject, runId: string): Promise<void> {
+  return rm(join(project.dir, '.runner', 'runs', runId, 'workflow.json'));
+}
+
+test('a queued run whose workflow was not kept and is gone after the restart fails, with an annotation', async () => {
   await using project = await createRunnerProject({ 'w.yml': WAITING });
   const executor = new ScriptedExecutor();
   const limits = { runsInProgressMax: 1 };
@@ -105,13 +115,14 @@ test('a queued run whose workflow is gone after the restart fails, with an annot
   await before.service.start({ workflow: 'w' });
   const second = (await before.service.start({ workflow: 'w' })).run;
   await before.stop();
+  await forgetWorkflow(project, second.id);
   await project.workflow('w.yml', 'on: [');
   await using after = await createBench({ project, executor, limits });
   expect(after.service.get(second.id)).toMatchObject({ status: 'failed', conclusion: 'failure' });
   expect(after.errors(second.id)).toHaveLength(1);
 });
 
-test('jobs that the workflow lost or won while a run was queued', async () => {
+test('jobs that a workflow that was not kept lost or won while a run was queued', async () => {
   await using project = await createRunnerProject({ 'w.yml': WAITING });
   const executor = new ScriptedExecutor();
   const limits = { runsInProgressMax: 1 };
@@ -119,6 +130,7 @@ test('jobs that the workflow lost or won while a run was queued', async () => {
   await before.service.start({ workflow: 'w' });
   const second = (await before.service.start({ workflow: 'w' })).run;
   await before.stop();
+  await forgetWorkflow(project, second.id);
   executor.open('gate');
   await project.workflow('w.yml', WAITING.replace('  b:', '  c:'));
   await using after = await createBench({ project, executor, limits });

@@ -1,3 +1,5 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { WorkflowRun } from '../../../src/runner/model/run.ts';
 import { createBench, textOf, type Bench } from '../support/scheduler-bench.ts';
@@ -114,29 +116,73 @@ test('job: one job, with what needs it; a caller stands for its jobs', async () 
   });
 });
 
-test('all: everything again, logs replaced; a changed workflow is the one that runs', async () => {
+test('all: everything again, logs replaced', async () => {
   await using made = await bench();
   const first = await made.run('w');
   expect(await textOf(made.service.logs(first.id, { jobId: 'good' }))).toContain('attempt 1');
-  await made.project.workflow(
-    'w.yml',
-    WORKFLOW.replace(
-      '  call:\n    uses: ./.github/workflows/called.yml\n',
-      '  call: { runs-on: ubuntu-latest, steps: [{ run: ok }] }\n',
-    ),
-  );
   await made.service.rerun(first.id, {});
   const second = await made.events.completed(first.id, 2);
   expect(table(second)).toEqual([
     'good success 2',
     'flaky:1 success 2',
     'flaky:2 success 2',
-    'call success 2',
+    'call/x success 2',
+    'call/y success 2',
     'after success 2',
   ]);
   const log = await textOf(made.service.logs(first.id, { jobId: 'good' }));
   expect(log).toContain('attempt 2');
   expect(log).not.toContain('attempt 1');
+});
+
+const CALL_REPLACED = WORKFLOW.replace(
+  '  call:\n    uses: ./.github/workflows/called.yml\n',
+  '  call: { runs-on: ubuntu-latest, steps: [{ run: ok }] }\n',
+);
+
+test('what runs again are the workflow and the called ones of the first attempt, whatever became of them', async () => {
+  await using made = await bench();
+  const first = await made.run('w');
+  await made.project.workflow('w.yml', CALL_REPLACED);
+  await made.project.workflow('called.yml', 'on: push\njobs: nonsense\n');
+  await made.service.rerun(first.id, { job: 'call' });
+  const second = await made.events.completed(first.id, 2);
+  expect(table(second).slice(3)).toEqual([
+    'call/x success 2',
+    'call/y success 2',
+    'after skipped 2',
+  ]);
+  await rm(join(made.project.dir, '.github'), { recursive: true });
+  await made.stop();
+  await using again = await createBench({
+    project: made.project,
+    executor: new ScriptedExecutor(),
+  });
+  await again.service.rerun(first.id, {});
+  expect(table(await again.events.completed(first.id, 3))).toHaveLength(6);
+  expect(again.problems).toEqual([]);
+});
+
+test('a run that was recorded without its workflow takes the file of now', async () => {
+  await using made = await bench();
+  const first = await made.run('w');
+  await rm(join(made.project.dir, '.runner', 'runs', first.id, 'workflow.json'));
+  await made.project.workflow('w.yml', CALL_REPLACED);
+  await made.service.rerun(first.id, {});
+  expect(table(await made.events.completed(first.id, 2))[3]).toBe('call success 2');
+});
+
+test('a kept workflow that cannot be read is an error, not another workflow', async () => {
+  await using made = await bench();
+  const first = await made.run('w');
+  const kept = join('.runner', 'runs', first.id, 'workflow.json');
+  for (const text of ['{', '{}', 'null', '{"format":1,"sources":[{"text":"x"}]}']) {
+    await made.project.write(kept, text);
+    await expect(made.service.rerun(first.id, {})).rejects.toMatchObject({
+      reason: 'STORE_UNAVAILABLE',
+    });
+  }
+  expect(made.service.get(first.id)?.attempt).toBe(1);
 });
 
 test('only a finished run can be run again or removed', async () => {
