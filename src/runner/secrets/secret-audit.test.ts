@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -23,10 +23,9 @@ afterEach(async () => {
   await rm(dir, { recursive: true });
 });
 
-async function opened(): Promise<SecretAudit> {
-  const audit = await SecretAudit.open(dir, clock, (name, error) =>
-    reports.push(`${name}: ${error.message}`),
-  );
+async function opened(rotateBytes?: number): Promise<SecretAudit> {
+  const report = (name: string, error: Error): unknown => reports.push(`${name}: ${error.message}`);
+  const audit = await SecretAudit.open(dir, clock, report, rotateBytes);
   await audit.verified;
   return audit;
 }
@@ -130,4 +129,45 @@ test('answers by limit, time and name, newest first', async () => {
     });
   }
   await audit.close();
+});
+
+/** A file takes two records. */
+const ROTATE_BYTES = 500;
+
+test('sets files aside and removes the oldest; what is left is a whole chain, over restarts', async () => {
+  for (let index = 0; index < 40; index++) {
+    const audit = await opened(ROTATE_BYTES);
+    await audit.append([event(`N${index}`)]);
+    await audit.close();
+  }
+  expect(reports).toEqual([]);
+  const names = (await readdir(dir)).toSorted();
+  expect(names).toHaveLength(8);
+  expect(names.at(-1)).toBe('secrets-audit.jsonl.7');
+  const audit = await opened(ROTATE_BYTES);
+  const records = await audit.query({ limit: 100 });
+  await audit.close();
+  expect(records.length).toBeGreaterThanOrEqual(14);
+  expect(records.map(({ seq }) => seq)).toEqual(records.map((_, index) => 40 - index));
+  expect(reports).toEqual([]);
+});
+
+test('a line that is dropped from a file that was set aside is reported', async () => {
+  const audit = await opened(ROTATE_BYTES);
+  for (let index = 0; index < 40; index++) await audit.append([event(`N${index}`)]);
+  await audit.close();
+  const lines = (await readFile(`${path}.3`, 'utf8')).split('\n');
+  await writeFile(`${path}.3`, lines.slice(1).join('\n'));
+  await (await opened(ROTATE_BYTES)).close();
+  expect(reports).toEqual([expect.stringMatching(/^secrets\.audit_broken: .* does not follow/)]);
+});
+
+test('before anything was removed, a chain without its start is reported', async () => {
+  const audit = await opened(ROTATE_BYTES);
+  for (let index = 0; index < 8; index++) await audit.append([event(`N${index}`)]);
+  await audit.close();
+  const oldest = (await readdir(dir)).toSorted().at(-1) ?? '';
+  await rm(join(dir, oldest));
+  await (await opened(ROTATE_BYTES)).close();
+  expect(reports).toEqual([expect.stringMatching(/^secrets\.audit_broken: .* does not follow/)]);
 });

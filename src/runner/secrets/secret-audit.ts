@@ -47,11 +47,15 @@ export type SecretAuditQuery = {
 };
 
 const FILE_NAME = 'secrets-audit.jsonl';
+/** With the one that is written eight files, about 300,000 records: the check at the start takes some seconds. */
+const ROTATE_BYTES = 16 * 1024 * 1024;
+const KEEP_FILES = 7;
 const FIRST_HASH = '0'.repeat(64);
 
 /**
  * Who set, deleted, imported, synchronised and read which secret: append-only, each record hashed together
- * with the one before (SHA-256), so that a changed, dropped or inserted line shows. Cutting the end off does not.
+ * with the one before (SHA-256), so that a changed, dropped or inserted line shows. Cutting the end off does not,
+ * nor the start once the oldest file was removed: the newest 112 MiB are never removed.
  */
 export class SecretAudit {
   readonly #file: JsonlFile;
@@ -72,10 +76,17 @@ export class SecretAudit {
 
   /**
    * Opens the file and begins to check the chain; a break is reported (`secrets.audit_broken`) and the chain
-   * goes on from the last record that can be read. Errors: DISK_FULL, STORE_UNAVAILABLE.
+   * goes on from the last record that can be read. `rotateBytes`: where a file is set aside.
+   * Errors: DISK_FULL, STORE_UNAVAILABLE.
    */
-  static async open(stateDir: string, clock: Clock, report: ProblemReporter): Promise<SecretAudit> {
-    const file = await openJsonlFile({ path: join(stateDir, FILE_NAME), report });
+  static async open(
+    stateDir: string,
+    clock: Clock,
+    report: ProblemReporter,
+    rotateBytes: number = ROTATE_BYTES,
+  ): Promise<SecretAudit> {
+    const path = join(stateDir, FILE_NAME);
+    const file = await openJsonlFile({ path, rotateBytes, keepFiles: KEEP_FILES, report });
     const audit = new SecretAudit(file, clock);
     await audit.#followFile();
     audit.#verified = audit.#verify(report);
@@ -112,10 +123,11 @@ export class SecretAudit {
   async #verify(report: ProblemReporter): Promise<void> {
     let last: SecretAuditRecord | undefined;
     try {
+      const hasStart = !(await this.#file.mayHaveDropped());
       for await (const value of this.#file.oldestFirst()) {
         if (this.#isClosing) return;
         const record = asRecord(value);
-        const problem = chainProblem(record, last);
+        const problem = chainProblem(record, last, hasStart);
         if (problem !== undefined) {
           throw new AppError('STORE_UNAVAILABLE', `the audit of secrets was changed: ${problem}`);
         }
@@ -193,14 +205,16 @@ export class SecretAudit {
   }
 }
 
-/** What is wrong between two neighbours; undefined when nothing is. */
+/** What is wrong between two neighbours; undefined when nothing is. Without its start a chain begins anywhere. */
 function chainProblem(
   record: SecretAuditRecord | undefined,
   last: SecretAuditRecord | undefined,
+  hasStart: boolean,
 ): string | undefined {
   if (record === undefined) return `a record after number ${last?.seq ?? 0} has another form`;
   const { hash, ...content } = record;
   if (hashOf(content) !== hash) return `record ${record.seq} does not fit its hash`;
+  if (last === undefined && !hasStart) return undefined;
   const expected = last?.hash ?? FIRST_HASH;
   if (record.prevHash !== expected || record.seq !== (last?.seq ?? 0) + 1) {
     return `record ${record.seq} does not follow number ${last?.seq ?? 0}`;

@@ -3,6 +3,7 @@ import {
   mkdtemp,
   readdir,
   readFile,
+  rename,
   rm,
   stat,
   symlink,
@@ -180,6 +181,22 @@ describe('rotation', () => {
     for (const name of ['a.jsonl', 'a.jsonl.1', 'a.jsonl.2']) {
       expect((await stat(join(dir, 'sub', name))).size).toBeLessThan(250);
     }
+  });
+
+  test('a crash between two renames hides nothing, and costs no file', async () => {
+    const file = await open({ rotateBytes: 20, keepFiles: 4 });
+    for (const record of numbered(8)) await file.append(record);
+    await file.close();
+    const before = await all((await open({ rotateBytes: 20, keepFiles: 4 })).oldestFirst());
+    expect(before).toEqual(numbered(8));
+    // As a rotation leaves it that got as far as the second file.
+    await rename(`${path}.2`, `${path}.3`);
+    const again = await open({ rotateBytes: 20, keepFiles: 4 });
+    expect(await again.mayHaveDropped()).toBe(false);
+    expect(await all(again.oldestFirst())).toEqual(numbered(8));
+    for (const i of [8, 9, 10, 11, 12]) await again.append({ i });
+    expect(await all(again.newestFirst())).toEqual(numbered(13).toReversed());
+    expect(await again.mayHaveDropped()).toBe(true);
   });
 
   test('a reader sees each record once while the file is set aside under it', async () => {

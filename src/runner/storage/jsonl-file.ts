@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { mkdir, open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { lstat, mkdir, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { ProblemReporter } from '../model/ports.ts';
@@ -39,6 +39,8 @@ export interface JsonlFile {
   newestFirst(): AsyncIterable<unknown>;
   /** The same, oldest first. */
   oldestFirst(): AsyncIterable<unknown>;
+  /** Whether rotations may have removed the oldest records: as many files are set aside as are kept. */
+  mayHaveDropped(): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -159,11 +161,23 @@ class RotatingJsonlFile implements JsonlFile {
     await this.#file.close();
   }
 
+  mayHaveDropped(): Promise<boolean> {
+    const { keepFiles = KEEP_FILES_DEFAULT } = this.#options;
+    return this.#isThere(keepFiles);
+  }
+
+  async #isThere(number: number): Promise<boolean> {
+    return (await ifPresent(lstat(`${this.#options.path}.${number}`))) !== undefined;
+  }
+
   async #rotate(): Promise<FileHandle> {
     const { path, mode, keepFiles = KEEP_FILES_DEFAULT } = this.#options;
-    await rm(`${path}.${keepFiles}`, { force: true });
-    for (let number = keepFiles - 1; number >= 1; number--) {
-      await ifPresent(rename(`${path}.${number}`, `${path}.${number + 1}`));
+    // Up to the first free place: a crash between two renames leaves one, and nothing need go then.
+    let free = 1;
+    while (free < keepFiles && (await this.#isThere(free))) free++;
+    // The last one is replaced, not removed first: as long as its place is taken, records may be missing.
+    for (let number = free - 1; number >= 1; number--) {
+      await rename(`${path}.${number}`, `${path}.${number + 1}`);
     }
     await (keepFiles > 0 ? rename(path, `${path}.1`) : rm(path));
     const fresh = await openForAppend(path, mode ?? FILE_MODE);
@@ -175,10 +189,14 @@ class RotatingJsonlFile implements JsonlFile {
   async #openAll(): Promise<{ readonly handle: FileHandle; readonly size: number }[]> {
     const { path, keepFiles = KEEP_FILES_DEFAULT } = this.#options;
     const files: { handle: FileHandle; size: number }[] = [];
-    for (let number = 0; number <= keepFiles; number++) {
+    // The gap that a crash may leave is one place wide; after it the numbers have ended.
+    for (let number = 0, gaps = 0; number <= keepFiles && gaps < 2; number++) {
       const name = number === 0 ? path : `${path}.${number}`;
       const handle = await ifPresent(open(name, O_RDONLY | O_NOFOLLOW));
-      if (handle === undefined) break;
+      if (handle === undefined) {
+        gaps += 1;
+        continue;
+      }
       const size = number === 0 ? this.#file.size : (await handle.stat()).size;
       files.push({ handle, size });
     }
