@@ -32,12 +32,13 @@ export async function linkWorktree(
   }
   const name = `${basename(dir)}-${randomBytes(3).toString('hex')}`;
   const adminDir = join(repository.commonDir, 'worktrees', name);
+  // First: after a kill in between, only this tells whose a folder without `gitdir` is.
+  await writeFile(join(dir, '.git'), `gitdir: ${adminDir}\n`);
   await mkdir(adminDir, { recursive: true });
   await Promise.all([
     writeFile(join(adminDir, 'HEAD'), `${head}\n`),
     writeFile(join(adminDir, 'commondir'), '../..\n'),
     writeFile(join(adminDir, 'gitdir'), `${join(await realpath(dir), '.git')}\n`),
-    writeFile(join(dir, '.git'), `gitdir: ${adminDir}\n`),
   ]);
   return adminDir;
 }
@@ -70,6 +71,22 @@ export async function linkedSandboxes(
     }
   }
   return found;
+}
+
+/**
+ * Git's folder for the sandbox `dir`, as far as it was made; undefined when it is none of ours. What the
+ * sandbox says is believed only within the names that `linkWorktree` gives: a step may have written it.
+ */
+export async function linkOfSandbox(
+  repository: Repository,
+  dir: string,
+): Promise<string | undefined> {
+  const text = await readFile(join(dir, '.git'), 'utf8').catch(() => '');
+  const adminDir = text.replace(/^gitdir: /, '').trim();
+  const isOurs =
+    dirname(adminDir) === join(repository.commonDir, 'worktrees') &&
+    basename(adminDir).startsWith(`${basename(dir)}-`);
+  return isOurs ? adminDir : undefined;
 }
 
 export async function forgetWorktree(adminDir: string): Promise<void> {

@@ -513,6 +513,24 @@ describe('cleaning up', () => {
     expect(git(live, 'status', '--porcelain')).toBe('');
   });
 
+  test('finishes what a kill left half made, and follows no sandbox elsewhere', async () => {
+    await createRepository();
+    await prepare({ runId: 'killed' });
+    await prepare({ runId: 'liar' });
+    const sandboxes = join(project, '.runner', 'sandboxes');
+    // Killed after git's folder was made, and before anything in it was written.
+    const link = await readFile(join(sandboxes, 'killed', '.git'), 'utf8');
+    const adminDir = link.replace('gitdir: ', '').trim();
+    for (const name of await readdir(adminDir)) await rm(join(adminDir, name));
+    // A step wrote where cleaning up looks.
+    await writeFile(join(sandboxes, 'liar', '.git'), `gitdir: ${join(project, '.git')}\n`);
+    await factory().cleanUp(new Set());
+    expect(await readdir(sandboxes)).toEqual([]);
+    expect(await readdir(join(project, '.git', 'worktrees'))).toEqual([]);
+    expect(git(project, 'status', '--porcelain')).toBe('');
+    expect(reported).toEqual([]);
+  });
+
   test('does nothing where nothing was made', async () => {
     await factory().cleanUp(new Set());
     await createRepository();

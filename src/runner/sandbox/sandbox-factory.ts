@@ -6,7 +6,13 @@ import type { ProblemReporter } from '../model/ports.ts';
 import { isRunId } from '../model/run-id.ts';
 import type { SandboxStrategy } from '../model/run.ts';
 import type { PreparedSandbox, SandboxFactory } from '../model/storage.ts';
-import { copyIndex, forgetWorktree, linkedSandboxes, linkWorktree } from './linked-worktree.ts';
+import {
+  copyIndex,
+  forgetWorktree,
+  linkedSandboxes,
+  linkOfSandbox,
+  linkWorktree,
+} from './linked-worktree.ts';
 import { removeTree } from './remove-tree.ts';
 import { findRepository, type Repository } from './repository.ts';
 import { NO_SHA, resolveHead, resolveRef, type Revision } from './revision.ts';
@@ -95,10 +101,14 @@ class ProjectSandboxes implements SandboxFactory {
   async cleanUp(liveRunIds: ReadonlySet<string>): Promise<void> {
     const { sandboxesDir } = this.#options;
     const names = await readdir(sandboxesDir).catch(() => []);
-    for (const name of names) {
-      if (!liveRunIds.has(name)) await this.#tidy(() => removeTree(join(sandboxesDir, name)));
-    }
     const repository = await this.#repository();
+    for (const name of names) {
+      if (liveRunIds.has(name)) continue;
+      const sandbox = join(sandboxesDir, name);
+      const adminDir = repository && (await linkOfSandbox(repository, sandbox));
+      if (adminDir !== undefined) await this.#tidy(() => forgetWorktree(adminDir));
+      await this.#tidy(() => removeTree(sandbox));
+    }
     const dir = await realpath(sandboxesDir).catch(() => undefined);
     if (repository === undefined || dir === undefined) return;
     for (const { name, adminDir } of await linkedSandboxes(repository, dir)) {
