@@ -1,0 +1,80 @@
+import type { LocalEntry } from './local-store.ts';
+import { DEFAULT_ENVIRONMENT, environmentKey, parseEnvironment } from './names.ts';
+import type { SecretInfo } from './secret-api.ts';
+import type { SecretStores } from './secret-stores.ts';
+import type { Variable } from './variable-store.ts';
+
+/**
+ * What the endpoints show of secrets and variables; decrypts nothing. Contract and errors of the methods: those of
+ * SecretService. Cost: O(n log n) of what is stored, which is limited and in memory.
+ */
+export class SecretLists {
+  readonly #stores: SecretStores;
+  readonly #startedAt: string;
+
+  /** `startedAt`: ISO 8601, when the process began, and so the time of what its environment holds. */
+  constructor(stores: SecretStores, startedAt: string) {
+    this.#stores = stores;
+    this.#startedAt = startedAt;
+  }
+
+  /** Sorted, each name once. Errors: INVALID_NAME. */
+  async names(environment?: string): Promise<readonly string[]> {
+    const secrets = await this.secrets(environment);
+    return [...new Set(secrets.map(({ name }) => name))].sort();
+  }
+
+  /** One entry for each backend that has the secret, by environment and name. Errors: INVALID_NAME. */
+  async secrets(environment?: string): Promise<readonly SecretInfo[]> {
+    const key = keyOf(environment);
+    const { local, process } = this.#stores;
+    await local.open();
+    const fromProcess = [...process.values.keys()].map((name): SecretInfo => ({
+      name,
+      environment: DEFAULT_ENVIRONMENT,
+      backend: 'env',
+      updatedAt: this.#startedAt,
+    }));
+    return [...local.entries().map(secretInfoFromEntry), ...fromProcess]
+      .filter((secret) => key === undefined || environmentKey(secret.environment) === key)
+      .sort(byPlace);
+  }
+
+  /** By environment and name. Errors: INVALID_NAME. */
+  async variables(environment?: string): Promise<readonly Variable[]> {
+    const key = keyOf(environment);
+    const { variables } = this.#stores;
+    await variables.open();
+    return variables
+      .list()
+      .filter((variable) => key === undefined || environmentKey(variable.environment) === key);
+  }
+
+  /** Those with a secret or a variable, each in the spelling that was met first. */
+  async environments(): Promise<readonly string[]> {
+    const [secrets, variables] = [await this.secrets(), await this.variables()];
+    const shown = new Map<string, string>();
+    for (const { environment } of [...secrets, ...variables]) {
+      const key = environmentKey(environment);
+      if (!shown.has(key)) shown.set(key, environment);
+    }
+    return [...shown.values()].sort();
+  }
+}
+
+/** An entry as it is shown: without its value. */
+export function secretInfoFromEntry(entry: LocalEntry): SecretInfo {
+  const { name, environment, backend, updatedAt } = entry;
+  return { name, environment, backend, updatedAt };
+}
+
+function keyOf(environment: string | undefined): string | undefined {
+  return environment === undefined ? undefined : environmentKey(parseEnvironment(environment));
+}
+
+function byPlace(left: SecretInfo, right: SecretInfo): number {
+  const [leftKey, rightKey] = [left, right].map(
+    ({ environment, name, backend }) => `${environmentKey(environment)}/${name}/${backend}`,
+  ) as [string, string];
+  return leftKey < rightKey ? -1 : leftKey > rightKey ? 1 : 0;
+}

@@ -1,0 +1,49 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { HostSecretPort } from './host-port.ts';
+import { MasterKey } from './key-source.ts';
+import { LocalStore } from './local-store.ts';
+import { processSecrets, type ProcessSecrets } from './process-secrets.ts';
+import { VariableStore } from './variable-store.ts';
+import { VaultFile } from './vault-file.ts';
+import { VaultIdentities } from './vault-identities.ts';
+
+export type SecretStoresOptions = {
+  /** Absolute path of `.runner`, which exists. */
+  readonly stateDir: string;
+  /** RUNNER_SECRETS_KEY: 64 hexadecimal digits, base64 of 32 bytes, or a passphrase. */
+  readonly secretsKey: string | undefined;
+  /** Where `runner.key` is made and read (`userConfigDir`). */
+  readonly configDir: string;
+  /** The process environment: RUNNER_SECRET_*, SOPS_AGE_*, HOME, XDG_CONFIG_HOME. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** `age1…` for a vault made here; default SOPS_AGE_RECIPIENTS, else the own identities. */
+  readonly vaultRecipients?: readonly string[] | undefined;
+  readonly host?: HostSecretPort | undefined;
+  readonly clock: Clock;
+};
+
+/** Where the secrets and variables of one workspace are kept: all parts of the service work on the same. */
+export type SecretStores = {
+  readonly masterKey: MasterKey;
+  readonly local: LocalStore;
+  readonly vault: VaultFile;
+  readonly process: ProcessSecrets;
+  /** Undefined: the workspace has no code host. */
+  readonly host: HostSecretPort | undefined;
+  readonly variables: VariableStore;
+};
+
+/** Reads no file yet: each store opens its own when it is first used. Never throws. */
+export function createSecretStores(options: SecretStoresOptions): SecretStores {
+  const { stateDir, secretsKey, configDir, environment, vaultRecipients, host, clock } = options;
+  const masterKey = new MasterKey(secretsKey, configDir);
+  const identities = new VaultIdentities({ configDir, environment, recipients: vaultRecipients });
+  return {
+    masterKey,
+    local: new LocalStore(stateDir, masterKey),
+    vault: new VaultFile(stateDir, identities, clock),
+    process: processSecrets(environment),
+    host,
+    variables: new VariableStore(stateDir),
+  };
+}
