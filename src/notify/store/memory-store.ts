@@ -18,6 +18,7 @@ import type {
   OutboundChannel,
   UserKey,
 } from '../model/notification.ts';
+import { tooManyEndpoints, unknownNotification } from './store-refusals.ts';
 
 type Stored = Omit<Notification, 'deliveries'> & { readonly dedupeKey: string };
 type StoredDelivery = Delivery & { readonly notification: Stored; readonly nextAttemptMs: number };
@@ -348,17 +349,6 @@ export class MemoryStore implements NotificationStore {
       .sort((a, b) => (a.endpointId < b.endpointId ? -1 : 1));
     return { ...stored, deliveries };
   }
-}
-
-/** Both drivers' error for an id that the user does not have. */
-export function unknownNotification(id: string): AppError {
-  return new AppError('NOTIFICATION_UNKNOWN', 'no such notification of this user', { id });
-}
-
-/** Both drivers' error for a tenant that has as many endpoints as it may. */
-export function tooManyEndpoints(): AppError {
-  const problem = `a tenant may have ${ENDPOINTS_PER_TENANT_MAX} endpoints`;
-  return new AppError('RESULT_TOO_LARGE', problem);
 }
 
 /** Two bytes a character at worst; the data is as long as its JSON. */
