@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { shellBlocks } from '../support/readme.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /* The walk-through of README.md is run as it is written; comments in it say what is printed. */
@@ -16,12 +16,7 @@ afterAll(async () => {
 });
 
 test('the walk-through prints what it says', async () => {
-  const readme = readFileSync('README.md', 'utf8');
-  const section =
-    /^## Walk through the authorization service\n([\s\S]*?)^## /m.exec(readme)?.[1] ?? '';
-  const script = [...section.matchAll(/^```sh\n([\s\S]*?)^```/gm)]
-    .map(([, block]) => block)
-    .join('');
+  const script = shellBlocks('Walk through the authorization service').join('');
   const expected = script
     .split('\n')
     .filter((line) => line.startsWith('# '))
