@@ -1,6 +1,7 @@
 import { WILDCARD_NODE } from '../model/tuple-reader.ts';
 import { fieldError } from '../shared/app-error.ts';
 import type { Dictionary } from './dictionary.ts';
+import type { EdgeWriter } from './edge-writer.ts';
 import type { NameTable } from './name-table.ts';
 import { NEVER_US } from './qualifier-store.ts';
 import { loadBytes, mustFit } from './text-scratch.ts';
@@ -24,28 +25,12 @@ const ASTERISK = 42;
 const NAME_COPY = 128;
 const NO_COPY = 255;
 
-/** What rows are loaded into: the inner methods of TupleIndex. */
-export interface EdgeSink {
-  readonly revision: number;
-  entityOfScratch(namespace: number, length: number): number;
-  nodeOfEntity(entity: number, namespace: number, relation: number): number;
-  insertEdge(
-    node: number,
-    subject: number,
-    qualified: boolean,
-    expiresLow: number,
-    expiresHigh: number,
-    condition: number,
-    params: Uint8Array,
-  ): boolean;
-}
-
 /**
  * Turns rows of bytes into edges. In key order a row's object, and often its relation and its subject's kind, are those
  * of the row before: strings equal to the ones just used are not looked up again. Allocates for qualified rows only.
  */
 export class RowLoader {
-  readonly #sink: EdgeSink;
+  readonly #writer: EdgeWriter;
   readonly #dictionary: Dictionary;
   readonly #names: NameTable;
   // What the row before used; valid while nothing else changed the index.
@@ -58,8 +43,8 @@ export class RowLoader {
   #subjectNamespace = 0;
   #subjectRelation = 0;
 
-  constructor(sink: EdgeSink, dictionary: Dictionary, names: NameTable) {
-    this.#sink = sink;
+  constructor(writer: EdgeWriter, dictionary: Dictionary, names: NameTable) {
+    this.#writer = writer;
     this.#dictionary = dictionary;
     this.#names = names;
   }
@@ -67,17 +52,17 @@ export class RowLoader {
   /** Inserts every row, or replaces what its tuple carries. Errors: FIELD_INVALID, SHARD_TOO_LARGE. */
   load(input: RowBytes): void {
     const { bytes, bounds, rows } = input;
-    if (this.#revision !== this.#sink.revision) this.#forget();
+    if (this.#revision !== this.#writer.revision) this.#forget();
     for (let at = 0; at < rows * ROW_BOUNDS; at += ROW_BOUNDS) {
       const node = this.#nodeOf(bytes, bounds, at);
       const subject = this.#subjectOf(bytes, bounds, at);
       if ((bounds[at + EXPIRES] as number) < 0 && (bounds[at + CONDITION] as number) < 0) {
-        this.#sink.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
+        this.#writer.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
       } else {
-        insertQualified(this.#sink, this.#names, input, at, node, subject);
+        insertQualified(this.#writer, this.#names, input, at, node, subject);
       }
     }
-    this.#revision = this.#sink.revision;
+    this.#revision = this.#writer.revision;
   }
 
   #nodeOf(bytes: Uint8Array, bounds: Int32Array, at: number): number {
@@ -87,10 +72,10 @@ export class RowLoader {
     const length = mustFit(loadBytes(bytes, start, bounds[at + OBJECT_ID + 1] as number));
     const same = this.#entity !== 0 && this.#dictionary.matches(this.#entity, namespace, length);
     if (same && relation === this.#relation) return this.#node;
-    if (!same) this.#entity = this.#sink.entityOfScratch(namespace, length);
+    if (!same) this.#entity = this.#writer.entityOfScratch(namespace, length);
     this.#namespace = namespace;
     this.#relation = relation;
-    this.#node = this.#sink.nodeOfEntity(this.#entity, namespace, relation);
+    this.#node = this.#writer.nodeOfEntity(this.#entity, namespace, relation);
     return this.#node;
   }
 
@@ -103,8 +88,8 @@ export class RowLoader {
     this.#subjectRelation = relation;
     const start = bounds[at + SUBJECT_ID] as number;
     const length = mustFit(loadBytes(bytes, start, bounds[at + SUBJECT_ID + 1] as number));
-    const entity = this.#sink.entityOfScratch(namespace, length);
-    return this.#sink.nodeOfEntity(entity, namespace, relation);
+    const entity = this.#writer.entityOfScratch(namespace, length);
+    return this.#writer.nodeOfEntity(entity, namespace, relation);
   }
 
   /** Id of a name column; `near` is the id that the column had in the row before. */
@@ -146,7 +131,7 @@ export class RowLoader {
 }
 
 function insertQualified(
-  sink: EdgeSink,
+  writer: EdgeWriter,
   names: NameTable,
   input: RowBytes,
   at: number,
@@ -158,14 +143,14 @@ function insertQualified(
   const condition =
     (bounds[at + CONDITION] as number) < 0 ? 0 : internColumn(names, bytes, bounds, at + CONDITION);
   if (expires === NEVER_US && condition === 0) {
-    sink.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
+    writer.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
     return;
   }
   const paramsStart = bounds[at + PARAMS] as number;
   const params = paramsStart < 0 ? NO_BYTES : bytes.subarray(paramsStart, bounds[at + PARAMS + 1]);
   const low = Number(BigInt.asUintN(32, expires));
   const high = Number(BigInt.asUintN(32, expires >> 32n));
-  sink.insertEdge(node, subject, true, low, high, condition, params);
+  writer.insertEdge(node, subject, true, low, high, condition, params);
 }
 
 function expiryOf(input: RowBytes, at: number): bigint {

@@ -1,16 +1,8 @@
 import type { RelationTuple, TupleKey } from '../model/relation-tuple.ts';
-import {
-  CHANGE_FIRST_MENTION,
-  CHANGE_OF_USER,
-  EDGE_ABSENT,
-  EDGE_QUALIFIED,
-  EDGE_WITH_QUALIFIER,
-  EMPTY_NAME,
-  WILDCARD_NODE,
-} from '../model/tuple-reader.ts';
+import { EDGE_ABSENT, EMPTY_NAME, WILDCARD_NODE } from '../model/tuple-reader.ts';
 import type { EdgeQualifier, EntityLookups, TupleReader } from '../model/tuple-reader.ts';
 import { assert } from '../shared/assert.ts';
-import { Adjacency, FORWARD, REVERSE } from './adjacency.ts';
+import { Adjacency, FORWARD } from './adjacency.ts';
 import { ChangeJournal } from './change-journal.ts';
 import {
   Dictionary,
@@ -20,6 +12,7 @@ import {
   RECORD_PAGE_MASK,
   RECORD_PAGE_SHIFT,
 } from './dictionary.ts';
+import { EdgeWriter, type IndexParts } from './edge-writer.ts';
 import { findEntities } from './entity-lookup.ts';
 import { NameTable } from './name-table.ts';
 import {
@@ -38,7 +31,7 @@ import {
 import { PageAllocator } from './page-allocator.ts';
 import { NEVER_US, QualifierStore } from './qualifier-store.ts';
 import { RowLoader } from './row-loader.ts';
-import { hashScratch, loadText, mustFit } from './text-scratch.ts';
+import { hashScratch, loadText } from './text-scratch.ts';
 import { rowFromTuple } from './tuple-row.ts';
 import type { RowBytes, TupleRow } from './tuple-row.ts';
 
@@ -58,6 +51,7 @@ export type TupleIndexOptions = {
 /**
  * The tuples of one shard in memory: see architecture, "Index". Everything lives in typed arrays on pages, nothing
  * on the JS heap grows with the tuples. Changes are incremental: none moves more than one hash segment or page.
+ * Reads are here, on its own fields, since checks make them; what changes the parts is in EdgeWriter.
  * A change that throws leaves the index damaged: drop it and load again.
  */
 export class TupleIndex implements TupleReader {
@@ -71,8 +65,9 @@ export class TupleIndex implements TupleReader {
   #nodes: NodeTable;
   #nodePages: readonly Uint32Array[];
   #qualifiers: QualifierStore;
-  #loader: RowLoader;
   #journal: ChangeJournal;
+  #writer: EdgeWriter;
+  #loader: RowLoader;
 
   constructor(options: TupleIndexOptions = {}) {
     this.#allocator = new PageAllocator(options.bytesMax ?? Number.MAX_SAFE_INTEGER);
@@ -82,8 +77,9 @@ export class TupleIndex implements TupleReader {
     this.#nodes = new NodeTable(this.#dictionary, this.#adjacency.lists, this.#allocator);
     this.#nodePages = this.#nodes.pages;
     this.#qualifiers = new QualifierStore(this.#adjacency.lists, this.#allocator);
-    this.#loader = new RowLoader(this, this.#dictionary, this.#names);
     this.#journal = new ChangeJournal(this.#allocator, 0);
+    this.#writer = new EdgeWriter(this.parts, this.#journal, this);
+    this.#loader = new RowLoader(this.#writer, this.#dictionary, this.#names);
     this.#addWildcard();
   }
 
@@ -273,25 +269,31 @@ export class TupleIndex implements TupleReader {
 
   /** Stores a tuple or replaces what it carries. Returns whether it is new. O(1) expected. */
   insert(row: TupleRow): boolean {
-    const node = this.#internNode(row.namespace, row.objectId, row.relation);
-    const subject = this.#internSubject(row);
+    const writer = this.#writer;
+    const node = writer.internNode(row.namespace, row.objectId, row.relation);
+    const subject =
+      row.subjectNamespace === WILDCARD_NAMESPACE
+        ? WILDCARD_NODE
+        : writer.internNode(row.subjectNamespace, row.subjectId, row.subjectRelation);
     const expires = row.expiresAtUs ?? NEVER_US;
     const condition = row.conditionName ?? '';
     if (expires === NEVER_US && condition === '') {
-      return this.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
+      return writer.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
     }
     const low = Number(BigInt.asUintN(32, expires));
     const high = Number(BigInt.asUintN(32, expires >> 32n));
     const params = utf8.encode(row.conditionParams ?? '');
     const name = this.#names.intern(condition);
-    return this.insertEdge(node, subject, true, low, high, name, params);
+    return writer.insertEdge(node, subject, true, low, high, name, params);
   }
 
   /** Removes a tuple by its identity. Returns whether it was stored. O(1) expected. */
   remove(row: TupleRow): boolean {
     const node = this.#findNode(row.namespace, row.objectId, row.relation);
     const subject = this.#findSubject(row);
-    return node !== 0 && subject !== 0 && this.removeEdge(node, subject);
+    if (node === 0 || subject === 0 || !this.#writer.removeEdge(node, subject)) return false;
+    if (this.tupleCount === 0 && this.bytes > REBUILD_BYTES) this.#rebuildEmpty();
+    return true;
   }
 
   /** `insert` or `remove` of a domain tuple. Returns whether something was added or removed. */
@@ -324,74 +326,6 @@ export class TupleIndex implements TupleReader {
     });
   }
 
-  /**
-   * Stores the tuple of two nodes, or replaces what it carries. Returns whether it is new. `condition` is an
-   * interned name, `expiresLow` and `expiresHigh` the halves of the int64, `params` UTF-8; all unused if plain.
-   */
-  insertEdge(
-    node: number,
-    subject: number,
-    qualified: boolean,
-    expiresLow: number,
-    expiresHigh: number,
-    condition: number,
-    params: Uint8Array,
-  ): boolean {
-    const field =
-      (this.#field(subject, NODE_RELATION) & NODE_IS_USER) === 0 ? NODE_SETS : NODE_USERS;
-    const word = this.#field(node, field);
-    const known = word === 0 ? EDGE_ABSENT : this.#adjacency.edge(word, node, subject, FORWARD);
-    // The new name is retained before the old one is released: it may be the same.
-    if (qualified) this.#names.retain(condition);
-    if (known === EDGE_ABSENT) {
-      const flag = qualified ? EDGE_QUALIFIED : 0;
-      const forward = this.#adjacency.append(word, node, (subject | flag) >>> 0, FORWARD);
-      this.#nodes.setField(node, field, forward);
-      const reverse = this.#field(subject, NODE_REVERSE);
-      const extended = this.#adjacency.append(reverse, subject, (node | flag) >>> 0, REVERSE);
-      this.#nodes.setField(subject, NODE_REVERSE, extended);
-      this.tupleCount += 1;
-    } else if ((known === EDGE_WITH_QUALIFIER) !== qualified) {
-      this.#mark(node, field, subject, qualified);
-    }
-    if (known === EDGE_WITH_QUALIFIER) this.#names.release(this.#qualifiers.remove(node, subject));
-    if (qualified) {
-      this.#qualifiers.add(node, subject, expiresLow, expiresHigh, condition, params);
-    }
-    const isFirst = field === NODE_SETS && this.reverseCount(subject) === 1;
-    this.#note(node, subject, field, isFirst ? CHANGE_FIRST_MENTION : 0);
-    return known === EDGE_ABSENT;
-  }
-
-  /** Removes the tuple of two nodes, and the nodes, entities and names that nothing mentions any more. */
-  removeEdge(node: number, subject: number): boolean {
-    const known = this.edge(node, subject);
-    if (known === EDGE_ABSENT) return false;
-    if (known === EDGE_WITH_QUALIFIER) this.#names.release(this.#qualifiers.remove(node, subject));
-    const field =
-      (this.#field(subject, NODE_RELATION) & NODE_IS_USER) === 0 ? NODE_SETS : NODE_USERS;
-    const forward = this.#adjacency.remove(this.#field(node, field), node, subject, FORWARD);
-    this.#nodes.setField(node, field, forward);
-    const reverse = this.#field(subject, NODE_REVERSE);
-    const shortened = this.#adjacency.remove(reverse, subject, node, REVERSE);
-    this.#nodes.setField(subject, NODE_REVERSE, shortened);
-    this.#note(node, subject, field, 0);
-    this.#dropIfUnused(node);
-    if (subject !== node) this.#dropIfUnused(subject);
-    this.tupleCount -= 1;
-    if (this.tupleCount === 0 && this.bytes > REBUILD_BYTES) this.#rebuildEmpty();
-    return true;
-  }
-
-  #note(node: number, subject: number, field: number, flags: number): void {
-    const entity = this.#field(node, NODE_ENTITY);
-    const relation = this.#field(node, NODE_RELATION) & NODE_RELATION_MASK;
-    const namespace = this.namespaceOf(entity);
-    const all = field === NODE_USERS ? flags | CHANGE_OF_USER : flags;
-    this.revision += 1;
-    this.#journal.add(this.revision, node, subject, entity, namespace, relation, all);
-  }
-
   #field(node: number, field: number): number {
     const page = this.#nodePages[node >>> NODE_PAGE_SHIFT] as Uint32Array;
     return page[(node & NODE_PAGE_MASK) * NODE_STRIDE + field] as number;
@@ -404,58 +338,6 @@ export class TupleIndex implements TupleReader {
     return copied;
   }
 
-  #mark(node: number, field: number, subject: number, qualified: boolean): void {
-    const adjacency = this.#adjacency;
-    const forward = this.#field(node, field);
-    this.#nodes.setField(
-      node,
-      field,
-      adjacency.setQualified(forward, node, subject, FORWARD, qualified),
-    );
-    const reverse = this.#field(subject, NODE_REVERSE);
-    this.#nodes.setField(
-      subject,
-      NODE_REVERSE,
-      adjacency.setQualified(reverse, subject, node, REVERSE, qualified),
-    );
-  }
-
-  #internNode(namespace: string, id: string, relation: string): number {
-    const owner = this.#names.intern(namespace);
-    const name = this.#names.intern(relation);
-    const length = mustFit(loadText(id));
-    return this.nodeOfScratch(owner, length, name);
-  }
-
-  #internSubject(row: TupleRow): number {
-    if (row.subjectNamespace === WILDCARD_NAMESPACE) return WILDCARD_NODE;
-    return this.#internNode(row.subjectNamespace, row.subjectId, row.subjectRelation);
-  }
-
-  /** Node of the id in the scratch under a namespace and a relation, made if need be. */
-  nodeOfScratch(namespace: number, length: number, relation: number): number {
-    const entity = this.entityOfScratch(namespace, length);
-    return this.nodeOfEntity(entity, namespace, relation);
-  }
-
-  /** Entity of the id in the scratch under a namespace, made if need be. */
-  entityOfScratch(namespace: number, length: number): number {
-    const hash = hashScratch(length, namespace);
-    const known = this.#dictionary.find(namespace, length, hash);
-    if (known !== 0) return known;
-    this.#names.retain(namespace);
-    return this.#dictionary.add(namespace, length, hash);
-  }
-
-  /** Node of an entity and a relation, made if need be. */
-  nodeOfEntity(entity: number, namespace: number, relation: number): number {
-    const known = this.#nodes.find(entity, relation);
-    if (known !== 0) return known;
-    this.#names.retain(relation);
-    const isUser = namespace === EMPTY_NAME && relation === EMPTY_NAME;
-    return this.#nodes.create(entity, relation, isUser);
-  }
-
   #findNode(namespace: string, id: string, relation: string): number {
     const owner = this.#names.find(namespace);
     const name = this.#names.find(relation);
@@ -465,20 +347,6 @@ export class TupleIndex implements TupleReader {
   #findSubject(row: TupleRow): number {
     if (row.subjectNamespace === WILDCARD_NAMESPACE) return WILDCARD_NODE;
     return this.#findNode(row.subjectNamespace, row.subjectId, row.subjectRelation);
-  }
-
-  #dropIfUnused(node: number): void {
-    if (node === WILDCARD_NODE) return;
-    if (this.#field(node, NODE_USERS) !== 0 || this.#field(node, NODE_SETS) !== 0) return;
-    if (this.#field(node, NODE_REVERSE) !== 0) return;
-    const entity = this.#field(node, NODE_ENTITY);
-    const relation = this.#field(node, NODE_RELATION) & NODE_RELATION_MASK;
-    const entityUnused = this.#nodes.destroy(node);
-    this.#names.release(relation);
-    if (!entityUnused) return;
-    const namespace = this.namespaceOf(entity);
-    this.#dictionary.remove(entity);
-    this.#names.release(namespace);
   }
 
   #addWildcard(): void {
@@ -502,18 +370,10 @@ export class TupleIndex implements TupleReader {
     this.#nodes = new NodeTable(this.#dictionary, this.#adjacency.lists, this.#allocator);
     this.#nodePages = this.#nodes.pages;
     this.#qualifiers = new QualifierStore(this.#adjacency.lists, this.#allocator);
-    this.#loader = new RowLoader(this, this.#dictionary, this.#names);
     this.#journal = new ChangeJournal(this.#allocator, this.revision);
+    this.#writer = new EdgeWriter(this.parts, this.#journal, this);
+    this.#loader = new RowLoader(this.#writer, this.#dictionary, this.#names);
     for (const [id, name] of pinned) this.#names.restorePinned(id, name);
     this.#addWildcard();
   }
 }
-
-/** The parts of an index, for its own checks. */
-export type IndexParts = {
-  readonly dictionary: Dictionary;
-  readonly names: NameTable;
-  readonly nodes: NodeTable;
-  readonly adjacency: Adjacency;
-  readonly qualifiers: QualifierStore;
-};
