@@ -531,6 +531,16 @@ describe('cleaning up', () => {
     expect(reported).toEqual([]);
   });
 
+  test('a run that was killed while it was prepared is prepared again without a trace', async () => {
+    await createRepository();
+    await prepare({ runId: 'queued' });
+    await factory().cleanUp(new Set(['queued']));
+    const again = await prepare({ runId: 'queued' });
+    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(2);
+    await again.release();
+    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+  });
+
   test('does nothing where nothing was made', async () => {
     await factory().cleanUp(new Set());
     await createRepository();

@@ -104,10 +104,7 @@ class ProjectSandboxes implements SandboxFactory {
     const repository = await this.#repository();
     for (const name of names) {
       if (liveRunIds.has(name)) continue;
-      const sandbox = join(sandboxesDir, name);
-      const adminDir = repository && (await linkOfSandbox(repository, sandbox));
-      if (adminDir !== undefined) await this.#tidy(() => forgetWorktree(adminDir));
-      await this.#tidy(() => removeTree(sandbox));
+      await this.#tidy(() => removeSandbox(repository, join(sandboxesDir, name)));
     }
     const dir = await realpath(sandboxesDir).catch(() => undefined);
     if (repository === undefined || dir === undefined) return;
@@ -134,7 +131,7 @@ class ProjectSandboxes implements SandboxFactory {
     // What both ways need is made while git looks whether the tree is clean.
     const isClean = isAutomatic ? this.#isClean() : Promise.resolve(false);
     isClean.catch(() => undefined);
-    return this.#inNewFolder(runId, repository.prefix, async (dir, undo) => {
+    return this.#inNewFolder(runId, repository, async (dir, undo) => {
       // A commit made in the sandbox of a project without any must not begin the project's branch.
       const head = hasCommit ? trigger.sha : 'ref: refs/worktree/main';
       const adminDir = await linkWorktree(this.#options.git, repository, dir, head);
@@ -202,7 +199,7 @@ class ProjectSandboxes implements SandboxFactory {
   }
 
   #copyPlain(runId: string, tree: Tree): Promise<PreparedSandbox> {
-    return this.#inNewFolder(runId, '', async (dir) => {
+    return this.#inNewFolder(runId, undefined, async (dir) => {
       await copyFiles(this.#options.projectDir, dir, tree.files);
       return 'copy';
     });
@@ -210,12 +207,13 @@ class ProjectSandboxes implements SandboxFactory {
 
   async #inNewFolder(
     runId: string,
-    prefix: string,
+    repository: Repository | undefined,
     fill: (dir: string, undo: (() => Promise<void>)[]) => Promise<SandboxStrategy>,
   ): Promise<PreparedSandbox> {
     const { sandboxesDir } = this.#options;
     const dir = join(sandboxesDir, runId);
-    await removeTree(dir);
+    // A queued run that a killed process had begun to prepare.
+    await removeSandbox(repository, dir);
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const undo: (() => Promise<void>)[] = [() => removeTree(dir)];
     let released: Promise<unknown> | undefined;
@@ -225,7 +223,7 @@ class ProjectSandboxes implements SandboxFactory {
     };
     try {
       const strategy = await fill(dir, undo);
-      return { sandbox: { path: join(dir, prefix), strategy }, release };
+      return { sandbox: { path: join(dir, repository?.prefix ?? ''), strategy }, release };
     } catch (error) {
       await release();
       throw error;
@@ -300,4 +298,11 @@ function needsCommit(): AppError {
   return new AppError('INVALID_REQUEST', 'the strategy worktree needs a git commit', {
     field: 'sandbox.strategy',
   });
+}
+
+/** Removes what is left of a sandbox, and what git remembers of it. */
+async function removeSandbox(repository: Repository | undefined, dir: string): Promise<void> {
+  const adminDir = repository && (await linkOfSandbox(repository, dir));
+  if (adminDir !== undefined) await forgetWorktree(adminDir);
+  await removeTree(dir);
 }
