@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { validOrExit } from '../config/valid-or-exit.ts';
 import { createLogger, type LogLevel } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
+import { onStopSignals } from '../shared/stop-signals.ts';
 import { createNotifyLog } from './event-log.ts';
 import { startNotificationService } from './notification-service.ts';
 import { loadNotifySettings, redactedNotifySettings } from './settings.ts';
@@ -36,29 +37,30 @@ process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
 const starting = startNotificationService({ settings, logger, version: versionOfPackage() });
 
-let isStopping = false;
-function onSignal(signal: NodeJS.Signals): void {
-  log.shutdownSignal(signal);
-  if (isStopping) process.exit(EXIT_FAILURE);
-  isStopping = true;
-  const deadlineMs = settings.drainMs + settings.shutdownTimeoutMs + STOP_GRACE_MS;
-  setTimeout(() => {
-    log.shutdownError(`not stopped within ${deadlineMs} ms`);
+onStopSignals({
+  stop: (signal) => {
+    log.shutdownSignal(signal);
+    const deadlineMs = settings.drainMs + settings.shutdownTimeoutMs + STOP_GRACE_MS;
+    setTimeout(() => {
+      log.shutdownError(`not stopped within ${deadlineMs} ms`);
+      process.exit(EXIT_FAILURE);
+    }, deadlineMs).unref();
+    // Also while starting: what has begun must be ended in order.
+    starting
+      .then((service) => service.stop())
+      .then(
+        () => process.exit(0),
+        (error: unknown) => {
+          log.shutdownError(error instanceof Error ? error.message : 'internal error');
+          process.exit(EXIT_FAILURE);
+        },
+      );
+  },
+  force: (signal) => {
+    log.shutdownSignal(signal);
     process.exit(EXIT_FAILURE);
-  }, deadlineMs).unref();
-  // Also while starting: what has begun must be ended in order.
-  starting
-    .then((service) => service.stop())
-    .then(
-      () => process.exit(0),
-      (error: unknown) => {
-        log.shutdownError(error instanceof Error ? error.message : 'internal error');
-        process.exit(EXIT_FAILURE);
-      },
-    );
-}
-process.on('SIGTERM', onSignal);
-process.on('SIGINT', onSignal);
+  },
+});
 
 await starting.catch((error: unknown) => fail('start_failed', error));
 

@@ -3,6 +3,7 @@ import { validOrExit } from '../config/valid-or-exit.ts';
 import { createLogger } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
 import { systemClock } from '../shared/clock.ts';
+import { onStopSignals } from '../shared/stop-signals.ts';
 import { createRunner } from './runner.ts';
 import { loadRunnerSettings, redactedRunnerSettings } from './settings.ts';
 
@@ -51,24 +52,22 @@ const starting = createRunner(settings, {
   environment: process.env,
 });
 
-let isStopping = false;
-function onSignal(signal: NodeJS.Signals): void {
-  if (isStopping) fail('stop_forced', new AppError('SHUTTING_DOWN', `${signal} came again`));
-  isStopping = true;
-  logger.info({ signal }, 'stopping');
-  // Also while starting: what has begun must be ended in order.
-  starting
-    .then((runner) => runner.stop())
-    .then(
-      () => {
-        logger.info('stopped');
-        process.exit(0);
-      },
-      (error: unknown) => fail('stop_failed', error),
-    );
-}
-process.on('SIGTERM', onSignal);
-process.on('SIGINT', onSignal);
+onStopSignals({
+  stop: (signal) => {
+    logger.info({ signal }, 'stopping');
+    // Also while starting: what has begun must be ended in order.
+    starting
+      .then((runner) => runner.stop())
+      .then(
+        () => {
+          logger.info('stopped');
+          process.exit(0);
+        },
+        (error: unknown) => fail('stop_failed', error),
+      );
+  },
+  force: (signal) => fail('stop_forced', new AppError('SHUTTING_DOWN', `${signal} came again`)),
+});
 
 const runner = await starting.catch((error: unknown) => fail('start_failed', error));
 logger.info(

@@ -75,6 +75,8 @@ test('a stop fails readiness first, answers what is in flight, and ends with 0',
   try {
     const callers = Array.from({ length: 10 }, (_, index) => caller(`c${index}`));
     await until(() => batches.length > 100);
+    process.kill(service.pid, 'SIGINT');
+    // npm's copy of a Ctrl-C that the terminal has sent to everybody.
     process.kill(service.pid, 'SIGTERM');
     await until(async () => (await fetch(`${service.metricsUrl}/readyz`)).status === 503);
     isDraining = true;
