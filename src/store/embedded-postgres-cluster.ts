@@ -71,7 +71,7 @@ export async function createCluster(
 export async function prepareTemplate(cache = CACHE): Promise<void> {
   mkdirSync(cache, { recursive: true });
   removeLeftovers(cache);
-  const binaries = await findPostgresBinaries(join(cache, 'lib'));
+  const binaries = findPostgresBinaries(join(cache, 'lib'));
   const template = templatePath(binaries, cache);
   if (existsSync(template)) return;
   const fresh = `${template}.${randomUUID()}`;

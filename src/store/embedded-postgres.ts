@@ -81,7 +81,7 @@ export async function startEmbeddedPostgres(
   makeDataDirectory(root);
   const lock = lockDirectory(join(root, 'postgres.lock'), `The data directory ${root}`);
   try {
-    const server = new Server(root, options, await findPostgresBinaries(join(root, 'lib')));
+    const server = new Server(root, options, findPostgresBinaries(join(root, 'lib')));
     await server.start();
     return {
       target: server.target,
