@@ -17,6 +17,8 @@ export type EvaluatorOptions = {
   readonly depthMax: number;
   /** Bytes that cached closures of users' groups may take. */
   readonly closureBytesMax: number;
+  /** Caches smaller than this are not read ahead; 8 MiB when absent. */
+  readonly readAheadBytesMin?: number | undefined;
 };
 
 /** What Check asks; `subject` is never the wildcard. */

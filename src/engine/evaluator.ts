@@ -46,7 +46,7 @@ export class Evaluator {
     this.#reader = reader;
     this.#model = model;
     this.#bound = new BoundModel(model, reader);
-    this.hotPath = hotPath ?? new HotPath(reader, this.#bound, options.closureBytesMax);
+    this.hotPath = hotPath ?? new HotPath(reader, this.#bound, options);
     this.#options = options;
     this.#clock = clock;
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);

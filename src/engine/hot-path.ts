@@ -14,12 +14,15 @@ import {
 import type { BoundModel } from './bound-model.ts';
 import { ChainCache } from './chain-cache.ts';
 import { ClosureCache } from './closure-cache.ts';
+import type { EvaluatorOptions } from './evaluator-api.ts';
 import { checkUserHot, type HotCaches } from './hot-check.ts';
 import { HOT_PLAIN, HotModel } from './hot-model.ts';
 import { ObjectCache } from './object-cache.ts';
 import { type Questions, readAhead } from './read-ahead.ts';
 
 const change = new Uint32Array(CHANGE_WORDS);
+/** Caches below this mostly stay in the processor's last cache, from where a group comes no sooner. */
+const READ_AHEAD_BYTES_MIN = 8 * 1024 * 1024;
 
 /**
  * The hot path over one index and one model version with its caches, which follow the index's
@@ -32,12 +35,14 @@ export class HotPath {
   readonly #objects: ObjectCache;
   readonly #chains: ChainCache;
   readonly #caches: HotCaches;
+  readonly #readAheadBytesMin: number;
   /** Revision that the caches speak of. */
   #revision: number;
 
-  /** A quarter of `bytesMax` for closures, half for lines of objects, a quarter for chains. */
-  constructor(reader: TupleReader, model: BoundModel, bytesMax: number) {
-    const quarter = bytesMax / 4;
+  /** A quarter of `closureBytesMax` for closures, half for lines of objects, a quarter for chains. */
+  constructor(reader: TupleReader, model: BoundModel, options: EvaluatorOptions) {
+    const quarter = options.closureBytesMax / 4;
+    this.#readAheadBytesMin = options.readAheadBytesMin ?? READ_AHEAD_BYTES_MIN;
     this.#reader = reader;
     this.#model = new HotModel(model);
     this.#closures = new ClosureCache(reader, this.#model, quarter);
@@ -75,8 +80,12 @@ export class HotPath {
     );
   }
 
-  /** Reads ahead what `check` will read for the first `count` questions, at most READ_AHEAD_MAX. Hot. */
+  /**
+   * Reads ahead what `check` will read for the first `count` questions, at most READ_AHEAD_MAX, unless the
+   * caches are small enough to be near the processor anyway. Hot.
+   */
   readAhead(questions: Questions, count: number): void {
+    if (this.bytes < this.#readAheadBytesMin) return;
     readAhead(this.#reader, this.#model, this.#caches, questions, count);
   }
 

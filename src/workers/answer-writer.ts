@@ -14,8 +14,7 @@ const FIRST_BYTES = 64 * 1024;
 const LARGE_BODY_BYTES = 64 * 1024;
 
 /**
- * Gathers the answers of one turn into one message. Hot: no allocation per answer but the growth
- * of its buffers.
+ * Gathers the answers of one turn into one message. Hot: no buffer is allocated but for its growth.
  */
 export class AnswerWriter {
   #ids = new Float64Array(FIRST_ANSWERS);
@@ -53,15 +52,17 @@ export class AnswerWriter {
 
   /** A body, copied; a large one must own its buffer, which is given away. */
   body(requestId: number, body: Uint8Array): void {
-    if (body.length >= LARGE_BODY_BYTES) {
-      this.kind(requestId, ANSWER_LARGE_BODY);
-      this.#largeBodies.push(body);
-      return;
-    }
+    if (body.length >= LARGE_BODY_BYTES) this.#largeBody(requestId, body);
+    else this.room(requestId, body.length).set(body);
+  }
+
+  /** Where to write a body of `length` bytes, before anything else is given; its old bytes are any. */
+  room(requestId: number, length: number): Uint8Array {
+    if (length >= LARGE_BODY_BYTES) return this.#largeBody(requestId, new Uint8Array(length));
     this.kind(requestId, ANSWER_BODY);
-    if (this.#bodiesEnd + body.length > this.#bodies.length) this.#growBodies(body.length);
-    this.#bodies.set(body, this.#bodiesEnd);
-    this.#bodiesEnd += body.length;
+    if (this.#bodiesEnd + length > this.#bodies.length) this.#growBodies(length);
+    const start = this.#bodiesEnd;
+    this.#bodiesEnd += length;
     if (this.#bodyCount === this.#bodyEnds.length) {
       const grown = new Uint32Array(this.#bodyEnds.length * 2);
       grown.set(this.#bodyEnds);
@@ -69,6 +70,13 @@ export class AnswerWriter {
     }
     this.#bodyEnds[this.#bodyCount] = this.#bodiesEnd;
     this.#bodyCount += 1;
+    return this.#bodies.subarray(start, this.#bodiesEnd);
+  }
+
+  #largeBody(requestId: number, body: Uint8Array): Uint8Array {
+    this.kind(requestId, ANSWER_LARGE_BODY);
+    this.#largeBodies.push(body);
+    return body;
   }
 
   response(response: WorkerResponse): void {
@@ -96,13 +104,16 @@ export class AnswerWriter {
     if (this.#reports.length < REPORTS_MAX) this.#reports.push(report);
   }
 
-  /** Everything gathered, in buffers of its own. Empties the writer. */
+  /**
+   * Everything gathered. Empties the writer: the numbers and short bodies are views of its buffers, which the next
+   * answers overwrite. (Buffers outside of the heap make the collector mark all of it long before it is full.)
+   */
   take(): AnswerBatch {
     const taken: AnswerBatch = {
-      ids: this.#ids.slice(0, this.#count),
-      kinds: this.#kinds.slice(0, this.#count),
-      bodies: this.#bodies.slice(0, this.#bodiesEnd),
-      bodyEnds: this.#bodyEnds.slice(0, this.#bodyCount),
+      ids: this.#ids.subarray(0, this.#count),
+      kinds: this.#kinds.subarray(0, this.#count),
+      bodies: this.#bodies.subarray(0, this.#bodiesEnd),
+      bodyEnds: this.#bodyEnds.subarray(0, this.#bodyCount),
       largeBodies: this.#largeBodies,
       responses: this.#responses,
       acks: this.#acks,
@@ -138,6 +149,17 @@ export class AnswerWriter {
     bodies.set(this.#bodies.subarray(0, this.#bodiesEnd));
     this.#bodies = bodies;
   }
+}
+
+/** What `take` gave, in buffers of its own: for a message that is not packed, which would carry whole buffers. */
+export function ownAnswers(taken: AnswerBatch): AnswerBatch {
+  return {
+    ...taken,
+    ids: taken.ids.slice(),
+    kinds: taken.kinds.slice(),
+    bodies: taken.bodies.slice(),
+    bodyEnds: taken.bodyEnds.slice(),
+  };
 }
 
 /** The buffers of a message that can be transferred instead of copied. */

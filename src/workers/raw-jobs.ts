@@ -294,7 +294,8 @@ class RawBatchJob extends RawJob {
       return 'more';
     }
     const encode = this.request.isJson ? jsonOfBatch : protoOfBatch;
-    this.context.writer.body(this.requestId, encode(evaluation.outcomes, evaluation.errors));
+    const { writer } = this.context;
+    encode(evaluation.outcomes, evaluation.errors, (length) => writer.room(this.requestId, length));
     return 'done';
   }
 }

@@ -51,7 +51,7 @@ export type ShardHostOptions = {
   readonly clock: Clock;
   readonly source: ShardSource;
   readonly createIndex: () => ShardIndex;
-  /** Posts deferred answers by a message of their own. */
+  /** Posts deferred answers by a message of their own, at once: they are views of memory that is used again. */
   readonly post: (answers: AnswerBatch) => void;
   /** One double: the id of the request under evaluation. */
   readonly underEvaluation: Float64Array;
@@ -145,7 +145,7 @@ export class ShardHost {
     for (const timer of this.#timers) clearInterval(timer);
   }
 
-  /** One message of the gateway. Never awaits. */
+  /** One message of the gateway. Never awaits. The answers must be sent before anything else happens (see AnswerWriter). */
   handle(batch: RequestBatch): AnswerBatch {
     this.#isInTurn = true;
     try {

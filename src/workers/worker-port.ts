@@ -6,14 +6,15 @@ import type {
   WorkerReply,
 } from '../protocol/messages.ts';
 import { packAnswers, RequestUnpacker, transferOf } from '../protocol/packed-batch.ts';
-import { transferablesOf } from './answer-writer.ts';
+import { ownAnswers, transferablesOf } from './answer-writer.ts';
 
 /** Sends answers to the gateway: those to batch `batch`, or with 0 deferred ones. */
 export function postAnswers(port: MessagePort, batch: number, answers: AnswerBatch): void {
   const packed = packAnswers(batch, answers);
   if (packed === null) {
-    const reply: WorkerReply = { batch, content: answers };
-    port.postMessage(reply, transferablesOf(answers));
+    const content = ownAnswers(answers);
+    const reply: WorkerReply = { batch, content };
+    port.postMessage(reply, transferablesOf(content));
   } else port.postMessage(packed, transferOf(packed));
 }
 

@@ -8,6 +8,7 @@ import {
   rawOpcode,
 } from '../../src/protocol/messages.ts';
 import { systemClock } from '../../src/shared/clock.ts';
+import { ownAnswers } from '../../src/workers/answer-writer.ts';
 import { RawRequest } from '../../src/workers/pending-request.ts';
 import { batchOfRequests } from '../../src/workers/request-batcher.ts';
 import { ShardHost } from '../../src/workers/shard-host.ts';
@@ -45,7 +46,7 @@ function startHost(source: MemoryShardSource): { host: ShardHost; posted: Answer
     clock: systemClock,
     source,
     createIndex: () => new TupleShardIndex(settings.indexBytesMax),
-    post: (answers) => posted.push(answers),
+    post: (answers) => posted.push(ownAnswers(answers)),
     underEvaluation: new Float64Array(1),
   });
   host.start();
@@ -108,8 +109,9 @@ test('what waits beyond the reply reads its own body, whatever the gateway write
     );
     expect(next.bodies.buffer).toBe(batch.bodies.buffer);
     const change = source.commit(SHARD, [viewer('insert', 'late', 'u')]);
-    posted.push(host.handle(next));
-    posted.push(host.handle({ ...CONTROL, control: [{ kind: 'committed', change }] }));
+    posted.push(ownAnswers(host.handle(next)));
+    const changed = { ...CONTROL, control: [{ kind: 'committed', change } as const] };
+    posted.push(ownAnswers(host.handle(changed)));
     await expect.poll(() => answersOf(posted).size).toBe(4);
     expect(Object.fromEntries(answersOf(posted))).toEqual({
       1: ANSWER_ALLOWED,
