@@ -9,6 +9,8 @@ const TICK_MS = 100;
 const LEFT_POLL_MS = 200;
 /** One more ends this process at once. */
 const SIGNALS_MAX = 2;
+/** npm passes a Ctrl-C on that the terminal has sent already; nobody presses it again so soon. */
+const ECHO_MS = 300;
 const EXIT_OF: Readonly<Record<Conclusion, number>> = {
   success: 0,
   skipped: 0,
@@ -52,6 +54,7 @@ class Following {
   #early: LinkEvent[] | undefined = [];
   #run: WorkflowRun | undefined;
   #signals = 0;
+  #signalledAtMs = Number.NEGATIVE_INFINITY;
   #asked = 0;
   #end: (result: WorkflowRun | AppError) => void = () => undefined;
   readonly #ended = new Promise<WorkflowRun | AppError>((resolve) => {
@@ -130,6 +133,9 @@ class Following {
   }
 
   #cancel(signal: NodeJS.Signals): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#signalledAtMs < ECHO_MS) return;
+    this.#signalledAtMs = nowMs;
     this.#signals += 1;
     if (this.#signals > SIGNALS_MAX) process.exit(EXIT_OF.cancelled);
     if (this.#run === undefined) return;

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { makeWorkspace, runEnded, startRun, startRunner } from '../../support/runner.ts';
 import { runCli, startCli } from './cli-process.ts';
@@ -233,8 +234,11 @@ describe('Ctrl-C', { timeout: 120_000 }, () => {
     const cli = startCli(project(), ['run', 'nap']);
     await cli.until('│ sleeping');
     cli.interrupt();
+    // npm's copy of what the terminal has sent to both.
+    cli.interrupt('SIGTERM');
     expect(await cli.ended).toBe(130);
     expect(cli.stdout).toContain('│ cleaned up');
+    expect(cli.stderr).not.toContain('Killing the run');
     expect(cli.stdout).toContain('⊘ nap.yml cancelled');
     expect(cli.stderr).toContain('Ctrl-C again kills');
   });
@@ -246,6 +250,7 @@ describe('Ctrl-C', { timeout: 120_000 }, () => {
     expect(isAlive(pid)).toBe(true);
     cli.interrupt();
     await cli.until('Cancelling the run');
+    await sleep(400);
     cli.interrupt();
     expect(await cli.ended).toBe(130);
     expect(isAlive(pid)).toBe(false);
@@ -360,8 +365,11 @@ describe('with another runner on the workspace', { timeout: 120_000 }, () => {
     const cli = startCli(workspace, ['run', 'nap']);
     await cli.until('│ sleeping');
     cli.interrupt();
+    // npm's copy of what the terminal has sent to both.
+    cli.interrupt('SIGTERM');
     expect(await cli.ended).toBe(130);
     expect(cli.stdout).toContain('│ cleaned up');
+    expect(cli.stderr).not.toContain('Killing the run');
     const id = await startRun(url, 'nap');
     const cancel = await runCli(workspace, ['cancel', id]);
     expect([cancel.code, cancel.stdout]).toEqual([0, `Cancelling ${id}\n`]);
