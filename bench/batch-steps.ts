@@ -38,14 +38,16 @@ type Question = {
 const index = new TupleIndex();
 for (const batch of rowBatches(readRows(directory, 'key'), 2000)) index.insertRows(batch);
 const model = parseModel(readFileSync(new URL('peers-model.json', import.meta.url), 'utf8'));
-const context = new JobContext({
-  writer: new AnswerWriter(),
-  stats: new DecisionStats(),
-  clock: systemClock,
-  batchBudgetFactor: SIZE,
-  batchItemsMax: SIZE,
-  evaluator: { depthMax: 256, closureBytesMax: CACHE_BYTES },
-});
+const contextOf = (readAheadBytesMin?: number): JobContext =>
+  new JobContext({
+    writer: new AnswerWriter(),
+    stats: new DecisionStats(),
+    clock: systemClock,
+    batchBudgetFactor: SIZE,
+    batchItemsMax: SIZE,
+    evaluator: { depthMax: 256, closureBytesMax: CACHE_BYTES, readAheadBytesMin },
+  });
+const context = contextOf();
 /** Loaded already: only its reader is asked for. */
 const shard: ShardIndex = {
   reader: index,
@@ -55,6 +57,8 @@ const shard: ShardIndex = {
   apply: () => undefined,
 };
 const bound = context.boundOf(shard, model);
+/** The same, whose checks read nothing ahead. */
+const plainBound = contextOf(Number.POSITIVE_INFINITY).boundOf(shard, model);
 const chunk = createItemChunk();
 
 const questions = readFileSync(join(directory, 'mixu.jsonl'), 'utf8')
@@ -85,8 +89,8 @@ function load(body: Uint8Array): void {
   }
 }
 
-function all(body: Uint8Array): Uint8Array {
-  const evaluation = new BatchEvaluation(scan(body), context, bound, {
+function all(body: Uint8Array, by = bound): Uint8Array {
+  const evaluation = new BatchEvaluation(scan(body), context, by, {
     readBudget: READ_BUDGET,
     totalBudget: READ_BUDGET * SIZE,
     nowMs: Date.now(),
@@ -142,6 +146,8 @@ const steps: Readonly<Record<string, () => number>> = {
   scan: () => costOf(bodies.length * SIZE, () => bodies.forEach((body) => scan(body))),
   'scan and ids': () => costOf(bodies.length * SIZE, () => bodies.forEach(load)),
   all: () => costOf(bodies.length * SIZE, () => bodies.forEach((body) => all(body))),
+  'all, nothing read ahead': () =>
+    costOf(bodies.length * SIZE, () => bodies.forEach((body) => all(body, plainBound))),
   'read after read': () => costOf(LINES, readInTurn),
   'reads apart': () => costOf(LINES, readApart),
 };

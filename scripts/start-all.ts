@@ -16,6 +16,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { prettyFactory } from 'pino-pretty';
+import { createEchoFilter } from '../src/shared/stop-signals.ts';
 
 /** Ports besides the defaults of the services: their metrics ports would be the same, or none. */
 const DEFAULTS: Readonly<Record<string, string>> = {
@@ -28,8 +29,7 @@ const PROGRAMS = [
   { name: 'runner', path: '../src/runner/main.ts' },
 ] as const;
 const EXIT_FAILURE = 1;
-/** npm passes a signal on that the terminal has already sent to everybody. */
-const SAME_SIGNAL_MS = 1_000;
+const isEcho = createEchoFilter();
 
 type Service = {
   readonly name: string;
@@ -39,7 +39,7 @@ type Service = {
 
 const pretty = process.stderr.isTTY ? prettyFactory({ translateTime: false }) : undefined;
 let exitCode = 0;
-let stoppingSinceMs: number | undefined;
+let isStopping = false;
 
 const services: readonly Service[] = PROGRAMS.map(({ name, path }) => {
   const program = fileURLToPath(new URL(path, import.meta.url));
@@ -91,7 +91,7 @@ function tell(text: string): void {
 }
 
 function endOf(name: string, code: number | null, signal: NodeJS.Signals | null): void {
-  const isAsked = stoppingSinceMs !== undefined;
+  const isAsked = isStopping;
   if (!isAsked) {
     tell(`${name} ended with ${code ?? signal}; stopping the others`);
     stop('SIGTERM');
@@ -105,17 +105,18 @@ function endOf(name: string, code: number | null, signal: NodeJS.Signals | null)
 
 /** A second signal, unless npm's copy of the first, makes the services end at once. */
 function onSignal(signal: NodeJS.Signals): void {
-  if (stoppingSinceMs === undefined) {
+  if (isEcho()) return;
+  if (!isStopping) {
     tell(`${signal}: stopping`);
     stop('SIGTERM');
-  } else if (performance.now() - stoppingSinceMs > SAME_SIGNAL_MS) {
+  } else {
     tell(`${signal} again: ending at once`);
     signalAll('SIGTERM');
   }
 }
 
 function stop(signal: NodeJS.Signals): void {
-  stoppingSinceMs = performance.now();
+  isStopping = true;
   signalAll(signal);
 }
 

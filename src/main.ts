@@ -4,8 +4,8 @@ import { Readiness } from './gateway/readiness.ts';
 import { openDatabase } from './main-database.ts';
 import { PostgresWatch } from './main-postgres-watch.ts';
 import { createLogger, eventLogOf } from './observability/logger.ts';
+import { stopOnSignals } from './observability/stop-on-signals.ts';
 import { AppError } from './shared/app-error.ts';
-import { onStopSignals } from './shared/stop-signals.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;
@@ -42,22 +42,7 @@ const starting = import('./main-service.ts').then(({ startService }) => {
   return startService({ config, logger, version, onFatal: fail, readiness, postgres, opening });
 });
 
-onStopSignals({
-  stop: (signal) => {
-    logger.info({ signal }, 'stopping');
-    // Also while starting: what has begun must be ended in order.
-    starting
-      .then((service) => service.stop())
-      .then(
-        () => {
-          logger.info('stopped');
-          process.exit(0);
-        },
-        (error: unknown) => fail('stop_failed', error),
-      );
-  },
-  force: (signal) => fail('stop_forced', new AppError('SHUTTING_DOWN', `${signal} came again`)),
-});
+stopOnSignals(starting, logger, fail);
 
 const service = await starting.catch((error: unknown) => fail('start_failed', error));
 logger.info({ port: service.port, metrics_port: service.metricsPort, host: config.host }, 'ready');

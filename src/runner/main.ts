@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { validOrExit } from '../config/valid-or-exit.ts';
 import { createLogger } from '../observability/logger.ts';
+import { stopOnSignals } from '../observability/stop-on-signals.ts';
 import { AppError } from '../shared/app-error.ts';
 import { systemClock } from '../shared/clock.ts';
-import { onStopSignals } from '../shared/stop-signals.ts';
 import { createRunner } from './runner.ts';
 import { loadRunnerSettings, redactedRunnerSettings } from './settings.ts';
 
@@ -52,22 +52,7 @@ const starting = createRunner(settings, {
   environment: process.env,
 });
 
-onStopSignals({
-  stop: (signal) => {
-    logger.info({ signal }, 'stopping');
-    // Also while starting: what has begun must be ended in order.
-    starting
-      .then((runner) => runner.stop())
-      .then(
-        () => {
-          logger.info('stopped');
-          process.exit(0);
-        },
-        (error: unknown) => fail('stop_failed', error),
-      );
-  },
-  force: (signal) => fail('stop_forced', new AppError('SHUTTING_DOWN', `${signal} came again`)),
-});
+stopOnSignals(starting, logger, fail);
 
 const runner = await starting.catch((error: unknown) => fail('start_failed', error));
 logger.info(

@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events';
 
-/** npm passes a signal on that the terminal has already sent to everybody. */
-const SAME_SIGNAL_MS = 1_000;
+/** Nobody who insists does so sooner, and a busy npm may take this long to pass a signal on. */
+const ECHO_MS = 1_000;
 
 export type StopHandlers = {
   /** Ends what runs, in order. */
@@ -11,21 +11,37 @@ export type StopHandlers = {
 };
 
 /**
- * From now on the first SIGTERM or SIGINT calls `stop`, and one that comes more than a second later `force`.
- * Those within the second are the same Ctrl-C told twice. `source` and `nowMs` stand for the process
- * and its monotonic clock in tests.
+ * A function to be called at each signal that tells whether it is the copy of one before: npm passes on
+ * what the terminal has already sent to everybody. That is one within `windowMs` of the last that was none.
+ */
+export function createEchoFilter(
+  windowMs = ECHO_MS,
+  nowMs = (): number => performance.now(),
+): () => boolean {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    const isEcho = nowMs() - lastMs <= windowMs;
+    if (!isEcho) lastMs = nowMs();
+    return isEcho;
+  };
+}
+
+/**
+ * From now on the first SIGTERM or SIGINT calls `stop`, and every later one that is no copy `force`. `source`
+ * and `nowMs` stand for the process and its monotonic clock in tests.
  */
 export function onStopSignals(
   { stop, force }: StopHandlers,
   source: Pick<EventEmitter, 'on'> = process,
   nowMs = (): number => performance.now(),
 ): void {
-  let stoppingSinceMs: number | undefined;
+  const isEcho = createEchoFilter(ECHO_MS, nowMs);
+  let isStopping = false;
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (stoppingSinceMs === undefined) {
-      stoppingSinceMs = nowMs();
-      stop(signal);
-    } else if (nowMs() - stoppingSinceMs > SAME_SIGNAL_MS) force(signal);
+    if (isEcho()) return;
+    if (isStopping) return force(signal);
+    isStopping = true;
+    stop(signal);
   };
   source.on('SIGTERM', onSignal);
   source.on('SIGINT', onSignal);

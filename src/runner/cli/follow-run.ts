@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import { createEchoFilter } from '../../shared/stop-signals.ts';
 import type { Conclusion, WorkflowRun } from '../model/run.ts';
 import { RunPrinter } from './run-printer.ts';
 import { printSummary } from './run-summary.ts';
@@ -9,7 +10,7 @@ const TICK_MS = 100;
 const LEFT_POLL_MS = 200;
 /** One more ends this process at once. */
 const SIGNALS_MAX = 2;
-/** npm passes a Ctrl-C on that the terminal has sent already; nobody presses it again so soon. */
+/** Shorter than for services: here a second Ctrl-C kills the run, and people press it soon. */
 const ECHO_MS = 300;
 const EXIT_OF: Readonly<Record<Conclusion, number>> = {
   success: 0,
@@ -54,7 +55,7 @@ class Following {
   #early: LinkEvent[] | undefined = [];
   #run: WorkflowRun | undefined;
   #signals = 0;
-  #signalledAtMs = Number.NEGATIVE_INFINITY;
+  readonly #isEcho = createEchoFilter(ECHO_MS);
   #asked = 0;
   #end: (result: WorkflowRun | AppError) => void = () => undefined;
   readonly #ended = new Promise<WorkflowRun | AppError>((resolve) => {
@@ -133,9 +134,7 @@ class Following {
   }
 
   #cancel(signal: NodeJS.Signals): void {
-    const nowMs = performance.now();
-    if (nowMs - this.#signalledAtMs < ECHO_MS) return;
-    this.#signalledAtMs = nowMs;
+    if (this.#isEcho()) return;
     this.#signals += 1;
     if (this.#signals > SIGNALS_MAX) process.exit(EXIT_OF.cancelled);
     if (this.#run === undefined) return;

@@ -1,0 +1,28 @@
+import { AppError } from '../shared/app-error.ts';
+import { onStopSignals } from '../shared/stop-signals.ts';
+import type { Logger } from './logger.ts';
+
+/**
+ * Stops a service, also one that is still starting, at the first signal, and ends the process with 0; at one more it ends
+ * at once. `fail` logs and ends the process.
+ */
+export function stopOnSignals(
+  starting: Promise<{ stop(): Promise<void> }>,
+  logger: Logger,
+  fail: (event: string, cause: unknown) => void,
+): void {
+  const stop = async (): Promise<void> => {
+    // What has begun must be ended in order.
+    const service = await starting;
+    await service.stop();
+    logger.info('stopped');
+    process.exit(0);
+  };
+  onStopSignals({
+    stop: (signal) => {
+      logger.info({ signal }, 'stopping');
+      stop().catch((error: unknown) => fail('stop_failed', error));
+    },
+    force: (signal) => fail('stop_forced', new AppError('SHUTTING_DOWN', `${signal} came again`)),
+  });
+}
