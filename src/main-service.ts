@@ -8,6 +8,7 @@ import { ReadScopes } from './gateway/read-scopes.ts';
 import type { Readiness } from './gateway/readiness.ts';
 import { createSeatService } from './gateway/seat-service.ts';
 import { createWorkspaceService } from './gateway/workspace-service.ts';
+import { HostAllowList } from './http/host-allow-list.ts';
 import { createAuditSink } from './main-audit.ts';
 import type { Database } from './main-database.ts';
 import type { PostgresWatch } from './main-postgres-watch.ts';
@@ -75,6 +76,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     host: config.host,
     port: config.connectPort,
     metricsPort: config.metricsPort,
+    hosts: config.serviceAuthTokens.length > 0 ? undefined : new HostAllowList(config),
     readiness,
     renderMetrics: metrics.render,
     onIncident: createIncidentLog(log, systemClock),

@@ -13,6 +13,7 @@ export type ServiceReason =
   | 'NAMESPACE_RESERVED' // `seat` through WriteRelationTuples
   // Who asks.
   | 'CREDENTIAL_INVALID'
+  | 'HOST_NOT_ALLOWED' // Host or :authority names another service; of all three services
   | 'ADMIN_SECRET_INVALID'
   | 'ADMIN_DISABLED'
   | 'METHOD_UNKNOWN'
@@ -62,8 +63,8 @@ export type RunnerReason =
   | 'INVALID_REQUEST' // metadata.field names the field
   | 'UNAUTHORIZED'
   | 'INVALID_SIGNATURE'
-  | 'HOST_NOT_ALLOWED'
   | 'ORIGIN_NOT_ALLOWED'
+  | 'ORIGIN_NEEDS_TOKEN' // a page of another origin may change nothing without the API token
   | 'NOT_FOUND'
   | 'RUN_NOT_FOUND'
   | 'WORKFLOW_NOT_FOUND'
