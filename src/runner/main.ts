@@ -36,15 +36,6 @@ process.on('uncaughtException', (error) => fail('uncaught_exception', error));
 process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
 logger.debug({ settings: redactedRunnerSettings(settings) }, 'settings');
-if (settings.apiToken === undefined) {
-  const detail = 'whoever reaches the port can run commands; set RUNNER_API_TOKEN';
-  logger.warn({ detail }, 'api_token_unset');
-}
-if (settings.allowedOrigins.includes('*')) {
-  const detail = 'every web page may call; narrow RUNNER_ALLOWED_ORIGINS';
-  logger.warn({ detail }, 'every_origin_allowed');
-}
-
 const starting = createRunner(settings, {
   logger,
   version: versionOfPackage(),

@@ -3,6 +3,7 @@ import type { Logger } from '../observability/logger.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
+import { readOrMakeApiToken } from './api-token-file.ts';
 import { EventHub } from './api/event-hub.ts';
 import { IdempotencyKeys } from './api/idempotency.ts';
 import { InboxEvents } from './api/inbox-events.ts';
@@ -64,6 +65,13 @@ export type RunnerParts = {
   readonly inboxEvents: InboxEvents;
   readonly schedule: Schedule | undefined;
   readonly metrics: RunnerMetrics;
+  /**
+   * The token that opens the API: RUNNER_API_TOKEN, else the one of `.runner/api-token`. A secret of the
+   * runner's own, which no job may see and every job's log must mask.
+   */
+  readonly apiToken: string;
+  /** Must whoever changes something over the API show the token, from wherever the call comes? */
+  readonly isTokenDemanded: () => boolean;
   /** Closes the stores, after the runs were shut down. */
   stop(): Promise<void>;
 };
@@ -107,6 +115,7 @@ async function wire(
   const runsDir = join(stateDir, 'runs');
   const store = await openRunStore({ stateDir, diskFloorBytes: settings.diskFloorBytes, report });
   closings.push(() => store.close());
+  const apiToken = settings.apiToken ?? (await readOrMakeApiToken(stateDir));
   const sync = await openSync(settings, options, stateDir, report);
   closings.push(() => sync.close());
   const secrets = await openSecrets(settings, options, stateDir, sync, report);
@@ -133,7 +142,8 @@ async function wire(
   const inboxEvents = new InboxEvents(catalog, runs);
   const about = { workspace, version, logger, runsDir };
   const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule };
-  return { ...about, ...services, hub, follower, metrics, stop };
+  const credential = { apiToken, isTokenDemanded: () => false };
+  return { ...about, ...services, ...credential, hub, follower, metrics, stop };
 }
 
 /**
