@@ -50,6 +50,7 @@ const starting = createRunner(settings, {
   version: versionOfPackage(),
   clock: systemClock,
   environment: process.env,
+  isEager: true,
 });
 
 stopOnSignals(starting, logger, fail);

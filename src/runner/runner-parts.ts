@@ -19,6 +19,7 @@ import { createWorkflowCatalog } from './language/workflow-catalog.ts';
 import type { EventPublisher } from './model/events.ts';
 import type { ProblemReporter, WorkflowCatalog } from './model/ports.ts';
 import type { RunStore } from './model/storage.ts';
+import { createSupervision, type Supervision } from './process/supervision.ts';
 import { RunnerMetrics } from './runner-metrics.ts';
 import { createSandboxFactory } from './sandbox/sandbox-factory.ts';
 import { createRunService, type Scheduler } from './scheduler/run-service.ts';
@@ -43,6 +44,8 @@ export type PartsOptions = {
   /** Absolute. */
   readonly workspace: string;
   readonly pingMs?: number | undefined;
+  /** Whether the first job is likely to come at once: what it needs is started beside the rest. */
+  readonly isEager?: boolean | undefined;
   /** Is told of every event too, after the streams: the command line. */
   readonly events?: EventPublisher | undefined;
 };
@@ -103,6 +106,9 @@ async function wire(
 ): Promise<RunnerParts> {
   const { logger, clock, workspace, version } = options;
   const report = reporterOf(logger);
+  const supervision = createSupervision(report);
+  closings.push(() => supervision.close());
+  if (options.isEager === true) supervision.warmUp();
   const stateDir = join(workspace, STATE_DIR);
   const runsDir = join(stateDir, 'runs');
   const store = await openRunStore({ stateDir, diskFloorBytes: settings.diskFloorBytes, report });
@@ -120,7 +126,7 @@ async function wire(
   closings.push(() => Promise.resolve(hub.close()));
   const more = options.events === undefined ? [] : [options.events];
   const events = new EventFan([hub, follower, metrics, ...more]);
-  const basis = { store, catalog, secrets, sync, events, stateDir, runsDir, report };
+  const basis = { store, catalog, secrets, sync, events, stateDir, runsDir, report, supervision };
   const runs = await openScheduler(settings, options, basis);
   announcing.begin(runs);
   closings.push(() => runs.shutdown());
@@ -258,12 +264,13 @@ type SchedulerParts = {
   readonly stateDir: string;
   readonly runsDir: string;
   readonly report: ProblemReporter;
+  readonly supervision: Supervision;
 };
 
 async function openScheduler(
   settings: RunnerSettings,
   { clock, workspace, environment }: PartsOptions,
-  { store, catalog, secrets, sync, events, stateDir, runsDir, report }: SchedulerParts,
+  { store, catalog, secrets, sync, events, stateDir, runsDir, report, supervision }: SchedulerParts,
 ): Promise<Scheduler> {
   const artifacts = await createArtifactStore(runsDir);
   const cache = await createCacheStore(join(stateDir, 'cache'));
@@ -279,7 +286,7 @@ async function openScheduler(
       git,
       report,
     }),
-    executor: createJobExecutor({ artifacts, cache, environment, onProblem: report }),
+    executor: createJobExecutor({ artifacts, cache, environment, supervision, onProblem: report }),
     secrets,
     artifacts,
     deployments: sync.deployments,
