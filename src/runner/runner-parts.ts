@@ -19,6 +19,7 @@ import { createWorkflowCatalog } from './language/workflow-catalog.ts';
 import type { EventPublisher } from './model/events.ts';
 import type { ProblemReporter, WorkflowCatalog } from './model/ports.ts';
 import type { RunStore } from './model/storage.ts';
+import { ownSecretsOf } from './own-secrets.ts';
 import { createSupervision, type Supervision } from './process/supervision.ts';
 import { RunnerMetrics } from './runner-metrics.ts';
 import { createSandboxFactory } from './sandbox/sandbox-factory.ts';
@@ -28,9 +29,10 @@ import {
   type ProjectIdentity,
   type SchedulerLimits,
 } from './scheduler/scheduler-options.ts';
-import { userConfigDir } from './secrets/key-source.ts';
+import { MasterKey, userConfigDir } from './secrets/key-source.ts';
 import type { SecretService } from './secrets/secret-api.ts';
 import { createSecretService } from './secrets/secret-service.ts';
+import { createTextSealer } from './secrets/text-sealer.ts';
 import type { RunnerSettings } from './settings.ts';
 import { openJsonlFile } from './storage/jsonl-file.ts';
 import { openRunStore } from './storage/run-store.ts';
@@ -216,6 +218,7 @@ function openSecrets(
     configDir: userConfigDir(environment),
     environment,
     host: sync.hostSecrets,
+    ownSecrets: [() => ownSecretsOf(settings, stateDir), () => sync.secrets()],
     clock,
     report,
   });
@@ -223,15 +226,17 @@ function openSecrets(
 
 function openSync(
   settings: RunnerSettings,
-  { clock, workspace }: PartsOptions,
+  { clock, workspace, environment }: PartsOptions,
   stateDir: string,
   report: ProblemReporter,
 ): Promise<SyncService> {
+  const masterKey = new MasterKey(settings.secretsKey, userConfigDir(environment));
   const { hostApiUrl, hostGitUrl, hostToken, webhookSecret } = settings;
   return createSyncService({
     stateDir,
     projectDir: workspace,
     settings: { hostApiUrl, hostGitUrl, hostToken, webhookSecret },
+    sealer: createTextSealer(masterKey),
     clock,
     report,
   });
