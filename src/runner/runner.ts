@@ -25,6 +25,8 @@ export type RunnerOptions = {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Milliseconds between two pings, for tests; 30 s. */
   readonly pingMs?: number | undefined;
+  /** Whether what the first job needs is started beside the rest; else when it comes. */
+  readonly isEager?: boolean | undefined;
 };
 
 /** A runner that serves. */
