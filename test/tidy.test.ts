@@ -27,7 +27,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   gateway: ['gen', 'http', 'model', 'observability', 'protocol', 'services'],
   runner: ['config', 'http', 'observability', 'store'],
   notify: ['config', 'gen', 'http', 'observability', 'store'],
-  '.': [
+  '.': ['authz', 'config', 'gateway', 'observability'],
+  authz: [
     'config',
     'gateway',
     'gen',
