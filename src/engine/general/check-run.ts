@@ -3,16 +3,8 @@ import { BACKSTOP_CYCLE, BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
 import { PairTable } from '../bound/pair-table.ts';
 import { CUT, FALSE, type Scope, type Target, TRUE, type Value } from '../bound/scope.ts';
 import { solveComponent, type Steps } from './component-solver.ts';
+import type { Outcome } from './outcome.ts';
 import { type Border, Region } from './region.ts';
-
-/** A value with what it rests on; see `Memo`. */
-export type Outcome = {
-  readonly value: Value;
-  /** TRUE and FALSE: nodes that a path needs for the value to be found. */
-  readonly height: number;
-  /** CUT: whether a larger depth bound could decide it. */
-  readonly isDepthCut: boolean;
-};
 
 type RegionFrame = {
   readonly kind: 'region';

@@ -10,7 +10,7 @@ import {
   TRUE,
   type Value,
 } from '../bound/scope.ts';
-import type { Outcome } from './check-run.ts';
+import type { Outcome } from './outcome.ts';
 
 const ANY = 0;
 const ALL = 1;

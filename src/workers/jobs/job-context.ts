@@ -7,9 +7,9 @@ import { JsonScanner } from '../raw/json-scanner.ts';
 import { ProtoScanner } from '../raw/proto-scanner.ts';
 import { createRawFields } from '../raw/raw-fields.ts';
 import type { RawFields } from '../raw/raw-fields.ts';
-import type { ShardIndex } from '../shard/ports.ts';
 import type { AnswerWriter } from './answer-writer.ts';
 import type { DecisionStats, PairCounter } from './decision-stats.ts';
+import type { JobIndex } from './job.ts';
 
 /** Model versions of one shard that are evaluated side by side while an update spreads. */
 const EVALUATORS_PER_INDEX = 2;
@@ -107,7 +107,7 @@ export class JobContext {
   readonly json: JsonScanner;
   readonly proto: ProtoScanner;
   readonly #evaluatorOptions: EvaluatorOptions;
-  readonly #bound = new WeakMap<ShardIndex, Bound[]>();
+  readonly #bound = new WeakMap<JobIndex, Bound[]>();
 
   constructor(options: JobContextOptions) {
     this.writer = options.writer;
@@ -121,7 +121,7 @@ export class JobContext {
   }
 
   /** The evaluator of this index and model; made at first use. */
-  boundOf(index: ShardIndex, model: NamespaceModel): Bound {
+  boundOf(index: JobIndex, model: NamespaceModel): Bound {
     let bound = this.#bound.get(index);
     if (bound === undefined) {
       bound = [];
@@ -141,7 +141,7 @@ export class JobContext {
   }
 
   /** Bytes of what evaluators remember beside an index; they count in the shard's size. */
-  cacheBytesOf(index: ShardIndex): number {
+  cacheBytesOf(index: JobIndex): number {
     let bytes = 0;
     for (const bound of this.#bound.get(index) ?? []) bytes += bound.cacheBytes;
     return bytes;

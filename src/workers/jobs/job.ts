@@ -1,7 +1,18 @@
 import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry } from '../../protocol/messages.ts';
 import type { AppError } from '../../shared/app-error.ts';
-import type { ShardActor } from '../shard/shard-actor.ts';
+
+/** The index of a shard as jobs read it; one object for the life of the index. */
+export interface JobIndex {
+  readonly reader: TupleReader;
+}
+
+/** The shard that a job runs over. */
+export interface JobShard {
+  /** Only while loaded. Errors: throws otherwise. */
+  readonly index: JobIndex;
+}
 
 /**
  * One read request inside a worker. It is run by its shard's actor, over one revision, in slices.
@@ -22,7 +33,7 @@ export interface Job {
    * Works until answered or until the monotonic clock passed `sliceEndMs`. Errors: whatever is
    * thrown fails the request; 'more' keeps the revision until the next call.
    */
-  run(actor: ShardActor, sliceEndMs: number): 'done' | 'more';
+  run(shard: JobShard, sliceEndMs: number): 'done' | 'more';
   /** Forgets a begun evaluation: its index has gone. */
   restart(): void;
   /** Answers with an error. */

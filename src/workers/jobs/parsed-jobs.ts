@@ -5,13 +5,12 @@ import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { Method, ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
 import type { BatchItem, BatchItemResult } from '../../protocol/shard-client.ts';
 import { type AppError, errorToData } from '../../shared/app-error.ts';
-import type { ShardActor } from '../shard/shard-actor.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
 import type { ItemChunk, ItemSource } from './batch-evaluation.ts';
 import type { EvaluatedRpc } from './decision-stats.ts';
 import { EvaluatorLoan } from './job-context.ts';
 import type { Bound, JobContext } from './job-context.ts';
-import type { Job } from './job.ts';
+import type { Job, JobShard } from './job.ts';
 
 /** Ids of a list that travel in one message: a longer one comes in parts, so that its clone stops nobody. */
 const IDS_PER_PART = 4_096;
@@ -85,14 +84,14 @@ abstract class ParsedJob<M extends Method> implements Job {
       : this.request.method !== 'check';
   }
 
-  run(actor: ShardActor, sliceEndMs: number): 'done' | 'more' {
+  run(shard: JobShard, sliceEndMs: number): 'done' | 'more' {
     if (!this.#isStarted) {
       const { model } = this;
       if (model === null) throw new Error('a job that was submitted without its model');
-      const bound = this.context.boundOf(actor.index, model);
+      const bound = this.context.boundOf(shard.index, model);
       this.#loan = null;
       this.#bound = bound;
-      this.start({ bound, reader: actor.index.reader, nowMs: this.context.clock.nowMs() });
+      this.start({ bound, reader: shard.index.reader, nowMs: this.context.clock.nowMs() });
       this.#isStarted = true;
     }
     const progress = this.advance(sliceEndMs);

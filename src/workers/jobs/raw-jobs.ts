@@ -20,13 +20,12 @@ import {
 import { type AppError, errorToData } from '../../shared/app-error.ts';
 import { ListEncoder, jsonOfBatch, protoOfBatch } from '../raw/answer-encoder.ts';
 import { equalsText } from '../raw/raw-fields.ts';
-import type { ShardActor } from '../shard/shard-actor.ts';
 import type { BatchBodies } from './batch-bodies.ts';
 import { BatchEvaluation, createItemChunk } from './batch-evaluation.ts';
 import type { PairCounter } from './decision-stats.ts';
 import { EvaluatorLoan } from './job-context.ts';
 import type { Bound, JobContext } from './job-context.ts';
-import type { Job } from './job.ts';
+import type { Job, JobShard } from './job.ts';
 import { RawItems } from './raw-items.ts';
 
 /** About 128 items of a batch, which mostly end within a slice. */
@@ -120,7 +119,7 @@ abstract class RawJob implements Job {
     return this.request.end - this.request.start > SHORT_BODY_BYTES_MAX;
   }
 
-  run(actor: ShardActor, sliceEndMs: number): 'done' | 'more' {
+  run(shard: JobShard, sliceEndMs: number): 'done' | 'more' {
     if (!this.#isStarted) {
       if (!this.scan() || !this.#isExpectedScope()) {
         this.context.writer.kind(this.requestId, ANSWER_FALLBACK);
@@ -128,10 +127,10 @@ abstract class RawJob implements Job {
       }
       const { model } = this;
       if (model === null) throw new Error('a job that was submitted without its model');
-      const bound = this.context.boundOf(actor.index, model);
+      const bound = this.context.boundOf(shard.index, model);
       this.#loan = null;
       this.#bound = bound;
-      this.start(actor, bound);
+      this.start(shard, bound);
       this.#isStarted = true;
     }
     const progress = this.advance(sliceEndMs);
@@ -164,7 +163,7 @@ abstract class RawJob implements Job {
 
   /** Fills the context's fields; false is a request for the general path. */
   protected abstract scan(): boolean;
-  protected abstract start(actor: ShardActor, bound: Bound): void;
+  protected abstract start(shard: JobShard, bound: Bound): void;
   protected abstract advance(sliceEndMs: number): 'done' | 'more';
 
   /** The parse here is authoritative: what was routed and guarded must be what the body says. */
@@ -179,9 +178,9 @@ abstract class RawJob implements Job {
     );
   }
 
-  protected items(actor: ShardActor): RawItems {
+  protected items(shard: JobShard): RawItems {
     const { fields } = this.context;
-    return new RawItems(actor.index.reader, this.request.source, fields.items, fields.itemCount);
+    return new RawItems(shard.index.reader, this.request.source, fields.items, fields.itemCount);
   }
 }
 
@@ -199,8 +198,8 @@ class RawCheckJob extends RawJob {
     return isJson ? json.check(bodies, start, end) : proto.check(bodies, start, end);
   }
 
-  protected start(actor: ShardActor, bound: Bound): void {
-    const items = this.items(actor);
+  protected start(shard: JobShard, bound: Bound): void {
+    const items = this.items(shard);
     items.load(0, 1, question);
     const object = question.objects[0] as number;
     const relation = question.relations[0] as number;
@@ -271,10 +270,10 @@ class RawBatchJob extends RawJob {
     return isJson ? json.batchCheck(bodies, start, end) : proto.batchCheck(bodies, start, end);
   }
 
-  protected start(actor: ShardActor, bound: Bound): void {
+  protected start(shard: JobShard, bound: Bound): void {
     const { clock, batchBudgetFactor } = this.context;
     const { readBudget } = this.scope;
-    const items = this.items(actor);
+    const items = this.items(shard);
     this.context.stats.rawBatch(items.count);
     this.#items = items;
     this.#isKept = false;
@@ -314,8 +313,8 @@ class RawListJob extends RawJob {
     return isJson ? json.listObjects(bodies, start, end) : proto.listObjects(bodies, start, end);
   }
 
-  protected start(actor: ShardActor, { evaluator }: Bound): void {
-    const items = this.items(actor);
+  protected start(shard: JobShard, { evaluator }: Bound): void {
+    const items = this.items(shard);
     this.#encoder = null;
     this.#task = evaluator.startListObjects(
       {

@@ -1,12 +1,12 @@
 import { create, fromBinary, toBinary, toJsonString } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
+import { encodedJsonOf, encodeList } from '../../src/gateway/connect/encoded-answer.ts';
+import { tupleToProto } from '../../src/gateway/rpc/tuple-to-proto.ts';
 import {
   ListObjectsResponseSchema,
   ReadRelationTuplesResponseSchema,
-} from '../../gen/workspace/v1/authz_service_pb.ts';
-import type { RelationTuple } from '../../model/relation-tuple.ts';
-import { tupleToProto } from '../rpc/tuple-to-proto.ts';
-import { encodedJsonOf, encodeList } from './encoded-answer.ts';
+} from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import type { RelationTuple } from '../../src/model/relation-tuple.ts';
 
 const JSON_WRITE = { useProtoFieldName: true, alwaysEmitImplicit: true };
 const shard = { projectId: 'p', tenantId: 't' };
