@@ -47,7 +47,7 @@ const TABLE: ImportTable = {
   'services/groups': ['model', 'services', 'services/rules', 'store/sql'],
   'services/seats': ['model', 'services', 'store', 'store/sql'],
   'services/workspaces': ['model', 'services', 'services/rules', 'store', 'store/sql'],
-  'workers/raw': [],
+  'workers/raw': ['model'],
   'workers/jobs': ['engine', 'engine/bound', 'engine/hot', 'model', 'protocol', 'workers/raw'],
   'workers/shard': ['cache', 'model', 'protocol', 'store', 'workers/jobs'],
   'workers/slot': ['model', 'protocol', 'workers/shard'],

@@ -1,14 +1,13 @@
+import type { CheckQuery } from '../model/check-query.ts';
+import type { ExpandTree, UsersetRef } from '../model/expand-tree.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
 import { BoundModel, type Op } from './bound/bound-model.ts';
 import {
   BACKSTOP_BUDGET,
-  type CheckInput,
   type EvaluationTask,
   type EvaluatorOptions,
-  type ExpandTree,
-  type UsersetRef,
 } from './bound/evaluator-api.ts';
 import { ConditionCache, Scope, type Target, TRUE } from './bound/scope.ts';
 import { CheckRun } from './general/check-run.ts';
@@ -102,7 +101,7 @@ export class Evaluator {
   }
 
   /** Check with any subject and context. The caller has validated names and ids. */
-  startCheck(input: CheckInput, nowMs: number, readBudget: number): EvaluationTask<boolean> {
+  startCheck(input: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<boolean> {
     const { subject } = input;
     const reader = this.#reader;
     const text = `${input.namespace}#${input.relation}`;

@@ -1,5 +1,6 @@
 import type { CheckRequest, SubjectSet } from '../../gen/workspace/v1/authz_service_pb.ts';
 import { canonicalJson, type JsonObject } from '../../model/canonical-json.ts';
+import type { CheckQuery } from '../../model/check-query.ts';
 import { fieldError } from '../../model/field-error.ts';
 import {
   checkJson,
@@ -10,7 +11,6 @@ import {
   checkUserId,
 } from '../../model/names.ts';
 import type { Subject } from '../../model/relation-tuple.ts';
-import type { CheckQuery } from '../../protocol/shard-client.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { RpcReason } from './rpc-reason.ts';
 

@@ -1,5 +1,5 @@
+import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { CommittedChange } from '../../protocol/shard-client.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { mustReload } from '../../store/changes.ts';

@@ -1,3 +1,6 @@
+import type { CheckQuery } from '../../model/check-query.ts';
+import type { CommittedChange } from '../../model/committed-change.ts';
+import type { ExpandTree } from '../../model/expand-tree.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type {
   ArgsMap,
@@ -12,9 +15,6 @@ import type {
   BatchItem,
   BatchItemResult,
   Cancellable,
-  CheckQuery,
-  CommittedChange,
-  ExpandTree,
   RawAnswer,
   RawMethod,
   RawScope,
