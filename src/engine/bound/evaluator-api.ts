@@ -1,4 +1,3 @@
-
 /** Answers of `Evaluator.checkUser`. */
 export const CHECK_DENIED = 0;
 export const CHECK_ALLOWED = 1;
