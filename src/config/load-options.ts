@@ -1,5 +1,6 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { AppError } from '../shared/app-error.ts';
+import type { ConfigReason } from './config-reason.ts';
 import { nearestName } from './nearest-name.ts';
 import type { Machine, Option, OptionTable, OptionValues, Resolved } from './option.ts';
 import { fileVariableOf, readSecretFile } from './secret-file.ts';
@@ -59,7 +60,7 @@ export function loadOptions<Table extends OptionTable>(
     problems.push(...(rules.contradictions?.(values) ?? []));
     if (problems.length === 0) return Object.freeze(values);
   }
-  throw new AppError('CONFIG_INVALID', problems.join('\n'));
+  throw new AppError<ConfigReason>('CONFIG_INVALID', problems.join('\n'));
 }
 
 function fromVariable(
@@ -75,7 +76,10 @@ function fromVariable(
 
 function fromFile(option: Option<unknown>, env: Environment): unknown {
   if ((env[option.env] ?? '') !== '') {
-    throw new AppError('CONFIG_INVALID', `${option.env} is set, too; give one of the two`);
+    throw new AppError<ConfigReason>(
+      'CONFIG_INVALID',
+      `${option.env} is set, too; give one of the two`,
+    );
   }
   return option.parse(readSecretFile(env[fileVariableOf(option.env)] ?? ''));
 }

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { AppError } from '../shared/app-error.ts';
+import type { ConfigReason } from './config-reason.ts';
 
 /** Far more than any secret; what is larger is another file. */
 const BYTES_MAX = 64 * 1024;
@@ -37,5 +38,5 @@ function contentOf(path: string): string {
 }
 
 function problem(text: string): AppError {
-  return new AppError('CONFIG_INVALID', `the file that it names ${text}`);
+  return new AppError<ConfigReason>('CONFIG_INVALID', `the file that it names ${text}`);
 }

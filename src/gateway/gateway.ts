@@ -15,26 +15,27 @@ import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import { createAuthorize } from './authorization.ts';
 import {
   createConnectAdapter,
   type ConnectAdapter,
   type ConnectAdapterOptions,
-} from './connect-adapter.ts';
-import { sendConnectError } from './connect-error.ts';
-import type { DecisionMeter } from './decision-meter.ts';
-import { HealthState } from './health-service.ts';
-import { createHostGuard } from './host-guard.ts';
-import { HOT_METHODS, HotPath } from './hot-path.ts';
+} from './connect/adapter.ts';
+import { sendConnectError } from './connect/connect-error.ts';
+import { createHostGuard } from './connect/host-guard.ts';
+import type { GatewayReason } from './gateway-reason.ts';
+import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
 import {
   addHealthRoutes,
   addMetricsRoute,
   answerGetStream,
   sendNotFound,
 } from './operational-routes.ts';
-import type { ReadScopes } from './read-scopes.ts';
 import type { Readiness } from './readiness.ts';
-import { reflectionRoutes } from './reflection-service.ts';
+import type { DecisionMeter } from './reads/decision-meter.ts';
+import type { ReadScopes } from './reads/read-scopes.ts';
+import { createAuthorize } from './rpc/authorization.ts';
+import { HealthState } from './rpc/health-service.ts';
+import { reflectionRoutes } from './rpc/reflection-service.ts';
 
 export type GatewayOptions = {
   readonly host: string;
@@ -101,7 +102,7 @@ class ListenerPair implements Gateway {
   readonly #health = new HealthState();
   readonly #draining = new AbortController();
   #adapter: ConnectAdapter | null = null;
-  #hotPath: HotPath | null = null;
+  #rawDecisions: RawDecisions | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
@@ -124,8 +125,8 @@ class ListenerPair implements Gateway {
     });
     for (const hot of HOT_METHODS) {
       this.#server.route('POST', hot.path, (exchange) => {
-        if (this.#hotPath === null) this.#handle(exchange);
-        else this.#hotPath.handle(exchange, hot);
+        if (this.#rawDecisions === null) this.#handle(exchange);
+        else this.#rawDecisions.handle(exchange, hot);
       });
     }
     addHealthRoutes(this.#server, options.readiness);
@@ -162,7 +163,12 @@ class ListenerPair implements Gateway {
     this.#adapter = adapter;
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
-    this.#hotPath = new HotPath({ ...options, authenticator, general: adapter, compressMinBytes });
+    this.#rawDecisions = new RawDecisions({
+      ...options,
+      authenticator,
+      general: adapter,
+      compressMinBytes,
+    });
   }
 
   updateHealth(): void {
@@ -175,7 +181,7 @@ class ListenerPair implements Gateway {
   }
 
   async stop(timeoutMs: number): Promise<void> {
-    this.#draining.abort(new AppError('SHUTTING_DOWN', 'the service is stopping'));
+    this.#draining.abort(new AppError<GatewayReason>('SHUTTING_DOWN', 'the service is stopping'));
     await this.#server.stop(timeoutMs);
   }
 
@@ -193,7 +199,7 @@ class ListenerPair implements Gateway {
       sendNotFound(exchange);
     } else if (adapter === null) {
       const requestId = requestIdOf(exchange.header('x-request-id'));
-      const starting = new AppError('STORE_UNAVAILABLE', 'the service is starting');
+      const starting = new AppError<GatewayReason>('STORE_UNAVAILABLE', 'the service is starting');
       sendConnectError(exchange, starting, requestId);
     } else {
       adapter.handleHttp1(exchange);

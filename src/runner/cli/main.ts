@@ -1,8 +1,9 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { validOrExit } from '../../config/valid-or-exit.ts';
-import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import { hideFromOtherProcesses } from '../../shared/process-control.ts';
+import type { ErrorReason } from '../model/runner-reason.ts';
 import { withdrawSecrets } from '../own-secrets.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../settings.ts';
 import { parseCommandLine, usage, type CommandLine } from './arguments.ts';
@@ -12,7 +13,7 @@ import { Terminal } from './terminal.ts';
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 /** What the caller can put right on the command line or in the workflow. */
-const USAGE_REASONS: ReadonlySet<ErrorReason> = new Set<ErrorReason>([
+const USAGE_REASONS: ReadonlySet<string> = new Set<ErrorReason>([
   'INVALID_REQUEST',
   'INVALID_INPUTS',
   'INVALID_WORKFLOW',
