@@ -51,9 +51,9 @@ jobs:
 /** Whether another user may read the code. */
 function isReachable(uid: number | undefined): boolean {
   if (uid === undefined) return true;
-  for (let folder = process.cwd(); ; folder = dirname(folder)) {
-    if ((statSync(folder).mode & 0o005) !== 0o005) return false;
-    if (folder === dirname(folder)) return true;
+  for (let at = process.cwd(); ; at = dirname(at)) {
+    if ((statSync(at).mode & 0o005) !== 0o005) return false;
+    if (at === dirname(at)) return true;
   }
 }
 
