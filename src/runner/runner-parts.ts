@@ -3,6 +3,7 @@ import type { Logger } from '../observability/logger.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
+import { readOrMakeApiToken } from './api-token-file.ts';
 import { EventHub } from './api/event-hub.ts';
 import { IdempotencyKeys } from './api/idempotency.ts';
 import { InboxEvents } from './api/inbox-events.ts';
@@ -19,6 +20,8 @@ import { createWorkflowCatalog } from './language/workflow-catalog.ts';
 import type { EventPublisher } from './model/events.ts';
 import type { ProblemReporter, WorkflowCatalog } from './model/ports.ts';
 import type { RunStore } from './model/storage.ts';
+import { ownSecretsOf } from './own-secrets.ts';
+import { createSupervision, type Supervision } from './process/supervision.ts';
 import { RunnerMetrics } from './runner-metrics.ts';
 import { createSandboxFactory } from './sandbox/sandbox-factory.ts';
 import { createRunService, type Scheduler } from './scheduler/run-service.ts';
@@ -27,9 +30,10 @@ import {
   type ProjectIdentity,
   type SchedulerLimits,
 } from './scheduler/scheduler-options.ts';
-import { userConfigDir } from './secrets/key-source.ts';
+import { MasterKey, userConfigDir } from './secrets/key-source.ts';
 import type { SecretService } from './secrets/secret-api.ts';
 import { createSecretService } from './secrets/secret-service.ts';
+import { createTextSealer } from './secrets/text-sealer.ts';
 import type { RunnerSettings } from './settings.ts';
 import { openJsonlFile } from './storage/jsonl-file.ts';
 import { openRunStore } from './storage/run-store.ts';
@@ -43,6 +47,8 @@ export type PartsOptions = {
   /** Absolute. */
   readonly workspace: string;
   readonly pingMs?: number | undefined;
+  /** Whether the first job is likely to come at once: what it needs is started beside the rest. */
+  readonly isEager?: boolean | undefined;
   /** Is told of every event too, after the streams: the command line. */
   readonly events?: EventPublisher | undefined;
 };
@@ -64,6 +70,13 @@ export type RunnerParts = {
   readonly inboxEvents: InboxEvents;
   readonly schedule: Schedule | undefined;
   readonly metrics: RunnerMetrics;
+  /**
+   * The token that opens the API: RUNNER_API_TOKEN, else the one of `.runner/api-token`. A secret of the
+   * runner's own, which no job may see and every job's log must mask.
+   */
+  readonly apiToken: string;
+  /** Must whoever changes something over the API show the token, from wherever the call comes? */
+  readonly isTokenDemanded: () => boolean;
   /** Closes the stores, after the runs were shut down. */
   stop(): Promise<void>;
 };
@@ -103,10 +116,14 @@ async function wire(
 ): Promise<RunnerParts> {
   const { logger, clock, workspace, version } = options;
   const report = reporterOf(logger);
+  const supervision = createSupervision(report);
+  closings.push(() => supervision.close());
+  if (options.isEager === true) supervision.warmUp();
   const stateDir = join(workspace, STATE_DIR);
   const runsDir = join(stateDir, 'runs');
   const store = await openRunStore({ stateDir, diskFloorBytes: settings.diskFloorBytes, report });
   closings.push(() => store.close());
+  const apiToken = settings.apiToken ?? (await readOrMakeApiToken(stateDir));
   const sync = await openSync(settings, options, stateDir, report);
   closings.push(() => sync.close());
   const secrets = await openSecrets(settings, options, stateDir, sync, report);
@@ -120,7 +137,7 @@ async function wire(
   closings.push(() => Promise.resolve(hub.close()));
   const more = options.events === undefined ? [] : [options.events];
   const events = new EventFan([hub, follower, metrics, ...more]);
-  const basis = { store, catalog, secrets, sync, events, stateDir, runsDir, report };
+  const basis = { store, catalog, secrets, sync, events, stateDir, runsDir, report, supervision };
   const runs = await openScheduler(settings, options, basis);
   announcing.begin(runs);
   closings.push(() => runs.shutdown());
@@ -133,7 +150,8 @@ async function wire(
   const inboxEvents = new InboxEvents(catalog, runs);
   const about = { workspace, version, logger, runsDir };
   const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule };
-  return { ...about, ...services, hub, follower, metrics, stop };
+  const credential = { apiToken, isTokenDemanded: () => false };
+  return { ...about, ...services, ...credential, hub, follower, metrics, stop };
 }
 
 /**
@@ -210,6 +228,7 @@ function openSecrets(
     configDir: userConfigDir(environment),
     environment,
     host: sync.hostSecrets,
+    ownSecrets: [() => ownSecretsOf(settings, stateDir), () => sync.secrets()],
     clock,
     report,
   });
@@ -217,15 +236,17 @@ function openSecrets(
 
 function openSync(
   settings: RunnerSettings,
-  { clock, workspace }: PartsOptions,
+  { clock, workspace, environment }: PartsOptions,
   stateDir: string,
   report: ProblemReporter,
 ): Promise<SyncService> {
+  const masterKey = new MasterKey(settings.secretsKey, userConfigDir(environment));
   const { hostApiUrl, hostGitUrl, hostToken, webhookSecret } = settings;
   return createSyncService({
     stateDir,
     projectDir: workspace,
     settings: { hostApiUrl, hostGitUrl, hostToken, webhookSecret },
+    sealer: createTextSealer(masterKey),
     clock,
     report,
   });
@@ -258,12 +279,13 @@ type SchedulerParts = {
   readonly stateDir: string;
   readonly runsDir: string;
   readonly report: ProblemReporter;
+  readonly supervision: Supervision;
 };
 
 async function openScheduler(
   settings: RunnerSettings,
   { clock, workspace, environment }: PartsOptions,
-  { store, catalog, secrets, sync, events, stateDir, runsDir, report }: SchedulerParts,
+  { store, catalog, secrets, sync, events, stateDir, runsDir, report, supervision }: SchedulerParts,
 ): Promise<Scheduler> {
   const artifacts = await createArtifactStore(runsDir);
   const cache = await createCacheStore(join(stateDir, 'cache'));
@@ -279,7 +301,7 @@ async function openScheduler(
       git,
       report,
     }),
-    executor: createJobExecutor({ artifacts, cache, environment, onProblem: report }),
+    executor: createJobExecutor({ artifacts, cache, environment, supervision, onProblem: report }),
     secrets,
     artifacts,
     deployments: sync.deployments,

@@ -2,7 +2,9 @@ import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { validOrExit } from '../../config/valid-or-exit.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { hideFromOtherProcesses } from '../../shared/process-control.ts';
 import type { ErrorReason } from '../model/runner-reason.ts';
+import { withdrawSecrets } from '../own-secrets.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../settings.ts';
 import { parseCommandLine, usage, type CommandLine } from './arguments.ts';
 import { helpText } from './help.ts';
@@ -25,6 +27,9 @@ const USAGE_REASONS: ReadonlySet<string> = new Set<ErrorReason>([
   'CONFIG_INVALID',
 ]);
 
+// Before anything is read: steps that run in this process's care have the same user.
+hideFromOtherProcesses();
+const ownEnvironment = withdrawSecrets(process.env);
 const output = new Terminal(process.stdout, process.env);
 const notes = new Terminal(process.stderr, process.env);
 
@@ -52,8 +57,8 @@ async function main(args: readonly string[]): Promise<number> {
 async function execute(line: CommandLine): Promise<number> {
   const environment =
     line.workspace === undefined
-      ? process.env
-      : { ...process.env, [RUNNER_OPTIONS.workspace.env]: line.workspace };
+      ? ownEnvironment
+      : { ...ownEnvironment, [RUNNER_OPTIONS.workspace.env]: line.workspace };
   const settings = validOrExit(() => loadRunnerSettings(environment));
   const workspace = resolve(settings.workspace);
   if (statSync(workspace, { throwIfNoEntry: false })?.isDirectory() !== true) {
@@ -68,7 +73,7 @@ async function execute(line: CommandLine): Promise<number> {
   const { version } = JSON.parse(
     readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
   ) as { version: string };
-  const context = { settings, logger, version, workspace, environment: process.env };
+  const context = { settings, logger, version, workspace, environment: ownEnvironment };
   return runCommand(line, context, { output, notes });
 }
 

@@ -1,6 +1,7 @@
 import { createCommandSession } from '../../commands/command-session.ts';
 import { createLineSplitter } from '../../commands/line-splitter.ts';
-import { type ProcessExit, startProcess } from '../../process/run-process.ts';
+import type { ProcessExit } from '../../process/run-process.ts';
+import { startSupervised } from '../../process/supervised-process.ts';
 import type { JobState } from '../job-state.ts';
 import { LOG_LINE_BYTES_MAX } from '../limits.ts';
 import type { StepRun } from './step-run.ts';
@@ -40,12 +41,13 @@ export async function runStepProcess(
     onLines: (lines, block) =>
       run.log.writeOutput(session.handle(lines, block), Buffer.byteLength(block) + 1),
   });
-  const running = startProcess({
+  const request = {
     ...program,
     trackingId: job.trackingId,
-    onChunk: (chunk) => splitter.push(chunk),
+    onChunk: (chunk: Buffer) => splitter.push(chunk),
     ladder: job.dependencies.ladder,
-  });
+  };
+  const running = await startSupervised(request, job.supervisor);
   let climbing: Promise<void> | undefined;
   const forget = run.stop.onRequest((kind) => {
     if (kind === 'kill') running.kill();
