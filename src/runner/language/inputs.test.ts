@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { resolveCallInputs } from '../evaluation/call-inputs.ts';
 import type { CallJobDefinition, Workflow } from '../model/workflow.ts';
-import { resolveCallInputs } from './call-inputs.ts';
 import { resolveDispatchInputs } from './dispatch-inputs.ts';
 import { readWorkflow } from './read-workflow.ts';
 

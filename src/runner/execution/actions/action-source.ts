@@ -5,7 +5,7 @@ import { AppError } from '../../../shared/app-error.ts';
 import { readAction } from '../../language/read-action.ts';
 import type { ActionDefinition } from '../../model/workflow.ts';
 import { ifPresent } from '../../storage/file-errors.ts';
-import type { Frame, JobState } from '../job-state.ts';
+import type { Frame, JobState } from '../state/job-state.ts';
 
 /** What a `uses:` names. */
 export type ActionReference =
