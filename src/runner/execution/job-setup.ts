@@ -10,9 +10,10 @@ import { BackgroundSteps } from './state/background-steps.ts';
 import type { ExecutorDependencies } from './state/dependencies.ts';
 import { JobEnvironment } from './state/job-environment.ts';
 import { type Frame, type JobFolders, JobState, scopeOf } from './state/job-state.ts';
+import { runnerContext } from './state/runner-context.ts';
 import { runSteps } from './steps-runner.ts';
 import { makeCommandFolder } from './steps/command-folder.ts';
-import { inputVariables, runnerContext } from './steps/step-variables.ts';
+import { inputVariables } from './steps/step-variables.ts';
 
 /** The state of a job that has not begun. Cannot fail. */
 export function createState(

@@ -41,15 +41,3 @@ export async function resolveActionInputs(
   }
   return inputs;
 }
-
-/** The value of a built-in action's input, in any letter case, trimmed. */
-export function inputOf(
-  given: Readonly<Record<string, string>>,
-  name: string,
-  fallback = '',
-): string {
-  for (const [key, value] of Object.entries(given)) {
-    if (key.toLowerCase() === name) return value.trim() === '' ? fallback : value.trim();
-  }
-  return fallback;
-}

@@ -6,6 +6,7 @@ import type { Condition, StepDefinition, UsesStepDefinition } from '../../model/
 import { runBuiltIn, isBuiltIn } from '../built-ins/built-in-actions.ts';
 import { type Frame, scopeOf } from '../state/job-state.ts';
 import { COMPOSITE_DEPTH_MAX } from '../state/limits.ts';
+import type { LoadedAction } from '../state/loaded-action.ts';
 import { addPostStep } from '../state/post-steps.ts';
 import {
   type PlannedStep,
@@ -15,7 +16,7 @@ import {
 } from '../state/step-plan.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { resolveActionInputs } from './action-inputs.ts';
-import { isCached, type LoadedAction, loadAction, parseUses } from './action-source.ts';
+import { isCached, loadAction, parseUses } from './action-source.ts';
 import { compositeFrame, runComposite } from './run-composite.ts';
 import { runDockerAction, runImage } from './run-docker.ts';
 import { type ActionUse, githubOf, runJavaScript } from './run-javascript.ts';

@@ -1,11 +1,11 @@
 import { type Stats } from 'node:fs';
 import { open, realpath, stat } from 'node:fs/promises';
 import { basename, isAbsolute, join, relative, sep } from 'node:path';
+import { locateCalledWorkflow } from '../../language/called-workflow-path.ts';
 import { FILE_CHARACTERS_MAX } from '../../language/limits.ts';
 import type { CalledFileLoader } from '../../language/read-workflow.ts';
 import type { WorkflowSource } from '../../model/workflow.ts';
 
-const WORKFLOWS_FOLDER = join('.github', 'workflows');
 /** UTF-8 takes at most three bytes a UTF-16 unit. */
 const FILE_BYTES_MAX = FILE_CHARACTERS_MAX * 3;
 
@@ -78,46 +78,6 @@ function stampOf(target: string, stats: Stats): string {
 function isWithin(root: string, target: string): boolean {
   const path = relative(root, target);
   return path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path);
-}
-
-/**
- * Where a called workflow lies, relative to the project: below `.github/workflows` for `./` and `$/` of
- * the project's own, below `.runner/actions/<owner>/<repo>@<ref>` for a remote one and for `./` of a
- * remote caller. undefined for a reference that would leave those folders.
- */
-export function locateCalledWorkflow(
-  uses: string,
-  from: string,
-): { readonly file: string; readonly path: string } | undefined {
-  if (uses.split(/[/\\]/).includes('..') || uses.includes('\0')) {
-    return undefined;
-  }
-  const local = /^[.$]\/\.github\/workflows\/([^/\\@]+)$/.exec(uses)?.[1];
-  const [, ownRepo, ownRef] = REMOTE_PATH.exec(from) ?? [];
-  if (local !== undefined && ownRepo !== undefined && ownRef !== undefined) {
-    return locateRemote(ownRepo, local, ownRef);
-  }
-  if (local !== undefined) {
-    return { file: join(WORKFLOWS_FOLDER, local), path: `.github/workflows/${local}` };
-  }
-  const remote = /^([^/\\@]+\/[^/\\@]+)\/\.github\/workflows\/([^/\\@]+)@(.+)$/.exec(uses);
-  const [, repo, file, ref] = remote ?? [];
-  return repo === undefined || file === undefined || ref === undefined
-    ? undefined
-    : locateRemote(repo, file, ref);
-}
-
-const REMOTE_PATH = /^([^/@]+\/[^/@]+)\/\.github\/workflows\/[^/@]+@(.+)$/;
-
-function locateRemote(
-  repo: string,
-  file: string,
-  ref: string,
-): { readonly file: string; readonly path: string } {
-  return {
-    file: join('.runner', 'actions', `${repo}@${ref}`, WORKFLOWS_FOLDER, file),
-    path: `${repo}/.github/workflows/${file}@${ref}`,
-  };
 }
 
 /** A loader of called workflows of a project; tells each file that it looked at, present or not. */
