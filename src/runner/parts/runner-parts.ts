@@ -1,51 +1,22 @@
-import { join } from 'node:path';
 import type { Logger } from '../../observability/logger.ts';
-import { assert } from '../../shared/assert.ts';
-import type { Clock } from '../../shared/clock.ts';
-import { IdSource } from '../../shared/ids.ts';
-import { createArtifactStore } from '../execution/artifacts/artifact-store.ts';
-import { createCacheStore } from '../execution/cache/cache-store.ts';
-import { createJobExecutor } from '../execution/job-executor.ts';
-import { IdempotencyKeys } from '../face/api/idempotency.ts';
-import { EventHub } from '../face/events/event-hub.ts';
-import { LogFollower } from '../face/events/log-follower.ts';
-import { originRepository } from '../host/git/origin-repository.ts';
-import { createGit } from '../host/git/run-git.ts';
+import type { IdempotencyKeys } from '../face/api/idempotency.ts';
+import type { EventHub } from '../face/events/event-hub.ts';
+import type { LogFollower } from '../face/events/log-follower.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
-import { createSandboxFactory } from '../host/sandbox/sandbox-factory.ts';
-import type { EventPublisher } from '../model/events.ts';
-import type { ProblemReporter, WorkflowCatalog } from '../model/ports.ts';
-import type { RunStore } from '../model/storage.ts';
-import { createRunService, type Scheduler } from '../scheduler/run-service.ts';
-import {
-  defaultSchedulerLimits,
-  type ProjectIdentity,
-  type SchedulerLimits,
-} from '../scheduler/scheduler-options.ts';
+import type { WorkflowCatalog } from '../model/ports.ts';
+import type { Scheduler } from '../scheduler/run-service.ts';
 import { InboxEvents } from '../scheduler/triggers/inbox-events.ts';
 import { Schedule } from '../scheduler/triggers/schedule.ts';
-import { userConfigDir } from '../secrets/key-source.ts';
 import type { SecretService } from '../secrets/secret-api.ts';
-import { createSecretService } from '../secrets/secret-service.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
-import { STATE_DIR } from '../storage/endpoint-file.ts';
-import { openJsonlFile } from '../storage/jsonl-file.ts';
-import { openRunStore } from '../storage/run-store.ts';
-import { createSyncService, type SyncService } from '../sync/sync-service.ts';
-import { EventFan } from './event-fan.ts';
-import { RunnerMetrics } from './runner-metrics.ts';
-
-export type PartsOptions = {
-  readonly logger: Logger;
-  readonly version: string;
-  readonly clock: Clock;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Absolute. */
-  readonly workspace: string;
-  readonly pingMs?: number | undefined;
-  /** Is told of every event too, after the streams: the command line. */
-  readonly events?: EventPublisher | undefined;
-};
+import type { SyncService } from '../sync/sync-service.ts';
+import { createAnnouncers } from './announcers.ts';
+import { type Closings, openOrClose } from './closings.ts';
+import { openFoundation } from './foundation.ts';
+import { openIdempotencyKeys } from './idempotency-keys.ts';
+import { basisOf, type PartsBasis, type PartsOptions } from './parts-basis.ts';
+import type { RunnerMetrics } from './runner-metrics.ts';
+import { openScheduler } from './scheduler-parts.ts';
 
 /** Everything behind the listeners. */
 export type RunnerParts = {
@@ -68,12 +39,6 @@ export type RunnerParts = {
   stop(): Promise<void>;
 };
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-const KEYS_ROTATE_BYTES = 4 * 1024 * 1024;
-
-/** A thing to be closed when a later one fails, and at the end, in the order given here. */
-type Closing = () => Promise<void>;
-
 /**
  * Opens and wires all parts of one workspace.
  * Errors: STORE_UNAVAILABLE when another runner has it, and those of each part; what was opened is
@@ -83,46 +48,22 @@ export async function startParts(
   settings: RunnerSettings,
   options: PartsOptions,
 ): Promise<RunnerParts> {
-  const closings: Closing[] = [];
-  const stop = async (): Promise<void> => {
-    for (let close = closings.pop(); close !== undefined; close = closings.pop()) await close();
-  };
-  try {
-    return await wire(settings, options, closings, stop);
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  return openOrClose((closings) => wire(basisOf(settings, options), closings));
 }
 
-async function wire(
-  settings: RunnerSettings,
-  options: PartsOptions,
-  closings: Closing[],
-  stop: () => Promise<void>,
-): Promise<RunnerParts> {
-  const { logger, clock, workspace, version } = options;
-  const report = reporterOf(logger);
-  const stateDir = join(workspace, STATE_DIR);
-  const runsDir = join(stateDir, 'runs');
-  const store = await openRunStore({ stateDir, diskFloorBytes: settings.diskFloorBytes, report });
-  closings.push(() => store.close());
-  const sync = await openSync(settings, options, stateDir, report);
-  closings.push(() => sync.close());
-  const secrets = await openSecrets(settings, options, stateDir, sync, report);
-  closings.push(() => secrets.close());
+async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts> {
+  const { settings, logger, clock, workspace, version, runsDir, report } = basis;
+  const foundation = await openFoundation(basis, closings);
+  const { store, sync, secrets } = foundation;
   // A fresh clone has the vault, but not yet its mirror.
   await secrets.refreshVault({ userAgent: 'start of the runner' });
-  const keys = await openKeys(stateDir, clock, report, closings);
+  const keys = await openIdempotencyKeys(basis, closings);
   const catalog = createWorkflowCatalog(workspace);
-  const announcing = announcers(settings, options, store);
-  const { hub, follower, metrics } = announcing;
+  const announcers = createAnnouncers(basis, store);
+  const { hub, follower, metrics } = announcers;
   closings.push(() => Promise.resolve(hub.close()));
-  const more = options.events === undefined ? [] : [options.events];
-  const events = new EventFan([hub, follower, metrics, ...more]);
-  const basis = { store, catalog, secrets, sync, events, stateDir, runsDir, report };
-  const runs = await openScheduler(settings, options, basis);
-  announcing.begin(runs);
+  const runs = await openScheduler(basis, foundation, catalog, announcers.events);
+  announcers.begin(runs);
   closings.push(() => runs.shutdown());
   sync.deployments.settleOrphans((id) => {
     const run = runs.get(id);
@@ -133,213 +74,5 @@ async function wire(
   const inboxEvents = new InboxEvents(catalog, runs);
   const about = { workspace, version, logger, runsDir };
   const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule };
-  return { ...about, ...services, hub, follower, metrics, stop };
-}
-
-/**
- * The secrets alone, with the lock of the workspace, for programs that run nothing.
- * Errors: as startParts.
- */
-export async function startSecrets(
-  settings: RunnerSettings,
-  options: PartsOptions,
-): Promise<Pick<RunnerParts, 'secrets' | 'stop'>> {
-  const report = reporterOf(options.logger);
-  const stateDir = join(options.workspace, STATE_DIR);
-  const { diskFloorBytes } = settings;
-  const store = await openRunStore({ stateDir, diskFloorBytes, report });
-  const closings: Closing[] = [() => store.close()];
-  const stop = async (): Promise<void> => {
-    for (let close = closings.pop(); close !== undefined; close = closings.pop()) await close();
-  };
-  try {
-    const sync = await openSync(settings, options, stateDir, report);
-    closings.push(() => sync.close());
-    const secrets = await openSecrets(settings, options, stateDir, sync, report);
-    closings.push(() => secrets.close());
-    return { secrets, stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-}
-
-/** Takers of events, which the scheduler needs; two of them need the scheduler in turn. */
-function announcers(
-  settings: RunnerSettings,
-  options: PartsOptions,
-  store: RunStore,
-): Pick<RunnerParts, 'hub' | 'follower' | 'metrics'> & { begin(runs: Scheduler): void } {
-  let scheduler: Scheduler | undefined;
-  const runs = (): Scheduler => {
-    // Nobody can ask before the listeners are bound.
-    assert(scheduler !== undefined, 'the scheduler is there when it is asked for');
-    return scheduler;
-  };
-  const hub = new EventHub({
-    subscribersMax: settings.maxSubscribers,
-    bufferBytesMax: settings.subscriberBufferBytes,
-    pingMs: options.pingMs,
-  });
-  return {
-    hub,
-    follower: new LogFollower(runs, (...place) => store.readLog(...place)),
-    metrics: new RunnerMetrics({
-      counts: () => runs().counts(),
-      hub: () => hub.stats,
-      build: { version: options.version, commit: settings.commit },
-      queuedMax: settings.maxQueuedRuns,
-      activeMax: settings.maxConcurrentRuns,
-    }),
-    begin: (started) => {
-      scheduler = started;
-    },
-  };
-}
-
-function openSecrets(
-  settings: RunnerSettings,
-  { environment, clock }: PartsOptions,
-  stateDir: string,
-  sync: SyncService,
-  report: ProblemReporter,
-): Promise<SecretService> {
-  return createSecretService({
-    stateDir,
-    secretsKey: settings.secretsKey,
-    configDir: userConfigDir(environment),
-    environment,
-    host: sync.hostSecrets,
-    clock,
-    report,
-  });
-}
-
-function openSync(
-  settings: RunnerSettings,
-  { clock, workspace }: PartsOptions,
-  stateDir: string,
-  report: ProblemReporter,
-): Promise<SyncService> {
-  const { hostApiUrl, hostGitUrl, hostToken, webhookSecret } = settings;
-  return createSyncService({
-    stateDir,
-    projectDir: workspace,
-    settings: { hostApiUrl, hostGitUrl, hostToken, webhookSecret },
-    clock,
-    report,
-  });
-}
-
-async function openKeys(
-  stateDir: string,
-  clock: Clock,
-  report: ProblemReporter,
-  closings: Closing[],
-): Promise<IdempotencyKeys> {
-  const file = await openJsonlFile({
-    path: join(stateDir, 'idempotency.jsonl'),
-    rotateBytes: KEYS_ROTATE_BYTES,
-    keepFiles: 1,
-    report,
-  });
-  closings.push(() => file.close());
-  return IdempotencyKeys.open(clock, file, (error) => {
-    report('idempotency.not_kept', error instanceof Error ? error : new Error(String(error)));
-  });
-}
-
-type SchedulerParts = {
-  readonly store: RunStore;
-  readonly catalog: WorkflowCatalog;
-  readonly secrets: SecretService;
-  readonly sync: SyncService;
-  readonly events: EventFan;
-  readonly stateDir: string;
-  readonly runsDir: string;
-  readonly report: ProblemReporter;
-};
-
-async function openScheduler(
-  settings: RunnerSettings,
-  { clock, workspace, environment }: PartsOptions,
-  { store, catalog, secrets, sync, events, stateDir, runsDir, report }: SchedulerParts,
-): Promise<Scheduler> {
-  const artifacts = await createArtifactStore(runsDir);
-  const cache = await createCacheStore(join(stateDir, 'cache'));
-  const git = createGit(workspace);
-  const identity =
-    identityOf(settings, sync) ?? originIdentity(settings, await originRepository(git));
-  return createRunService({
-    catalog,
-    store,
-    sandboxes: createSandboxFactory({
-      projectDir: workspace,
-      sandboxesDir: join(stateDir, 'sandboxes'),
-      git,
-      report,
-    }),
-    executor: createJobExecutor({ artifacts, cache, environment, onProblem: report }),
-    secrets,
-    artifacts,
-    deployments: sync.deployments,
-    events,
-    clock,
-    ids: new IdSource(clock),
-    limits: limitsOf(settings),
-    projectDir: workspace,
-    report,
-    identity,
-    runsOn: settings.runsOn,
-  });
-}
-
-function limitsOf(settings: RunnerSettings): SchedulerLimits {
-  return {
-    ...defaultSchedulerLimits,
-    runsInProgressMax: settings.maxConcurrentRuns,
-    jobsInProgressMax: settings.maxConcurrentJobs,
-    queuedRunsMax: settings.maxQueuedRuns,
-    retainedRunsMax: settings.retainedRuns,
-    retainedAgeMs: settings.retainedDays * DAY_MS,
-    jobLogBytesMax: settings.maxJobLogBytes,
-    shutdownTimeoutMs: settings.shutdownTimeoutMs,
-  };
-}
-
-/** What workflows see in `github`, when the sync configuration says which repository this is. */
-function identityOf(settings: RunnerSettings, sync: SyncService): ProjectIdentity | undefined {
-  const { owner, repo } = sync.getConfig().host;
-  if (owner === '' || repo === '') return undefined;
-  return identityAt(settings, `${owner}/${repo}`, settings.hostToken ?? '');
-}
-
-/** Else the repository that the project was cloned from. Nobody said that the token is for that one. */
-function originIdentity(
-  settings: RunnerSettings,
-  repository: string | undefined,
-): ProjectIdentity | undefined {
-  return repository === undefined ? undefined : identityAt(settings, repository, '');
-}
-
-function identityAt(settings: RunnerSettings, repository: string, token: string): ProjectIdentity {
-  const apiUrl = settings.hostApiUrl.replace(/\/+$/, '');
-  return {
-    repository,
-    serverUrl: settings.hostGitUrl.replace(/\/+$/, ''),
-    apiUrl,
-    graphqlUrl: apiUrl.endsWith('/v3') ? `${apiUrl.slice(0, -3)}/graphql` : `${apiUrl}/graphql`,
-    token,
-  };
-}
-
-/** Problems that nobody can be told of, as lines of the log. */
-export function reporterOf(logger: Logger): ProblemReporter {
-  return (event, error) => {
-    logger.warn({ error: error.message, cause: causeText(error) }, event);
-  };
-}
-
-function causeText(error: Error): string | undefined {
-  return error.cause instanceof Error ? error.cause.message : undefined;
+  return { ...about, ...services, hub, follower, metrics, stop: () => closings.closeAll() };
 }

@@ -1,27 +1,11 @@
 import { join } from 'node:path';
-import type { Logger } from '../../../observability/logger.ts';
 import { AppError } from '../../../shared/app-error.ts';
-import type { RunnerSettings } from '../../settings/settings.ts';
 import { readEndpoint, STATE_DIR } from '../../storage/endpoint-file.ts';
 import { createHttpLink, createHttpSecrets, servesWorkspace } from './http-link.ts';
+import type { LocalContext, LocalRunner } from './local-runner.ts';
 import type { RunnerLink, RunReader, SecretLink } from './runner-link.ts';
 
-export type CliContext = {
-  readonly settings: RunnerSettings;
-  readonly logger: Logger;
-  readonly version: string;
-  /** Absolute. */
-  readonly workspace: string;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-};
-
-/** All of the runner: who calls another one need not wait for it. */
-const local = () => import('./local-link.ts');
-
-async function storedRuns({ workspace, logger }: CliContext): Promise<RunReader> {
-  const { openStoredRuns } = await import('./stored-runs.ts');
-  return openStoredRuns(workspace, logger);
-}
+export type CliContext = LocalContext & { readonly local: LocalRunner };
 
 /**
  * The runner that has the workspace, or one in this process.
@@ -34,10 +18,7 @@ export function connect(context: CliContext): Promise<{
 }> {
   return whoHas<{ readonly link: RunnerLink; readonly isLocal: boolean }>(
     context,
-    async () => ({
-      link: await (await local()).openLocalLink(context.settings, context),
-      isLocal: true,
-    }),
+    async () => ({ link: await context.local.openLink(context), isLocal: true }),
     (url) => ({ link: createHttpLink(url, context.settings.apiToken), isLocal: false }),
   );
 }
@@ -48,7 +29,7 @@ export function connectToRunning(context: CliContext): Promise<RunnerLink | unde
     context,
     async () => {
       // Only the lock tells whether one is there.
-      await (await storedRuns(context)).close();
+      await (await context.local.openStoredRuns(context)).close();
       return undefined;
     },
     (url) => createHttpLink(url, context.settings.apiToken),
@@ -59,7 +40,7 @@ export function connectToRunning(context: CliContext): Promise<RunnerLink | unde
 export function connectToRead(context: CliContext): Promise<RunReader> {
   return whoHas<RunReader>(
     context,
-    () => storedRuns(context),
+    () => context.local.openStoredRuns(context),
     (url) => createHttpLink(url, context.settings.apiToken),
   );
 }
@@ -68,7 +49,7 @@ export function connectToRead(context: CliContext): Promise<RunReader> {
 export function connectToSecrets(context: CliContext): Promise<SecretLink> {
   return whoHas<SecretLink>(
     context,
-    async () => (await local()).openLocalSecrets(context.settings, context),
+    () => context.local.openSecrets(context),
     (url) => createHttpSecrets(url, context.settings.apiToken),
   );
 }

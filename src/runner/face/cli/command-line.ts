@@ -5,6 +5,7 @@ import { AppError, type ErrorReason } from '../../../shared/app-error.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../../settings/settings.ts';
 import { parseCommandLine, usage, type CommandLine } from './arguments.ts';
 import { helpText } from './help.ts';
+import type { LocalRunner } from './local-runner.ts';
 import { Terminal } from './terminal.ts';
 
 const EXIT_FAILURE = 1;
@@ -27,14 +28,16 @@ const USAGE_REASONS: ReadonlySet<ErrorReason> = new Set<ErrorReason>([
 const output = new Terminal(process.stdout, process.env);
 const notes = new Terminal(process.stderr, process.env);
 
-// A reader that went away (`| head`) wants no more.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === 'EPIPE' ? 0 : EXIT_FAILURE);
-});
-
-process.exitCode = await main(process.argv.slice(2));
-
-async function main(args: readonly string[]): Promise<number> {
+/**
+ * Does what the arguments say and writes to the streams of the process; `local` is the runner that works
+ * where no other one serves the workspace. Resolves with the exit code: 0, 1 for a run or a call that
+ * failed, 2 for what the caller can put right. Never rejects.
+ */
+export async function runCommandLine(args: readonly string[], local: LocalRunner): Promise<number> {
+  // A reader that went away (`| head`) wants no more.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === 'EPIPE' ? 0 : EXIT_FAILURE);
+  });
   let line: CommandLine | undefined;
   try {
     line = parseCommandLine(args);
@@ -42,13 +45,13 @@ async function main(args: readonly string[]): Promise<number> {
       output.line(helpText(line.command));
       return args.length === 0 ? EXIT_USAGE : 0;
     }
-    return await execute(line);
+    return await execute(line, local);
   } catch (error) {
     return tell(error, line);
   }
 }
 
-async function execute(line: CommandLine): Promise<number> {
+async function execute(line: CommandLine, local: LocalRunner): Promise<number> {
   const environment =
     line.workspace === undefined
       ? process.env
@@ -67,7 +70,7 @@ async function execute(line: CommandLine): Promise<number> {
   const { version } = JSON.parse(
     readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8'),
   ) as { version: string };
-  const context = { settings, logger, version, workspace, environment: process.env };
+  const context = { settings, logger, version, workspace, environment: process.env, local };
   return runCommand(line, context, { output, notes });
 }
 

@@ -1,22 +1,25 @@
 import { join } from 'node:path';
-import type { Logger } from '../../../observability/logger.ts';
-import { AppError } from '../../../shared/app-error.ts';
-import type { LogQuery } from '../../model/ports.ts';
-import type { WorkflowRun } from '../../model/run.ts';
-import { reporterOf } from '../../parts/runner-parts.ts';
-import { replayRecords } from '../../scheduler/recover-run.ts';
-import { runLogText } from '../../scheduler/run-log-text.ts';
-import { runView } from '../../scheduler/state/run-state.ts';
-import { STATE_DIR } from '../../storage/endpoint-file.ts';
-import { openRunStore } from '../../storage/run-store.ts';
-import type { RunReader, RunQuery } from './runner-link.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { LocalContext } from '../face/cli/local-runner.ts';
+import type { RunReader, RunQuery } from '../face/cli/runner-link.ts';
+import type { LogQuery } from '../model/ports.ts';
+import type { WorkflowRun } from '../model/run.ts';
+import { replayRecords } from '../scheduler/recover-run.ts';
+import { runLogText } from '../scheduler/run-log-text.ts';
+import { runView } from '../scheduler/state/run-state.ts';
+import { STATE_DIR } from '../storage/endpoint-file.ts';
+import { openRunStore } from '../storage/run-store.ts';
+import { reporterOf } from './problem-reporter.ts';
 
 /**
  * The recorded runs of a workspace that no runner serves, as they lie on the disk: nothing is started
  * or recovered, so that looking changes nothing.
  * Errors: STORE_UNAVAILABLE when another process has the workspace.
  */
-export async function openStoredRuns(workspace: string, logger: Logger): Promise<RunReader> {
+export async function openStoredRuns({
+  workspace,
+  logger,
+}: Pick<LocalContext, 'workspace' | 'logger'>): Promise<RunReader> {
   const report = reporterOf(logger);
   const stateDir = join(workspace, STATE_DIR);
   const store = await openRunStore({ stateDir, diskFloorBytes: 0, report });

@@ -1,36 +1,33 @@
-import { systemClock } from '../../../shared/clock.ts';
-import type { EventPublisher } from '../../model/events.ts';
-import type { LogQuery, StartRequest } from '../../model/ports.ts';
-import type { Annotation, Artifact, WorkflowRun } from '../../model/run.ts';
-import {
-  startParts,
-  startSecrets,
-  type PartsOptions,
-  type RunnerParts,
-} from '../../parts/runner-parts.ts';
-import type { RunnerSettings } from '../../settings/settings.ts';
-import type { LinkEvent, RerunChoice, RunnerLink, RunQuery, SecretLink } from './runner-link.ts';
-
-type Context = Pick<PartsOptions, 'logger' | 'version' | 'workspace' | 'environment'>;
+import { systemClock } from '../../shared/clock.ts';
+import type { LocalContext } from '../face/cli/local-runner.ts';
+import type {
+  LinkEvent,
+  RerunChoice,
+  RunnerLink,
+  RunQuery,
+  SecretLink,
+} from '../face/cli/runner-link.ts';
+import type { EventPublisher } from '../model/events.ts';
+import type { LogQuery, StartRequest } from '../model/ports.ts';
+import type { Annotation, Artifact, WorkflowRun } from '../model/run.ts';
+import { startSecrets } from './foundation.ts';
+import { startParts, type RunnerParts } from './runner-parts.ts';
 
 /**
  * Runs in this process. Runs that waited in the queue when the last runner ended go on, too.
  * Errors: STORE_UNAVAILABLE when another process has the workspace.
  */
-export async function openLocalLink(
-  settings: RunnerSettings,
-  context: Context,
-): Promise<RunnerLink> {
+export async function openLocalLink({ settings, ...context }: LocalContext): Promise<RunnerLink> {
   const taker = new Taker();
   const parts = await startParts(settings, { ...context, clock: systemClock, events: taker });
   return new LocalLink(parts, taker);
 }
 
 /** The secrets of the workspace. Errors: as openLocalLink. */
-export async function openLocalSecrets(
-  settings: RunnerSettings,
-  context: Context,
-): Promise<SecretLink> {
+export async function openLocalSecrets({
+  settings,
+  ...context
+}: LocalContext): Promise<SecretLink> {
   const { secrets, stop } = await startSecrets(settings, { ...context, clock: systemClock });
   return {
     list: (environment) => secrets.listNames(environment),
