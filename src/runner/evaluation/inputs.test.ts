@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { resolveCallInputs } from '../evaluation/call-inputs.ts';
+import { resolveDispatchInputs } from '../language/dispatch-inputs.ts';
+import { readWorkflow } from '../language/read-workflow.ts';
 import type { CallJobDefinition, Workflow } from '../model/workflow.ts';
-import { resolveDispatchInputs } from './dispatch-inputs.ts';
-import { readWorkflow } from './read-workflow.ts';
+import { resolveCallInputs } from './call-inputs.ts';
 
 const JOBS = 'jobs:\n  a:\n    runs-on: x\n    steps: [{run: x}]\n';
 

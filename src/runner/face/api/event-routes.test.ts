@@ -3,10 +3,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { EventClient } from '../../../../test/support/event-client.ts';
 import { createHttpServer } from '../../../http/http-server.ts';
 import type { Step, WorkflowRun } from '../../model/run.ts';
-import { Access } from '../api/access.ts';
-import { serveApi } from '../api/api-server.ts';
-import { eventRoutes } from '../api/event-routes.ts';
-import { EventHub, type EventHubOptions } from './event-hub.ts';
+import { EventHub, type EventHubOptions } from '../events/event-hub.ts';
+import { Access } from './access.ts';
+import { serveApi } from './api-server.ts';
+import { eventRoutes } from './event-routes.ts';
 
 type Served = { readonly hub: EventHub; readonly url: string; readonly port: number };
 
