@@ -86,7 +86,120 @@ const TABLE: ImportTable = {
     'observability',
     'protocol',
   ],
-  runner: ['config', 'http', 'observability', 'store'],
+  'runner/face/text': [],
+  'runner/host/git': [],
+  'runner/host/process': [],
+  'runner/model': [],
+  'runner/settings': ['config'],
+  'runner/face/events': ['http', 'runner/model'],
+  'runner/face/page/shared': ['runner/face/text', 'runner/model'],
+  'runner/host/sandbox': ['runner/host/git', 'runner/model'],
+  'runner/language': ['runner/model'],
+  'runner/step-output': ['runner/host/process', 'runner/model'],
+  'runner/storage': ['runner/model', 'store'],
+  'runner/evaluation': ['runner/language', 'runner/model'],
+  'runner/execution/artifacts': ['runner/model', 'runner/storage'],
+  'runner/execution/cache': ['runner/storage'],
+  'runner/face/page/client': ['runner/face/page/shared', 'runner/face/text'],
+  'runner/host/project': ['runner/language', 'runner/model'],
+  'runner/scheduler/state': ['runner/language', 'runner/model'],
+  'runner/secrets': ['runner/model', 'runner/storage'],
+  'runner/execution/state': ['runner/execution/cache', 'runner/model', 'runner/step-output'],
+  'runner/scheduler': [
+    'runner/evaluation',
+    'runner/host/process',
+    'runner/language',
+    'runner/model',
+    'runner/scheduler/state',
+    'runner/step-output',
+    'runner/storage',
+  ],
+  'runner/scheduler/triggers': ['runner/host/project', 'runner/language', 'runner/model'],
+  'runner/sync': ['runner/host/git', 'runner/model', 'runner/secrets', 'runner/storage'],
+  'runner/execution/steps': [
+    'runner/evaluation',
+    'runner/execution/state',
+    'runner/host/process',
+    'runner/model',
+    'runner/step-output',
+  ],
+  'runner/face/api': [
+    'http',
+    'runner/face/events',
+    'runner/model',
+    'runner/scheduler/triggers',
+    'runner/secrets',
+    'runner/settings',
+    'runner/sync',
+  ],
+  'runner/execution/built-ins': [
+    'runner/execution/artifacts',
+    'runner/execution/cache',
+    'runner/execution/state',
+    'runner/execution/steps',
+    'runner/host/git',
+    'runner/model',
+  ],
+  'runner/face/cli': [
+    'config',
+    'observability',
+    'runner/face/api',
+    'runner/face/text',
+    'runner/host/project',
+    'runner/model',
+    'runner/settings',
+    'runner/storage',
+  ],
+  'runner/face/page': ['runner/face/api', 'runner/face/page/shared', 'runner/model'],
+  'runner/execution/actions': [
+    'runner/evaluation',
+    'runner/execution/built-ins',
+    'runner/execution/state',
+    'runner/execution/steps',
+    'runner/language',
+    'runner/model',
+    'runner/storage',
+  ],
+  'runner/execution': [
+    'runner/evaluation',
+    'runner/execution/actions',
+    'runner/execution/state',
+    'runner/execution/steps',
+    'runner/host/process',
+    'runner/model',
+    'runner/step-output',
+  ],
+  'runner/parts': [
+    'observability',
+    'runner/execution',
+    'runner/execution/artifacts',
+    'runner/execution/cache',
+    'runner/face/api',
+    'runner/face/cli',
+    'runner/face/events',
+    'runner/face/page',
+    'runner/host/git',
+    'runner/host/project',
+    'runner/host/sandbox',
+    'runner/model',
+    'runner/scheduler',
+    'runner/scheduler/state',
+    'runner/scheduler/triggers',
+    'runner/secrets',
+    'runner/settings',
+    'runner/storage',
+    'runner/sync',
+  ],
+  runner: [
+    'config',
+    'http',
+    'observability',
+    'runner/face/api',
+    'runner/face/cli',
+    'runner/parts',
+    'runner/settings',
+    'runner/storage',
+  ],
   notify: ['config', 'gen/google', 'gen/notify', 'http', 'observability', 'store'],
   authz: [
     'gateway',
@@ -113,13 +226,8 @@ const RULES: ImportRules = {
   byAll: ['shared'],
   typesByAll: ['config'],
   isolated: ['shared', ...GENERATED],
-  whole: [...GENERATED, 'runner', 'notify'],
+  whole: [...GENERATED, 'notify'],
 };
-/** Circles that are being broken; each line goes with its circle. */
-const CIRCLES_LEFT: readonly (readonly string[])[] = [
-  ['src/runner/execution/actions/action-source.ts', 'src/runner/execution/job-state.ts'],
-];
-
 const LINES_MAX = 600;
 const TEST_LINES_MAX = 1000;
 
@@ -183,7 +291,7 @@ describe('imports', () => {
   });
 
   test('no files import each other, directly or around; types count', () => {
-    expect(fileCircles(imports)).toEqual(CIRCLES_LEFT);
+    expect(fileCircles(imports)).toEqual([]);
   });
 
   test("the linter's copy of the table is the table", async () => {
