@@ -105,6 +105,15 @@ const TABLE: ImportTable = {
   'runner/scheduler/state': ['runner/language', 'runner/model'],
   'runner/secrets': ['runner/model', 'runner/storage'],
   'runner/execution/state': ['runner/execution/cache', 'runner/model', 'runner/step-output'],
+  'runner/face/cli': [
+    'config',
+    'observability',
+    'runner/face/text',
+    'runner/host/project',
+    'runner/model',
+    'runner/settings',
+    'runner/storage',
+  ],
   'runner/scheduler': [
     'runner/evaluation',
     'runner/host/process',
@@ -139,16 +148,6 @@ const TABLE: ImportTable = {
     'runner/execution/steps',
     'runner/host/git',
     'runner/model',
-  ],
-  'runner/face/cli': [
-    'config',
-    'observability',
-    'runner/face/api',
-    'runner/face/text',
-    'runner/host/project',
-    'runner/model',
-    'runner/settings',
-    'runner/storage',
   ],
   'runner/face/page': ['runner/face/api', 'runner/face/page/shared', 'runner/model'],
   'runner/execution/actions': [

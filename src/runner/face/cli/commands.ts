@@ -83,7 +83,7 @@ async function rerun(line: CommandLine, context: CliContext, screens: Screens): 
 async function list(line: CommandLine, context: CliContext, { output }: Screens): Promise<number> {
   wordsOf(line, 0, 0, '');
   const { createWorkflowCatalog } = await import('../../host/project/workflow-catalog.ts');
-  const { workflowInfo } = await import('../api/workflow-routes.ts');
+  const { workflowInfo } = await import('../../model/workflow-info.ts');
   const files = (await createWorkflowCatalog(context.workspace).list()).map(workflowInfo);
   if (line.isJson) {
     output.line(JSON.stringify(files));

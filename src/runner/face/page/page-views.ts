@@ -2,7 +2,7 @@ import { AppError } from '../../../shared/app-error.ts';
 import type { RunService, SecretSource, WorkflowCatalog } from '../../model/ports.ts';
 import { isRunId } from '../../model/run-id.ts';
 import type { WorkflowRun } from '../../model/run.ts';
-import { workflowInfo } from '../api/workflow-routes.ts';
+import { workflowInfo } from '../../model/workflow-info.ts';
 import { LogSections } from './shared/log-sections.ts';
 import { jobToShow } from './shared/render-run.ts';
 import type { HomeView, RunView, WorkflowView } from './shared/views.ts';
