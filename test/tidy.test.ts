@@ -4,6 +4,7 @@
  * (.oxlint-boundaries.json, for editors) is written from it by `npx vitest run test/tidy.test.ts -u`.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path/posix';
 import { describe, expect, test } from 'vitest';
 import {
   fileCircles,
@@ -261,6 +262,29 @@ function filesOf(patterns: readonly string[]): readonly string[] {
     .map((path) => path.replaceAll('\\', '/'));
 }
 
+/** Headings of docs/ARCHITECTURE.md whose first block of code draws rooms, and the folder that their names begin below. */
+const DRAWINGS: readonly (readonly [string, string])[] = [
+  ['## Rooms and floors', TOP],
+  ['## The workflow runner', 'runner'],
+];
+
+/** The rooms that a drawing shows, each with its floor; `main.ts` stands for the folder itself. */
+function roomsDrawn(heading: string, house: string): readonly (readonly [string, number])[] {
+  const [, section] = readFileSync('docs/ARCHITECTURE.md', 'utf8').split(`${heading}\n`);
+  const [, drawing = ''] = (section ?? '').split('```');
+  let floor = 0;
+  return drawing
+    .split('\n')
+    .slice(2, -1)
+    .flatMap((line) => {
+      const [, number, rooms = ''] = /^ {2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
+      if (number !== ' ') floor = Number(number);
+      return rooms.split(' · ').map((room): readonly [string, number] => {
+        return [room === 'main.ts' ? house : join(house, room), floor];
+      });
+    });
+}
+
 const sources = globSync('src/**/*.ts').map((path) => path.replaceAll('\\', '/'));
 const imports = sources
   .flatMap((path) => importsOf(path, readFileSync(path, 'utf8')))
@@ -291,16 +315,8 @@ describe('imports', () => {
     expect(fileCircles(imports)).toEqual([]);
   });
 
-  test('the drawing in docs/ARCHITECTURE.md shows each room on its floor', () => {
-    const [, section] = readFileSync('docs/ARCHITECTURE.md', 'utf8').split('## Rooms and floors');
-    const [, drawing = ''] = (section ?? '').split('```');
-    const drawn: [string, number][] = [];
-    let floor = 0;
-    for (const line of drawing.split('\n').slice(2, -1)) {
-      const [, number, rooms = ''] = /^ {2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
-      if (number !== ' ') floor = Number(number);
-      for (const room of rooms.split(' · ')) drawn.push([room === 'main.ts' ? TOP : room, floor]);
-    }
+  test('the drawings in docs/ARCHITECTURE.md show each room on its floor', () => {
+    const drawn = DRAWINGS.flatMap(([heading, house]) => roomsDrawn(heading, house));
     expect(drawn.sort()).toEqual([...floorsOf(RULES)].sort());
   });
 
