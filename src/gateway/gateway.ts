@@ -21,8 +21,8 @@ import {
   type ConnectAdapterOptions,
 } from './connect/adapter.ts';
 import { sendConnectError } from './connect/connect-error.ts';
+import { createHostGuard } from './connect/host-guard.ts';
 import type { GatewayReason } from './gateway-reason.ts';
-import { createHostGuard } from './host-guard.ts';
 import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
 import {
   addHealthRoutes,

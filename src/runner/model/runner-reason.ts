@@ -7,6 +7,7 @@ export type RunnerReason =
   | 'INVALID_REQUEST' // metadata.field names the field
   | 'UNAUTHORIZED'
   | 'INVALID_SIGNATURE'
+  | 'HOST_NOT_ALLOWED'
   | 'ORIGIN_NOT_ALLOWED'
   | 'ORIGIN_NEEDS_TOKEN' // a page of another origin may change nothing without the API token
   | 'NOT_FOUND'
@@ -46,7 +47,6 @@ export type CommonReason =
   | 'FIELD_INVALID'
   | 'FIELD_REQUIRED'
   | 'BODY_TOO_LARGE'
-  | 'HOST_NOT_ALLOWED' // the Host header names another service
   | 'RESULT_TOO_LARGE'
   | 'QUEUE_FULL'
   | 'STORE_UNAVAILABLE'

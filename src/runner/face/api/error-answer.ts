@@ -16,6 +16,7 @@ const OF_RUNNER: Readonly<Record<RunnerReason, Mapping>> = {
   INVALID_REQUEST: { status: 400 },
   UNAUTHORIZED: { status: 401 },
   INVALID_SIGNATURE: { status: 401 },
+  HOST_NOT_ALLOWED: { status: 403 },
   ORIGIN_NOT_ALLOWED: { status: 403 },
   ORIGIN_NEEDS_TOKEN: { status: 403 },
   NOT_FOUND: { status: 404 },
@@ -54,7 +55,6 @@ const OF_RUNNER: Readonly<Record<RunnerReason, Mapping>> = {
 
 /** Reasons of all services that the runner's parts use; any other one would be a fault of ours. */
 const OF_ALL: Partial<Record<CommonReason, Mapping>> = {
-  HOST_NOT_ALLOWED: { status: 403 },
   FIELD_INVALID: { status: 400, code: 'invalid_request' },
   FIELD_REQUIRED: { status: 400, code: 'invalid_request' },
   BODY_TOO_LARGE: { status: 413 },

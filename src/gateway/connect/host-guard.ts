@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http2';
-import type { HostAllowList } from '../http/host-allow-list.ts';
-import type { HostGuard } from '../http/host-guard.ts';
-import { requestIdOf } from '../http/request-id.ts';
-import { AppError } from '../shared/app-error.ts';
-import { respondToExchange } from './connect/adapter-http1.ts';
-import { respondToStream } from './connect/adapter-http2.ts';
-import { refusal } from './connect/adapter-refusal.ts';
-import { sendConnectError } from './connect/connect-error.ts';
-import type { GatewayReason } from './gateway-reason.ts';
+import type { HostAllowList } from '../../http/host-allow-list.ts';
+import type { HostGuard } from '../../http/host-guard.ts';
+import { requestIdOf } from '../../http/request-id.ts';
+import { AppError } from '../../shared/app-error.ts';
+import { respondToExchange } from './adapter-http1.ts';
+import { respondToStream } from './adapter-http2.ts';
+import { refusal } from './adapter-refusal.ts';
+import { sendConnectError } from './connect-error.ts';
+import type { ConnectReason } from './connect-reason.ts';
 
 /** Of a name in the log: whoever calls chooses it. */
 const SHOWN_LENGTH_MAX = 100;
@@ -20,9 +20,9 @@ export function createHostGuard(
   hosts: HostAllowList,
   onIncident: (event: string, detail: string) => void,
 ): HostGuard {
-  const refused = (host: string): AppError => {
+  const refused = (host: string): AppError<ConnectReason> => {
     onIncident('host_refused', host.slice(0, SHOWN_LENGTH_MAX));
-    return new AppError<GatewayReason>(
+    return new AppError<ConnectReason>(
       'HOST_NOT_ALLOWED',
       'the request is not addressed to a name of this service; service tokens or GATEWAY_ALLOWED_HOSTS admit more',
     );
