@@ -19,7 +19,7 @@ import { prettyFactory } from 'pino-pretty';
 import { secretVariablesIn } from '../src/config/load-options.ts';
 import { OPTIONS } from '../src/config/options.ts';
 import { NOTIFY_OPTIONS } from '../src/notify/settings.ts';
-import { secretVariables } from '../src/runner/own-secrets.ts';
+import { secretVariables } from '../src/runner/secrets/own-secrets.ts';
 import { hideFromOtherProcesses } from '../src/shared/process-control.ts';
 import { createEchoFilter } from '../src/shared/stop-signals.ts';
 

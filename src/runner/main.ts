@@ -5,9 +5,9 @@ import { stopOnSignals } from '../observability/stop-on-signals.ts';
 import { AppError } from '../shared/app-error.ts';
 import { systemClock } from '../shared/clock.ts';
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
-import { secretVariables, withdrawSecrets } from './own-secrets.ts';
 import { createRunner } from './runner.ts';
-import { loadRunnerSettings, redactedRunnerSettings } from './settings.ts';
+import { secretVariables, withdrawSecrets } from './secrets/own-secrets.ts';
+import { loadRunnerSettings, redactedRunnerSettings } from './settings/settings.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;

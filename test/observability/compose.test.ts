@@ -6,7 +6,7 @@ import type { OptionTable } from '../../src/config/option.ts';
 import { OPTIONS } from '../../src/config/options.ts';
 import { HostAllowList } from '../../src/http/host-allow-list.ts';
 import { loadNotifySettings, NOTIFY_OPTIONS } from '../../src/notify/settings.ts';
-import { loadRunnerSettings, RUNNER_OPTIONS } from '../../src/runner/settings.ts';
+import { loadRunnerSettings, RUNNER_OPTIONS } from '../../src/runner/settings/settings.ts';
 import {
   readDashboards,
   readYaml,
