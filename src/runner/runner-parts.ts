@@ -278,6 +278,7 @@ async function openScheduler(
       sandboxesDir: join(stateDir, 'sandboxes'),
       git,
       report,
+      mayPush: settings.allowPush,
     }),
     executor: createJobExecutor({ artifacts, cache, environment, onProblem: report }),
     secrets,
@@ -291,6 +292,7 @@ async function openScheduler(
     report,
     identity,
     runsOn: settings.runsOn,
+    allowPush: settings.allowPush,
   });
 }
 

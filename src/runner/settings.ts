@@ -171,6 +171,12 @@ export const RUNNER_OPTIONS = {
     fallback: 'host',
     values: ['host', 'any'],
   }),
+  allowPush: booleanOption({
+    env: 'RUNNER_ALLOW_PUSH',
+    description:
+      "Lets `git push` of steps go to the project's remotes. Otherwise what they push stands below `refs/runner/<run>/` of the project's repository. `runner run --allow-push` and `sandbox.allowPush` of a call allow it for one run.",
+    fallback: false,
+  }),
   enableSchedule: booleanOption({
     env: 'RUNNER_ENABLE_SCHEDULE',
     description: 'Starts workflows at the times of their `on: schedule`.',

@@ -43,7 +43,7 @@ export async function runCommand(
 }
 
 async function run(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {
-  const { inputs, event, strategy, ref, isJson, isQuiet } = line;
+  const { inputs, event, strategy, ref, isPushAllowed, isJson, isQuiet } = line;
   const [workflow] = wordsOf(line, 1, 1, '<workflow>');
   if (workflow === undefined) throw usage('run needs a workflow; `list` shows them');
   if (line.payload !== undefined && event === undefined) throw usage('--payload needs --event');
@@ -53,7 +53,8 @@ async function run(line: CommandLine, context: CliContext, screens: Screens): Pr
     if (event !== undefined && !isLocal) {
       throw usage('--event: not possible while a runner serves this workspace');
     }
-    const sandbox = strategy === undefined && ref === undefined ? undefined : { strategy, ref };
+    const allowPush = isPushAllowed ? true : undefined;
+    const sandbox = { strategy, ref, allowPush };
     const options = { link, ...screens, isJson, isQuiet };
     return await followRun(options, () =>
       link.start({ workflow, inputs, sandbox, event, payload }),

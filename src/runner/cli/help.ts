@@ -17,6 +17,8 @@ Usage: runner run <workflow> [options]
   -i, --input NAME=VALUE an input, as often as there are inputs
       --strategy S       where it works: worktree, copy or none (in the project itself)
       --ref REF          branch, tag or commit; default: what is there
+      --allow-push       git push of its steps goes to the project's remotes; otherwise what
+                         they push stands below refs/runner/ of the project
       --event NAME       as if this event had happened; default: workflow_dispatch
       --payload FILE     JSON document of the event, with --event
 ${FOLLOW}

@@ -6,6 +6,7 @@ import { evaluateTexts } from '../language/evaluate.ts';
 import type { JobReport, JobRequest } from '../model/execution.ts';
 import type { JsonObject } from '../model/run.ts';
 import { baseEnvironment } from '../process/step-environment.ts';
+import { jobGitConfig } from './job-git-config.ts';
 import { makeCommandFolder } from './command-folder.ts';
 import type { ExecutorDependencies } from './dependencies.ts';
 import { JobEnvironment } from './job-environment.ts';
@@ -40,7 +41,10 @@ export function createState(
     folders,
     isDebug,
     trackingId: request.trackingId ?? `github_${randomUUID()}`,
-    baseVariables: baseEnvironment(dependencies.environment),
+    baseVariables: {
+      ...baseEnvironment(dependencies.environment),
+      GIT_CONFIG_GLOBAL: gitConfigPath(request),
+    },
     runner: runnerContext({
       temp: folders.temp,
       toolCache: join(runnerDir, 'tool-cache'),
@@ -59,6 +63,14 @@ export function makeFolders(job: JobState): void {
   writeFileSync(join(job.request.jobDir, 'event.json'), JSON.stringify(job.request.event), {
     mode: 0o600,
   });
+  writeFileSync(gitConfigPath(job.request), jobGitConfig(job.dependencies.environment), {
+    mode: 0o600,
+  });
+}
+
+/** What `git config --global` of a step changes. */
+function gitConfigPath(request: JobRequest): string {
+  return join(request.jobDir, 'gitconfig');
 }
 
 /** The command files, which may lie elsewhere than the folder that the caller removes. Cannot fail. */

@@ -28,6 +28,8 @@ export type JobRequest = {
    * kills what the job left.
    */
   readonly trackingId?: string | undefined;
+  /** Whether pushes of steps go to the project's remotes. Default: they do not. */
+  readonly mayPush?: boolean | undefined;
   /** The whole `event.json`, as GITHUB_EVENT_PATH shows it. */
   readonly event: JsonObject;
   /** Every value to hide, beside those that steps add. */

@@ -32,7 +32,12 @@ export type StartRequest = {
   readonly workflow: string;
   readonly inputs?: Readonly<Record<string, string>> | undefined;
   readonly sandbox?:
-    | { readonly strategy?: SandboxStrategy | undefined; readonly ref?: string | undefined }
+    | {
+        readonly strategy?: SandboxStrategy | undefined;
+        readonly ref?: string | undefined;
+        /** Pushes of its steps go to the project's remotes. */
+        readonly allowPush?: boolean | undefined;
+      }
     | undefined;
   /** Default `workflow_dispatch`. The inbox and the schedule start others. */
   readonly event?: string | undefined;

@@ -61,9 +61,17 @@ export interface LogWriter {
 
 export type PreparedSandbox = {
   readonly sandbox: Sandbox;
+  /**
+   * Takes what steps have pushed so far into the project's repository, below `refs/runner/<run>/`, and
+   * answers with what is new there. Errors: GIT_FAILED, RESULT_TOO_LARGE.
+   */
+  readonly takePushed: () => Promise<readonly PushedRef[]>;
   /** Removes what was made for the run; nothing for `none`. Idempotent. */
   readonly release: () => Promise<void>;
 };
+
+/** A branch or tag that a step has pushed: `heads/…` or `tags/…`. */
+export type PushedRef = { readonly name: string; readonly sha: string };
 
 export interface SandboxFactory {
   /**
@@ -75,13 +83,30 @@ export interface SandboxFactory {
     ref: string | undefined,
     strategy: SandboxStrategy | undefined,
   ): Promise<{ readonly ref: string; readonly sha: string }>;
+  /**
+   * Keeps the commit of a run that is about to be queued from being removed by `git gc` in the project,
+   * until `letGo`. What cannot be kept is reported. Idempotent.
+   */
+  hold(runId: string, trigger: Trigger, strategy: SandboxStrategy | undefined): Promise<void>;
+  /** The run has ended: nothing of it is held any more. What its steps pushed stays. Idempotent. */
+  letGo(runId: string): Promise<void>;
+  /** The run is removed: what its steps pushed goes, too. Idempotent. Errors: GIT_FAILED. */
+  forget(runId: string): Promise<void>;
   /** Strategy undefined: the automatic choice of the design (§2.1). */
   prepare(request: {
     readonly runId: string;
     readonly trigger: Trigger;
     readonly strategy: SandboxStrategy | undefined;
     readonly hasExplicitRef: boolean;
+    /** Pushes of steps go to the project's remotes, for this run alone. */
+    readonly mayPush?: boolean | undefined;
   }): Promise<PreparedSandbox>;
-  /** Removes sandboxes of runs that no longer exist; `git worktree prune`. */
-  cleanUp(liveRunIds: ReadonlySet<string>): Promise<void>;
+  /**
+   * Removes what ended processes left: sandboxes and held commits of runs that no longer wait, and what
+   * was pushed by runs that are not known any more. What a killed run had pushed is taken first.
+   */
+  cleanUp(runs: {
+    readonly live: ReadonlySet<string>;
+    readonly known: ReadonlySet<string>;
+  }): Promise<void>;
 }

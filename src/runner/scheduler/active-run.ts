@@ -145,13 +145,19 @@ export class ActiveRun {
     const { live } = this.recorder;
     const setting = await this.#concurrency();
     if (setting !== undefined && !(await this.#enterGroup(setting))) return undefined;
-    const { strategy, hasExplicitRef } = live.request;
+    const { strategy, hasExplicitRef, allowPush: mayPush } = live.request;
     const isAlone = setting === undefined;
     if (strategy === 'none' && isAlone && !(await this.#acquire(projectLock))) return undefined;
     const releaseSlot = await this.#acquireSlot();
     if (releaseSlot === undefined) return undefined;
     const { id: runId, trigger } = live.run;
-    const sandbox = await options.sandboxes.prepare({ runId, trigger, strategy, hasExplicitRef });
+    const sandbox = await options.sandboxes.prepare({
+      runId,
+      trigger,
+      strategy,
+      hasExplicitRef,
+      mayPush,
+    });
     if (!isAlone || sandbox.sandbox.strategy !== 'none' || strategy === 'none') return sandbox;
     // The automatic choice fell on the project itself: it waits for that without a slot, as those that
     // asked for it do; two orders of waiting could wait for each other.
@@ -218,6 +224,7 @@ export class ActiveRun {
       slots: jobSlots,
       cancellation: this.#cancellation,
       sandbox: prepared.sandbox,
+      takePushed: prepared.takePushed,
       facts: this.#facts(),
       kept: this.#kept,
       variablesOf: (environment) => this.#variablesOf(environment),

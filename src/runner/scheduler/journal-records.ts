@@ -13,6 +13,8 @@ import type {
 export type RunRequest = {
   readonly strategy?: SandboxStrategy | undefined;
   readonly hasExplicitRef: boolean;
+  /** Pushes of steps go to the project's remotes. */
+  readonly allowPush?: boolean | undefined;
   readonly actor: string;
   /** `github.event_name`. */
   readonly eventName: string;

@@ -87,7 +87,7 @@ class SchedulingRunService implements Scheduler {
     await Promise.all(closing);
     waiting.sort((a, b) => (a.live.queuedAt < b.live.queuedAt ? -1 : 1));
     const living = new Set(waiting.map(({ live }) => live.run.id));
-    await sandboxes.cleanUp(living);
+    await sandboxes.cleanUp({ live: living, known: this.#shelf.ids() });
     for (const states of waiting) await this.#resume(states);
     await this.#retain();
   }
@@ -102,8 +102,15 @@ class SchedulingRunService implements Scheduler {
       const { store } = this.#options;
       const prepared = await prepareStart(this.#options, request, () => this.#shelf.nextNumber());
       const { workflow, sources, record, warnings } = prepared;
-      await store.keepWorkflow(record.run.id, sources);
-      await store.append(record.run.id, record);
+      const { id, trigger } = record.run;
+      await this.#options.sandboxes.hold(id, trigger, record.request.strategy);
+      try {
+        await store.keepWorkflow(id, sources);
+        await store.append(id, record);
+      } catch (error) {
+        await this.#letGo(id);
+        throw error;
+      }
       const states = {
         live: applyRecord(undefined, record),
         visible: applyRecord(undefined, record),
@@ -122,7 +129,7 @@ class SchedulingRunService implements Scheduler {
     const state = this.#shelf.must(id);
     await this.#mustBeFinished(state);
     this.#assertRoom();
-    const { store, clock } = this.#options;
+    const { store, clock, sandboxes } = this.#options;
     const workflow = await workflowOfRun(this.#options, state.run);
     const reset = jobsToRerun(state, workflow, which);
     await store.assertDiskSpace();
@@ -134,7 +141,11 @@ class SchedulingRunService implements Scheduler {
     const states = { live, visible: state };
     this.#reviving.add(id);
     try {
+      await sandboxes.hold(id, state.run.trigger, state.request.strategy);
       await store.append(id, record);
+    } catch (error) {
+      await this.#letGo(id);
+      throw error;
     } finally {
       this.#reviving.delete(id);
     }
@@ -300,8 +311,19 @@ class SchedulingRunService implements Scheduler {
     // One that the shutdown parked is still queued.
     if (!run.isFinished) return;
     this.#active.delete(id);
+    await this.#letGo(id);
     await this.#compact(run.recorder.visible);
     await this.#retain();
+  }
+
+  /** What the project's repository keeps for a run goes with its end. */
+  async #letGo(id: string): Promise<void> {
+    const { sandboxes, report } = this.#options;
+    try {
+      await sandboxes.letGo(id);
+    } catch (error) {
+      report('runner.sandbox', error instanceof Error ? error : new Error(String(error)));
+    }
   }
 
   /** The journal of a finished run is one record: the next start reads less. */

@@ -79,6 +79,8 @@ export type SchedulerOptions = {
   readonly report: ProblemReporter;
   /** Default: the project's folder as `local/<name>` on github.com. */
   readonly identity?: ProjectIdentity | undefined;
+  /** Pushes of steps go to the project's remotes (RUNNER_ALLOW_PUSH). Default: they do not. */
+  readonly allowPush?: boolean | undefined;
   /** `any` runs jobs whatever operating system they ask for (RUNNER_RUNS_ON). */
   readonly runsOn?: 'host' | 'any' | undefined;
   /** Default: process.platform. */

@@ -54,7 +54,7 @@ export async function prepareStart(
   const eventName = request.event ?? DISPATCH_EVENT;
   const isDispatch = eventName === DISPATCH_EVENT;
   const inputs = await inputsOf(options, workflow, request, isDispatch);
-  const { ref, strategy } = request.sandbox ?? {};
+  const { ref, strategy, allowPush } = request.sandbox ?? {};
   const resolved = await options.sandboxes.resolve(ref, strategy);
   const trigger: Trigger = { event: eventName, ref: resolved.ref, sha: resolved.sha };
   const actor = request.actor ?? ACTOR_DEFAULT;
@@ -64,6 +64,7 @@ export async function prepareStart(
   const runRequest: RunRequest = {
     strategy,
     hasExplicitRef: ref !== undefined,
+    ...(allowPush === true ? { allowPush } : {}),
     actor,
     eventName,
     inputs: inputs.typed,

@@ -16,6 +16,9 @@ import { evaluateConcurrency, evaluateJobSettings, type JobSettings } from './jo
 import type { JobResult, Leg, LegContexts, RunContext } from './run-context.ts';
 import { runView } from './run-state.ts';
 
+/** More branches and tags than that are counted in the annotation that tells of them. */
+const PUSHED_NAMES_MAX = 20;
+
 /**
  * One job with steps, from its turn to its end: its settings, the operating system it asks for, its
  * concurrency group, a permit of the machine, then the executor. Errors, all before the job started: INVALID_WORKFLOW.
@@ -149,6 +152,7 @@ function requestOf(
     projectDir: options.projectDir,
     jobDir: join(options.projectDir, '.runner', JOBS_FOLDER, folder),
     trackingId: trackingIdOf(folder),
+    mayPush: options.allowPush === true || facts.request.allowPush === true,
     event: facts.request.event,
     masks,
     timeoutMs: settings.timeoutMs,
@@ -182,6 +186,7 @@ async function execute(
     stop();
   }
   await reporter.close();
+  await tellPushed(context, jobId);
   const isForgiven = outcome.conclusion === 'failure' && settings.isContinuingOnError;
   const result = isForgiven ? 'success' : outcome.conclusion;
   const { conclusion, outputs, environmentUrl } = outcome;
@@ -192,6 +197,24 @@ async function execute(
   }
   assert(recorder.live.jobs.get(jobId)?.result === result, 'the job is completed');
   return { result, outputs };
+}
+
+/** What steps pushed stands in the project's repository before the job is seen to have ended. */
+async function tellPushed(context: RunContext, jobId: string): Promise<void> {
+  try {
+    const names = (await context.takePushed()).map(({ name }) => name);
+    if (names.length === 0) return;
+    const shown = names.slice(0, PUSHED_NAMES_MAX).join(', ');
+    const more = names.length > PUSHED_NAMES_MAX ? ` and ${names.length - PUSHED_NAMES_MAX} more` : '';
+    const place = `refs/runner/${context.recorder.runId}/`;
+    const message = `Pushed to ${place} of the project, not to its remote: ${shown}${more}`;
+    context.annotate({ level: 'notice', message, jobId });
+  } catch (error) {
+    context.options.report('runner.push', error instanceof Error ? error : new Error(String(error)));
+    const text = error instanceof AppError ? error.message : 'an internal error';
+    const message = `What was pushed did not arrive in the project: ${text}`;
+    context.annotate({ level: 'error', message, jobId });
+  }
 }
 
 /**
