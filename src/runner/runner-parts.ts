@@ -278,7 +278,6 @@ async function openScheduler(
       sandboxesDir: join(stateDir, 'sandboxes'),
       git,
       report,
-      mayPush: settings.allowPush,
     }),
     executor: createJobExecutor({ artifacts, cache, environment, onProblem: report }),
     secrets,

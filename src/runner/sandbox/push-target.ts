@@ -54,6 +54,7 @@ export function makePushTarget(request: TargetRequest): string {
     // Whatever the user's own settings say of hooks.
     { key: 'core.hookspath', value: '/dev/null' },
     { key: 'gc.auto', value: '0' },
+    { key: 'receive.denydeletecurrent', value: 'ignore' },
     { key: 'receive.shallowupdate', value: 'true' },
   ];
   writeFileSync(join(target, 'config'), configText(settings));

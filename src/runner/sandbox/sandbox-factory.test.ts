@@ -557,6 +557,53 @@ describe('cleaning up', () => {
     expectNoTrace();
   });
 
+  test('takes what a killed run had pushed, lets go of its commits, and forgets runs that are gone', async () => {
+    await createRepository();
+    for (const runId of ['killed', 'removed', 'waiting']) {
+      const sandboxes = factory();
+      const trigger = { event: 'push', ...(await sandboxes.resolve(undefined, undefined)) };
+      await sandboxes.hold(runId, trigger, undefined);
+      const { sandbox } = await prepare({ runId });
+      git(sandbox.path, 'push', '-q', 'origin', 'HEAD:refs/heads/pushed');
+      git(sandbox.path, 'push', '-q', 'origin', 'HEAD:refs/tags/t');
+    }
+    // As git does from time to time.
+    git(project, 'pack-refs', '--all');
+    // Of another runner on the same repository, or of the user.
+    git(project, 'update-ref', 'refs/runner/foreign/keep/head/0', 'HEAD');
+    await factory().cleanUp({
+      live: new Set(['waiting']),
+      known: new Set(['waiting', 'killed']),
+    });
+    const refs = (): string[] =>
+      git(project, 'for-each-ref', '--format=%(refname:lstrip=2)', 'refs/runner').split('\n');
+    expect(refs()).toEqual([
+      'foreign/keep/head/0',
+      'killed/heads/pushed',
+      'killed/tags/t',
+      'waiting/keep/head/0',
+    ]);
+    expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual(['waiting']);
+    await factory().forget('killed');
+    await factory().letGo('waiting');
+    expect(refs()).toEqual(['foreign/keep/head/0']);
+    expect(await readdir(join(project, '.runner', 'run-refs'))).toEqual([]);
+    expect(reported).toEqual([]);
+  });
+
+  test('a repository that cannot be written to is reported, and run all the same', async () => {
+    await createRepository();
+    await writeFile(join(project, '.git', 'refs', 'runner'), 'in the way');
+    const sandboxes = factory();
+    const trigger = { event: 'push', ...(await sandboxes.resolve(undefined, undefined)) };
+    await sandboxes.hold('run-1', trigger, undefined);
+    expect(reported).toEqual(['sandbox.not_held']);
+    const { sandbox, release } = await prepare();
+    expect(git(sandbox.path, 'status', '--porcelain')).toBe('');
+    await release();
+    await sandboxes.letGo('run-1');
+  });
+
   test('does nothing where nothing was made', async () => {
     await factory().cleanUp(NONE);
     await createRepository();

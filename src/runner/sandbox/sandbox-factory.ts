@@ -32,8 +32,6 @@ export type SandboxFactoryOptions = {
   /** In the project. */
   readonly git: Git;
   readonly report: ProblemReporter;
-  /** Whether pushes of steps go to the project's remotes (RUNNER_ALLOW_PUSH). Default: they do not. */
-  readonly mayPush?: boolean | undefined;
 };
 
 type PrepareRequest = Parameters<SandboxFactory['prepare']>[0];
@@ -215,7 +213,7 @@ class ProjectSandboxes implements SandboxFactory {
       repository,
       dir,
       head: hasCommit ? trigger.sha : `ref: ${trigger.ref}`,
-      mayPush: mayPush || this.#options.mayPush === true,
+      mayPush,
     });
     const rest = new Set(own.commits);
     rest.delete(trigger.sha);

@@ -145,7 +145,8 @@ export class ActiveRun {
     const { live } = this.recorder;
     const setting = await this.#concurrency();
     if (setting !== undefined && !(await this.#enterGroup(setting))) return undefined;
-    const { strategy, hasExplicitRef, allowPush: mayPush } = live.request;
+    const { strategy, hasExplicitRef } = live.request;
+    const mayPush = options.allowPush === true || live.request.allowPush === true;
     const isAlone = setting === undefined;
     if (strategy === 'none' && isAlone && !(await this.#acquire(projectLock))) return undefined;
     const releaseSlot = await this.#acquireSlot();
