@@ -1,7 +1,7 @@
-import { stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { type Git, gitFailure } from '../git/run-git.ts';
 import type { Repository } from './repository.ts';
+import { lookAt } from './small-file.ts';
 
 /** One setting of git. The section and the last part of the name are in lower case, as git lists them. */
 export type GitSetting = { readonly key: string; readonly value: string };
@@ -44,7 +44,7 @@ export class GitSettings {
    * Errors: GIT_FAILED. Cost: two files looked at; one process when they have changed, or include others.
    */
   async read(repository: Repository): Promise<readonly GitSetting[]> {
-    const stamp = await stampOf(repository);
+    const stamp = stampOf(repository);
     if (stamp !== undefined && this.#known?.stamp === stamp) return this.#known.settings;
     const args = ['config', '-z', '--list', '--show-scope'];
     const result = await this.#git.tryRun(args);
@@ -57,9 +57,9 @@ export class GitSettings {
 }
 
 /** Undefined while a change could hide in the granularity of its time. */
-async function stampOf({ gitDir, commonDir }: Repository): Promise<string | undefined> {
+function stampOf({ gitDir, commonDir }: Repository): string | undefined {
   const paths = [join(commonDir, 'config'), join(gitDir, 'config.worktree')];
-  const seen = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)));
+  const seen = paths.map(lookAt);
   const newest = Math.max(...seen.map((file) => file?.ctimeMs ?? 0));
   if (Date.now() - newest < SETTLED_MS) return undefined;
   const marks = seen.map((file) =>

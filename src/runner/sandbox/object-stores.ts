@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
+import { readSmall } from './small-file.ts';
 
 /** Git itself follows 5 in a row; more stores than this are a circle or a mistake. */
 const STORES_MAX = 64;
@@ -9,11 +9,11 @@ const STORES_MAX = 64;
  * A git directory that names all of them depends on no depth of a chain, and on no relative path in it.
  * Format: gitrepository-layout(5), `objects/info/alternates`. Cost: one small file a store.
  */
-export async function objectStores(commonDir: string): Promise<readonly string[]> {
+export function objectStores(commonDir: string): readonly string[] {
   const found: string[] = [join(commonDir, 'objects')];
   for (let index = 0; index < found.length && found.length < STORES_MAX; index++) {
     const store = found[index] ?? '';
-    const text = await readFile(join(store, 'info', 'alternates'), 'utf8').catch(() => '');
+    const text = readSmall(join(store, 'info', 'alternates'))?.toString('utf8') ?? '';
     for (const line of text.split('\n')) {
       if (line === '' || line.startsWith('#')) continue;
       const path = unquoted(line);

@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { copyFile, readdir, readFile } from 'node:fs/promises';
+import { copyFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Git } from '../git/run-git.ts';
 import {
@@ -13,6 +13,7 @@ import { alternatesText, objectStores } from './object-stores.ts';
 import { packedRefsText, type ProjectRefs, readProjectRefs } from './project-refs.ts';
 import { makePushTarget, pushSettings } from './push-target.ts';
 import type { Repository } from './repository.ts';
+import { readSmall } from './small-file.ts';
 
 export type OwnRepositoryRequest = {
   /** In the project. */
@@ -52,16 +53,13 @@ const OWN_INFO: readonly string[] = ['sparse-checkout'];
 export async function makeOwnRepository(request: OwnRepositoryRequest): Promise<OwnRepository> {
   const { git, repository, dir, head, mayPush } = request;
   const gitDir = join(dir, '.git');
-  const [settings, refs, stores, shallow, info] = await Promise.all([
-    request.settings.read(repository),
-    readProjectRefs(git, repository),
-    objectStores(repository.commonDir),
-    readFile(join(repository.commonDir, 'shallow')).catch(() => undefined),
-    readInfo(repository),
-  ]);
+  const settings = await request.settings.read(repository);
+  const refs = await readProjectRefs(git, repository);
+  const stores = objectStores(repository.commonDir);
+  const shallow = readSmall(join(repository.commonDir, 'shallow'));
   const taken = takenSettings(settings, repository, mayPush);
   const format = formatSettings(taken);
-  for (const folder of ['hooks', 'info', 'objects/info', 'objects/pack', 'refs/heads', 'refs/tags']) {
+  for (const folder of ['hooks', 'info', 'objects/info', 'refs']) {
     mkdirSync(join(gitDir, folder), { recursive: true });
   }
   const write = (name: string, content: string | Buffer): void =>
@@ -69,7 +67,7 @@ export async function makeOwnRepository(request: OwnRepositoryRequest): Promise<
   write('objects/info/alternates', alternatesText(stores));
   write('packed-refs', packedRefsText(refs.refs, refs.isPeeled));
   writeSymbolic(gitDir, refs);
-  for (const [name, content] of info) write(join('info', name), content);
+  for (const [name, content] of readInfo(repository)) write(join('info', name), content);
   if (shallow !== undefined) write('shallow', shallow);
   const own: GitSetting[] = [...format, ...plainSettings(taken)];
   if (!mayPush) {
@@ -98,20 +96,17 @@ export async function copyIndex(repository: Repository, gitDir: string): Promise
   );
 }
 
-async function readInfo(
+function readInfo(
   repository: Repository,
-): Promise<readonly (readonly [name: string, content: Buffer])[]> {
+): readonly (readonly [name: string, content: Buffer])[] {
   const places = [
     ...COMMON_INFO.map((name) => [repository.commonDir, name] as const),
     ...OWN_INFO.map((name) => [repository.gitDir, name] as const),
   ];
-  const read = await Promise.all(
-    places.map(async ([folder, name]) => {
-      const content = await readFile(join(folder, 'info', name)).catch(() => undefined);
-      return content === undefined ? [] : [[name, content] as const];
-    }),
-  );
-  return read.flat();
+  return places.flatMap(([folder, name]) => {
+    const content = readSmall(join(folder, 'info', name));
+    return content === undefined ? [] : [[name, content] as const];
+  });
 }
 
 /** What git has to know before it can read anything: the version 1 alone knows extensions. */

@@ -1,8 +1,9 @@
-import type { Dirent } from 'node:fs';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { type Dirent, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { type Git, gitFailure } from '../git/run-git.ts';
 import type { Repository } from './repository.ts';
+import { lookAt, readSmall } from './small-file.ts';
 
 /** A branch, tag, remote-tracking branch, note or replacement of a repository. */
 export type ProjectRef = {
@@ -26,11 +27,12 @@ const NAMESPACES: readonly string[] = ['heads', 'notes', 'remotes', 'replace', '
 const PREFIXES: readonly string[] = NAMESPACES.map((name) => `refs/${name}/`);
 const SHA = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
 const PACKED_LINE = /^([0-9a-f]{40}(?:[0-9a-f]{24})?) (refs\/.+)$/;
-const READS_AT_ONCE = 32;
+/** Files that are read before others get a turn. */
+const READS_AT_ONCE = 200;
 
 /** Refs kept in tables (git 2.45 and newer), which only git reads. */
-export async function hasRefTables({ commonDir }: Repository): Promise<boolean> {
-  return (await stat(join(commonDir, 'reftable')).catch(() => undefined)) !== undefined;
+export function hasRefTables({ commonDir }: Repository): boolean {
+  return lookAt(join(commonDir, 'reftable')) !== undefined;
 }
 
 /**
@@ -38,9 +40,10 @@ export async function hasRefTables({ commonDir }: Repository): Promise<boolean> 
  * where refs are kept in tables. Errors: GIT_FAILED.
  */
 export async function readProjectRefs(git: Git, repository: Repository): Promise<ProjectRefs> {
-  if (await hasRefTables(repository)) return listRefs(git);
+  if (hasRefTables(repository)) return listRefs(git);
   const { commonDir } = repository;
-  const [loose, packed] = await Promise.all([readLoose(commonDir), readPacked(commonDir)]);
+  const packed = readPacked(commonDir);
+  const loose = await readLoose(commonDir);
   const refs = new Map(packed.refs);
   for (const ref of loose.refs) refs.set(ref.name, ref);
   for (const name of loose.symbolic.keys()) refs.delete(name);
@@ -66,10 +69,11 @@ async function listRefs(git: Git): Promise<ProjectRefs> {
   return { refs: sorted(refs), symbolic, isPeeled: true };
 }
 
-async function readPacked(
-  commonDir: string,
-): Promise<{ readonly refs: ReadonlyMap<string, ProjectRef>; readonly isPeeled: boolean }> {
-  const text = await readFile(join(commonDir, 'packed-refs'), 'utf8').catch(() => '');
+function readPacked(commonDir: string): {
+  readonly refs: ReadonlyMap<string, ProjectRef>;
+  readonly isPeeled: boolean;
+} {
+  const text = readSmall(join(commonDir, 'packed-refs'))?.toString('utf8') ?? '';
   const refs = new Map<string, ProjectRef>();
   let last: ProjectRef | undefined;
   for (const line of text.split('\n')) {
@@ -91,36 +95,34 @@ async function readLoose(commonDir: string): Promise<{
 }> {
   const refs: ProjectRef[] = [];
   const symbolic = new Map<string, string>();
-  const names = (
-    await Promise.all(NAMESPACES.map((name) => namesBelow(commonDir, `refs/${name}`)))
-  ).flat();
-  const rest = names.values();
-  const readRest = async (): Promise<void> => {
-    for (const name of rest) {
-      const text = (await readFile(join(commonDir, name), 'utf8').catch(() => '')).trim();
-      const target = /^ref: (refs\/\S+)$/.exec(text)?.[1];
-      if (target !== undefined) symbolic.set(name, target);
-      else if (SHA.test(text)) refs.push({ name, sha: text });
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(READS_AT_ONCE, names.length) }, readRest));
+  const names = NAMESPACES.flatMap((name) => namesBelow(commonDir, `refs/${name}`));
+  for (const [index, name] of names.entries()) {
+    if (index % READS_AT_ONCE === READS_AT_ONCE - 1) await setImmediate();
+    const text = readSmall(join(commonDir, name))?.toString('utf8').trim() ?? '';
+    const target = /^ref: (refs\/\S+)$/.exec(text)?.[1];
+    if (target !== undefined) symbolic.set(name, target);
+    else if (SHA.test(text)) refs.push({ name, sha: text });
+  }
   return { refs, symbolic };
 }
 
 /** Files below a folder of refs; what git passes over there is passed over. */
-async function namesBelow(commonDir: string, folder: string): Promise<readonly string[]> {
-  const entries = await readdir(join(commonDir, folder), { withFileTypes: true }).catch(
-    (): Dirent[] => [],
-  );
-  const found = await Promise.all(
-    entries.map(async (entry): Promise<readonly string[]> => {
-      if (entry.name.startsWith('.') || entry.name.endsWith('.lock')) return [];
-      const name = `${folder}/${entry.name}`;
-      if (entry.isDirectory()) return namesBelow(commonDir, name);
-      return entry.isFile() && isTaken(name) ? [name] : [];
-    }),
-  );
-  return found.flat();
+function namesBelow(commonDir: string, folder: string): readonly string[] {
+  return entriesOf(join(commonDir, folder)).flatMap((entry): readonly string[] => {
+    if (entry.name.startsWith('.') || entry.name.endsWith('.lock')) return [];
+    const name = `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return namesBelow(commonDir, name);
+    return entry.isFile() && isTaken(name) ? [name] : [];
+  });
+}
+
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    // It has never been needed, or git has just removed it.
+    return [];
+  }
 }
 
 function isTaken(name: string): boolean {

@@ -1,5 +1,4 @@
-import { type Dirent, mkdirSync, statSync, writeFileSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { type Dirent, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import type { Git } from '../git/run-git.ts';
@@ -8,6 +7,7 @@ import { configText, type GitSetting } from './git-settings.ts';
 import { alternatesText } from './object-stores.ts';
 import { packedRefsText, type ProjectRef, type ProjectRefs } from './project-refs.ts';
 import { pushedRefsPrefix } from './run-refs.ts';
+import { lookAt, readSmall } from './small-file.ts';
 
 /** In the git directory of a run: a bare repository that takes the place of its remotes for pushes. */
 const TARGET = 'pushed';
@@ -33,7 +33,7 @@ type TargetRequest = {
 /** Where the repository that takes the pushes of a run is, if its git directory has one. */
 export function pushTargetOf(gitDir: string): string | undefined {
   const target = join(gitDir, TARGET);
-  return statSync(target, { throwIfNoEntry: false }) === undefined ? undefined : target;
+  return lookAt(target) === undefined ? undefined : target;
 }
 
 /**
@@ -45,7 +45,7 @@ export function pushTargetOf(gitDir: string): string | undefined {
 export function makePushTarget(request: TargetRequest): string {
   const { gitDir, format, stores, refs, shallow } = request;
   const target = join(gitDir, TARGET);
-  for (const folder of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags']) {
+  for (const folder of ['objects/info', 'refs']) {
     mkdirSync(join(target, folder), { recursive: true });
   }
   const settings: readonly GitSetting[] = [
@@ -119,8 +119,8 @@ export async function takePushed(
   const target = pushTargetOf(gitDir);
   if (target === undefined) return [];
   const pushed = [
-    ...(await looseRefs(target, 'heads', PUSHED_MAX)),
-    ...(await looseRefs(target, 'tags', PUSHED_MAX)),
+    ...looseRefs(target, 'heads', PUSHED_MAX),
+    ...looseRefs(target, 'tags', PUSHED_MAX),
   ];
   if (pushed.length > PUSHED_MAX) {
     throw new AppError('RESULT_TOO_LARGE', `a run pushes at most ${PUSHED_MAX} branches and tags`);
@@ -144,25 +144,27 @@ export async function takePushed(
   return fresh;
 }
 
-async function looseRefs(
-  target: string,
-  kind: string,
-  countMax: number,
-): Promise<readonly PushedRef[]> {
+function looseRefs(target: string, kind: string, countMax: number): readonly PushedRef[] {
   const found: PushedRef[] = [];
   const folders = [kind];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    const path = join(target, 'refs', folder);
-    // A step may have removed it.
-    const entries = await readdir(path, { withFileTypes: true }).catch((): Dirent[] => []);
-    for (const entry of entries) {
+    for (const entry of entriesOf(join(target, 'refs', folder))) {
       const name = `${folder}/${entry.name}`;
       if (!NAME.test(name)) continue;
       if (entry.isDirectory()) folders.push(name);
       if (!entry.isFile() || found.length > countMax) continue;
-      const sha = (await readFile(join(target, 'refs', name), 'utf8')).trim();
+      const sha = readSmall(join(target, 'refs', name))?.toString('utf8').trim() ?? '';
       if (SHA.test(sha)) found.push({ name, sha });
     }
   }
   return found;
+}
+
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    // Nothing was pushed, or a step has removed it.
+    return [];
+  }
 }

@@ -1,10 +1,11 @@
-import { mkdirSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Git, gitFailure } from '../git/run-git.ts';
 import { isRunId } from '../model/run-id.ts';
 import { hasRefTables } from './project-refs.ts';
 import type { Repository } from './repository.ts';
+import { lookAt, readSmall } from './small-file.ts';
 
 /** Below it, each run has a folder of refs in the project's repository. */
 const RUNNER_REFS = 'refs/runner';
@@ -47,7 +48,7 @@ export class RunRefs {
     const held = [...shas].slice(0, KEPT_MAX);
     mkdirSync(this.#marksDir, { recursive: true, mode: 0o700 });
     writeFileSync(join(this.#marksDir, runId), '');
-    if (await hasRefTables(repository)) {
+    if (hasRefTables(repository)) {
       const folder = `${RUNNER_REFS}/${runId}/${KEPT}/${name}`;
       await this.#update(held.map((sha, index) => `update ${folder}/${index} ${sha}\n`));
       return;
@@ -73,7 +74,7 @@ export class RunRefs {
     if (name !== undefined) return;
     const prefix = pushedRefsPrefix(runId);
     const hasPushed = isFolder(join(repository.commonDir, prefix));
-    if (!hasPushed && !(await mayHoldElsewhere(repository, prefix))) this.#unmark(runId);
+    if (!hasPushed && !mayHoldElsewhere(repository, prefix)) this.#unmark(runId);
   }
 
   /** Removes everything that a run has in the project's repository. Idempotent. Errors: GIT_FAILED. */
@@ -89,7 +90,7 @@ export class RunRefs {
   }
 
   #isMarked(runId: string): boolean {
-    return statSync(join(this.#marksDir, runId), { throwIfNoEntry: false }) !== undefined;
+    return lookAt(join(this.#marksDir, runId)) !== undefined;
   }
 
   #unmark(runId: string): void {
@@ -99,12 +100,12 @@ export class RunRefs {
   async #remove(repository: Repository, prefix: string): Promise<void> {
     const folder = join(repository.commonDir, prefix);
     // What `git gc` packed meanwhile is removed by git, with its lock.
-    if (await mayHoldElsewhere(repository, prefix)) {
+    if (mayHoldElsewhere(repository, prefix)) {
       const text = await this.#git.run(['for-each-ref', '--format=%(refname)', '--', prefix]);
       const names = text.split('\n').filter((name) => name !== '');
       await this.#update(names.map((name) => `delete ${name}\n`));
     }
-    if (isFolder(folder)) await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+    if (isFolder(folder)) rmSync(folder, { recursive: true, force: true });
     removeEmptyParents(repository, prefix);
   }
 
@@ -117,13 +118,13 @@ export class RunRefs {
 }
 
 function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  return lookAt(path)?.isDirectory() ?? false;
 }
 
 /** Whether refs of this beginning may be kept otherwise than as files of their own. */
-async function mayHoldElsewhere(repository: Repository, prefix: string): Promise<boolean> {
-  if (await hasRefTables(repository)) return true;
-  const packed = await readFile(join(repository.commonDir, 'packed-refs')).catch(() => undefined);
+function mayHoldElsewhere(repository: Repository, prefix: string): boolean {
+  if (hasRefTables(repository)) return true;
+  const packed = readSmall(join(repository.commonDir, 'packed-refs'));
   return packed?.includes(` ${prefix}`) ?? false;
 }
 
