@@ -15,10 +15,12 @@ import { createCacheStore } from './execution/cache/cache-store.ts';
 import { createJobExecutor } from './execution/job-executor.ts';
 import { originRepository } from './git/origin-repository.ts';
 import { createGit } from './git/run-git.ts';
+import { createForkIsolation } from './isolation/fork-isolation.ts';
 import { createWorkflowCatalog } from './language/workflow-catalog.ts';
 import type { EventPublisher } from './model/events.ts';
 import type { ProblemReporter, WorkflowCatalog } from './model/ports.ts';
-import type { RunStore } from './model/storage.ts';
+import type { ForkIsolation } from './model/isolation.ts';
+import type { RunStore, SandboxFactory } from './model/storage.ts';
 import { RunnerMetrics } from './runner-metrics.ts';
 import { createSandboxFactory } from './sandbox/sandbox-factory.ts';
 import { createRunService, type Scheduler } from './scheduler/run-service.ts';
@@ -32,6 +34,7 @@ import type { SecretService } from './secrets/secret-api.ts';
 import { createSecretService } from './secrets/secret-service.ts';
 import type { RunnerSettings } from './settings.ts';
 import { openJsonlFile } from './storage/jsonl-file.ts';
+import { openApprovedAuthors, type ApprovedAuthors } from './triggers/approved-authors.ts';
 import { openRunStore } from './storage/run-store.ts';
 import { createSyncService, type SyncService } from './sync/sync-service.ts';
 
@@ -120,7 +123,31 @@ async function wire(
   closings.push(() => Promise.resolve(hub.close()));
   const more = options.events === undefined ? [] : [options.events];
   const events = new EventFan([hub, follower, metrics, ...more]);
-  const basis = { store, catalog, secrets, sync, events, stateDir, runsDir, report };
+  const sandboxes = createSandboxFactory({
+    projectDir: workspace,
+    sandboxesDir: join(stateDir, 'sandboxes'),
+    git: createGit(workspace),
+    report,
+  });
+  const authors = await openApprovedAuthors(join(stateDir, 'approved-authors'));
+  const isolation = await createForkIsolation({
+    projectDir: workspace,
+    marksDir: join(stateDir, 'fork-folders'),
+    report,
+  });
+  const basis = {
+    store,
+    catalog,
+    secrets,
+    sync,
+    events,
+    stateDir,
+    runsDir,
+    report,
+    sandboxes,
+    authors,
+    isolation,
+  };
   const runs = await openScheduler(settings, options, basis);
   announcing.begin(runs);
   closings.push(() => runs.shutdown());
@@ -130,7 +157,16 @@ async function wire(
   });
   const schedule = settings.enableSchedule ? new Schedule(catalog, runs, clock, report) : undefined;
   schedule?.start();
-  const inboxEvents = new InboxEvents(catalog, runs);
+  const inboxEvents = new InboxEvents({
+    catalog,
+    catalogOf: (dir) => createWorkflowCatalog(dir, workspace),
+    runs,
+    sandboxes,
+    fetcher: sync.commitFetcher,
+    forkApproval: settings.forkApproval,
+    authors,
+    isolation,
+  });
   const about = { workspace, version, logger, runsDir };
   const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule };
   return { ...about, ...services, hub, follower, metrics, stop };
@@ -258,13 +294,18 @@ type SchedulerParts = {
   readonly stateDir: string;
   readonly runsDir: string;
   readonly report: ProblemReporter;
+  readonly sandboxes: SandboxFactory;
+  readonly authors: ApprovedAuthors;
+  readonly isolation: ForkIsolation;
 };
 
 async function openScheduler(
   settings: RunnerSettings,
   { clock, workspace, environment }: PartsOptions,
-  { store, catalog, secrets, sync, events, stateDir, runsDir, report }: SchedulerParts,
+  parts: SchedulerParts,
 ): Promise<Scheduler> {
+  const { store, catalog, secrets, sync, events, stateDir, runsDir, report } = parts;
+  const { sandboxes, authors, isolation } = parts;
   const artifacts = await createArtifactStore(runsDir);
   const cache = await createCacheStore(join(stateDir, 'cache'));
   const git = createGit(workspace);
@@ -273,12 +314,9 @@ async function openScheduler(
   return createRunService({
     catalog,
     store,
-    sandboxes: createSandboxFactory({
-      projectDir: workspace,
-      sandboxesDir: join(stateDir, 'sandboxes'),
-      git,
-      report,
-    }),
+    sandboxes,
+    onApproved: (authorId) => authors.add(authorId),
+    isolation,
     executor: createJobExecutor({ artifacts, cache, environment, onProblem: report }),
     secrets,
     artifacts,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createMasker } from '../commands/masker.ts';
 import { evaluateTexts } from '../language/evaluate.ts';
@@ -25,9 +25,10 @@ export function createState(
   const folders: JobFolders = {
     workspace: request.workspaceDir,
     project: request.projectDir,
-    temp: join(request.jobDir, 'temp'),
+    temp: request.isolation?.temp ?? join(request.jobDir, 'temp'),
     scripts: request.jobDir,
-    commands: makeCommandFolder() ?? join(request.jobDir, 'commands'),
+    commands:
+      request.isolation?.commands ?? makeCommandFolder() ?? join(request.jobDir, 'commands'),
     actions: join(runnerDir, 'actions'),
   };
   const { vars, secrets } = request.contexts;
@@ -41,13 +42,10 @@ export function createState(
     folders,
     isDebug,
     trackingId: request.trackingId ?? `github_${randomUUID()}`,
-    baseVariables: {
-      ...baseEnvironment(dependencies.environment),
-      GIT_CONFIG_GLOBAL: gitConfigPath(request),
-    },
+    baseVariables: baseVariablesOf(request, dependencies),
     runner: runnerContext({
       temp: folders.temp,
-      toolCache: join(runnerDir, 'tool-cache'),
+      toolCache: join(request.isolation?.home ?? runnerDir, 'tool-cache'),
       workspace: dirname(request.workspaceDir),
       isDebug,
     }),
@@ -60,12 +58,28 @@ export function makeFolders(job: JobState): void {
   for (const folder of [temp, commands]) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
-  writeFileSync(join(job.request.jobDir, 'event.json'), JSON.stringify(job.request.event), {
-    mode: 0o600,
-  });
-  writeFileSync(gitConfigPath(job.request), jobGitConfig(job.dependencies.environment), {
-    mode: 0o600,
-  });
+  const { isolation, jobDir, event } = job.request;
+  const mode = isolation === undefined ? 0o600 : 0o644;
+  writeFileSync(join(jobDir, 'event.json'), JSON.stringify(event), { mode });
+  if (isolation === undefined) {
+    const text = jobGitConfig(job.dependencies.environment);
+    writeFileSync(gitConfigPath(job.request), text, { mode });
+    return;
+  }
+  // The job may enter it, and change nothing there.
+  chmodSync(jobDir, 0o755);
+}
+
+/** A job that is kept apart has a home of its own, and with that settings of its own. */
+function baseVariablesOf(
+  request: JobRequest,
+  { environment }: ExecutorDependencies,
+): Readonly<Record<string, string>> {
+  const base = baseEnvironment(environment);
+  const { isolation } = request;
+  if (isolation === undefined) return { ...base, GIT_CONFIG_GLOBAL: gitConfigPath(request) };
+  const { USER: _user, LOGNAME: _name, SHELL: _shell, ...rest } = base;
+  return { ...rest, HOME: isolation.home, TMPDIR: isolation.temp };
 }
 
 /** What `git config --global` of a step changes. */

@@ -6,6 +6,7 @@ import type { AnnotationLevel, JsonObject, JsonValue } from '../model/run.ts';
 import type { RunDefaults } from '../model/workflow.ts';
 import type { LoadedAction } from './actions/action-source.ts';
 import type { ExecutorDependencies } from './dependencies.ts';
+import { hashFilesApart } from './hash-apart.ts';
 import type { JobEnvironment } from './job-environment.ts';
 import { ANNOTATION_CHARACTERS_MAX } from './limits.ts';
 import type { BackgroundSteps } from './steps/background-steps.ts';
@@ -116,6 +117,7 @@ export class JobState {
       workspaceDir: parts.folders.workspace,
       name: typeof repository === 'string' ? repository : undefined,
       serverUrl: typeof serverUrl === 'string' ? serverUrl : undefined,
+      isApart: parts.request.isolation !== undefined,
     };
     this.budget = new LogBudget(parts.request.logBytesMax);
   }
@@ -191,6 +193,15 @@ export function scopeOf(
     },
     status: statusOf(frame),
     hashRoot: job.folders.workspace,
+    ...hashingOf(job),
+  };
+}
+
+function hashingOf({ request: { isolation } }: JobState): Pick<Scope, 'hashFiles'> {
+  if (isolation === undefined) return {};
+  const never = new AbortController().signal;
+  return {
+    hashFiles: (args, signal) => hashFilesApart(isolation, args, signal ?? never),
   };
 }
 

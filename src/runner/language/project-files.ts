@@ -6,6 +6,7 @@ import { FILE_CHARACTERS_MAX } from './limits.ts';
 import type { CalledFileLoader } from './read-workflow.ts';
 
 const WORKFLOWS_FOLDER = join('.github', 'workflows');
+const REMOTES_FOLDER = join('.runner', 'actions');
 /** UTF-8 takes at most three bytes a UTF-16 unit. */
 const FILE_BYTES_MAX = FILE_CHARACTERS_MAX * 3;
 
@@ -115,14 +116,14 @@ function locateRemote(
   ref: string,
 ): { readonly file: string; readonly path: string } {
   return {
-    file: join('.runner', 'actions', `${repo}@${ref}`, WORKFLOWS_FOLDER, file),
+    file: join(REMOTES_FOLDER, `${repo}@${ref}`, WORKFLOWS_FOLDER, file),
     path: `${repo}/.github/workflows/${file}@${ref}`,
   };
 }
 
 /** A loader of called workflows of a project; tells each file that it looked at, present or not. */
 export function createCalledFileLoader(
-  projectDir: string,
+  folders: { readonly own: string; readonly remote: string },
   looked: (file: string, stamp: string) => void,
 ): CalledFileLoader {
   return async (uses, from): Promise<WorkflowSource | undefined> => {
@@ -130,7 +131,8 @@ export function createCalledFileLoader(
     if (located === undefined) {
       return undefined;
     }
-    const content = await readProjectFile(projectDir, located.file);
+    const isRemote = located.file.startsWith(REMOTES_FOLDER);
+    const content = await readProjectFile(isRemote ? folders.remote : folders.own, located.file);
     looked(located.file, content.stamp);
     return content.kind === 'text'
       ? { text: content.text, fileName: basename(located.file), path: located.path }

@@ -137,10 +137,15 @@ export function configText(settings: readonly GitSetting[]): string {
       first === last ? `[${name}]` : `[${name} "${escaped(key.slice(first + 1, last))}"]`;
     if (header !== section) text += `${header}\n`;
     section = header;
-    const shown = escaped(value).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
-    text += `\t${key.slice(last + 1)} = "${shown}"\n`;
+    text += `\t${key.slice(last + 1)} = ${shownValue(value)}\n`;
   }
   return text;
+}
+
+/** Plain where it can be: programs other than git look for lines such as `url = https://…`. */
+function shownValue(value: string): string {
+  if (/^[\w./:@+*=%,~-]+$/.test(value)) return value;
+  return `"${escaped(value).replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 }
 
 function escaped(text: string): string {

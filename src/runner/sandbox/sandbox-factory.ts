@@ -1,11 +1,18 @@
-import { mkdir, readdir, realpath, stat } from 'node:fs/promises';
+import { cp, mkdir, readdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { type Git, gitFailure } from '../git/run-git.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import { isRunId } from '../model/run-id.ts';
 import type { SandboxStrategy, Trigger } from '../model/run.ts';
-import type { PreparedSandbox, PushedRef, SandboxFactory } from '../model/storage.ts';
+import type {
+  CommitRepository,
+  EventCommit,
+  PreparedSandbox,
+  PushedRef,
+  SandboxFactory,
+} from '../model/storage.ts';
+import { openCommitRepository } from './commit-repository.ts';
 import { GitSettings } from './git-settings.ts';
 import { forgetWorktree, linkedSandboxes, linkOfSandbox } from './linked-worktree.ts';
 import { missingObjectsOptions } from './missing-objects.ts';
@@ -15,6 +22,7 @@ import { removeTree } from './remove-tree.ts';
 import { findRepository, type Repository } from './repository.ts';
 import { NO_SHA, resolveHead, resolveRef, type Revision } from './revision.ts';
 import { RunRefs } from './run-refs.ts';
+import { lookAt } from './small-file.ts';
 import { copyFiles, listTree, type Tree, type TreeLimits } from './tree-copy.ts';
 
 const CHECKOUT_TIMEOUT_MS = 10 * 60_000;
@@ -95,6 +103,7 @@ class ProjectSandboxes implements SandboxFactory {
         this.#reportRefusal();
       }
     }
+    if (request.isAdopted === true) throw commitGone();
     if (strategy === 'worktree') throw needsCommit();
     const { projectDir } = this.#options;
     const limits = strategy === 'copy' ? NO_LIMITS : AUTOMATIC_LIMITS;
@@ -113,12 +122,30 @@ class ProjectSandboxes implements SandboxFactory {
     await this.#holding(() => this.#refs.hold(repository, runId, 'head', new Set([sha])));
   }
 
+  async openCommits(): Promise<CommitRepository> {
+    const repository = await this.#repository();
+    if (repository === undefined) {
+      throw new AppError('INVALID_REF', 'the project is not a git repository: it has no commits');
+    }
+    const { git, sandboxesDir } = this.#options;
+    return openCommitRepository({ git, settings: this.#settings, repository, sandboxesDir });
+  }
+
+  async adopt(runId: string, { repository: commits }: EventCommit): Promise<void> {
+    if (!isRunId(runId)) throw new AppError('RUN_NOT_FOUND', 'there is no such run');
+    await commits.copyObjects(this.#adoptedDir(runId));
+    const repository = await this.#repository();
+    if (repository === undefined || commits.held.size === 0) return;
+    await this.#holding(() => this.#refs.hold(repository, runId, 'head', commits.held));
+  }
+
   async letGo(runId: string): Promise<void> {
     const repository = await this.#repository();
     if (repository !== undefined) await this.#refs.release(repository, runId);
   }
 
   async forget(runId: string): Promise<void> {
+    await removeTree(this.#adoptedDir(runId));
     const repository = await this.#repository();
     if (repository !== undefined) await this.#refs.remove(repository, runId);
   }
@@ -137,6 +164,9 @@ class ProjectSandboxes implements SandboxFactory {
       await this.#tidy(() => removeSandbox(repository, dir));
     }
     if (repository === undefined) return;
+    for (const runId of await readdir(this.#commitsDir).catch(() => [])) {
+      if (!known.has(runId)) await this.#tidy(() => removeTree(join(this.#commitsDir, runId)));
+    }
     for (const runId of await this.#refs.runs()) {
       if (live.has(runId)) continue;
       await this.#tidy(() =>
@@ -150,6 +180,15 @@ class ProjectSandboxes implements SandboxFactory {
     for (const { name, adminDir } of await linkedSandboxes(repository, dir)) {
       if (!live.has(name)) await this.#tidy(() => forgetWorktree(adminDir));
     }
+  }
+
+  get #commitsDir(): string {
+    return join(dirname(this.#options.sandboxesDir), 'run-commits');
+  }
+
+  /** Objects of a run that the project may not have. */
+  #adoptedDir(runId: string): string {
+    return join(this.#commitsDir, runId);
   }
 
   /** A repository that cannot be written to is still run: it is its owner who can lose commits. */
@@ -201,7 +240,7 @@ class ProjectSandboxes implements SandboxFactory {
   }
 
   async #makeRepository(
-    { runId, trigger, mayPush = false }: PrepareRequest,
+    { runId, trigger, mayPush = false, isAdopted = false }: PrepareRequest,
     repository: Repository,
     dir: string,
   ): Promise<OwnRepository> {
@@ -215,6 +254,11 @@ class ProjectSandboxes implements SandboxFactory {
       head: hasCommit ? trigger.sha : `ref: ${trigger.ref}`,
       mayPush,
     });
+    if (isAdopted) {
+      const adopted = this.#adoptedDir(runId);
+      if (lookAt(adopted) === undefined) throw commitGone();
+      await cp(adopted, own.gitDir, { recursive: true });
+    }
     const rest = new Set(own.commits);
     rest.delete(trigger.sha);
     if (rest.size > 0) await this.#holding(() => this.#refs.hold(repository, runId, 'refs', rest));
@@ -387,6 +431,10 @@ function isRefusal(error: unknown): boolean {
 
 function isNoSha(sha: string): boolean {
   return /^0*$/.test(sha);
+}
+
+function commitGone(): AppError {
+  return new AppError('INVALID_REF', 'the commit of the run is not here any more');
 }
 
 function needsCommit(): AppError {

@@ -95,7 +95,7 @@ class SchedulingRunService implements Scheduler {
   async start(
     request: StartRequest,
   ): Promise<{ readonly run: WorkflowRun; readonly warnings: readonly string[] }> {
-    this.#assertRoom();
+    this.#assertRoom(request.fork?.needsApproval === true);
     this.#starting += 1;
     try {
       await this.#options.store.assertDiskSpace();
@@ -103,12 +103,15 @@ class SchedulingRunService implements Scheduler {
       const prepared = await prepareStart(this.#options, request, () => this.#shelf.nextNumber());
       const { workflow, sources, record, warnings } = prepared;
       const { id, trigger } = record.run;
-      await this.#options.sandboxes.hold(id, trigger, record.request.strategy);
+      const { sandboxes } = this.#options;
       try {
+        await (request.at === undefined
+          ? sandboxes.hold(id, trigger, record.request.strategy)
+          : sandboxes.adopt(id, request.at.commit));
         await store.keepWorkflow(id, sources);
         await store.append(id, record);
       } catch (error) {
-        await this.#letGo(id);
+        await sandboxes.forget(id);
         throw error;
       }
       const states = {
@@ -141,7 +144,9 @@ class SchedulingRunService implements Scheduler {
     const states = { live, visible: state };
     this.#reviving.add(id);
     try {
-      await sandboxes.hold(id, state.run.trigger, state.request.strategy);
+      const { strategy, isAdopted } = state.request;
+      // The project may not have what came with an event.
+      if (isAdopted !== true) await sandboxes.hold(id, state.run.trigger, strategy);
       await store.append(id, record);
     } catch (error) {
       await this.#letGo(id);
@@ -153,6 +158,25 @@ class SchedulingRunService implements Scheduler {
     const run = runView(state);
     this.#launch(new ActiveRun(this.#shared, this.#recorder(states), workflow));
     return run;
+  }
+
+  async approve(id: string): Promise<WorkflowRun> {
+    const state = this.#shelf.must(id);
+    const active = this.#active.get(id);
+    if (active === undefined) {
+      throw new AppError('RUN_NOT_WAITING', `The run does not wait: it is ${state.run.status}`, {
+        id,
+      });
+    }
+    active.approve();
+    await active.recorder.settled();
+    const { fork } = state.request;
+    if (fork?.authorId !== undefined) await this.#options.onApproved?.(fork.authorId);
+    return runView(state);
+  }
+
+  isForkRunning(): boolean {
+    return this.#options.isolation?.isInUse ?? false;
   }
 
   async cancel(id: string): Promise<{
@@ -260,12 +284,18 @@ class SchedulingRunService implements Scheduler {
     clearTimeout(timer);
   }
 
-  #assertRoom(): void {
+  /** Those that wait for approval have places of their own: they keep nobody else from starting. */
+  #assertRoom(isWaiting = false): void {
     if (this.#shutdown !== undefined) {
       throw new AppError('SHUTTING_DOWN', 'The runner is shutting down');
     }
     const { queuedRunsMax } = this.#options.limits;
-    if (this.counts().queued + this.#starting >= queuedRunsMax) {
+    let waiting = 0;
+    for (const { recorder } of this.#active.values()) {
+      if (recorder.live.run.waitingFor !== undefined) waiting += 1;
+    }
+    const taken = isWaiting ? waiting : this.counts().queued - waiting;
+    if (taken + this.#starting >= queuedRunsMax) {
       throw new AppError('QUEUE_FULL', `${queuedRunsMax} runs are queued already`);
     }
   }

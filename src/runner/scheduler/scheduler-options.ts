@@ -9,6 +9,7 @@ import type {
   SecretSource,
   WorkflowCatalog,
 } from '../model/ports.ts';
+import type { ForkIsolation } from '../model/isolation.ts';
 import type { RunStore, SandboxFactory } from '../model/storage.ts';
 
 /** Every limit of the scheduler. All counts are inclusive. */
@@ -79,6 +80,10 @@ export type SchedulerOptions = {
   readonly report: ProblemReporter;
   /** Default: the project's folder as `local/<name>` on github.com. */
   readonly identity?: ProjectIdentity | undefined;
+  /** Told of the account whose pull request was approved. */
+  readonly onApproved?: ((authorId: string) => Promise<void>) | undefined;
+  /** What keeps jobs of forks apart. Absent: they are not run. */
+  readonly isolation?: ForkIsolation | undefined;
   /** Pushes of steps go to the project's remotes (RUNNER_ALLOW_PUSH). Default: they do not. */
   readonly allowPush?: boolean | undefined;
   /** `any` runs jobs whatever operating system they ask for (RUNNER_RUNS_ON). */

@@ -11,6 +11,8 @@ import { startPoller, type Poller } from './poller.ts';
 import { pullAll, type PullReport } from './pull-all.ts';
 import { pushStack, type PushResult } from './push-stack.ts';
 import { RejectionBudget } from './rejection-budget.ts';
+import type { CommitFetcher } from '../triggers/find-commit.ts';
+import { createCommitFetcher } from './commit-fetcher.ts';
 import type { SyncAuditQuery, SyncAuditRecord } from './sync-audit.ts';
 import { withoutSecret, type SyncConfig } from './sync-config.ts';
 import { openParts, type SyncParts, type SyncServiceOptions } from './sync-parts.ts';
@@ -52,6 +54,8 @@ export interface SyncService {
   readonly deployments: DeploymentLedger;
   /** For the `host` backend of secrets. */
   readonly hostSecrets: HostSecretPort;
+  /** Commits that the project does not have. */
+  readonly commitFetcher: CommitFetcher;
   /** Ends what is in flight; files are complete when the promise resolves. Idempotent. */
   close(): Promise<void>;
 }
@@ -67,6 +71,7 @@ export async function createSyncService(options: SyncServiceOptions): Promise<Sy
 class HostSyncService implements SyncService {
   readonly deployments: DeploymentLedger;
   readonly hostSecrets: HostSecretPort;
+  readonly commitFetcher: CommitFetcher;
   readonly #parts: SyncParts;
   readonly #poller: Poller;
   readonly #rejections = new RejectionBudget();
@@ -79,6 +84,7 @@ class HostSyncService implements SyncService {
     this.#parts = parts;
     this.deployments = parts.deployments;
     this.hostSecrets = createHostSecrets(parts.client, () => this.#target());
+    this.commitFetcher = createCommitFetcher(parts.remote, () => parts.config.get());
     this.#poller = startPoller({
       intervalMs: () => this.#pollIntervalMs(),
       pull: () => this.#poll(),

@@ -32,6 +32,10 @@ export async function runCheckout(call: BuiltInCall): Promise<boolean> {
     setOutputs(call, ref === '' ? textOfGithub(call, 'ref') : ref, sha);
     return true;
   }
+  if (call.frame.job.request.isolation !== undefined) {
+    const text = 'A job of a fork has the commit of its run alone: no other ref, no other path';
+    throw invalid(isWorkspace ? 'ref' : 'path', text);
+  }
   const commit = await resolveRef(sourcesOf(call), isOwnRef ? sha : ref);
   await (isWorkspace ? checkOutWorkspace(call, commit) : checkOutInto(call, target, commit));
   run.log.say(`Checked out ${commit}`);

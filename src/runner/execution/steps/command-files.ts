@@ -1,13 +1,16 @@
-import { closeSync, openSync, statSync } from 'node:fs';
+import { closeSync, fchownSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import {
+  decodeCommandFile,
   maskSummary,
   parseEnvFile,
   parsePairs,
   parsePathFile,
   readCommandFile,
 } from '../../commands/file-commands.ts';
+import { readApart } from '../../isolation/open-apart.ts';
+import type { JobIsolation } from '../../model/isolation.ts';
 import type { JobState } from '../job-state.ts';
 import type { StepRun } from './step-run.ts';
 
@@ -25,9 +28,13 @@ let counter = 0;
 /** Makes empty files, since a step may append to them or read them first. Cost: five opens. */
 export function createCommandFiles(job: JobState): CommandFiles {
   counter += 1;
+  const { isolation } = job.request;
   const make = (kind: Kind): string => {
     const path = join(job.folders.commands, `${kind}_${counter}`);
-    closeSync(openSync(path, 'w', 0o600));
+    // Never through a link, nor over a file, that the job has put there.
+    const fd = openSync(path, 'wx', 0o600);
+    if (isolation !== undefined) fchownSync(fd, isolation.uid, isolation.uid);
+    closeSync(fd);
     return path;
   };
   const paths = {
@@ -59,11 +66,12 @@ export async function takeCommandFiles(
   files: CommandFiles,
 ): Promise<boolean> {
   let isFine = true;
+  const { isolation } = job.request;
   const take = async (kind: Kind, use: (text: string) => void): Promise<void> => {
     const path = files.paths[kind];
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
     try {
-      use(await readCommandFile(path));
+      use(isolation === undefined ? await readCommandFile(path) : readApartFile(path, isolation));
     } catch (error) {
       // A summary is for people: without it the step is as good as with it.
       if (kind !== 'summary') isFine = false;
@@ -83,6 +91,10 @@ export async function takeCommandFiles(
   });
   await take('summary', (text) => run.log.addSummary(maskSummary(text, job.masker)));
   return isFine;
+}
+
+function readApartFile(path: string, isolation: JobIsolation): string {
+  return decodeCommandFile(readApart(path, isolation));
 }
 
 function setVariables(run: StepRun, text: string): void {

@@ -38,7 +38,9 @@ export async function runScript(
   const shell = resolveShell(shellName, env['PATH'] ?? '', job.finder);
   scriptCounter += 1;
   const path = join(job.folders.scripts, `${scriptCounter}${shell.extension}`);
-  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode: 0o700 });
+  // Another user has to read it where the job is kept apart; then the folder's name is known to it alone.
+  const mode = job.request.isolation === undefined ? 0o700 : 0o755;
+  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode });
   const exit = await runStepProcess(job, run, {
     file: shell.file,
     args: shell.args.map((arg) => arg.replaceAll('{0}', path)),

@@ -1,5 +1,7 @@
 import { createCommandSession } from '../../commands/command-session.ts';
 import { createLineSplitter } from '../../commands/line-splitter.ts';
+import { readApart } from '../../isolation/open-apart.ts';
+import type { JobIsolation } from '../../model/isolation.ts';
 import { type ProcessExit, startProcess } from '../../process/run-process.ts';
 import type { JobState } from '../job-state.ts';
 import { LOG_LINE_BYTES_MAX } from '../limits.ts';
@@ -31,6 +33,7 @@ export async function runStepProcess(
     isDebug: job.isDebug,
     allowsUnsecureCommands: isTrue(program.env['ACTIONS_ALLOW_UNSECURE_COMMANDS']),
     allowsUnsecureTokens: isTrue(program.env['ACTIONS_ALLOW_UNSECURE_STOPCOMMAND_TOKENS']),
+    ...(job.request.isolation === undefined ? {} : { readFile: apartReader(job.request.isolation) }),
     jobId: job.request.jobId,
     stepNumber: run.log.number,
   });
@@ -40,8 +43,10 @@ export async function runStepProcess(
     onLines: (lines, block) =>
       run.log.writeOutput(session.handle(lines, block), Buffer.byteLength(block) + 1),
   });
+  const { isolation } = job.request;
+  const env = { ...program.env, RUNNER_TRACKING_ID: job.trackingId };
   const running = startProcess({
-    ...program,
+    ...(isolation === undefined ? program : isolation.wrap({ ...program, env })),
     trackingId: job.trackingId,
     onChunk: (chunk) => splitter.push(chunk),
     ladder: job.dependencies.ladder,
@@ -60,6 +65,10 @@ export async function runStepProcess(
   for (const [name, value] of session.outputs) run.outputs.set(name, value);
   for (const [name, value] of session.state) run.state.set(name, value);
   return { ...exit, hasFailed: session.hasFailed };
+}
+
+function apartReader(isolation: JobIsolation): (path: string) => string {
+  return (path) => readApart(path, isolation).toString('utf8');
 }
 
 function isTrue(text: string | undefined): boolean {
