@@ -5,6 +5,8 @@ import { AuthzService } from '../gen/workspace/v1/authz_service_pb.ts';
 import { GroupService } from '../gen/workspace/v1/group_service_pb.ts';
 import { SeatService } from '../gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../gen/workspace/v1/workspace_service_pb.ts';
+import type { HostAllowList } from '../http/host-allow-list.ts';
+import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
@@ -13,30 +15,34 @@ import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import { createAuthorize } from './authorization.ts';
 import {
   createConnectAdapter,
   type ConnectAdapter,
   type ConnectAdapterOptions,
-} from './connect-adapter.ts';
-import { sendConnectError } from './connect-error.ts';
-import type { DecisionMeter } from './decision-meter.ts';
-import { HealthState } from './health-service.ts';
-import { HOT_METHODS, HotPath } from './hot-path.ts';
+} from './connect/adapter.ts';
+import { sendConnectError } from './connect/connect-error.ts';
+import { createHostGuard } from './connect/host-guard.ts';
+import type { GatewayReason } from './gateway-reason.ts';
+import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
 import {
   addHealthRoutes,
   addMetricsRoute,
   answerGetStream,
   sendNotFound,
 } from './operational-routes.ts';
-import type { ReadScopes } from './read-scopes.ts';
 import type { Readiness } from './readiness.ts';
-import { reflectionRoutes } from './reflection-service.ts';
+import type { DecisionMeter } from './reads/decision-meter.ts';
+import type { ReadScopes } from './reads/read-scopes.ts';
+import { createAuthorize } from './rpc/authorization.ts';
+import { HealthState } from './rpc/health-service.ts';
+import { reflectionRoutes } from './rpc/reflection-service.ts';
 
 export type GatewayOptions = {
   readonly host: string;
   readonly port: number;
   readonly metricsPort: number;
+  /** What requests of both ports may be addressed to; undefined: any name, since callers have tokens. */
+  readonly hosts: HostAllowList | undefined;
   readonly readiness: Readiness;
   readonly renderMetrics: () => Promise<string>;
   readonly onIncident: (event: string, detail: string) => void;
@@ -96,7 +102,7 @@ class ListenerPair implements Gateway {
   readonly #health = new HealthState();
   readonly #draining = new AbortController();
   #adapter: ConnectAdapter | null = null;
-  #hotPath: HotPath | null = null;
+  #rawDecisions: RawDecisions | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
@@ -114,12 +120,13 @@ class ListenerPair implements Gateway {
           else this.#adapter.handleHttp2(stream, headers, deadlines);
         },
       },
+      hostGuard: hostGuardOf(options),
       onIncident,
     });
     for (const hot of HOT_METHODS) {
       this.#server.route('POST', hot.path, (exchange) => {
-        if (this.#hotPath === null) this.#handle(exchange);
-        else this.#hotPath.handle(exchange, hot);
+        if (this.#rawDecisions === null) this.#handle(exchange);
+        else this.#rawDecisions.handle(exchange, hot);
       });
     }
     addHealthRoutes(this.#server, options.readiness);
@@ -156,7 +163,12 @@ class ListenerPair implements Gateway {
     this.#adapter = adapter;
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
-    this.#hotPath = new HotPath({ ...options, authenticator, general: adapter, compressMinBytes });
+    this.#rawDecisions = new RawDecisions({
+      ...options,
+      authenticator,
+      general: adapter,
+      compressMinBytes,
+    });
   }
 
   updateHealth(): void {
@@ -169,7 +181,7 @@ class ListenerPair implements Gateway {
   }
 
   async stop(timeoutMs: number): Promise<void> {
-    this.#draining.abort(new AppError('SHUTTING_DOWN', 'the service is stopping'));
+    this.#draining.abort(new AppError<GatewayReason>('SHUTTING_DOWN', 'the service is stopping'));
     await this.#server.stop(timeoutMs);
   }
 
@@ -187,7 +199,7 @@ class ListenerPair implements Gateway {
       sendNotFound(exchange);
     } else if (adapter === null) {
       const requestId = requestIdOf(exchange.header('x-request-id'));
-      const starting = new AppError('STORE_UNAVAILABLE', 'the service is starting');
+      const starting = new AppError<GatewayReason>('STORE_UNAVAILABLE', 'the service is starting');
       sendConnectError(exchange, starting, requestId);
     } else {
       adapter.handleHttp1(exchange);
@@ -200,9 +212,13 @@ const HTTP2_REFUSED_STREAM = 7;
 
 function createMetricsServer(options: GatewayOptions): HttpServer {
   const { host, metricsPort: port, onIncident } = options;
-  const server = createHttpServer({ host, port, onIncident });
+  const server = createHttpServer({ host, port, onIncident, hostGuard: hostGuardOf(options) });
   addHealthRoutes(server, options.readiness);
   addMetricsRoute(server, { contentType: METRICS_CONTENT_TYPE, render: options.renderMetrics });
   server.fallback(sendNotFound);
   return server;
+}
+
+function hostGuardOf({ hosts, onIncident }: GatewayOptions): HostGuard | undefined {
+  return hosts === undefined ? undefined : createHostGuard(hosts, onIncident);
 }

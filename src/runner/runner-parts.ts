@@ -3,6 +3,7 @@ import type { Logger } from '../observability/logger.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
+import { readOrMakeApiToken } from './api-token-file.ts';
 import { EventHub } from './api/event-hub.ts';
 import { IdempotencyKeys } from './api/idempotency.ts';
 import { InboxEvents } from './api/inbox-events.ts';
@@ -21,6 +22,8 @@ import type { EventPublisher } from './model/events.ts';
 import type { ProblemReporter, WorkflowCatalog } from './model/ports.ts';
 import type { ForkIsolation } from './model/isolation.ts';
 import type { RunStore, SandboxFactory } from './model/storage.ts';
+import { ownSecretsOf } from './own-secrets.ts';
+import { createSupervision, type Supervision } from './process/supervision.ts';
 import { RunnerMetrics } from './runner-metrics.ts';
 import { createSandboxFactory } from './sandbox/sandbox-factory.ts';
 import { createRunService, type Scheduler } from './scheduler/run-service.ts';
@@ -29,9 +32,10 @@ import {
   type ProjectIdentity,
   type SchedulerLimits,
 } from './scheduler/scheduler-options.ts';
-import { userConfigDir } from './secrets/key-source.ts';
+import { MasterKey, userConfigDir } from './secrets/key-source.ts';
 import type { SecretService } from './secrets/secret-api.ts';
 import { createSecretService } from './secrets/secret-service.ts';
+import { createTextSealer } from './secrets/text-sealer.ts';
 import type { RunnerSettings } from './settings.ts';
 import { openJsonlFile } from './storage/jsonl-file.ts';
 import { openApprovedAuthors, type ApprovedAuthors } from './triggers/approved-authors.ts';
@@ -46,6 +50,8 @@ export type PartsOptions = {
   /** Absolute. */
   readonly workspace: string;
   readonly pingMs?: number | undefined;
+  /** Whether the first job is likely to come at once: what it needs is started beside the rest. */
+  readonly isEager?: boolean | undefined;
   /** Is told of every event too, after the streams: the command line. */
   readonly events?: EventPublisher | undefined;
 };
@@ -67,6 +73,13 @@ export type RunnerParts = {
   readonly inboxEvents: InboxEvents;
   readonly schedule: Schedule | undefined;
   readonly metrics: RunnerMetrics;
+  /**
+   * The token that opens the API: RUNNER_API_TOKEN, else the one of `.runner/api-token`. A secret of the
+   * runner's own, which no job may see and every job's log must mask.
+   */
+  readonly apiToken: string;
+  /** Must whoever changes something over the API show the token, from wherever the call comes? */
+  readonly isTokenDemanded: () => boolean;
   /** Closes the stores, after the runs were shut down. */
   stop(): Promise<void>;
 };
@@ -106,10 +119,14 @@ async function wire(
 ): Promise<RunnerParts> {
   const { logger, clock, workspace, version } = options;
   const report = reporterOf(logger);
+  const supervision = createSupervision(report);
+  closings.push(() => supervision.close());
+  if (options.isEager === true) supervision.warmUp();
   const stateDir = join(workspace, STATE_DIR);
   const runsDir = join(stateDir, 'runs');
   const store = await openRunStore({ stateDir, diskFloorBytes: settings.diskFloorBytes, report });
   closings.push(() => store.close());
+  const apiToken = settings.apiToken ?? (await readOrMakeApiToken(stateDir));
   const sync = await openSync(settings, options, stateDir, report);
   closings.push(() => sync.close());
   const secrets = await openSecrets(settings, options, stateDir, sync, report);
@@ -147,6 +164,7 @@ async function wire(
     sandboxes,
     authors,
     isolation,
+    supervision,
   };
   const runs = await openScheduler(settings, options, basis);
   announcing.begin(runs);
@@ -169,7 +187,8 @@ async function wire(
   });
   const about = { workspace, version, logger, runsDir };
   const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule };
-  return { ...about, ...services, hub, follower, metrics, stop };
+  const credential = { apiToken, isTokenDemanded: () => isolation.isInUse };
+  return { ...about, ...services, ...credential, hub, follower, metrics, stop };
 }
 
 /**
@@ -246,6 +265,7 @@ function openSecrets(
     configDir: userConfigDir(environment),
     environment,
     host: sync.hostSecrets,
+    ownSecrets: [() => ownSecretsOf(settings, stateDir), () => sync.secrets()],
     clock,
     report,
   });
@@ -253,15 +273,17 @@ function openSecrets(
 
 function openSync(
   settings: RunnerSettings,
-  { clock, workspace }: PartsOptions,
+  { clock, workspace, environment }: PartsOptions,
   stateDir: string,
   report: ProblemReporter,
 ): Promise<SyncService> {
+  const masterKey = new MasterKey(settings.secretsKey, userConfigDir(environment));
   const { hostApiUrl, hostGitUrl, hostToken, webhookSecret } = settings;
   return createSyncService({
     stateDir,
     projectDir: workspace,
     settings: { hostApiUrl, hostGitUrl, hostToken, webhookSecret },
+    sealer: createTextSealer(masterKey),
     clock,
     report,
   });
@@ -297,6 +319,7 @@ type SchedulerParts = {
   readonly sandboxes: SandboxFactory;
   readonly authors: ApprovedAuthors;
   readonly isolation: ForkIsolation;
+  readonly supervision: Supervision;
 };
 
 async function openScheduler(
@@ -305,7 +328,7 @@ async function openScheduler(
   parts: SchedulerParts,
 ): Promise<Scheduler> {
   const { store, catalog, secrets, sync, events, stateDir, runsDir, report } = parts;
-  const { sandboxes, authors, isolation } = parts;
+  const { sandboxes, authors, isolation, supervision } = parts;
   const artifacts = await createArtifactStore(runsDir);
   const cache = await createCacheStore(join(stateDir, 'cache'));
   const git = createGit(workspace);
@@ -317,7 +340,7 @@ async function openScheduler(
     sandboxes,
     onApproved: (authorId) => authors.add(authorId),
     isolation,
-    executor: createJobExecutor({ artifacts, cache, environment, onProblem: report }),
+    executor: createJobExecutor({ artifacts, cache, environment, supervision, onProblem: report }),
     secrets,
     artifacts,
     deployments: sync.deployments,

@@ -15,6 +15,7 @@ import type {
 } from '../../src/runner/model/execution.ts';
 import type { ArtifactStore } from '../../src/runner/model/ports.ts';
 import type { Annotation, Conclusion, JsonObject } from '../../src/runner/model/run.ts';
+import type { Supervision } from '../../src/runner/process/supervision.ts';
 
 export type RecordedStep = {
   readonly number: number;
@@ -50,6 +51,7 @@ export type JobOptions = {
   readonly environment?: Readonly<Record<string, string>>;
   readonly ladder?: { readonly interruptMs: number; readonly terminateMs: number };
   readonly nodePrograms?: ReadonlyMap<number, string>;
+  readonly supervision?: Supervision;
   /** Called with each line of the log as it comes. */
   readonly onLine?: (line: string, execution: JobExecution) => void;
   readonly onLog?: (lines: readonly string[]) => Promise<void> | undefined;
@@ -86,6 +88,7 @@ export async function runJob(text: string, options: JobOptions = {}): Promise<Re
     environment: { ...process.env, ...options.environment },
     ladder: options.ladder,
     nodePrograms: options.nodePrograms,
+    supervision: options.supervision,
   });
   const recorder = createRecorder(options);
   const request = { ...(await requestOf(text, projectDir, jobDir, options)), ...options.request };

@@ -1,8 +1,9 @@
-import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import { matchesTrigger, type FilteredEvent } from '../language/event-filters.ts';
 import type { ForkIsolation } from '../model/isolation.ts';
 import type { RunService, StartRequest, WorkflowCatalog } from '../model/ports.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { ErrorReason } from '../model/runner-reason.ts';
 import type { EventCommit, SandboxFactory } from '../model/storage.ts';
 import type { WorkflowTrigger } from '../model/workflow.ts';
 import type { ApprovedAuthors } from '../triggers/approved-authors.ts';
@@ -26,7 +27,11 @@ export type EventRuns = {
 };
 
 /** Reasons for which the sender of a webhook should try again later. */
-const PASSING: ReadonlySet<ErrorReason> = new Set(['QUEUE_FULL', 'DISK_FULL', 'SHUTTING_DOWN']);
+const PASSING: ReadonlySet<string> = new Set<ErrorReason>([
+  'QUEUE_FULL',
+  'DISK_FULL',
+  'SHUTTING_DOWN',
+]);
 const DISPATCH_EVENT = 'workflow_dispatch';
 
 export type InboxOptions = {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Logger } from '../../observability/logger.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { readApiToken } from '../api-token-file.ts';
 import { readEndpoint, STATE_DIR } from '../endpoint-file.ts';
 import type { RunnerSettings } from '../settings.ts';
 import { createHttpLink, createHttpSecrets, servesWorkspace } from './http-link.ts';
@@ -38,7 +39,7 @@ export function connect(context: CliContext): Promise<{
       link: await (await local()).openLocalLink(context.settings, context),
       isLocal: true,
     }),
-    (url) => ({ link: createHttpLink(url, context.settings.apiToken), isLocal: false }),
+    (url, token) => ({ link: createHttpLink(url, token), isLocal: false }),
   );
 }
 
@@ -51,17 +52,13 @@ export function connectToRunning(context: CliContext): Promise<RunnerLink | unde
       await (await storedRuns(context)).close();
       return undefined;
     },
-    (url) => createHttpLink(url, context.settings.apiToken),
+    createHttpLink,
   );
 }
 
 /** Runs to read, without starting anything. Errors: as `connect`. */
 export function connectToRead(context: CliContext): Promise<RunReader> {
-  return whoHas<RunReader>(
-    context,
-    () => storedRuns(context),
-    (url) => createHttpLink(url, context.settings.apiToken),
-  );
+  return whoHas<RunReader>(context, () => storedRuns(context), createHttpLink);
 }
 
 /** Errors: as `connect`. */
@@ -69,17 +66,17 @@ export function connectToSecrets(context: CliContext): Promise<SecretLink> {
   return whoHas<SecretLink>(
     context,
     async () => (await local()).openLocalSecrets(context.settings, context),
-    (url) => createHttpSecrets(url, context.settings.apiToken),
+    createHttpSecrets,
   );
 }
 
 async function whoHas<T>(
-  { workspace }: CliContext,
+  { workspace, settings }: CliContext,
   inProcess: () => Promise<T>,
-  remote: (url: string) => T,
+  remote: (url: string, token: string | undefined) => T,
 ): Promise<T> {
   const url = await servingUrl(workspace);
-  if (url !== undefined) return remote(url);
+  if (url !== undefined) return remote(url, settings.apiToken ?? (await keptToken(workspace)));
   try {
     return await inProcess();
   } catch (error) {
@@ -88,6 +85,19 @@ async function whoHas<T>(
     if (holder === undefined) throw error;
     const text = `process ${holder} runs something in this workspace; try again when it has ended`;
     throw new AppError('STORE_UNAVAILABLE', text, { holder }, error);
+  }
+}
+
+/**
+ * The token that a runner without RUNNER_API_TOKEN has made. Most calls need none: a file that this user may
+ * not read, or that the runner would refuse, counts as none.
+ */
+async function keptToken(workspace: string): Promise<string | undefined> {
+  try {
+    return await readApiToken(join(workspace, STATE_DIR));
+  } catch (error) {
+    if (error instanceof AppError && error.reason === 'STORE_UNAVAILABLE') return undefined;
+    throw error;
   }
 }
 

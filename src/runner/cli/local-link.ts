@@ -17,7 +17,12 @@ export async function openLocalLink(
   context: Context,
 ): Promise<RunnerLink> {
   const taker = new Taker();
-  const parts = await startParts(settings, { ...context, clock: systemClock, events: taker });
+  const parts = await startParts(settings, {
+    ...context,
+    clock: systemClock,
+    events: taker,
+    isEager: true,
+  });
   return new LocalLink(parts, taker);
 }
 

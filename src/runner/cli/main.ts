@@ -1,7 +1,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { validOrExit } from '../../config/valid-or-exit.ts';
-import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
+import { hideFromOtherProcesses } from '../../shared/process-control.ts';
+import type { ErrorReason } from '../model/runner-reason.ts';
+import { withdrawSecrets } from '../own-secrets.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../settings.ts';
 import { parseCommandLine, usage, type CommandLine } from './arguments.ts';
 import { helpText } from './help.ts';
@@ -10,7 +13,7 @@ import { Terminal } from './terminal.ts';
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 /** What the caller can put right on the command line or in the workflow. */
-const USAGE_REASONS: ReadonlySet<ErrorReason> = new Set<ErrorReason>([
+const USAGE_REASONS: ReadonlySet<string> = new Set<ErrorReason>([
   'INVALID_REQUEST',
   'INVALID_INPUTS',
   'INVALID_WORKFLOW',
@@ -24,6 +27,9 @@ const USAGE_REASONS: ReadonlySet<ErrorReason> = new Set<ErrorReason>([
   'CONFIG_INVALID',
 ]);
 
+// Before anything is read: steps that run in this process's care have the same user.
+hideFromOtherProcesses();
+const ownEnvironment = withdrawSecrets(process.env);
 const output = new Terminal(process.stdout, process.env);
 const notes = new Terminal(process.stderr, process.env);
 
@@ -51,8 +57,8 @@ async function main(args: readonly string[]): Promise<number> {
 async function execute(line: CommandLine): Promise<number> {
   const environment =
     line.workspace === undefined
-      ? process.env
-      : { ...process.env, [RUNNER_OPTIONS.workspace.env]: line.workspace };
+      ? ownEnvironment
+      : { ...ownEnvironment, [RUNNER_OPTIONS.workspace.env]: line.workspace };
   const settings = validOrExit(() => loadRunnerSettings(environment));
   const workspace = resolve(settings.workspace);
   if (statSync(workspace, { throwIfNoEntry: false })?.isDirectory() !== true) {
@@ -67,7 +73,7 @@ async function execute(line: CommandLine): Promise<number> {
   const { version } = JSON.parse(
     readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
   ) as { version: string };
-  const context = { settings, logger, version, workspace, environment: process.env };
+  const context = { settings, logger, version, workspace, environment: ownEnvironment };
   return runCommand(line, context, { output, notes });
 }
 

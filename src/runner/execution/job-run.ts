@@ -3,6 +3,8 @@ import { evaluateNumber, evaluateTemplate, evaluateText } from '../language/eval
 import type { CancelKind, JobOutcome, JobReport, JobRequest } from '../model/execution.ts';
 import type { Conclusion, JsonObject } from '../model/run.ts';
 import type { StepDefinition } from '../model/workflow.ts';
+import { forgetFirstBirth } from '../process/process-births.ts';
+import type { Supervisor } from '../process/supervision.ts';
 import { sweepProcesses } from '../process/sweep.ts';
 import { noContainers, preStageOf } from './actions/run-uses.ts';
 import type { ExecutorDependencies } from './dependencies.ts';
@@ -35,11 +37,13 @@ export class JobRun {
   async run(): Promise<JobOutcome> {
     const job = this.#job;
     let frame: Frame | undefined;
+    const acquiring = job.dependencies.supervision?.acquire();
     try {
       for (const value of job.request.masks) job.masker.add(value);
       makeFolders(job);
       this.#after(job.request.timeoutMs, () => this.#timeOut());
       frame = await createFrame(job);
+      job.supervisor = await acquiring;
       await this.#evaluateCancelTimeout(frame);
       await this.#runAll(frame);
       return await this.#conclude(frame);
@@ -50,7 +54,7 @@ export class JobRun {
       this.#isOver = true;
       for (const timer of this.#timers) clearTimeout(timer);
       this.#timers = [];
-      await this.#sweep();
+      await this.#endProcesses(await acquiring);
       removeCommandFiles(job);
     }
   }
@@ -206,12 +210,21 @@ export class JobRun {
     }
   }
 
-  async #sweep(): Promise<void> {
+  /** The supervisor knows all of them; without one, and where it was ended, their environment tells. */
+  async #endProcesses(supervisor: Supervisor | undefined): Promise<void> {
     try {
-      const count = await sweepProcesses(this.#job.trackingId);
+      const released = await supervisor?.release();
+      const isSure = released?.isSure === true;
+      const swept = isSure ? 0 : await sweepProcesses(this.#job.trackingId);
+      if (isSure) forgetFirstBirth(this.#job.trackingId);
+      const count = (released?.killed ?? 0) + swept;
       if (count > 0) {
         const processes = count === 1 ? '1 process was' : `${count} processes were`;
         this.#job.annotate('notice', `${processes} left behind and ended`);
+      }
+      if (released !== undefined && !isSure) {
+        const text = 'It is not sure that all processes of the job have ended';
+        this.#job.annotate('warning', `${text}: another user's cannot be killed`);
       }
     } catch (error) {
       this.#problem(error);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createMasker } from '../commands/masker.ts';
 import { evaluateTexts } from '../language/evaluate.ts';
@@ -54,10 +54,11 @@ export function createState(
 
 /** Makes the folders of a job and its event file. Errors: those of the file system. */
 export function makeFolders(job: JobState): void {
-  const { temp, commands } = job.folders;
+  const { temp, commands, workspace } = job.folders;
   for (const folder of [temp, commands]) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
+  job.realFolders = [commands, temp, workspace].map((folder) => realpathSync(folder));
   const { isolation, jobDir, event } = job.request;
   const mode = isolation === undefined ? 0o600 : 0o644;
   writeFileSync(join(jobDir, 'event.json'), JSON.stringify(event), { mode });

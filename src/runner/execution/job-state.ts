@@ -4,6 +4,7 @@ import { createMatcherSet } from '../commands/matcher-set.ts';
 import type { CancelKind, JobReport, JobRequest, Scope, StatusView } from '../model/execution.ts';
 import type { AnnotationLevel, JsonObject, JsonValue } from '../model/run.ts';
 import type { RunDefaults } from '../model/workflow.ts';
+import type { Supervisor } from '../process/supervision.ts';
 import type { LoadedAction } from './actions/action-source.ts';
 import type { ExecutorDependencies } from './dependencies.ts';
 import { hashFilesApart } from './hash-apart.ts';
@@ -75,6 +76,10 @@ export class JobState {
   readonly states = new Map<string, Map<string, string>>();
   /** Remote actions that were read already. */
   readonly loadedActions = new Map<string, LoadedAction>();
+  /** Real paths of the folders that steps may keep command files in, that of the files first. Set once they are made. */
+  realFolders: readonly string[] = [];
+  /** The parent of the job's processes; undefined where there is none. */
+  supervisor: Supervisor | undefined;
   /** The docker program, if it works; undefined before somebody asked. */
   docker: Promise<string | undefined> | undefined;
   cancelKind: CancelKind | undefined;

@@ -14,7 +14,7 @@ import { RejectionBudget } from './rejection-budget.ts';
 import type { CommitFetcher } from '../triggers/find-commit.ts';
 import { createCommitFetcher } from './commit-fetcher.ts';
 import type { SyncAuditQuery, SyncAuditRecord } from './sync-audit.ts';
-import { withoutSecret, type SyncConfig } from './sync-config.ts';
+import type { SyncConfig } from './sync-config.ts';
 import { openParts, type SyncParts, type SyncServiceOptions } from './sync-parts.ts';
 import { parsePullRequest, parsePushRequest, type PullRequest } from './sync-requests.ts';
 
@@ -35,7 +35,7 @@ export type SyncStatus = {
 export interface SyncService {
   /** The webhook secret shows as a placeholder. */
   getConfig(): SyncConfig;
-  /** Errors: INVALID_VALUE, metadata.field = the path; DISK_FULL, STORE_UNAVAILABLE. */
+  /** Errors: INVALID_VALUE, metadata.field = the path; BACKEND_UNAVAILABLE (the webhook secret), DISK_FULL, STORE_UNAVAILABLE. */
   putConfig(body: unknown): Promise<SyncConfig>;
   /** Errors: INVALID_REQUEST, SYNC_DISABLED, SYNC_IN_PROGRESS, SHUTTING_DOWN. What fails at the host stands in `errors`. */
   pull(body: unknown): Promise<PullReport>;
@@ -56,13 +56,16 @@ export interface SyncService {
   readonly hostSecrets: HostSecretPort;
   /** Commits that the project does not have. */
   readonly commitFetcher: CommitFetcher;
+  /** Secrets of the configuration, which no log may show. Errors: BACKEND_UNAVAILABLE. */
+  secrets(): Promise<readonly string[]>;
   /** Ends what is in flight; files are complete when the promise resolves. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
  * Opens everything below `.runner/sync` and `.runner/deployments.jsonl`, and begins to poll when the
- * configuration says so. Errors: CONFIG_INVALID for settings, STORE_UNAVAILABLE, DISK_FULL.
+ * configuration says so. Errors: CONFIG_INVALID for settings, BACKEND_UNAVAILABLE for a webhook secret in
+ * clear that cannot be sealed, STORE_UNAVAILABLE, DISK_FULL.
  */
 export async function createSyncService(options: SyncServiceOptions): Promise<SyncService> {
   return new HostSyncService(await openParts(options));
@@ -97,7 +100,7 @@ class HostSyncService implements SyncService {
   }
 
   getConfig(): SyncConfig {
-    return withoutSecret(this.#parts.config.get());
+    return this.#parts.config.get();
   }
 
   async putConfig(body: unknown): Promise<SyncConfig> {
@@ -163,9 +166,9 @@ class HostSyncService implements SyncService {
   async verifyDelivery(request: DeliveryRequest): Promise<Delivery> {
     const { config, deliveries, options, caches } = this.#parts;
     const { settings, report } = options;
-    const secret = settings.webhookSecret ?? config.get().host.webhookSecret;
     let delivery: Delivery;
     try {
+      const secret = settings.webhookSecret ?? (await config.webhookSecret());
       delivery = await verifyDelivery(request, secret, deliveries, this.#nowMs());
     } catch (error) {
       await this.#auditFailure('webhook', error);
@@ -212,6 +215,11 @@ class HostSyncService implements SyncService {
       },
       pendingMirrors: deployments.pendingMirrors(),
     };
+  }
+
+  async secrets(): Promise<readonly string[]> {
+    const secret = await this.#parts.config.webhookSecret();
+    return secret === undefined ? [] : [secret];
   }
 
   close(): Promise<void> {

@@ -6,6 +6,7 @@ import { mustCacheKey } from '../cache/cache-store.ts';
 import type { StepRun } from '../steps/step-run.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';
 import { globFiles } from './glob-files.ts';
+import { JobPlaces } from './job-places.ts';
 
 type CacheInputs = {
   readonly key: string;
@@ -100,7 +101,7 @@ async function save(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promi
     run.log.say('A job of a fork saves nothing that other runs would get');
     return;
   }
-  const { files } = await globFiles(
+  const { files: found } = await globFiles(
     folders.workspace,
     paths,
     {
@@ -109,6 +110,12 @@ async function save(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promi
     },
     run.signal,
   );
+  const places = new JobPlaces(folders);
+  const files = found.filter((file) => {
+    const isHeld = places.holds(file);
+    if (!isHeld) run.log.warn(`'${file}' is left out: it leads out of the workspace`);
+    return isHeld;
+  });
   if (files.length === 0) {
     run.log.warn(`Nothing is saved: no file matches ${paths.join(' ')}`);
     return;

@@ -7,6 +7,7 @@ import { GitSettings } from '../../sandbox/git-settings.ts';
 import { makeOwnRepository } from '../../sandbox/own-repository.ts';
 import { pushTargetOf } from '../../sandbox/push-target.ts';
 import { findRepository, type Repository } from '../../sandbox/repository.ts';
+import { mustStayWithin } from '../../storage/contained-file.ts';
 import { inputOf } from '../actions/action-inputs.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
 
@@ -24,6 +25,7 @@ export async function runCheckout(call: BuiltInCall): Promise<boolean> {
   if (target !== workspace && !target.startsWith(workspace + sep)) {
     throw invalid('path', `Repository path '${inputOf(given, 'path')}' is not under the workspace`);
   }
+  mustStayWithin(workspace, target);
   const sha = textOfGithub(call, 'sha');
   const isWorkspace = target === workspace;
   const isOwnRef = ref === '' || ref === sha || ref === textOfGithub(call, 'ref');

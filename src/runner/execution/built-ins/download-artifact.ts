@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
 import type { JobIsolation } from '../../model/isolation.ts';
 import type { Artifact } from '../../model/run.ts';
+import { mustStayWithin } from '../../storage/contained-file.ts';
 import { inputOf } from '../actions/action-inputs.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
 
@@ -15,6 +16,8 @@ export async function runDownloadArtifact(call: BuiltInCall): Promise<boolean> {
   const { isolation } = frame.job.request;
   const runId = inputOf(given, 'run-id', frame.job.request.runId);
   const target = pathOf(call, inputOf(given, 'path', '.'));
+  // A job that is kept apart unpacks by itself, where it may.
+  if (isolation === undefined) mustStayWithin(frame.job.folders.workspace, target);
   const name = inputOf(given, 'name');
   const ids = inputOf(given, 'artifact-ids');
   const artifacts = choose(store.list(runId), call);
@@ -22,11 +25,13 @@ export async function runDownloadArtifact(call: BuiltInCall): Promise<boolean> {
   const isMerging = inputOf(given, 'merge-multiple', 'false') === 'true';
   for (const artifact of artifacts) {
     const folder = isSingle || isMerging ? target : join(target, artifact.name);
-    await (isolation === undefined
-      ? store.extract(artifact, folder)
-      : extractApart(frame.job.request.jobDir, isolation, folder, (place) =>
-          store.extract(artifact, place),
-        ));
+    if (isolation === undefined) {
+      mustStayWithin(frame.job.folders.workspace, folder);
+      await store.extract(artifact, folder);
+    } else {
+      const { jobDir } = frame.job.request;
+      await extractApart(jobDir, isolation, folder, (place) => store.extract(artifact, place));
+    }
     run.log.say(`Artifact ${artifact.name}: ${artifact.size} bytes unpacked`);
   }
   if (artifacts.length === 0) run.log.say('There are no artifacts to download');

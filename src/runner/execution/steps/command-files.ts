@@ -1,4 +1,4 @@
-import { closeSync, fchownSync, openSync, statSync } from 'node:fs';
+import { closeSync, constants, fchownSync, lstatSync, openSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import {
@@ -23,20 +23,31 @@ export type CommandFiles = {
   readonly variables: Readonly<Record<string, string>>;
 };
 
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+const NEW_FILE = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+
 let counter = 0;
 
-/** Makes empty files, since a step may append to them or read them first. Cost: five opens. */
+/**
+ * Makes empty files, since a step may append to them or read them first. Cost: five opens.
+ * Errors: INVALID_VALUE, and those of the file system.
+ */
 export function createCommandFiles(job: JobState): CommandFiles {
   counter += 1;
   const { isolation } = job.request;
   const make = (kind: Kind): string => {
     const path = join(job.folders.commands, `${kind}_${counter}`);
-    // Never through a link, nor over a file, that the job has put there.
-    const fd = openSync(path, 'wx', 0o600);
+    // An earlier step may have guessed the name and put a link there.
+    rmSync(path, { force: true });
+    const fd = openSync(path, NEW_FILE, 0o600);
     if (isolation !== undefined) fchownSync(fd, isolation.uid, isolation.uid);
     closeSync(fd);
     return path;
   };
+  // …or in place of the folder.
+  if (realpathSync(job.folders.commands) !== job.realFolders[0]) {
+    throw new AppError('INVALID_VALUE', 'The folder of the command files was replaced');
+  }
   const paths = {
     env: make('env'),
     output: make('output'),
@@ -69,9 +80,13 @@ export async function takeCommandFiles(
   const { isolation } = job.request;
   const take = async (kind: Kind, use: (text: string) => void): Promise<void> => {
     const path = files.paths[kind];
-    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
     try {
-      use(isolation === undefined ? await readCommandFile(path) : readApartFile(path, isolation));
+      if ((lstatSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+      use(
+        isolation === undefined
+          ? await readCommandFile(path, job.realFolders)
+          : readApartFile(path, isolation),
+      );
     } catch (error) {
       // A summary is for people: without it the step is as good as with it.
       if (kind !== 'summary') isFine = false;

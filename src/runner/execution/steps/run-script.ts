@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { evaluateText } from '../../language/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
@@ -38,9 +38,11 @@ export async function runScript(
   const shell = resolveShell(shellName, env['PATH'] ?? '', job.finder);
   scriptCounter += 1;
   const path = join(job.folders.scripts, `${scriptCounter}${shell.extension}`);
-  // Another user has to read it where the job is kept apart; then the folder's name is known to it alone.
+  // An earlier step may have guessed the name and put a link there.
+  rmSync(path, { force: true });
+  // Where the job is kept apart another user has to read it.
   const mode = job.request.isolation === undefined ? 0o700 : 0o755;
-  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode });
+  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode, flag: 'wx' });
   const exit = await runStepProcess(job, run, {
     file: shell.file,
     args: shell.args.map((arg) => arg.replaceAll('{0}', path)),

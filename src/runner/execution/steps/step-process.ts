@@ -2,7 +2,8 @@ import { createCommandSession } from '../../commands/command-session.ts';
 import { createLineSplitter } from '../../commands/line-splitter.ts';
 import { readApart } from '../../isolation/open-apart.ts';
 import type { JobIsolation } from '../../model/isolation.ts';
-import { type ProcessExit, startProcess } from '../../process/run-process.ts';
+import type { ProcessExit } from '../../process/run-process.ts';
+import { startSupervised } from '../../process/supervised-process.ts';
 import type { JobState } from '../job-state.ts';
 import { LOG_LINE_BYTES_MAX } from '../limits.ts';
 import type { StepRun } from './step-run.ts';
@@ -45,12 +46,13 @@ export async function runStepProcess(
   });
   const { isolation } = job.request;
   const env = { ...program.env, RUNNER_TRACKING_ID: job.trackingId };
-  const running = startProcess({
+  const request = {
     ...(isolation === undefined ? program : isolation.wrap({ ...program, env })),
     trackingId: job.trackingId,
-    onChunk: (chunk) => splitter.push(chunk),
+    onChunk: (chunk: Buffer) => splitter.push(chunk),
     ladder: job.dependencies.ladder,
-  });
+  };
+  const running = await startSupervised(request, job.supervisor);
   let climbing: Promise<void> | undefined;
   const forget = run.stop.onRequest((kind) => {
     if (kind === 'kill') running.kill();
