@@ -43,6 +43,7 @@ const TAKES: Readonly<Record<CommandName, readonly OptionName[]>> = {
   list: ['json'],
   runs: ['json', 'status', 'workflow', 'limit'],
   logs: ['job', 'step', 'tail'],
+  approve: [],
   cancel: [],
   rerun: ['json', 'quiet', 'failed', 'job'],
   secrets: ['env', 'backend'],

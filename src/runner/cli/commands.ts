@@ -33,6 +33,8 @@ export async function runCommand(
       return runs(line, context, screens);
     case 'logs':
       return logs(line, context, screens);
+    case 'approve':
+      return approve(line, context, screens);
     case 'cancel':
       return cancel(line, context, screens);
     case 'secrets':
@@ -174,6 +176,24 @@ async function showParts(
     for (const one of lines) output.line(output.foreign(one));
   }
   if (rest !== '') output.line(output.foreign(rest));
+}
+
+async function approve(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {
+  // Never the newest by itself: who approves says what.
+  const [name] = wordsOf(line, 1, 1, '<run>');
+  const link = await (await links()).connectToRunning(context);
+  if (link === undefined) {
+    const text = 'no runner serves this workspace: start one, it goes on with the run';
+    throw new AppError('RUN_NOT_WAITING', text);
+  }
+  try {
+    const { id } = await findRun(link, name);
+    await link.approve(id);
+    screens.output.line(`Approved ${id}`);
+    return 0;
+  } finally {
+    await link.close();
+  }
 }
 
 async function cancel(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {

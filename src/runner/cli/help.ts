@@ -1,4 +1,4 @@
-export const COMMANDS = ['run', 'list', 'runs', 'logs', 'cancel', 'rerun', 'secrets'] as const;
+export const COMMANDS = ['run', 'list', 'runs', 'logs', 'approve', 'cancel', 'rerun', 'secrets'] as const;
 export type CommandName = (typeof COMMANDS)[number];
 
 const WORKSPACE = `  -w, --workspace DIR    the project; default: RUNNER_WORKSPACE, else this directory`;
@@ -47,6 +47,12 @@ Usage: runner logs [<run>] [options]
       --job ID           of this job only
       --step N           of this step only
       --tail N           only the last N lines of each step
+${WORKSPACE}`,
+  approve: `Lets a run of a pull request from another repository go on, which waits for that.
+
+Usage: runner approve <run> [options]
+
+  <run>                  its id or number
 ${WORKSPACE}`,
   cancel: `Cancels a run that another process runs; a second time kills it.
 

@@ -110,7 +110,12 @@ export interface RunService {
   artifacts(id: string): readonly Artifact[];
   /** Errors: RUN_NOT_FOUND, RUN_NOT_FINISHED. */
   remove(id: string): Promise<void>;
-  counts(): { readonly queued: number; readonly inProgress: number };
+  counts(): {
+    readonly queued: number;
+    readonly inProgress: number;
+    /** Of those queued: they go on only when somebody approves them. */
+    readonly waitingForApproval: number;
+  };
 }
 
 /** Artifacts of runs: files below `.runner`, indexed by run and name; names are never joined to paths. */

@@ -255,15 +255,15 @@ class SchedulingRunService implements Scheduler {
     await this.#shelf.remove(id);
   }
 
-  counts(): { readonly queued: number; readonly inProgress: number } {
-    let queued = 0;
-    let inProgress = 0;
+  counts(): ReturnType<RunService['counts']> {
+    let [queued, inProgress, waitingForApproval] = [0, 0, 0];
     for (const { recorder } of this.#active.values()) {
       if (recorder.live.phase === 'finished') continue;
+      if (recorder.live.run.waitingFor !== undefined) waitingForApproval += 1;
       if (recorder.live.run.startedAt === undefined) queued += 1;
       else inProgress += 1;
     }
-    return { queued, inProgress };
+    return { queued, inProgress, waitingForApproval };
   }
 
   shutdown(): Promise<void> {
@@ -290,11 +290,8 @@ class SchedulingRunService implements Scheduler {
       throw new AppError('SHUTTING_DOWN', 'The runner is shutting down');
     }
     const { queuedRunsMax } = this.#options.limits;
-    let waiting = 0;
-    for (const { recorder } of this.#active.values()) {
-      if (recorder.live.run.waitingFor !== undefined) waiting += 1;
-    }
-    const taken = isWaiting ? waiting : this.counts().queued - waiting;
+    const { queued, waitingForApproval } = this.counts();
+    const taken = isWaiting ? waitingForApproval : queued - waitingForApproval;
     if (taken + this.#starting >= queuedRunsMax) {
       throw new AppError('QUEUE_FULL', `${queuedRunsMax} runs are queued already`);
     }

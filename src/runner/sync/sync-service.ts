@@ -54,6 +54,8 @@ export interface SyncService {
   readonly deployments: DeploymentLedger;
   /** For the `host` backend of secrets. */
   readonly hostSecrets: HostSecretPort;
+  /** Records what kept a delivery that was accepted from starting runs. Never rejects. */
+  auditProblems(event: string, deliveryId: string, problems: readonly string[]): Promise<void>;
   /** Commits that the project does not have. */
   readonly commitFetcher: CommitFetcher;
   /** Secrets of the configuration, which no log may show. Errors: BACKEND_UNAVAILABLE. */
@@ -220,6 +222,12 @@ class HostSyncService implements SyncService {
   async secrets(): Promise<readonly string[]> {
     const secret = await this.#parts.config.webhookSecret();
     return secret === undefined ? [] : [secret];
+  }
+
+  auditProblems(event: string, deliveryId: string, problems: readonly string[]): Promise<void> {
+    const detail = problems.join('; ');
+    const record = { kind: 'webhook', event, deliveryId, result: 'failed', detail } as const;
+    return this.#parts.audit.record(record, this.#nowMs());
   }
 
   close(): Promise<void> {
