@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { createNotifyMetrics } from '../../src/notify/metrics.ts';
+import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { EventClient } from '../support/event-client.ts';
 import { parseExposition } from './support/exposition.ts';
 import {

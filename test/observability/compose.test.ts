@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import type { OptionTable } from '../../src/config/option.ts';
 import { OPTIONS } from '../../src/config/options.ts';
-import { loadNotifySettings, NOTIFY_OPTIONS } from '../../src/notify/settings.ts';
+import { loadNotifySettings, NOTIFY_OPTIONS } from '../../src/notify/service/settings.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../../src/runner/settings.ts';
 import {
   readDashboards,

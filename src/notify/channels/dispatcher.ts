@@ -1,9 +1,9 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { NotifyLog } from '../event-log.ts';
-import type { NotifyMetrics, SendStatus } from '../metrics.ts';
+import type { NotifyLog } from '../core/event-log.ts';
 import type { EndpointKey, NotificationStore } from '../model/notification-store.ts';
 import type { DueDelivery, OutboundChannel } from '../model/notification.ts';
+import type { NotifyMetrics, SendStatus } from '../service/metrics.ts';
 import { failed, type Sender, type SendResult } from './sender.ts';
 
 export type DispatcherOptions = {

@@ -1,7 +1,7 @@
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { encodeSseEvent } from '../../http/sse-stream.ts';
-import type { NotifyLog, StreamIdentity } from '../event-log.ts';
-import type { NotifyMetrics } from '../metrics.ts';
+import type { NotifyLog, StreamIdentity } from '../core/event-log.ts';
+import type { NotifyMetrics } from '../service/metrics.ts';
 
 export type ConnectionOptions = {
   readonly exchange: HttpExchange;

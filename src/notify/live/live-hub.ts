@@ -1,9 +1,9 @@
 import { encodeSseEvent } from '../../http/sse-stream.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { NotifyLog } from '../event-log.ts';
-import type { NotifyMetrics } from '../metrics.ts';
+import type { NotifyLog } from '../core/event-log.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import { DEVICE_TYPES, type Notification, type UserKey } from '../model/notification.ts';
+import type { NotifyMetrics } from '../service/metrics.ts';
 import type { LiveConnection } from './live-connection.ts';
 import { frameOf } from './notification-frame.ts';
 import { retriedRead } from './retried-read.ts';

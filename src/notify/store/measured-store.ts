@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { NotifyMetrics, StoreOp } from '../metrics.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
+import type { NotifyMetrics, StoreOp } from '../service/metrics.ts';
 
 /** `store` with every operation counted and timed. */
 export function measuredStore(

@@ -1,9 +1,13 @@
 import { Code } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { Gauge } from 'prom-client';
-import { type HotCounter, type HotHistogram, MetricStore } from '../observability/metric-store.ts';
-import { registerProcessMetrics } from '../observability/process-metrics.ts';
-import { type Channel, DEVICE_TYPES } from './model/notification.ts';
+import {
+  type HotCounter,
+  type HotHistogram,
+  MetricStore,
+} from '../../observability/metric-store.ts';
+import { registerProcessMetrics } from '../../observability/process-metrics.ts';
+import { type Channel, DEVICE_TYPES } from '../model/notification.ts';
 
 /** Who carries a channel's notifications; one each. */
 export const PROVIDER_OF_CHANNEL = {

@@ -1,10 +1,10 @@
-import { createIncidentLog } from '../observability/incident-log.ts';
-import { eventLogOf, type Logger } from '../observability/logger.ts';
-import { AppError, type ErrorReason } from '../shared/app-error.ts';
-import type { Clock } from '../shared/clock.ts';
+import { createIncidentLog } from '../../observability/incident-log.ts';
+import { eventLogOf, type Logger } from '../../observability/logger.ts';
+import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { UserKey } from '../model/notification.ts';
+import type { NotifyMetrics, RefusalReason } from '../service/metrics.ts';
 import type { ListenerName } from './event-log.ts';
-import type { NotifyMetrics, RefusalReason } from './metrics.ts';
-import type { UserKey } from './model/notification.ts';
 
 /** Tells operators of what is refused at the door: a counter for each, lines at a bounded rate. */
 export interface Refusals {

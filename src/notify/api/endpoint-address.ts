@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { invalidField } from '../api/notify-error.ts';
 import type { OutboundChannel } from '../model/notification.ts';
+import { invalidField } from './notify-error.ts';
 
 const ADDRESS_MAX = 2_048;
 const MAIL = /^[^\s@<>"(),:;[\]\\]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*$/;
