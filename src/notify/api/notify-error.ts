@@ -70,11 +70,6 @@ function httpStatusOf(code: Code): number {
   return code === Code.FailedPrecondition ? 412 : codeToHttpStatus(code);
 }
 
-/** FIELD_INVALID that names the field. */
-export function invalidField(field: string, problem: string): AppError {
-  return new AppError('FIELD_INVALID', `${field}: ${problem}`, { field });
-}
-
 /**
  * BODY_MALFORMED for what protobuf's JSON reader threw while it read an `input`. Names the field or the
  * unknown key, if the reader does. Its text is the cause alone: it quotes values, of secrets, too.

@@ -4,7 +4,7 @@ import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
-import { isPrivate } from '../api/endpoint-address.ts';
+import { isPrivate } from '../core/private-address.ts';
 import type { DueDelivery } from '../model/notification.ts';
 import { failed, type Sender, type SendResult } from './sender.ts';
 

@@ -1,10 +1,31 @@
 import { createIncidentLog } from '../../observability/incident-log.ts';
 import { eventLogOf, type Logger } from '../../observability/logger.ts';
+import type { HotCounter } from '../../observability/metric-store.ts';
 import { AppError, type ErrorReason } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { UserKey } from '../model/notification.ts';
-import type { NotifyMetrics, RefusalReason } from '../service/metrics.ts';
 import type { ListenerName } from './event-log.ts';
+
+/** Why a stream was not opened, and from `connection_limit` on why a connection was closed unheard. */
+export const REFUSAL_REASONS = [
+  'instance_limit',
+  'user_limit',
+  'token_invalid',
+  'origin_not_allowed',
+  'place_invalid',
+  'streams_disabled',
+  'shutting_down',
+  'error',
+  'connection_limit',
+  'sniffing_limit',
+  'descriptor_limit',
+] as const;
+type RefusalReason = (typeof REFUSAL_REASONS)[number];
+
+/** What refusals count. */
+export interface RefusalMetrics {
+  readonly refused: Readonly<Record<RefusalReason, HotCounter>>;
+}
 
 /** Tells operators of what is refused at the door: a counter for each, lines at a bounded rate. */
 export interface Refusals {
@@ -26,7 +47,7 @@ const INCIDENT_REASONS = ['connection_limit', 'sniffing_limit', 'descriptor_limi
 /** Clients cause these at will: `stream_refused` is at most one line a second for each reason. */
 export function createRefusals(
   logger: Logger,
-  metrics: Pick<NotifyMetrics, 'refused'>,
+  metrics: RefusalMetrics,
   clock: Pick<Clock, 'monotonicMs'>,
 ): Refusals {
   const log = eventLogOf(logger);

@@ -3,15 +3,15 @@ import { AppError } from '../../shared/app-error.ts';
 import type { NotifyLog } from '../core/event-log.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import { DEVICE_TYPES, type Notification, type UserKey } from '../model/notification.ts';
-import type { NotifyMetrics } from '../service/metrics.ts';
 import type { LiveConnection } from './live-connection.ts';
+import type { LiveMetrics } from './live-metrics.ts';
 import { frameOf } from './notification-frame.ts';
 import { retriedRead } from './retried-read.ts';
 import { UserReads } from './user-reads.ts';
 
 export type LiveHubOptions = {
   readonly store: Pick<NotificationStore, 'liveAfter' | 'bounds'>;
-  readonly metrics: NotifyMetrics;
+  readonly metrics: LiveMetrics;
   readonly log: NotifyLog;
   readonly connectionsMax: number;
   readonly connectionsPerUserMax: number;
