@@ -5,7 +5,7 @@ import { stopOnSignals } from '../observability/stop-on-signals.ts';
 import { AppError } from '../shared/app-error.ts';
 import { systemClock } from '../shared/clock.ts';
 import { createRunner } from './runner.ts';
-import { loadRunnerSettings, redactedRunnerSettings } from './settings.ts';
+import { loadRunnerSettings, redactedRunnerSettings } from './settings/settings.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;

@@ -5,7 +5,7 @@ import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { MetricStore } from '../../src/observability/metric-store.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { registerProcessMetrics } from '../../src/observability/process-metrics.ts';
-import { RunnerMetrics } from '../../src/runner/runner-metrics.ts';
+import { RunnerMetrics } from '../../src/runner/parts/runner-metrics.ts';
 
 const BUILD = { version: '1', commit: 'c' };
 

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createRunner, type Runner } from '../../src/runner/runner.ts';
-import { loadRunnerSettings } from '../../src/runner/settings.ts';
+import { loadRunnerSettings } from '../../src/runner/settings/settings.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 
 export type TestRunner = {

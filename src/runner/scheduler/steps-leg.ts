@@ -14,7 +14,7 @@ import { JOBS_FOLDER, trackingIdOf } from './job-leftovers.ts';
 import { JobReporter } from './job-report.ts';
 import { evaluateConcurrency, evaluateJobSettings, type JobSettings } from './job-settings.ts';
 import type { JobResult, Leg, LegContexts, RunContext } from './run-context.ts';
-import { runView } from './run-state.ts';
+import { runView } from './state/run-state.ts';
 
 /**
  * One job with steps, from its turn to its end: its settings, the operating system it asks for, its

@@ -5,7 +5,8 @@ import { AppError } from '../../../shared/app-error.ts';
 import { readAction } from '../../language/read-action.ts';
 import type { ActionDefinition } from '../../model/workflow.ts';
 import { ifPresent } from '../../storage/file-errors.ts';
-import type { Frame, JobState } from '../job-state.ts';
+import type { Frame, JobState } from '../state/job-state.ts';
+import type { LoadedAction } from '../state/loaded-action.ts';
 
 /** What a `uses:` names. */
 export type ActionReference =
@@ -19,19 +20,6 @@ export type ActionReference =
       readonly path: string;
       readonly ref: string;
     };
-
-/** An action whose files are on this host. */
-export type LoadedAction = {
-  /** Absolute. */
-  readonly dir: string;
-  readonly definition: ActionDefinition;
-  readonly isLocal: boolean;
-  /** Of remote actions: GITHUB_ACTION_REPOSITORY and GITHUB_ACTION_REF. */
-  readonly repository: string;
-  readonly ref: string;
-  /** The root of the repository that it lies in: what `$/` means within it. */
-  readonly root: string;
-};
 
 const IMAGE_PREFIX = 'docker://';
 const FILE_NAMES: readonly string[] = ['action.yml', 'action.yaml'];

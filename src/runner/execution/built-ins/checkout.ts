@@ -2,8 +2,8 @@ import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { createGit, type Git, mustRef } from '../../git/run-git.ts';
-import { inputOf } from '../actions/action-inputs.ts';
+import { createGit, type Git, mustRef } from '../../host/git/run-git.ts';
+import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { dirname, relative, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { inputOf } from '../actions/action-inputs.ts';
 import type { ZipSource } from '../artifacts/write-zip.ts';
+import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';
 import { globFiles, type GlobResult } from './glob-files.ts';
 

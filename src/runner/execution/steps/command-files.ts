@@ -7,9 +7,9 @@ import {
   parsePairs,
   parsePathFile,
   readCommandFile,
-} from '../../commands/file-commands.ts';
-import type { JobState } from '../job-state.ts';
-import type { StepRun } from './step-run.ts';
+} from '../../step-output/file-commands.ts';
+import type { JobState } from '../state/job-state.ts';
+import type { StepRun } from '../state/step-run.ts';
 
 type Kind = 'env' | 'output' | 'path' | 'state' | 'summary';
 

@@ -1,9 +1,9 @@
-import { createCommandSession } from '../../commands/command-session.ts';
-import { createLineSplitter } from '../../commands/line-splitter.ts';
-import { type ProcessExit, startProcess } from '../../process/run-process.ts';
-import type { JobState } from '../job-state.ts';
-import { LOG_LINE_BYTES_MAX } from '../limits.ts';
-import type { StepRun } from './step-run.ts';
+import { type ProcessExit, startProcess } from '../../host/process/run-process.ts';
+import { createCommandSession } from '../../step-output/command-session.ts';
+import { createLineSplitter } from '../../step-output/line-splitter.ts';
+import type { JobState } from '../state/job-state.ts';
+import { LOG_LINE_BYTES_MAX } from '../state/limits.ts';
+import type { StepRun } from '../state/step-run.ts';
 
 export type StepProcess = {
   readonly file: string;

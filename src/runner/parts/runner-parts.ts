@@ -1,0 +1,78 @@
+import type { Logger } from '../../observability/logger.ts';
+import type { IdempotencyKeys } from '../face/api/idempotency.ts';
+import type { EventHub } from '../face/events/event-hub.ts';
+import type { LogFollower } from '../face/events/log-follower.ts';
+import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
+import type { WorkflowCatalog } from '../model/ports.ts';
+import type { Scheduler } from '../scheduler/run-service.ts';
+import { InboxEvents } from '../scheduler/triggers/inbox-events.ts';
+import { Schedule } from '../scheduler/triggers/schedule.ts';
+import type { SecretService } from '../secrets/secret-api.ts';
+import type { RunnerSettings } from '../settings/settings.ts';
+import type { SyncService } from '../sync/sync-service.ts';
+import { createAnnouncers } from './announcers.ts';
+import { type Closings, openOrClose } from './closings.ts';
+import { openFoundation } from './foundation.ts';
+import { openIdempotencyKeys } from './idempotency-keys.ts';
+import { basisOf, type PartsBasis, type PartsOptions } from './parts-basis.ts';
+import type { RunnerMetrics } from './runner-metrics.ts';
+import { openScheduler } from './scheduler-parts.ts';
+
+/** Everything behind the listeners. */
+export type RunnerParts = {
+  readonly workspace: string;
+  readonly version: string;
+  readonly logger: Logger;
+  /** Below it the artifacts lie. */
+  readonly runsDir: string;
+  readonly catalog: WorkflowCatalog;
+  readonly runs: Scheduler;
+  readonly hub: EventHub;
+  readonly follower: LogFollower;
+  readonly secrets: SecretService;
+  readonly sync: SyncService;
+  readonly keys: IdempotencyKeys;
+  readonly inboxEvents: InboxEvents;
+  readonly schedule: Schedule | undefined;
+  readonly metrics: RunnerMetrics;
+  /** Closes the stores, after the runs were shut down. */
+  stop(): Promise<void>;
+};
+
+/**
+ * Opens and wires all parts of one workspace.
+ * Errors: STORE_UNAVAILABLE when another runner has it, and those of each part; what was opened is
+ * closed again.
+ */
+export async function startParts(
+  settings: RunnerSettings,
+  options: PartsOptions,
+): Promise<RunnerParts> {
+  return openOrClose((closings) => wire(basisOf(settings, options), closings));
+}
+
+async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts> {
+  const { settings, logger, clock, workspace, version, runsDir, report } = basis;
+  const foundation = await openFoundation(basis, closings);
+  const { store, sync, secrets } = foundation;
+  // A fresh clone has the vault, but not yet its mirror.
+  await secrets.refreshVault({ userAgent: 'start of the runner' });
+  const keys = await openIdempotencyKeys(basis, closings);
+  const catalog = createWorkflowCatalog(workspace);
+  const announcers = createAnnouncers(basis, store);
+  const { hub, follower, metrics } = announcers;
+  closings.push(() => Promise.resolve(hub.close()));
+  const runs = await openScheduler(basis, foundation, catalog, announcers.events);
+  announcers.begin(runs);
+  closings.push(() => runs.shutdown());
+  sync.deployments.settleOrphans((id) => {
+    const run = runs.get(id);
+    return run !== undefined && run.completedAt === undefined;
+  });
+  const schedule = settings.enableSchedule ? new Schedule(catalog, runs, clock, report) : undefined;
+  schedule?.start();
+  const inboxEvents = new InboxEvents(catalog, runs);
+  const about = { workspace, version, logger, runsDir };
+  const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule };
+  return { ...about, ...services, hub, follower, metrics, stop: () => closings.closeAll() };
+}
