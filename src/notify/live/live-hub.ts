@@ -46,7 +46,7 @@ const HEARTBEAT_TURNS = 16;
  *
  * Invariants: I1 a connection's `position` never goes back; I2 what is sent has a sequence above the
  * position before; I3 when nothing is heard of any more and the store answers, every open connection
- * reaches its user's head. (test/notify/live-hub.test.ts)
+ * reaches its user's head. (test/notify/live-hub.host.test.ts)
  */
 export class LiveHub {
   readonly #options: LiveHubOptions;
