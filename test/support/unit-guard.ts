@@ -48,7 +48,7 @@ syncBuiltinESMExports();
 
 // Neither goes through Node's own modules: the HTTP server, and posix_spawn of src/shared/native-spawn.ts.
 vi.mock('uWebSockets.js', async (load) => ({
-  ...(await load<typeof import('uWebSockets.js')>()),
+  ...(await load<object>()),
   App: forbidden('App of uWebSockets.js'),
 }));
 const loadAddon = process.dlopen.bind(process);
