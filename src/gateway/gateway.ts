@@ -19,6 +19,7 @@ import {
   type ConnectAdapterOptions,
 } from './connect/adapter.ts';
 import { sendConnectError } from './connect/connect-error.ts';
+import type { GatewayReason } from './gateway-reason.ts';
 import { HOT_METHODS, HotPath } from './hot/raw-decisions.ts';
 import {
   addHealthRoutes,
@@ -169,7 +170,7 @@ class ListenerPair implements Gateway {
   }
 
   async stop(timeoutMs: number): Promise<void> {
-    this.#draining.abort(new AppError('SHUTTING_DOWN', 'the service is stopping'));
+    this.#draining.abort(new AppError<GatewayReason>('SHUTTING_DOWN', 'the service is stopping'));
     await this.#server.stop(timeoutMs);
   }
 
@@ -187,7 +188,7 @@ class ListenerPair implements Gateway {
       sendNotFound(exchange);
     } else if (adapter === null) {
       const requestId = requestIdOf(exchange.header('x-request-id'));
-      const starting = new AppError('STORE_UNAVAILABLE', 'the service is starting');
+      const starting = new AppError<GatewayReason>('STORE_UNAVAILABLE', 'the service is starting');
       sendConnectError(exchange, starting, requestId);
     } else {
       adapter.handleHttp1(exchange);

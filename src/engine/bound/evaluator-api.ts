@@ -1,5 +1,3 @@
-import type { Subject } from '../../model/relation-tuple.ts';
-
 /** Answers of `Evaluator.checkUser`. */
 export const CHECK_DENIED = 0;
 export const CHECK_ALLOWED = 1;
@@ -21,16 +19,6 @@ export type EvaluatorOptions = {
   readonly readAheadBytesMin?: number | undefined;
 };
 
-/** What Check asks; `subject` is never the wildcard. */
-export type CheckInput = {
-  readonly namespace: string;
-  readonly objectId: string;
-  readonly relation: string;
-  readonly subject: Subject;
-  /** JSON text of the request's context object; '' when absent. */
-  readonly contextJson: string;
-};
-
 /**
  * One evaluation that may take longer than a slice. The caller must not apply changes to the index
  * between two `run` calls of one task, and finishes or drops a task before the next one of the
@@ -49,29 +37,3 @@ export interface EvaluationTask<T> {
   /** Reads so far; absent where none are needed. A batch has a total budget. */
   readonly reads?: number | undefined;
 }
-
-/** Expand's answer, structurally the one of the protocol (fields as in the message UsersetTree). */
-export type UsersetRef = {
-  readonly namespace: string;
-  readonly objectId: string;
-  readonly relation: string;
-};
-export type ExpandTree =
-  | {
-      readonly type: 'leaf';
-      readonly expanded?: UsersetRef | undefined;
-      readonly userIds: readonly string[];
-      readonly sets: readonly UsersetRef[];
-      readonly wildcard: boolean;
-    }
-  | {
-      readonly type: 'union' | 'intersection';
-      readonly expanded?: UsersetRef | undefined;
-      readonly children: readonly ExpandTree[];
-    }
-  | {
-      readonly type: 'exclusion';
-      readonly expanded?: UsersetRef | undefined;
-      readonly include: ExpandTree;
-      readonly exclude: ExpandTree;
-    };

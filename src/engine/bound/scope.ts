@@ -17,6 +17,7 @@ import {
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { BoundModel, Op } from './bound-model.ts';
+import type { EngineReason } from './engine-reason.ts';
 
 /** The three values of a decision; also what a stored edge contributes. Cut answers deny. */
 export const FALSE = 0;
@@ -116,7 +117,7 @@ export class Scope {
   charge(reads: number): void {
     this.reads += reads;
     if (this.reads > this.#readsMax) {
-      throw new AppError(
+      throw new AppError<EngineReason>(
         'BUDGET_EXHAUSTED',
         `evaluation of ${this.#subject} exceeded the read budget of ${this.#readsMax}`,
         { relation: this.#subject, limit: String(this.#readsMax) },

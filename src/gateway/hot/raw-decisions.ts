@@ -2,7 +2,6 @@ import { type BodyLease, BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
-import type { DecisionRpc } from '../../observability/metrics.ts';
 import type {
   Cancellable,
   RawAnswer,
@@ -10,13 +9,13 @@ import type {
   ShardClient,
   WireFormat,
 } from '../../protocol/shard-client.ts';
-import { AppError, errorFromData } from '../../shared/app-error.ts';
+import { AppError, errorFromData, type InternalReason } from '../../shared/app-error.ts';
 import { gzipCompression } from '../connect/adapter-compression.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
 import { REQUEST_ID_HEADER, sharedNowMs } from '../connect/call-context.ts';
 import { sendConnectError } from '../connect/connect-error.ts';
 import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
-import type { DecisionMeter } from '../reads/decision-meter.ts';
+import type { DecisionMeter, DecisionRpc } from '../reads/decision-meter.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import {
   createScopeScan,
@@ -232,7 +231,8 @@ class HotCall {
     }
     gzipCompression.compress(body as Uint8Array<ArrayBuffer>).then(
       (bytes) => this.#send(bytes, ['content-encoding', 'gzip']),
-      (error: unknown) => this.#fail(new AppError('INTERNAL', 'internal error', {}, error)),
+      (error: unknown) =>
+        this.#fail(new AppError<InternalReason>('INTERNAL', 'internal error', {}, error)),
     );
   }
 

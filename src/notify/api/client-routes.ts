@@ -1,7 +1,7 @@
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { HttpServer } from '../../http/http-server.ts';
 import { requestIdOf } from '../../http/request-id.ts';
-import { AppError, fieldError } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
 import type { NotifyLog } from '../core/event-log.ts';
@@ -11,7 +11,7 @@ import type { LiveHub } from '../live/live-hub.ts';
 import type { LiveMetrics } from '../live/live-metrics.ts';
 import type { StreamGrant, StreamTokens } from '../live/stream-token.ts';
 import type { UserKey } from '../model/notification.ts';
-import { errorAnswer } from './notify-error.ts';
+import { errorAnswer, invalidField } from './notify-error.ts';
 
 export type ClientRoutesOptions = {
   readonly server: HttpServer;
@@ -125,7 +125,7 @@ function placeOf(exchange: HttpExchange, query: URLSearchParams): number | undef
   const last = header === '' ? (query.get('last_event_id') ?? '') : header;
   if (last === '') return undefined;
   if (!SEQUENCE.test(last)) {
-    throw fieldError('last_event_id', 'must be the id of an event of this stream');
+    throw invalidField('last_event_id', 'must be the id of an event of this stream');
   }
   return Number(last);
 }

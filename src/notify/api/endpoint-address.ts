@@ -1,6 +1,6 @@
-import { fieldError } from '../../shared/app-error.ts';
 import { isPrivate } from '../core/private-address.ts';
 import type { OutboundChannel } from '../model/notification.ts';
+import { invalidField } from './notify-error.ts';
 
 const ADDRESS_MAX = 2_048;
 const MAIL = /^[^\s@<>"(),:;[\]\\]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*$/;
@@ -15,21 +15,21 @@ export function checkedAddress(
   allowsPrivate: boolean,
 ): string {
   const field = 'endpoint.address';
-  if (address.length > ADDRESS_MAX) throw fieldError(field, `at most ${ADDRESS_MAX} characters`);
+  if (address.length > ADDRESS_MAX) throw invalidField(field, `at most ${ADDRESS_MAX} characters`);
   if (channel === 'email') {
-    if (!MAIL.test(address)) throw fieldError(field, 'must be a mail address');
+    if (!MAIL.test(address)) throw invalidField(field, 'must be a mail address');
     return address;
   }
   const url = URL.parse(address);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
-    throw fieldError(field, 'must be an http or https URL');
+    throw invalidField(field, 'must be an http or https URL');
   }
   if (url.username !== '' || url.password !== '') {
-    throw fieldError(field, 'must not carry a user or password');
+    throw invalidField(field, 'must not carry a user or password');
   }
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (!allowsPrivate && (host === 'localhost' || host.endsWith('.localhost') || isPrivate(host))) {
-    throw fieldError(field, 'must not be a loopback, private or link-local address');
+    throw invalidField(field, 'must not be a loopback, private or link-local address');
   }
   url.hash = '';
   return url.href;

@@ -15,7 +15,7 @@ import {
   type PutEndpointRequest,
   PutEndpointResponseSchema,
 } from '../../gen/notify/v1/notify_service_pb.ts';
-import { AppError, fieldError } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
 import type { NotificationWriter } from '../core/notification-writer.ts';
@@ -24,6 +24,7 @@ import type { NotificationStore } from '../model/notification-store.ts';
 import type { Channel, Json, JsonObject, OutboundChannel } from '../model/notification.ts';
 import type { Handler } from './connect-listener.ts';
 import { checkedAddress } from './endpoint-address.ts';
+import { invalidField } from './notify-error.ts';
 import {
   channelsFromProto,
   endpointToProto,
@@ -82,7 +83,7 @@ async function notify(options: NotifyServiceOptions, request: NotifyRequest) {
   }
   const title = boundedText('title', request.title, TITLE_MAX);
   if (title === '') throw new AppError('FIELD_REQUIRED', 'title is required', { field: 'title' });
-  if (/[\r\n]/.test(title)) throw fieldError('title', 'must be one line');
+  if (/[\r\n]/.test(title)) throw invalidField('title', 'must be one line');
   const { notification, isDuplicate } = await options.writer.write({
     ...user,
     id: options.ids.uuid(),
@@ -104,7 +105,7 @@ function checkedData(data: ProtoJsonObject | undefined): JsonObject | null {
   assertStorable(data);
   const text = JSON.stringify(data);
   if (Buffer.byteLength(text) > DATA_BYTES_MAX) {
-    throw fieldError('data', `must be at most ${DATA_BYTES_MAX} bytes as JSON`);
+    throw invalidField('data', `must be at most ${DATA_BYTES_MAX} bytes as JSON`);
   }
   // As every later reader gets it, for example without negative zero.
   return JSON.parse(text) as JsonObject;
@@ -113,10 +114,10 @@ function checkedData(data: ProtoJsonObject | undefined): JsonObject | null {
 /** Errors: FIELD_INVALID for what JSON or Postgres' jsonb cannot hold. */
 function assertStorable(value: Json): void {
   if (typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())) {
-    throw fieldError('data', 'must hold well-formed text without NUL');
+    throw invalidField('data', 'must hold well-formed text without NUL');
   }
   if (typeof value === 'number' && !Number.isFinite(value)) {
-    throw fieldError('data', 'must hold finite numbers');
+    throw invalidField('data', 'must hold finite numbers');
   }
   if (typeof value !== 'object' || value === null) return;
   for (const [key, member] of Object.entries(value)) {
@@ -141,7 +142,7 @@ async function list({ store }: NotifyServiceOptions, request: ListNotificationsR
 
 function sequenceOfPageToken(token: string): number {
   if (token === '') return Infinity;
-  if (!/^[1-9]\d{0,15}$/.test(token)) throw fieldError('page_token', 'is not from an answer');
+  if (!/^[1-9]\d{0,15}$/.test(token)) throw invalidField('page_token', 'is not from an answer');
   return Number(token);
 }
 
@@ -150,10 +151,10 @@ async function markRead({ store, clock }: NotifyServiceOptions, request: MarkRea
   const { ids } = request;
   const upToSequence = Number(request.upToSequence);
   if ((ids.length === 0) === (upToSequence === 0)) {
-    throw fieldError('ids', 'give either ids or up_to_sequence');
+    throw invalidField('ids', 'give either ids or up_to_sequence');
   }
-  if (ids.length > MARK_IDS_MAX) throw fieldError('ids', `must be at most ${MARK_IDS_MAX}`);
-  if (upToSequence < 0) throw fieldError('up_to_sequence', 'must not be negative');
+  if (ids.length > MARK_IDS_MAX) throw invalidField('ids', `must be at most ${MARK_IDS_MAX}`);
+  if (upToSequence < 0) throw invalidField('up_to_sequence', 'must not be negative');
   const which = ids.length > 0 ? { ids } : { upToSequence };
   const result = await store.markRead(user, which, clock.nowMs());
   return create(MarkReadResponseSchema, {
@@ -184,7 +185,7 @@ async function putEndpoint(options: NotifyServiceOptions, request: PutEndpointRe
   const id = requiredSlug('endpoint.id', given.id);
   const [channel] = channelsFromProto([given.channel], 'endpoint.channel');
   if (channel === undefined || channel === 'live') {
-    throw fieldError('endpoint.channel', 'must be webhook or email');
+    throw invalidField('endpoint.channel', 'must be webhook or email');
   }
   const userId = endpointUser(channel, given.userId);
   const address = checkedAddress(channel, given.address, options.allowsPrivateWebhooks);
@@ -202,10 +203,10 @@ async function putEndpoint(options: NotifyServiceOptions, request: PutEndpointRe
 
 function assertSecret(secret: string): void {
   if (secret !== '' && !SECRET.test(secret)) {
-    throw fieldError('signing_secret', 'must be 16 to 256 characters of printable ASCII');
+    throw invalidField('signing_secret', 'must be 16 to 256 characters of printable ASCII');
   }
   if (secret.startsWith('whsec_') && !STANDARD_SECRET.test(secret)) {
-    throw fieldError('signing_secret', 'must be base64 of 24 to 64 bytes after whsec_');
+    throw invalidField('signing_secret', 'must be base64 of 24 to 64 bytes after whsec_');
   }
 }
 

@@ -8,7 +8,7 @@ import {
   type Notification as ProtoNotification,
   NotificationSchema,
 } from '../../gen/notify/v1/notify_service_pb.ts';
-import { AppError, fieldError } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import {
   CHANNELS,
   type Channel,
@@ -16,6 +16,7 @@ import {
   type Endpoint,
   type Notification,
 } from '../model/notification.ts';
+import { invalidField } from './notify-error.ts';
 
 const CHANNEL_TO_PROTO = {
   live: ProtoChannel.LIVE,
@@ -38,7 +39,7 @@ export function channelsFromProto(
   if (given.length === 0) throw new AppError('FIELD_REQUIRED', `${field} is required`, { field });
   const numbers: readonly ProtoChannel[] = Object.values(CHANNEL_TO_PROTO);
   if (!given.every((channel) => numbers.includes(channel))) {
-    throw fieldError(field, 'must be live, webhook or email');
+    throw invalidField(field, 'must be live, webhook or email');
   }
   return known;
 }

@@ -1,9 +1,10 @@
 import { createIncidentLog } from '../../observability/incident-log.ts';
 import { eventLogOf, type Logger } from '../../observability/logger.ts';
 import type { HotCounter } from '../../observability/metric-store.ts';
-import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { UserKey } from '../model/notification.ts';
+import type { ErrorReason } from '../model/notify-reason.ts';
 import type { ListenerName } from './event-log.ts';
 
 /** Why a stream was not opened, and from `connection_limit` on why a connection was closed unheard. */
@@ -35,13 +36,13 @@ export interface Refusals {
   incidentOf(listener: ListenerName): (event: string, detail: string) => void;
 }
 
-const REASON_OF_ERROR: Readonly<Partial<Record<ErrorReason, RefusalReason>>> = {
+const REASON_OF_ERROR: Readonly<Record<string, RefusalReason | undefined>> = {
   STREAM_TOKEN_INVALID: 'token_invalid',
   ORIGIN_NOT_ALLOWED: 'origin_not_allowed',
   FIELD_INVALID: 'place_invalid',
   STREAMS_DISABLED: 'streams_disabled',
   SHUTTING_DOWN: 'shutting_down',
-};
+} satisfies Partial<Record<ErrorReason, RefusalReason>>;
 const INCIDENT_REASONS = ['connection_limit', 'sniffing_limit', 'descriptor_limit'] as const;
 
 /** Clients cause these at will: `stream_refused` is at most one line a second for each reason. */
