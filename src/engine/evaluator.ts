@@ -32,7 +32,7 @@ export class Evaluator {
   readonly hot: HotEvaluator;
   readonly #options: EvaluatorOptions;
   readonly #clock: Clock;
-  readonly #conditions = new ConditionCache();
+  readonly #conditions: ConditionCache;
   readonly #hotNodesMax: number;
 
   /**
@@ -52,6 +52,7 @@ export class Evaluator {
     this.hot =
       hot instanceof HotEvaluator ? hot : new HotEvaluator(reader, this.#bound, options, hot);
     this.#options = options;
+    this.#conditions = new ConditionCache(options.cachesOff?.includes('conditions'));
     this.#clock = clock;
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }

@@ -36,11 +36,14 @@ import {
   type ObjectCache,
 } from './object-cache.ts';
 
+/** What evaluations ask of a ClosureCache. */
+export type Closures = Pick<ClosureCache, 'arena' | 'slots' | 'homeOf' | 'closureOf' | 'summaryOf'>;
+
 /** What the hot path keeps between evaluations of one model version. */
 export type HotCaches = {
-  readonly closures: ClosureCache;
-  readonly objects: ObjectCache;
-  readonly chains: ChainCache;
+  readonly closures: Closures;
+  readonly objects: Pick<ObjectCache, 'table' | 'lines' | 'lineOf'>;
+  readonly chains: Pick<ChainCache, 'table' | 'lines' | 'chainOf'>;
 };
 
 /** Usersets that one hot evaluation visits at most; longer ones take the general path. */
@@ -272,7 +275,7 @@ function visitPlain(
   scratch: HotScratch,
   reader: TupleReader,
   model: HotModel,
-  closures: ClosureCache,
+  closures: Closures,
   node: number,
   userNode: number,
 ): number {
@@ -286,7 +289,7 @@ function visitObject(
   scratch: HotScratch,
   reader: TupleReader,
   model: HotModel,
-  closures: ClosureCache,
+  closures: Closures,
   entity: number,
   state: HotState,
   userNode: number,
@@ -316,7 +319,7 @@ function visitRelations(
   scratch: HotScratch,
   reader: TupleReader,
   model: HotModel,
-  closures: ClosureCache,
+  closures: Closures,
   entity: number,
   state: HotState,
   userNode: number,
@@ -367,7 +370,7 @@ function visitOwn(
   scratch: HotScratch,
   reader: TupleReader,
   model: HotModel,
-  closures: ClosureCache,
+  closures: Closures,
   node: number,
   users: number,
   sets: number,
@@ -391,7 +394,7 @@ function visitSet(
   scratch: HotScratch,
   reader: TupleReader,
   model: HotModel,
-  closures: ClosureCache,
+  closures: Closures,
   child: number,
   userNode: number,
 ): number {

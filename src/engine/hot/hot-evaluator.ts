@@ -12,7 +12,8 @@ import {
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
 import type { BoundModel } from '../bound/bound-model.ts';
-import type { EvaluatorOptions } from '../bound/evaluator-api.ts';
+import type { EngineCache, EvaluatorOptions } from '../bound/evaluator-api.ts';
+import { ABSENT_CACHES } from './absent-caches.ts';
 import { ChainCache } from './chain-cache.ts';
 import { ClosureCache } from './closure-cache.ts';
 import { checkUserHot, type HotCaches } from './hot-check.ts';
@@ -54,9 +55,15 @@ export class HotEvaluator {
     this.#reader = reader;
     this.#model = new HotModel(model);
     this.#closures = new ClosureCache(reader, this.#model, quarter);
-    this.#objects = new ObjectCache(reader, this.#model, this.#closures, quarter * 2);
+    const isOn = (cache: EngineCache): boolean => options.cachesOff?.includes(cache) !== true;
+    const closures = isOn('closures') ? this.#closures : ABSENT_CACHES.closures;
+    this.#objects = new ObjectCache(reader, this.#model, closures, quarter * 2);
     this.#chains = new ChainCache(this.#model, this.#objects, quarter);
-    this.#caches = { closures: this.#closures, objects: this.#objects, chains: this.#chains };
+    this.#caches = {
+      closures,
+      objects: isOn('objects') ? this.#objects : ABSENT_CACHES.objects,
+      chains: isOn('chains') ? this.#chains : ABSENT_CACHES.chains,
+    };
     this.#revision = reader.revision;
   }
 
