@@ -113,7 +113,7 @@ test('logs each named event with exactly its fields, one JSON object a line', as
     { level: 'info', msg: 'server_shutdown_signal', signal: 'SIGTERM' },
   ]);
   expect(service.events('server_shutdown_error')).toEqual([]);
-  const named = new Set(service.log.map(({ msg }) => msg));
+  const named = new Set(service.log.map(({ msg }) => msg ?? ''));
   expect([...named].sort()).toEqual(
     [
       'notifyd_starting',
