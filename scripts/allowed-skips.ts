@@ -7,8 +7,9 @@ export type AllowedSkip = {
   readonly test: string;
   /** For people: why they are skipped, and what makes them run. */
   readonly reason: string;
-  /** With it they must run: on this platform, with this program on the PATH, with this variable set. */
+  /** With all of it they must run: this user, this platform, this program on the PATH, this variable set. */
   readonly needs?: {
+    readonly uid?: number;
     readonly platform?: string;
     readonly program?: string;
     readonly variable?: string;
@@ -18,6 +19,8 @@ export type AllowedSkip = {
 /** What a machine has, as far as `needs` asks. */
 export type Machine = {
   readonly platform: string;
+  /** Undefined where users have no numbers. */
+  readonly uid: number | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
 };
 
@@ -40,8 +43,9 @@ export function reasonOfSkip(
     ?.reason;
 }
 
-function isMet(needs: AllowedSkip['needs'], { platform, env }: Machine): boolean {
+function isMet(needs: AllowedSkip['needs'], { platform, uid, env }: Machine): boolean {
   if (needs === undefined) return false;
+  if (needs.uid !== undefined && needs.uid !== uid) return false;
   if (needs.platform !== undefined && needs.platform !== platform) return false;
   if (needs.variable !== undefined && env[needs.variable] === undefined) return false;
   return needs.program === undefined || isOnPath(needs.program, env['PATH'] ?? '');

@@ -57,9 +57,9 @@ function tellSlowest(modules: readonly TestModule[]): void {
 function tellSkips(names: readonly string[]): void {
   if (names.length === 0) return;
   const allowed = readAllowedSkips();
-  const { platform, env } = process;
+  const machine = { platform: process.platform, uid: process.geteuid?.(), env: process.env };
   const skips = names.map((name): Skip => {
-    return { name, reason: reasonOfSkip(name, allowed, { platform, env }) };
+    return { name, reason: reasonOfSkip(name, allowed, machine) };
   });
   const lines = skips.map(({ name, reason }) => `${name}\n    ${reason ?? 'NOT ALLOWED'}`);
   process.stdout.write(`\nSkipped tests\n${lines.join('\n')}\n`);

@@ -11,9 +11,10 @@ const ALLOWED: readonly AllowedSkip[] = [
   { test: '/a\\.test\\.ts > never$', reason: 'for ever' },
   { test: '> with a tool$', reason: 'no tool', needs: { program: 'a-tool' } },
   { test: '> with a variable$', reason: 'no variable', needs: { variable: 'A_VARIABLE' } },
+  { test: '> as root$', reason: 'not root', needs: { uid: 0 } },
   { test: '> on Linux$', reason: 'not Linux', needs: { platform: 'linux' } },
 ];
-const BARE = { platform: 'darwin', env: { PATH: ['/nowhere', directory].join(delimiter) } };
+const BARE = { platform: 'darwin', uid: 1, env: { PATH: ['/nowhere', directory].join(delimiter) } };
 
 test('a skip is allowed by the name of its test, and by nothing else', () => {
   expect(reasonOfSkip('x/a.test.ts > never', ALLOWED, BARE)).toBe('for ever');
@@ -32,6 +33,9 @@ test('where what a test needs is there, it must run', () => {
   expect(reasonOfSkip('x > with a variable', ALLOWED, BARE)).toBe('no variable');
   const env = { ...BARE.env, A_VARIABLE: 'x' };
   expect(reasonOfSkip('x > with a variable', ALLOWED, { ...BARE, env })).toBeUndefined();
+  expect(reasonOfSkip('x > as root', ALLOWED, BARE)).toBe('not root');
+  expect(reasonOfSkip('x > as root', ALLOWED, { ...BARE, uid: undefined })).toBe('not root');
+  expect(reasonOfSkip('x > as root', ALLOWED, { ...BARE, uid: 0 })).toBeUndefined();
   expect(reasonOfSkip('x > on Linux', ALLOWED, BARE)).toBe('not Linux');
   expect(reasonOfSkip('x > on Linux', ALLOWED, { ...BARE, platform: 'linux' })).toBeUndefined();
 });

@@ -7,7 +7,10 @@ import type { UserKey } from '../model/notification.ts';
 import type { ErrorReason } from '../model/notify-reason.ts';
 import type { ListenerName } from './event-log.ts';
 
-/** Why a stream was not opened, and from `connection_limit` on why a connection was closed unheard. */
+/**
+ * Why a stream was not opened, from `connection_limit` on why a connection was closed unheard; and
+ * `host_refused`, a request of any port that was addressed to another name.
+ */
 export const REFUSAL_REASONS = [
   'instance_limit',
   'user_limit',
@@ -20,6 +23,7 @@ export const REFUSAL_REASONS = [
   'connection_limit',
   'sniffing_limit',
   'descriptor_limit',
+  'host_refused',
 ] as const;
 type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
@@ -43,7 +47,12 @@ const REASON_OF_ERROR: Readonly<Record<string, RefusalReason | undefined>> = {
   STREAMS_DISABLED: 'streams_disabled',
   SHUTTING_DOWN: 'shutting_down',
 } satisfies Partial<Record<ErrorReason, RefusalReason>>;
-const INCIDENT_REASONS = ['connection_limit', 'sniffing_limit', 'descriptor_limit'] as const;
+const INCIDENT_REASONS = [
+  'connection_limit',
+  'sniffing_limit',
+  'descriptor_limit',
+  'host_refused',
+] as const;
 
 /** Clients cause these at will: `stream_refused` is at most one line a second for each reason. */
 export function createRefusals(

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { evaluateTexts } from '../evaluation/evaluate.ts';
 import { baseEnvironment } from '../host/process/step-environment.ts';
@@ -53,10 +53,11 @@ export function createState(
 
 /** Makes the folders of a job and its event file. Errors: those of the file system. */
 export function makeFolders(job: JobState): void {
-  const { temp, commands } = job.folders;
+  const { temp, commands, workspace } = job.folders;
   for (const folder of [temp, commands]) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
+  job.realFolders = [commands, temp, workspace].map((folder) => realpathSync(folder));
   writeFileSync(join(job.request.jobDir, 'event.json'), JSON.stringify(job.request.event), {
     mode: 0o600,
   });

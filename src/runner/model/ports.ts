@@ -107,7 +107,12 @@ export interface ArtifactStore {
     readonly runId: string;
     readonly name: string;
     /** Absolute source and name within the artifact (with `/`). */
-    readonly files: readonly { readonly source: string; readonly entry: string }[];
+    readonly files: readonly {
+      readonly source: string;
+      readonly entry: string;
+      /** The real path of a folder that the file must lie in when it is read, or of the file itself. */
+      readonly within?: string | undefined;
+    }[];
     readonly isOverwriting: boolean;
     /** Default 1. What an earlier attempt of the run stored under the name is replaced. */
     readonly attempt?: number | undefined;

@@ -9,6 +9,7 @@ export type RunnerReason =
   | 'INVALID_SIGNATURE'
   | 'HOST_NOT_ALLOWED'
   | 'ORIGIN_NOT_ALLOWED'
+  | 'ORIGIN_NEEDS_TOKEN' // a page of another origin may change nothing without the API token
   | 'NOT_FOUND'
   | 'RUN_NOT_FOUND'
   | 'WORKFLOW_NOT_FOUND'

@@ -1,7 +1,9 @@
 import type { RunStore } from '../model/storage.ts';
-import { userConfigDir } from '../secrets/key-source.ts';
+import { MasterKey, userConfigDir } from '../secrets/key-source.ts';
+import { ownSecretsOf } from '../secrets/own-secrets.ts';
 import type { SecretService } from '../secrets/secret-api.ts';
 import { createSecretService } from '../secrets/secret-service.ts';
+import { createTextSealer } from '../secrets/text-sealer.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
 import { openRunStore } from '../storage/run-store.ts';
 import { createSyncService, type SyncService } from '../sync/sync-service.ts';
@@ -48,14 +50,17 @@ function openSync({
   settings,
   clock,
   workspace,
+  environment,
   stateDir,
   report,
 }: PartsBasis): Promise<SyncService> {
+  const masterKey = new MasterKey(settings.secretsKey, userConfigDir(environment));
   const { hostApiUrl, hostGitUrl, hostToken, webhookSecret } = settings;
   return createSyncService({
     stateDir,
     projectDir: workspace,
     settings: { hostApiUrl, hostGitUrl, hostToken, webhookSecret },
+    sealer: createTextSealer(masterKey),
     clock,
     report,
   });
@@ -71,6 +76,7 @@ function openSecrets(
     configDir: userConfigDir(environment),
     environment,
     host: sync.hostSecrets,
+    ownSecrets: [() => ownSecretsOf(settings, stateDir), () => sync.secrets()],
     clock,
     report,
   });

@@ -19,7 +19,12 @@ import { startParts, type RunnerParts } from './runner-parts.ts';
  */
 export async function openLocalLink({ settings, ...context }: LocalContext): Promise<RunnerLink> {
   const taker = new Taker();
-  const parts = await startParts(settings, { ...context, clock: systemClock, events: taker });
+  const parts = await startParts(settings, {
+    ...context,
+    clock: systemClock,
+    events: taker,
+    isEager: true,
+  });
   return new LocalLink(parts, taker);
 }
 

@@ -15,6 +15,8 @@ export type PartsOptions = {
   /** Absolute. */
   readonly workspace: string;
   readonly pingMs?: number | undefined;
+  /** Whether the first job is likely to come at once: what it needs is started beside the rest. */
+  readonly isEager?: boolean | undefined;
   /** Is told of every event too, after the streams: the command line. */
   readonly events?: EventPublisher | undefined;
 };

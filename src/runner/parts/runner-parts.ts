@@ -2,6 +2,7 @@ import type { Logger } from '../../observability/logger.ts';
 import type { IdempotencyKeys } from '../face/api/idempotency.ts';
 import type { EventHub } from '../face/events/event-hub.ts';
 import type { LogFollower } from '../face/events/log-follower.ts';
+import { createSupervision } from '../host/process/supervision.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
 import type { WorkflowCatalog } from '../model/ports.ts';
 import type { Scheduler } from '../scheduler/run-service.ts';
@@ -9,6 +10,7 @@ import { InboxEvents } from '../scheduler/triggers/inbox-events.ts';
 import { Schedule } from '../scheduler/triggers/schedule.ts';
 import type { SecretService } from '../secrets/secret-api.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
+import { readOrMakeApiToken } from '../storage/api-token-file.ts';
 import type { SyncService } from '../sync/sync-service.ts';
 import { createAnnouncers } from './announcers.ts';
 import { type Closings, openOrClose } from './closings.ts';
@@ -35,6 +37,13 @@ export type RunnerParts = {
   readonly inboxEvents: InboxEvents;
   readonly schedule: Schedule | undefined;
   readonly metrics: RunnerMetrics;
+  /**
+   * The token that opens the API: RUNNER_API_TOKEN, else the one of `.runner/api-token`. A secret of the
+   * runner's own, which no job may see and every job's log must mask.
+   */
+  readonly apiToken: string;
+  /** Must whoever changes something over the API show the token, from wherever the call comes? */
+  readonly isTokenDemanded: () => boolean;
   /** Closes the stores, after the runs were shut down. */
   stop(): Promise<void>;
 };
@@ -52,9 +61,13 @@ export async function startParts(
 }
 
 async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts> {
-  const { settings, logger, clock, workspace, version, runsDir, report } = basis;
+  const { settings, logger, clock, workspace, version, stateDir, runsDir, report } = basis;
+  const supervision = createSupervision(report);
+  closings.push(() => supervision.close());
+  if (basis.isEager === true) supervision.warmUp();
   const foundation = await openFoundation(basis, closings);
   const { store, sync, secrets } = foundation;
+  const apiToken = settings.apiToken ?? (await readOrMakeApiToken(stateDir));
   // A fresh clone has the vault, but not yet its mirror.
   await secrets.refreshVault({ userAgent: 'start of the runner' });
   const keys = await openIdempotencyKeys(basis, closings);
@@ -62,7 +75,8 @@ async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts>
   const announcers = createAnnouncers(basis, store);
   const { hub, follower, metrics } = announcers;
   closings.push(() => Promise.resolve(hub.close()));
-  const runs = await openScheduler(basis, foundation, catalog, announcers.events);
+  const { events } = announcers;
+  const runs = await openScheduler(basis, foundation, { catalog, events, supervision });
   announcers.begin(runs);
   closings.push(() => runs.shutdown());
   sync.deployments.settleOrphans((id) => {
@@ -74,5 +88,7 @@ async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts>
   const inboxEvents = new InboxEvents(catalog, runs);
   const about = { workspace, version, logger, runsDir };
   const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule };
-  return { ...about, ...services, hub, follower, metrics, stop: () => closings.closeAll() };
+  const credential = { apiToken, isTokenDemanded: () => false };
+  const stop = (): Promise<void> => closings.closeAll();
+  return { ...about, ...services, ...credential, hub, follower, metrics, stop };
 }

@@ -4,6 +4,7 @@ import { createArtifactStore } from '../execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../execution/cache/cache-store.ts';
 import { createJobExecutor } from '../execution/job-executor.ts';
 import { createGit } from '../host/git/run-git.ts';
+import type { Supervision } from '../host/process/supervision.ts';
 import { createSandboxFactory } from '../host/sandbox/sandbox-factory.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { WorkflowCatalog } from '../model/ports.ts';
@@ -20,8 +21,15 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 export async function openScheduler(
   basis: PartsBasis,
   { store, sync, secrets }: Foundation,
-  catalog: WorkflowCatalog,
-  events: EventPublisher,
+  {
+    catalog,
+    events,
+    supervision,
+  }: {
+    readonly catalog: WorkflowCatalog;
+    readonly events: EventPublisher;
+    readonly supervision: Supervision;
+  },
 ): Promise<Scheduler> {
   const { settings, clock, workspace, environment, stateDir, runsDir, report } = basis;
   const artifacts = await createArtifactStore(runsDir);
@@ -36,7 +44,7 @@ export async function openScheduler(
       git,
       report,
     }),
-    executor: createJobExecutor({ artifacts, cache, environment, onProblem: report }),
+    executor: createJobExecutor({ artifacts, cache, environment, supervision, onProblem: report }),
     secrets,
     artifacts,
     deployments: sync.deployments,

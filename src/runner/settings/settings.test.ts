@@ -22,7 +22,7 @@ test('the defaults are those of the contract', () => {
     host: 'localhost',
     workspace: '.',
     apiToken: undefined,
-    allowedOrigins: ['*'],
+    allowedOrigins: [],
     allowedHosts: [],
     maxConcurrentRuns: 4,
     maxConcurrentJobs: 8,

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { allowedHostsOption } from '../../config/allowed-hosts-option.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,
@@ -11,6 +11,7 @@ import {
   type OptionTable,
   type OptionValues,
 } from '../../config/option.ts';
+import { isLoopback } from '../../http/host-allow-list.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -55,7 +56,7 @@ export const RUNNER_OPTIONS = {
   apiToken: textOption({
     env: 'RUNNER_API_TOKEN',
     description:
-      'Token that every call below /api but the webhook inbox must present as `Authorization: Bearer` (`?access_token=` on /api/events). Unset: every caller that reaches the port is trusted, and a warning is logged at start.',
+      'Token that every call below /api but the webhook inbox must present as `Authorization: Bearer` (`?access_token=` on /api/events). Unset: one is made at the first start, in `.runner/api-token` of the project, and only pages of other origins need it, to change something.',
     fallback: undefined,
     fallbackText: 'unset',
     ...PRINTABLE,
@@ -64,19 +65,15 @@ export const RUNNER_OPTIONS = {
   allowedOrigins: listOption({
     env: 'RUNNER_ALLOWED_ORIGINS',
     description:
-      'Origins whose pages may call. `*` lets every page call; a list refuses all others with 403 origin_not_allowed.',
-    fallback: ['*'],
+      'Origins whose pages may change something without the API token, beside those on this machine (localhost, *.localhost, loopback addresses) and the own page. Unset: all others may read, and need the token for the rest (403 origin_needs_token). A list refuses all others whatever they ask (403 origin_not_allowed). `*` lets every web page run commands, and a warning is logged at start.',
+    fallback: [],
     pattern: /^(\*|[a-z][a-z0-9+.-]*:\/\/[A-Za-z0-9.:[\]_-]+)$/,
     rule: '`*` or an origin such as http://localhost:3000',
   }),
-  allowedHosts: listOption({
-    env: 'RUNNER_ALLOWED_HOSTS',
-    description:
-      'Host names that requests may be addressed to beside localhost, *.localhost and loopback addresses. Without a port the port must be that of the runner; `name:443` also matches `name`, as a proxy in front sends it.',
-    fallback: [],
-    pattern: /^([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$/,
-    rule: 'a host name, with or without a port',
-  }),
+  allowedHosts: allowedHostsOption(
+    'RUNNER_ALLOWED_HOSTS',
+    'Host names that requests may be addressed to beside localhost, *.localhost and loopback addresses. Without a port the port must be that of the runner; `name:443` also matches `name`, as a proxy in front sends it.',
+  ),
   webhookSecret: textOption({
     env: 'RUNNER_WEBHOOK_SECRET',
     description:
@@ -279,12 +276,6 @@ export function loadRunnerSettings(env: Environment, machine?: Machine): RunnerS
 /** The settings for people: by environment variable, secrets replaced. */
 export function redactedRunnerSettings(settings: RunnerSettings): Record<string, unknown> {
   return redactedOptions(RUNNER_OPTIONS, settings);
-}
-
-/** Is this an address or name that only this machine can reach? */
-export function isLoopback(host: string): boolean {
-  if (host.toLowerCase() === 'localhost' || host === '::1') return true;
-  return isIP(host) === 4 && host.startsWith('127.');
 }
 
 function contradictions(settings: RunnerSettings): string[] {

@@ -213,7 +213,7 @@ describe('readCommandFile', () => {
   });
 
   test('another trouble than a missing file is an error', async () => {
-    await expect(readCommandFile(folder)).rejects.toMatchObject({ code: 'EISDIR' });
+    await expect(readCommandFile(folder)).rejects.toMatchObject({ reason: 'INVALID_VALUE' });
   });
 });
 

@@ -1,6 +1,8 @@
-import { open } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { isBlockedName, isSuspiciousName } from '../host/process/step-environment.ts';
+import { openWithin } from '../storage/contained-file.ts';
 import type { Masker } from './masker.ts';
 
 /** Of each of the files of a step: GITHUB_ENV, GITHUB_OUTPUT, GITHUB_STATE, GITHUB_PATH, summary. */
@@ -8,13 +10,15 @@ const COMMAND_FILE_BYTES_MAX = 1024 * 1024;
 
 /**
  * The text of a file that a step wrote for the runner: UTF-8, or UTF-16 with a byte order mark, which is
- * left out. '' when there is no such file.
- * Errors: RESULT_TOO_LARGE above 1 MiB (metadata.bytes), and those of the file system.
+ * left out. '' when there is no such file. What a step put in its place is read only where it lies within
+ * `roots` (real paths; default its own folder): links to files of the runner are not followed.
+ * Errors: RESULT_TOO_LARGE above 1 MiB (metadata.bytes), INVALID_VALUE for a file elsewhere, one with other
+ * names, and what is no file, and those of the file system.
  */
-export async function readCommandFile(path: string): Promise<string> {
+export async function readCommandFile(path: string, roots?: readonly string[]): Promise<string> {
   let file;
   try {
-    file = await open(path, 'r');
+    file = await openWithin(path, roots ?? [await realpath(dirname(path))]);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
       return '';
@@ -22,7 +26,9 @@ export async function readCommandFile(path: string): Promise<string> {
     throw error;
   }
   try {
-    const { size } = await file.stat();
+    const { size, nlink } = await file.stat();
+    // A second name may be that of any file of this user.
+    if (nlink > 1) throw new AppError('INVALID_VALUE', 'The file has other names');
     if (size > COMMAND_FILE_BYTES_MAX) {
       throw new AppError(
         'RESULT_TOO_LARGE',

@@ -12,7 +12,7 @@ import { pullAll, type PullReport } from './pull-all.ts';
 import { pushStack, type PushResult } from './push-stack.ts';
 import { RejectionBudget } from './rejection-budget.ts';
 import type { SyncAuditQuery, SyncAuditRecord } from './sync-audit.ts';
-import { withoutSecret, type SyncConfig } from './sync-config.ts';
+import type { SyncConfig } from './sync-config.ts';
 import { openParts, type SyncParts, type SyncServiceOptions } from './sync-parts.ts';
 import { parsePullRequest, parsePushRequest, type PullRequest } from './sync-requests.ts';
 
@@ -33,7 +33,7 @@ export type SyncStatus = {
 export interface SyncService {
   /** The webhook secret shows as a placeholder. */
   getConfig(): SyncConfig;
-  /** Errors: INVALID_VALUE, metadata.field = the path; DISK_FULL, STORE_UNAVAILABLE. */
+  /** Errors: INVALID_VALUE, metadata.field = the path; BACKEND_UNAVAILABLE (the webhook secret), DISK_FULL, STORE_UNAVAILABLE. */
   putConfig(body: unknown): Promise<SyncConfig>;
   /** Errors: INVALID_REQUEST, SYNC_DISABLED, SYNC_IN_PROGRESS, SHUTTING_DOWN. What fails at the host stands in `errors`. */
   pull(body: unknown): Promise<PullReport>;
@@ -52,13 +52,16 @@ export interface SyncService {
   readonly deployments: DeploymentLedger;
   /** For the `host` backend of secrets. */
   readonly hostSecrets: HostSecretPort;
+  /** Secrets of the configuration, which no log may show. Errors: BACKEND_UNAVAILABLE. */
+  secrets(): Promise<readonly string[]>;
   /** Ends what is in flight; files are complete when the promise resolves. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
  * Opens everything below `.runner/sync` and `.runner/deployments.jsonl`, and begins to poll when the
- * configuration says so. Errors: CONFIG_INVALID for settings, STORE_UNAVAILABLE, DISK_FULL.
+ * configuration says so. Errors: CONFIG_INVALID for settings, BACKEND_UNAVAILABLE for a webhook secret in
+ * clear that cannot be sealed, STORE_UNAVAILABLE, DISK_FULL.
  */
 export async function createSyncService(options: SyncServiceOptions): Promise<SyncService> {
   return new HostSyncService(await openParts(options));
@@ -91,7 +94,7 @@ class HostSyncService implements SyncService {
   }
 
   getConfig(): SyncConfig {
-    return withoutSecret(this.#parts.config.get());
+    return this.#parts.config.get();
   }
 
   async putConfig(body: unknown): Promise<SyncConfig> {
@@ -157,9 +160,9 @@ class HostSyncService implements SyncService {
   async verifyDelivery(request: DeliveryRequest): Promise<Delivery> {
     const { config, deliveries, options, caches } = this.#parts;
     const { settings, report } = options;
-    const secret = settings.webhookSecret ?? config.get().host.webhookSecret;
     let delivery: Delivery;
     try {
+      const secret = settings.webhookSecret ?? (await config.webhookSecret());
       delivery = await verifyDelivery(request, secret, deliveries, this.#nowMs());
     } catch (error) {
       await this.#auditFailure('webhook', error);
@@ -206,6 +209,11 @@ class HostSyncService implements SyncService {
       },
       pendingMirrors: deployments.pendingMirrors(),
     };
+  }
+
+  async secrets(): Promise<readonly string[]> {
+    const secret = await this.#parts.config.webhookSecret();
+    return secret === undefined ? [] : [secret];
   }
 
   close(): Promise<void> {

@@ -6,6 +6,7 @@ import type { StepRun } from '../state/step-run.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';
 import { globFiles } from './glob-files.ts';
+import { JobPlaces } from './job-places.ts';
 
 type CacheInputs = {
   readonly key: string;
@@ -91,7 +92,7 @@ function addSave(call: BuiltInCall, inputs: CacheInputs): void {
 async function save(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promise<void> {
   const { dependencies, folders } = call.frame.job;
   const { key, paths } = inputs;
-  const { files } = await globFiles(
+  const { files: found } = await globFiles(
     folders.workspace,
     paths,
     {
@@ -100,6 +101,12 @@ async function save(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promi
     },
     run.signal,
   );
+  const places = new JobPlaces(folders);
+  const files = found.filter((file) => {
+    const isHeld = places.holds(file);
+    if (!isHeld) run.log.warn(`'${file}' is left out: it leads out of the workspace`);
+    return isHeld;
+  });
   if (files.length === 0) {
     run.log.warn(`Nothing is saved: no file matches ${paths.join(' ')}`);
     return;

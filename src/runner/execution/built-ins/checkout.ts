@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { createGit, type Git, mustRef } from '../../host/git/run-git.ts';
+import { mustStayWithin } from '../../storage/contained-file.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
 
@@ -20,6 +21,7 @@ export async function runCheckout(call: BuiltInCall): Promise<boolean> {
   if (target !== workspace && !target.startsWith(workspace + sep)) {
     throw invalid('path', `Repository path '${inputOf(given, 'path')}' is not under the workspace`);
   }
+  mustStayWithin(workspace, target);
   const sha = textOfGithub(call, 'sha');
   const isWorkspace = target === workspace;
   const isOwnRef = ref === '' || ref === sha || ref === textOfGithub(call, 'ref');

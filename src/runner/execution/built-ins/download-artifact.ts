@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import type { Artifact } from '../../model/run.ts';
+import { mustStayWithin } from '../../storage/contained-file.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
 
@@ -10,6 +11,7 @@ export async function runDownloadArtifact(call: BuiltInCall): Promise<boolean> {
   const store = frame.job.dependencies.artifacts;
   const runId = inputOf(given, 'run-id', frame.job.request.runId);
   const target = pathOf(call, inputOf(given, 'path', '.'));
+  mustStayWithin(frame.job.folders.workspace, target);
   const name = inputOf(given, 'name');
   const ids = inputOf(given, 'artifact-ids');
   const artifacts = choose(store.list(runId), call);
@@ -17,6 +19,7 @@ export async function runDownloadArtifact(call: BuiltInCall): Promise<boolean> {
   const isMerging = inputOf(given, 'merge-multiple', 'false') === 'true';
   for (const artifact of artifacts) {
     const folder = isSingle || isMerging ? target : join(target, artifact.name);
+    mustStayWithin(frame.job.folders.workspace, folder);
     await store.extract(artifact, folder);
     run.log.say(`Artifact ${artifact.name}: ${artifact.size} bytes unpacked`);
   }

@@ -7,7 +7,9 @@ import type { BuiltInCall } from './built-in-call.ts';
 export async function runSetupNode({ frame, run, given }: BuiltInCall): Promise<boolean> {
   const path = run.environment.pathInFrontOf(frame.job.baseVariables['PATH']);
   const program = frame.job.finder.find('node', path) ?? process.execPath;
-  const { stdout } = await promisify(execFile)(program, ['--version']);
+  // A step may have put another program of that name in front: it gets what steps get.
+  const env = { ...frame.job.baseVariables, PATH: path };
+  const { stdout } = await promisify(execFile)(program, ['--version'], { env });
   const version = stdout.trim();
   const wanted = inputOf(given, 'node-version');
   const asked = wanted === '' ? '' : ` (asked for: ${wanted})`;

@@ -1,10 +1,11 @@
-import { lstatSync, realpathSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, relative, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ZipSource } from '../artifacts/write-zip.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';
 import { globFiles, type GlobResult } from './glob-files.ts';
+import { JobPlaces } from './job-places.ts';
 
 const NAME_DEFAULT = 'artifact';
 
@@ -63,31 +64,22 @@ function reportNothing(call: BuiltInCall, patterns: readonly string[]): boolean 
 
 /** Files only; a link counts as the file it leads to, unless that lies outside of the workspace. */
 function filesToUpload(call: BuiltInCall, found: GlobResult): ZipSource[] {
-  const workspace = realpathSync(call.frame.job.folders.workspace);
-  const sources: { readonly path: string; readonly source: string }[] = [];
+  const places = new JobPlaces(call.frame.job.folders);
+  const sources: (Omit<ZipSource, 'entry'> & { readonly path: string })[] = [];
   for (const path of found.files) {
     if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) continue;
-    const source = realpathSync(path);
-    const isLinked = source !== path && !isPlainPath(path);
-    if (isLinked && !source.startsWith(workspace + sep)) {
+    const place = places.sourceOf(path);
+    if (place === undefined) {
       call.run.log.warn(`'${path}' is left out: it leads out of the workspace`);
       continue;
     }
-    sources.push({ path, source });
+    sources.push({ path, ...place });
   }
   const root = rootOf(
     found.searchPaths,
     sources.map(({ path }) => path),
   );
-  return sources.map(({ path, source }) => ({ source, entry: relative(root, path) }));
-}
-
-/** Whether neither the file nor a folder above it is a link. The workspace itself may be behind one. */
-function isPlainPath(path: string): boolean {
-  for (let at = path; dirname(at) !== at; at = dirname(at)) {
-    if (lstatSync(at).isSymbolicLink()) return false;
-  }
-  return true;
+  return sources.map(({ path, ...place }) => ({ ...place, entry: relative(root, path) }));
 }
 
 /** Names in the artifact begin below this folder: the nearest one that all patterns begin in. */

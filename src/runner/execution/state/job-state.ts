@@ -1,3 +1,4 @@
+import type { Supervisor } from '../../host/process/supervision.ts';
 import type {
   CancelKind,
   JobReport,
@@ -80,6 +81,10 @@ export class JobState {
   readonly states = new Map<string, Map<string, string>>();
   /** Remote actions that were read already. */
   readonly loadedActions = new Map<string, LoadedAction>();
+  /** Real paths of the folders that steps may keep command files in, that of the files first. Set once they are made. */
+  realFolders: readonly string[] = [];
+  /** The parent of the job's processes; undefined where there is none. */
+  supervisor: Supervisor | undefined;
   /** The docker program, if it works; undefined before somebody asked. */
   docker: Promise<string | undefined> | undefined;
   cancelKind: CancelKind | undefined;

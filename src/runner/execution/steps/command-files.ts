@@ -1,4 +1,4 @@
-import { closeSync, openSync, statSync } from 'node:fs';
+import { closeSync, constants, lstatSync, openSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import {
@@ -20,16 +20,28 @@ export type CommandFiles = {
   readonly variables: Readonly<Record<string, string>>;
 };
 
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+const NEW_FILE = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+
 let counter = 0;
 
-/** Makes empty files, since a step may append to them or read them first. Cost: five opens. */
+/**
+ * Makes empty files, since a step may append to them or read them first. Cost: five opens.
+ * Errors: INVALID_VALUE, and those of the file system.
+ */
 export function createCommandFiles(job: JobState): CommandFiles {
   counter += 1;
   const make = (kind: Kind): string => {
     const path = join(job.folders.commands, `${kind}_${counter}`);
-    closeSync(openSync(path, 'w', 0o600));
+    // An earlier step may have guessed the name and put a link there.
+    rmSync(path, { force: true });
+    closeSync(openSync(path, NEW_FILE, 0o600));
     return path;
   };
+  // …or in place of the folder.
+  if (realpathSync(job.folders.commands) !== job.realFolders[0]) {
+    throw new AppError('INVALID_VALUE', 'The folder of the command files was replaced');
+  }
   const paths = {
     env: make('env'),
     output: make('output'),
@@ -61,9 +73,9 @@ export async function takeCommandFiles(
   let isFine = true;
   const take = async (kind: Kind, use: (text: string) => void): Promise<void> => {
     const path = files.paths[kind];
-    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
     try {
-      use(await readCommandFile(path));
+      if ((lstatSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+      use(await readCommandFile(path, job.realFolders));
     } catch (error) {
       // A summary is for people: without it the step is as good as with it.
       if (kind !== 'summary') isFine = false;

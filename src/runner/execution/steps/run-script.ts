@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { evaluateText } from '../../evaluation/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
@@ -38,7 +38,9 @@ export async function runScript(
   const shell = resolveShell(shellName, env['PATH'] ?? '', job.finder);
   scriptCounter += 1;
   const path = join(job.folders.scripts, `${scriptCounter}${shell.extension}`);
-  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode: 0o700 });
+  // An earlier step may have guessed the name and put a link there.
+  rmSync(path, { force: true });
+  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode: 0o700, flag: 'wx' });
   const exit = await runStepProcess(job, run, {
     file: shell.file,
     args: shell.args.map((arg) => arg.replaceAll('{0}', path)),

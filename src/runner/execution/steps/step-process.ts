@@ -1,4 +1,5 @@
-import { type ProcessExit, startProcess } from '../../host/process/run-process.ts';
+import type { ProcessExit } from '../../host/process/run-process.ts';
+import { startSupervised } from '../../host/process/supervised-process.ts';
 import { createCommandSession } from '../../step-output/command-session.ts';
 import { createLineSplitter } from '../../step-output/line-splitter.ts';
 import type { JobState } from '../state/job-state.ts';
@@ -40,12 +41,13 @@ export async function runStepProcess(
     onLines: (lines, block) =>
       run.log.writeOutput(session.handle(lines, block), Buffer.byteLength(block) + 1),
   });
-  const running = startProcess({
+  const request = {
     ...program,
     trackingId: job.trackingId,
-    onChunk: (chunk) => splitter.push(chunk),
+    onChunk: (chunk: Buffer) => splitter.push(chunk),
     ladder: job.dependencies.ladder,
-  });
+  };
+  const running = await startSupervised(request, job.supervisor);
   let climbing: Promise<void> | undefined;
   const forget = run.stop.onRequest((kind) => {
     if (kind === 'kill') running.kill();

@@ -1,10 +1,20 @@
-import { isIP } from 'node:net';
+import { HostAllowList } from '../../../http/host-allow-list.ts';
 import { createAuthenticator, type Authenticator } from '../../../http/service-tokens.ts';
 import { AppError } from '../../../shared/app-error.ts';
-import { isLoopback, type RunnerSettings } from '../../settings/settings.ts';
+import { assert } from '../../../shared/assert.ts';
+import type { RunnerSettings } from '../../settings/settings.ts';
 import { headerOf } from './call.ts';
+import { OriginPolicy, type OriginKind } from './origin-policy.ts';
 
 type AccessSettings = Pick<RunnerSettings, 'host' | 'allowedHosts' | 'allowedOrigins' | 'apiToken'>;
+
+/** What Access asks of the rest of the runner. */
+export type AccessPorts = {
+  /** The token that opens everything: that of the settings, else the one of the state directory. */
+  readonly apiToken: string;
+  /** Must whoever changes something show the token now, from wherever the call comes? */
+  readonly isTokenDemanded: () => boolean;
+};
 
 const ALL_METHODS = 'GET, HEAD, POST, PUT, DELETE, OPTIONS';
 const REQUEST_HEADERS = [
@@ -35,58 +45,46 @@ const EXPOSED_HEADERS = [
   'X-Synced-At',
 ].join(', ');
 const PREFLIGHT_SECONDS = '600';
-/** Ports that a Host header leaves out. */
-const DEFAULT_PORTS: ReadonlySet<number> = new Set([80, 443]);
-
-type HostEntry = { readonly name: string; readonly port: number | undefined };
+/** Methods that change nothing, whatever their path (RFC 9110 §9.2.1). As sent: `get` is none of them. */
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+/** Origins whose pages may reach into this machine's network; a wild card is not enough for that. */
+const NEAR: ReadonlySet<OriginKind> = new Set<OriginKind>(['own', 'loopback', 'listed']);
 
 /**
- * Who may call (design §2.10 and §6). A page cannot forge Host, Origin and Sec-Fetch-Site; the Host
- * list stops DNS rebinding, the origin list narrows which pages may call, the token everybody else.
+ * Who may call (docs/runner.md, "Who may call"). A page cannot forge Host, Origin and Sec-Fetch-Site;
+ * the Host list stops DNS rebinding; reading is open to every origin, changing only to those that are near, and
+ * to whoever has the token.
  */
 export class Access {
-  readonly #hosts: readonly HostEntry[];
-  readonly #origins: ReadonlySet<string> | undefined;
+  readonly #hosts: HostAllowList;
+  readonly #origins: OriginPolicy;
   readonly #authenticator: Authenticator;
-  readonly #isWide: boolean;
+  readonly #isTokenSet: boolean;
+  readonly #isTokenDemanded: () => boolean;
 
-  constructor(settings: AccessSettings) {
-    this.#hosts = settings.allowedHosts.map(hostEntryFromText);
-    this.#origins = settings.allowedOrigins.includes('*')
-      ? undefined
-      : new Set(settings.allowedOrigins.map((origin) => origin.toLowerCase()));
-    this.#authenticator = createAuthenticator(
-      settings.apiToken === undefined ? [] : [settings.apiToken],
-    );
-    this.#isWide = !isLoopback(settings.host);
+  constructor(settings: AccessSettings, { apiToken, isTokenDemanded }: AccessPorts) {
+    this.#hosts = new HostAllowList(settings);
+    this.#origins = new OriginPolicy(settings.allowedOrigins);
+    assert(apiToken !== '', "an empty token would be everybody's");
+    this.#authenticator = createAuthenticator([apiToken]);
+    this.#isTokenSet = settings.apiToken !== undefined;
+    this.#isTokenDemanded = isTokenDemanded;
   }
 
   /** Errors: HOST_NOT_ALLOWED unless Host names this service at `port`. */
   requireHost(headers: Headers, port: number): void {
-    const host = hostEntryFromText(headerOf(headers, 'host'));
-    const isOwnPort = host.port === port || (host.port === undefined && DEFAULT_PORTS.has(port));
-    if (isOwnPort && this.#isOwnName(host.name)) return;
-    const isListed = this.#hosts.some((entry) => {
-      if (entry.name !== host.name) return false;
-      if (entry.port === undefined) return isOwnPort;
-      return entry.port === host.port || (host.port === undefined && DEFAULT_PORTS.has(entry.port));
-    });
-    if (!isListed) throw new AppError('HOST_NOT_ALLOWED', 'the Host header names another service');
+    if (this.#hosts.accepts(headerOf(headers, 'host'), port)) return;
+    throw new AppError('HOST_NOT_ALLOWED', 'the Host header names another service');
   }
 
   /**
-   * Errors: ORIGIN_NOT_ALLOWED for a page that is not on the list. The service's own page always is;
-   * a request that a browser marks as cross-site but sends without Origin (an image, a link) is not.
+   * Errors: ORIGIN_NOT_ALLOWED, when there is a list of origins, for every other page. A link or an image
+   * of such a page, sent without Origin, may show the pages of the runner, but nothing below /api.
    */
   requireOrigin(headers: Headers, isApi: boolean): void {
-    if (this.#origins === undefined) return;
-    const origin = headerOf(headers, 'origin').toLowerCase();
-    const isOwn = origin === `http://${headerOf(headers, 'host').toLowerCase()}`;
-    const site = headerOf(headers, 'sec-fetch-site');
-    const isHidden = origin === '' && isApi && (site === 'cross-site' || site === 'same-site');
-    if (isHidden || (origin !== '' && !isOwn && !this.#origins.has(origin))) {
-      throw new AppError('ORIGIN_NOT_ALLOWED', 'this origin may not call the runner');
-    }
+    if (!this.#origins.isClosed || this.#origins.kindOf(headers) !== 'foreign') return;
+    if (!isApi && headers.get('origin') === null) return;
+    throw new AppError('ORIGIN_NOT_ALLOWED', 'this origin may not call the runner');
   }
 
   /**
@@ -95,7 +93,7 @@ export class Access {
    */
   corsHeaders(headers: Headers): string[] {
     const origin = headerOf(headers, 'origin');
-    if (this.#origins === undefined) {
+    if (!this.#origins.isClosed) {
       return ['access-control-allow-origin', '*', 'access-control-expose-headers', EXPOSED_HEADERS];
     }
     if (origin === '') return ['vary', 'Origin'];
@@ -109,7 +107,10 @@ export class Access {
     ];
   }
 
-  /** What a preflight is answered beyond `corsHeaders`. */
+  /**
+   * What a preflight is answered beyond `corsHeaders`: the same for every page, but that a foreign one is
+   * never let into the private network, so that a browser that asks first sends no request of it at all.
+   */
   preflightHeaders(headers: Headers): string[] {
     const answer = [
       'access-control-allow-methods',
@@ -119,33 +120,35 @@ export class Access {
       'access-control-max-age',
       PREFLIGHT_SECONDS,
     ];
-    if (headerOf(headers, 'access-control-request-private-network') === 'true') {
+    const isAsked = headerOf(headers, 'access-control-request-private-network') === 'true';
+    if (isAsked && NEAR.has(this.#origins.kindOf(headers))) {
       answer.push('access-control-allow-private-network', 'true');
     }
     return answer;
   }
 
   /**
-   * `queryToken` is that of `?access_token=`, where it is allowed.
-   * Errors: UNAUTHORIZED without the token. Time tells nothing about how much of a guess was right.
+   * The token, where this call needs one: every call below /api when it is set, else what would change
+   * something and comes from a foreign page, or from anybody while it is demanded. `queryToken` is that of
+   * `?access_token=`, where it is allowed. Time tells nothing about how much of a guess was right.
+   * Errors: UNAUTHORIZED, ORIGIN_NEEDS_TOKEN.
    */
-  requireToken(headers: Headers, queryToken: string | null): void {
-    if (this.#authenticator.accepts(headerOf(headers, 'authorization'))) return;
-    if (queryToken !== null && this.#authenticator.accepts(`Bearer ${queryToken}`)) return;
-    throw new AppError('UNAUTHORIZED', 'a valid API token is needed');
+  requireToken(method: string, headers: Headers, queryToken: string | null, isApi: boolean): void {
+    const isSafe = SAFE_METHODS.has(method);
+    const isSetHere = this.#isTokenSet && isApi;
+    if ((isSafe && !isSetHere) || this.#hasToken(headers, queryToken)) return;
+    if (isSetHere) throw new AppError('UNAUTHORIZED', 'a valid API token is needed');
+    if (this.#isTokenDemanded()) {
+      const problem = 'whatever changes something needs the API token for now';
+      throw new AppError('UNAUTHORIZED', problem);
+    }
+    if (this.#origins.isOpen || this.#origins.kindOf(headers) !== 'foreign') return;
+    const problem = 'a page of another origin may change nothing without the API token';
+    throw new AppError('ORIGIN_NEEDS_TOKEN', problem);
   }
 
-  /** Loopback names and addresses; all addresses too once others may connect: nobody can rebind one. */
-  #isOwnName(name: string): boolean {
-    if (name === 'localhost' || name.endsWith('.localhost') || isLoopback(name)) return true;
-    return this.#isWide && isIP(name) !== 0;
+  #hasToken(headers: Headers, queryToken: string | null): boolean {
+    if (this.#authenticator.accepts(headerOf(headers, 'authorization'))) return true;
+    return queryToken !== null && this.#authenticator.accepts(`Bearer ${queryToken}`);
   }
-}
-
-/** Name in lower case without brackets, port undefined when there is none; name '' for what is no host. */
-function hostEntryFromText(text: string): HostEntry {
-  const parts = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text);
-  if (parts === null) return { name: '', port: -1 };
-  const name = (parts[1] ?? parts[2] ?? '').toLowerCase().replace(/\.$/, '');
-  return { name, port: parts[3] === undefined ? undefined : Number(parts[3]) };
 }

@@ -111,10 +111,11 @@ class Api {
     }
   }
 
-  #requireToken({ path, headers, query }: Request): void {
+  #requireToken({ method, path, headers, query }: Request): void {
     const { openPaths, queryTokenPaths, access } = this.#options;
-    if (!isApiPath(path) || openPaths.has(path)) return;
-    access.requireToken(headers, queryTokenPaths.has(path) ? query.get('access_token') : null);
+    if (openPaths.has(path)) return;
+    const queryToken = queryTokenPaths.has(path) ? query.get('access_token') : null;
+    access.requireToken(method, headers, queryToken, isApiPath(path));
   }
 
   #readBody(

@@ -18,6 +18,7 @@ const OF_RUNNER: Readonly<Record<RunnerReason, Mapping>> = {
   INVALID_SIGNATURE: { status: 401 },
   HOST_NOT_ALLOWED: { status: 403 },
   ORIGIN_NOT_ALLOWED: { status: 403 },
+  ORIGIN_NEEDS_TOKEN: { status: 403 },
   NOT_FOUND: { status: 404 },
   RUN_NOT_FOUND: { status: 404 },
   WORKFLOW_NOT_FOUND: { status: 404 },

@@ -14,12 +14,10 @@ async function serve(options: Partial<EventHubOptions> = {}): Promise<Served> {
   const hub = new EventHub({ subscribersMax: 256, bufferBytesMax: 1_048_576, ...options });
   const server = createHttpServer({ host: '127.0.0.1', port: 0 });
   let port = 0;
-  const access = new Access({
-    host: '127.0.0.1',
-    allowedHosts: [],
-    allowedOrigins: ['*'],
-    apiToken: undefined,
-  });
+  const access = new Access(
+    { host: '127.0.0.1', allowedHosts: [], allowedOrigins: [], apiToken: undefined },
+    { apiToken: 'a-token', isTokenDemanded: () => false },
+  );
   serveApi(
     server,
     {

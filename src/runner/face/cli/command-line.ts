@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { Environment } from '../../../config/load-options.ts';
 import { validOrExit } from '../../../config/valid-or-exit.ts';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ErrorReason } from '../../model/runner-reason.ts';
@@ -30,11 +31,15 @@ const output = new Terminal(process.stdout, process.env);
 const notes = new Terminal(process.stderr, process.env);
 
 /**
- * Does what the arguments say and writes to the streams of the process; `local` is the runner that works
- * where no other one serves the workspace. Resolves with the exit code: 0, 1 for a run or a call that
+ * Does what the arguments say and writes to the streams of the process. `environment` holds the settings and
+ * the secrets of jobs; `local` is the runner that works where no other one serves the workspace. Resolves with the exit code: 0, 1 for a run or a call that
  * failed, 2 for what the caller can put right. Never rejects.
  */
-export async function runCommandLine(args: readonly string[], local: LocalRunner): Promise<number> {
+export async function runCommandLine(
+  args: readonly string[],
+  environment: Environment,
+  local: LocalRunner,
+): Promise<number> {
   // A reader that went away (`| head`) wants no more.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     process.exit(error.code === 'EPIPE' ? 0 : EXIT_FAILURE);
@@ -46,18 +51,22 @@ export async function runCommandLine(args: readonly string[], local: LocalRunner
       output.line(helpText(line.command));
       return args.length === 0 ? EXIT_USAGE : 0;
     }
-    return await execute(line, local);
+    return await execute(line, environment, local);
   } catch (error) {
     return tell(error, line);
   }
 }
 
-async function execute(line: CommandLine, local: LocalRunner): Promise<number> {
-  const environment =
+async function execute(
+  line: CommandLine,
+  environment: Environment,
+  local: LocalRunner,
+): Promise<number> {
+  const named =
     line.workspace === undefined
-      ? process.env
-      : { ...process.env, [RUNNER_OPTIONS.workspace.env]: line.workspace };
-  const settings = validOrExit(() => loadRunnerSettings(environment));
+      ? environment
+      : { ...environment, [RUNNER_OPTIONS.workspace.env]: line.workspace };
+  const settings = validOrExit(() => loadRunnerSettings(named));
   const workspace = resolve(settings.workspace);
   if (statSync(workspace, { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw usage(`${settings.workspace} is not a folder`);
@@ -71,7 +80,7 @@ async function execute(line: CommandLine, local: LocalRunner): Promise<number> {
   const { version } = JSON.parse(
     readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8'),
   ) as { version: string };
-  const context = { settings, logger, version, workspace, environment: process.env, local };
+  const context = { settings, logger, version, workspace, environment, local };
   return runCommand(line, context, { output, notes });
 }
 

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
+import { readApiToken } from '../../storage/api-token-file.ts';
 import { readEndpoint, STATE_DIR } from '../../storage/endpoint-file.ts';
 import { createHttpLink, createHttpSecrets, servesWorkspace } from './http-link.ts';
 import type { LocalContext, LocalRunner } from './local-runner.ts';
@@ -19,7 +20,7 @@ export function connect(context: CliContext): Promise<{
   return whoHas<{ readonly link: RunnerLink; readonly isLocal: boolean }>(
     context,
     async () => ({ link: await context.local.openLink(context), isLocal: true }),
-    (url) => ({ link: createHttpLink(url, context.settings.apiToken), isLocal: false }),
+    (url, token) => ({ link: createHttpLink(url, token), isLocal: false }),
   );
 }
 
@@ -32,35 +33,27 @@ export function connectToRunning(context: CliContext): Promise<RunnerLink | unde
       await (await context.local.openStoredRuns(context)).close();
       return undefined;
     },
-    (url) => createHttpLink(url, context.settings.apiToken),
+    createHttpLink,
   );
 }
 
 /** Runs to read, without starting anything. Errors: as `connect`. */
 export function connectToRead(context: CliContext): Promise<RunReader> {
-  return whoHas<RunReader>(
-    context,
-    () => context.local.openStoredRuns(context),
-    (url) => createHttpLink(url, context.settings.apiToken),
-  );
+  return whoHas<RunReader>(context, () => context.local.openStoredRuns(context), createHttpLink);
 }
 
 /** Errors: as `connect`. */
 export function connectToSecrets(context: CliContext): Promise<SecretLink> {
-  return whoHas<SecretLink>(
-    context,
-    () => context.local.openSecrets(context),
-    (url) => createHttpSecrets(url, context.settings.apiToken),
-  );
+  return whoHas<SecretLink>(context, () => context.local.openSecrets(context), createHttpSecrets);
 }
 
 async function whoHas<T>(
-  { workspace }: CliContext,
+  { workspace, settings }: CliContext,
   inProcess: () => Promise<T>,
-  remote: (url: string) => T,
+  remote: (url: string, token: string | undefined) => T,
 ): Promise<T> {
   const url = await servingUrl(workspace);
-  if (url !== undefined) return remote(url);
+  if (url !== undefined) return remote(url, settings.apiToken ?? (await keptToken(workspace)));
   try {
     return await inProcess();
   } catch (error) {
@@ -69,6 +62,19 @@ async function whoHas<T>(
     if (holder === undefined) throw error;
     const text = `process ${holder} runs something in this workspace; try again when it has ended`;
     throw new AppError('STORE_UNAVAILABLE', text, { holder }, error);
+  }
+}
+
+/**
+ * The token that a runner without RUNNER_API_TOKEN has made. Most calls need none: a file that this user may
+ * not read, or that the runner would refuse, counts as none.
+ */
+async function keptToken(workspace: string): Promise<string | undefined> {
+  try {
+    return await readApiToken(join(workspace, STATE_DIR));
+  } catch (error) {
+    if (error instanceof AppError && error.reason === 'STORE_UNAVAILABLE') return undefined;
+    throw error;
   }
 }
 

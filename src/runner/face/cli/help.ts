@@ -85,5 +85,5 @@ ${lines.join('\n')}
 
 \`runner <command> --help\` tells more. Through npm: \`npm run runner -- <command> …\`.
 When a runner serves the workspace (npm run start:runner), the commands call it; RUNNER_API_TOKEN
-is its token. NO_COLOR turns colours off.`;
+is its token, else the one in .runner/api-token. NO_COLOR turns colours off.`;
 }

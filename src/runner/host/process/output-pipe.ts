@@ -3,7 +3,7 @@ import { closeSync, constants, existsSync, openSync, unlinkSync } from 'node:fs'
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { nativePipe } from '../../../shared/native-spawn.ts';
+import { nativePipe, makeNamedPipe } from '../../../shared/native-spawn.ts';
 import { makeProcessFolder, memoryFolder } from './process-folder.ts';
 
 const MAKER = 'mkfifo';
@@ -61,22 +61,58 @@ export function takeNamedPipe(): OutputPipe | undefined {
   }
 }
 
+/** A named pipe: the reader's end is open, and one for writing, so that it does not end before it began. */
+export type PathPipe = OutputPipe & { readonly path: string };
+
+/**
+ * A pipe that another process opens by its path, once; the owner unlinks it then. Undefined where it
+ * cannot be had. Cost: three system calls.
+ */
+export function takePathPipe(): PathPipe | undefined {
+  const path = makePath();
+  return path === undefined ? undefined : { ...openBoth(path), path };
+}
+
+/** A named pipe that this process writes to, however late another one opens `path` to read. */
+export function takeInputPath(): { readonly writer: Socket; readonly path: string } | undefined {
+  const path = makePath();
+  if (path === undefined) return undefined;
+  // For both ways, as opening for one waits for the other end. It is not read here.
+  const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+  return { writer: new Socket({ fd, readable: false, writable: true }), path };
+}
+
+function makePath(): string | undefined {
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    const [path = ''] = newPaths(1);
+    if (makeNamedPipe(path)) return path;
+    // Somebody cleaned the temporary folder: once more, in a new one.
+    folder = undefined;
+  }
+  return undefined;
+}
+
 function makePipes(): void {
   try {
     if (readyPaths.length === 0) {
       const paths = newPaths(FIRST_PIPES);
-      execFileSync(MAKER, ['-m', '600', ...paths], { stdio: 'ignore' });
+      execFileSync(MAKER, ['-m', '600', ...paths], { stdio: 'ignore', env: makerEnvironment() });
       readyPaths.push(...paths);
     }
     if (!isMaking) {
       isMaking = true;
       const paths = newPaths(PIPES_MADE_AT_ONCE);
-      const child = execFile(MAKER, ['-m', '600', ...paths], (error) => {
-        isMaking = false;
-        if (error === null) {
-          readyPaths.push(...paths);
-        }
-      });
+      const child = execFile(
+        MAKER,
+        ['-m', '600', ...paths],
+        { env: makerEnvironment() },
+        (error) => {
+          isMaking = false;
+          if (error === null) {
+            readyPaths.push(...paths);
+          }
+        },
+      );
       child.unref();
     }
   } catch {
@@ -85,6 +121,11 @@ function makePipes(): void {
     isAvailable = folder !== undefined && !existsSync(folder);
     folder = undefined;
   }
+}
+
+/** Nothing of this process's own environment is the business of another program. */
+function makerEnvironment(): NodeJS.ProcessEnv {
+  return { PATH: process.env['PATH'] ?? '' };
 }
 
 function newPaths(count: number): string[] {
@@ -98,15 +139,20 @@ function newPaths(count: number): string[] {
 }
 
 function openPipe(path: string): OutputPipe {
+  const pipe = openBoth(path);
+  try {
+    unlinkSync(path);
+    return pipe;
+  } catch (error) {
+    pipe.reader.destroy();
+    closeSync(pipe.writeFd);
+    throw error;
+  }
+}
+
+function openBoth(path: string): OutputPipe {
   // Non-blocking, or opening would wait for a writer.
   const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const writeFd = openSync(path, constants.O_WRONLY);
-  try {
-    unlinkSync(path);
-    return { reader: new Socket({ fd: readFd, readable: true, writable: false }), writeFd };
-  } catch (error) {
-    closeSync(readFd);
-    closeSync(writeFd);
-    throw error;
-  }
+  return { reader: new Socket({ fd: readFd, readable: true, writable: false }), writeFd };
 }

@@ -74,11 +74,11 @@ export function startProcess(request: ProcessRequest): RunningProcess {
       closeSync(pipe.writeFd);
     }
   }
-  return watch(child, pipe === undefined ? child.streams : [pipe.reader], request);
+  return watchLeader(child, pipe === undefined ? child.streams : [pipe.reader], request);
 }
 
 /** The first process of a group. */
-type Leader = {
+export type Leader = {
   readonly pid: number | undefined;
   /** Where it writes when it got no pipe. */
   readonly streams: readonly Readable[];
@@ -122,7 +122,8 @@ function startLeader(request: ProcessRequest, writeFd: number | undefined): Lead
   };
 }
 
-function unstarted(error: unknown): RunningProcess {
+/** A process that could not be started. */
+export function unstarted(error: unknown): RunningProcess {
   const reason = error instanceof Error ? error : new Error(String(error));
   return {
     pid: undefined,
@@ -138,11 +139,16 @@ function offerToOomKiller(pid: number): void {
   }
 }
 
-/** What `start` starts inherits the score from its first moment on; this process has its own back afterwards. */
-function startOffered<T>(start: () => T): T {
+/**
+ * What `start` starts inherits the score from its first moment on; this process has its own back
+ * afterwards. Where its own cannot be changed (it is hidden from others), the child's is.
+ */
+function startOffered<T extends { readonly pid: number } | undefined>(start: () => T): T {
   const own = readOomScore();
   if (own === undefined || !writeOomScore('self', OOM_SCORE_ADJ)) {
-    return start();
+    const child = start();
+    if (child !== undefined) offerToOomKiller(child.pid);
+    return child;
   }
   try {
     return start();
@@ -170,7 +176,8 @@ function writeOomScore(process: string, score: string): boolean {
   }
 }
 
-function watch(
+/** What has been started, as a running process whose output goes to `request.onChunk`. */
+export function watchLeader(
   child: Leader,
   streams: readonly Readable[],
   request: ProcessRequest,
@@ -207,7 +214,7 @@ function watch(
 }
 
 /** A missing folder and a missing program are both ENOENT and named alike: tell them apart. */
-function explainStart(error: Error, request: ProcessRequest): Error {
+export function explainStart(error: Error, request: Pick<ProcessRequest, 'cwd'>): Error {
   if ('code' in error && error.code === 'ENOENT' && !existsSync(request.cwd)) {
     return new Error('The working directory does not exist', { cause: error });
   }

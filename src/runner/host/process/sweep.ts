@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
-import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { forgetFirstBirth, leastPidOf, newestPid } from './process-births.ts';
+import { parentOf } from './process-tree.ts';
 
 /** A pass that finds something is followed by another, so often at most. */
 const PASSES_MAX = 200;
@@ -151,18 +152,6 @@ function descendantsOf(roots: readonly number[], candidates: readonly number[]):
     }
   }
   return found;
-}
-
-function parentOf(pid: number): number | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The name stands in parentheses and may hold any character: what follows the last one is plain.
-    const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return state === 'Z' || parent === undefined ? undefined : Number(parent);
-  } catch {
-    // It ended meanwhile.
-    return undefined;
-  }
 }
 
 /** macOS: `ps -E` shows the environment after the arguments, separated by spaces. */

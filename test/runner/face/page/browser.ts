@@ -31,6 +31,8 @@ export type BrowserOptions = {
   readonly width?: number;
   readonly height?: number;
   readonly hasScripts?: boolean;
+  /** Host names that lead to 127.0.0.1 in this browser. */
+  readonly names?: readonly string[];
 };
 
 /**
@@ -43,7 +45,7 @@ export async function openPage(
   const profile = mkdtempSync(join(tmpdir(), 'gatehouse-browser-'));
   const context = await chromium.launchPersistentContext(profile, {
     ...(chromiumPath === undefined ? {} : { executablePath: chromiumPath }),
-    args: ARGUMENTS,
+    args: [...ARGUMENTS, ...nameRules(options.names ?? [])],
     headless: true,
     colorScheme: options.colorScheme ?? 'light',
     viewport: { width: options.width ?? 1280, height: options.height ?? 900 },
@@ -61,4 +63,9 @@ export async function openPage(
     if (message.type() === 'error') problems.push(message.text());
   });
   return { page, problems, context };
+}
+
+function nameRules(names: readonly string[]): readonly string[] {
+  if (names.length === 0) return [];
+  return [`--host-resolver-rules=${names.map((name) => `MAP ${name} 127.0.0.1`).join(', ')}`];
 }

@@ -10,8 +10,8 @@ export function askForToken(main: HTMLElement, onGiven: () => void): void {
   main.innerHTML = html`<form class="token" novalidate>
     <h1>Token needed</h1>
     <p>
-      This runner is protected. Enter its token, the value of <code>RUNNER_API_TOKEN</code>; it is
-      kept until this tab is closed.
+      This runner wants its token for that: the value of <code>RUNNER_API_TOKEN</code>, else the
+      content of <code>.runner/api-token</code> in the project. It is kept until this tab is closed.
     </p>
     <div class="field">
       <label for="token">Token</label
