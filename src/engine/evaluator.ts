@@ -1,8 +1,7 @@
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
-import { BoundModel, type Op } from './bound-model.ts';
-import { CheckRun } from './check-run.ts';
+import { BoundModel, type Op } from './bound/bound-model.ts';
 import {
   BACKSTOP_BUDGET,
   type CheckInput,
@@ -10,14 +9,15 @@ import {
   type EvaluatorOptions,
   type ExpandTree,
   type UsersetRef,
-} from './evaluator-api.ts';
-import { ExpandRun } from './expand.ts';
-import { hotBackstops, hotReads, HOT_NODES_MAX } from './hot-check.ts';
-import { HotPath } from './hot-path.ts';
-import { ListObjectsRun } from './list-objects-run.ts';
-import type { Questions } from './read-ahead.ts';
-import { ConditionCache, Scope, type Target, TRUE } from './scope.ts';
-import { SubjectSetRun } from './subject-set-run.ts';
+} from './bound/evaluator-api.ts';
+import { ConditionCache, Scope, type Target, TRUE } from './bound/scope.ts';
+import { CheckRun } from './general/check-run.ts';
+import { ExpandRun } from './general/expand.ts';
+import { ListObjectsRun } from './general/list-objects-run.ts';
+import { SubjectSetRun } from './general/subject-set-run.ts';
+import { hotBackstops, hotReads, HOT_NODES_MAX } from './hot/hot-check.ts';
+import { HotPath } from './hot/hot-evaluator.ts';
+import type { Questions } from './hot/read-ahead.ts';
 
 /**
  * Decisions over one index and one version of its project's model. Built when a shard is loaded or

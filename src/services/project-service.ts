@@ -24,7 +24,7 @@ import {
   refusalOf,
   settingsFromProject,
 } from './project-settings.ts';
-import type { GuardMode, ProjectStatus } from './state-machines/project.ts';
+import type { GuardMode, ProjectStatus } from './rules/project.ts';
 
 export type ProjectServiceOptions = {
   readonly pool: Pool;

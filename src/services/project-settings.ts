@@ -4,7 +4,7 @@ import {
   PROJECT_ANSWERS,
   PROJECT_SUSPENDED,
   type ProjectStatus,
-} from './state-machines/project.ts';
+} from './rules/project.ts';
 
 /** A project as AdminService shows it. */
 export type Project = {

@@ -1,6 +1,6 @@
 /**
  * Every reason for which a call of the authorization service can fail. The reason decides the Connect
- * code (one table in gateway/connect-error.ts) and whether a retry can help; the text is for people.
+ * code (one table in gateway/connect/connect-error.ts) and whether a retry can help; the text is for people.
  */
 export type ServiceReason =
   // The caller's input.

@@ -4,7 +4,7 @@ import {
   CHECK_GENERAL,
   type CheckInput,
   type EvaluationTask,
-} from '../../src/engine/evaluator-api.ts';
+} from '../../src/engine/bound/evaluator-api.ts';
 import type { Evaluator } from '../../src/engine/evaluator.ts';
 import type { RelationTuple, TupleKey } from '../../src/model/relation-tuple.ts';
 import type { TupleReader } from '../../src/model/tuple-reader.ts';

@@ -6,7 +6,7 @@ import {
   CODE_OF_REASON,
   codeNameOfReason,
   httpStatusOfReason,
-} from '../../src/gateway/connect-error.ts';
+} from '../../src/gateway/connect/connect-error.ts';
 import { ErrorInfoSchema } from '../../src/gen/google/rpc/error_details_pb.ts';
 import {
   CheckRequestSchema,

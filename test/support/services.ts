@@ -1,4 +1,4 @@
-import { createManagement, type Management } from '../../src/main-management.ts';
+import { createManagement, type Management } from '../../src/authz/management.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
 import type { CommittedChange, TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';

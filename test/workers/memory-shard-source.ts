@@ -9,7 +9,7 @@ import type {
   StoredChange,
 } from '../../src/store/changes.ts';
 import type { SnapshotSink } from '../../src/store/snapshot.ts';
-import type { ShardSource } from '../../src/workers/ports.ts';
+import type { ShardSource } from '../../src/workers/shard/ports.ts';
 
 type Stored = {
   head: ShardHead;

@@ -8,7 +8,7 @@ import {
 import { checkSlug } from '../../model/slug.ts';
 import { fieldError } from '../../shared/app-error.ts';
 import { MEMBER_GROUP, MEMBER_USER, type MemberKey } from '../../store/sql/group-members.ts';
-import { type EnrollmentState, enrollmentStateOf } from '../state-machines/enrollment.ts';
+import { type EnrollmentState, enrollmentStateOf } from '../rules/enrollment.ts';
 
 /** Requests of GroupService, close to the wire, so that each error can name its field. */
 export type ScopedRequest = {

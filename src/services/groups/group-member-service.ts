@@ -16,14 +16,14 @@ import {
 import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
-import { streamSnapshot } from '../snapshot-read.ts';
 import {
   ENROLLMENT_TRANSITIONS,
   type EnrollmentEvent,
   type EnrollmentOutcome,
   enrollmentStateNumber,
   enrollmentStateOf,
-} from '../state-machines/enrollment.ts';
+} from '../rules/enrollment.ts';
+import { streamSnapshot } from '../snapshot-read.ts';
 import { groupUnknown } from './group-access.ts';
 import {
   type GroupMemberRequest,
@@ -68,7 +68,7 @@ type Change = {
 
 /**
  * Who is in a group: plain members, which are tuples and nothing else, and enrollments, which are rows
- * with a tuple while their state bears access (state-machines/enrollment.ts).
+ * with a tuple while their state bears access (rules/enrollment.ts).
  */
 export class GroupMemberService {
   readonly #options: GroupServiceOptions;

@@ -20,7 +20,7 @@ import {
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ProjectService } from '../project-service.ts';
-import { REQUIREMENTS } from '../roles.ts';
+import { REQUIREMENTS } from '../rules/roles.ts';
 import type { ShardHeads } from '../shard-heads.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
 import type { TupleWriter } from '../tuple-writer.ts';

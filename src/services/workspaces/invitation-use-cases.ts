@@ -10,9 +10,9 @@ import {
   updateInvitation,
 } from '../../store/sql/invitations.ts';
 import { type ManagementCall, checkManagementCall, openShard } from '../management-call.ts';
-import { REQUIREMENTS } from '../roles.ts';
+import { INVITATION, type InvitationEvent } from '../rules/invitation.ts';
+import { REQUIREMENTS } from '../rules/roles.ts';
 import { streamSnapshot } from '../snapshot-read.ts';
-import { INVITATION, type InvitationEvent } from '../state-machines/invitation.ts';
 import { changeMember } from './member-changes.ts';
 import { assertTeam, openWorkspace } from './workspace-access.ts';
 import {
@@ -40,7 +40,7 @@ export type InvitationOptions = WorkspaceOptions & {
 const REQUIRED = REQUIREMENTS.workspace;
 
 /**
- * The use cases of invitations: states by the table of state-machines/invitation.ts. All methods fail
+ * The use cases of invitations: states by the table of rules/invitation.ts. All methods fail
  * with FIELD_*, the errors of the project, STORE_UNAVAILABLE and, where they write, those of
  * TupleWriter.exclusive.
  */

@@ -6,13 +6,13 @@ import {
   upsertMembership,
 } from '../../store/sql/memberships.ts';
 import type { WriteTransaction } from '../exclusive-writer.ts';
-import { ADMIN, GUEST, MEMBER, OWNER, RELATION_OF_ROLE, type Role } from '../roles.ts';
 import {
   MEMBERSHIP,
   type MembershipEvent,
   type MembershipState,
   type TupleEffect,
-} from '../state-machines/membership.ts';
+} from '../rules/membership.ts';
+import { ADMIN, GUEST, MEMBER, OWNER, RELATION_OF_ROLE, type Role } from '../rules/roles.ts';
 import { type Membership, membershipFromRow } from './workspace-model.ts';
 
 const ROLES: readonly Role[] = [OWNER, ADMIN, MEMBER, GUEST];

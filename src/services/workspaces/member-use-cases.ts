@@ -5,7 +5,7 @@ import { assert } from '../../shared/assert.ts';
 import { type MembershipRow, membersQuery } from '../../store/sql/memberships.ts';
 import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
-import { ADMIN, OWNER, REQUIREMENTS, type Role } from '../roles.ts';
+import { ADMIN, OWNER, REQUIREMENTS, type Role } from '../rules/roles.ts';
 import { streamSnapshot } from '../snapshot-read.ts';
 import { type MemberEvent, changeMember } from './member-changes.ts';
 import {
@@ -27,7 +27,7 @@ export type MemberRoleCall = MemberCall & { readonly role: number };
 const REQUIRED = REQUIREMENTS.workspace;
 
 /**
- * The use cases of members: states and tuples by the table of state-machines/membership.ts. All
+ * The use cases of members: states and tuples by the table of rules/membership.ts. All
  * methods fail with FIELD_*, the errors of the project, WORKSPACE_UNKNOWN, ACTION_FORBIDDEN,
  * STORE_UNAVAILABLE and, where they write, those of TupleWriter.exclusive.
  */

@@ -2,7 +2,7 @@ import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { selectActingWorkspace } from '../../store/sql/workspaces.ts';
-import { ACTIVE, RELATION_OF_ROLE, type Role, isAtLeast } from '../roles.ts';
+import { ACTIVE, RELATION_OF_ROLE, type Role, isAtLeast } from '../rules/roles.ts';
 import { PERSONAL, type Workspace, workspaceFromRow } from './workspace-model.ts';
 
 /** A workspace and the acting user's part in it. */

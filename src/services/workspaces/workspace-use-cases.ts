@@ -16,7 +16,7 @@ import {
 import { storeError } from '../../store/store-error.ts';
 import type { WriteTransaction } from '../exclusive-writer.ts';
 import { type ManagementCall, checkManagementCall, openShard } from '../management-call.ts';
-import { ADMIN, OWNER, REQUIREMENTS } from '../roles.ts';
+import { ADMIN, OWNER, REQUIREMENTS } from '../rules/roles.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
 import { changeMember } from './member-changes.ts';
 import { personalNameOf } from './personal-name.ts';
