@@ -1,0 +1,466 @@
+import { describe, expect, test } from 'vitest';
+import type { ShardKey } from '../../src/model/relation-tuple.ts';
+import type { AppError } from '../../src/shared/app-error.ts';
+import type { Job, JobShard } from '../../src/workers/jobs/job.ts';
+import { type ActorHost, ShardActor } from '../../src/workers/shard/shard-actor.ts';
+import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
+import { MemoryShardSource } from './memory-shard-source.ts';
+import { viewer } from './pool-fixture.ts';
+
+const SHARD: ShardKey = { projectId: 'p', tenantId: 't' };
+
+type Want = Partial<
+  Pick<Job, 'minSeq' | 'deadlineMs' | 'waitUntilMs' | 'isLong'> & {
+    epoch: number;
+    slices: number;
+    throws: unknown;
+  }
+>;
+
+/** A job that notes what it saw: the watermark at each slice, or why it failed. */
+class Probe implements Job {
+  readonly scope;
+  readonly minSeq: number;
+  readonly deadlineMs: number;
+  readonly waitUntilMs: number;
+  readonly isLong: boolean;
+  isCancelled = false;
+  model = null;
+  seen: number[] = [];
+  reason: string | undefined;
+  restarts = 0;
+  readonly requestId: number;
+  readonly #actor: ShardActor;
+  #slices: number;
+  readonly #throws: unknown;
+
+  constructor(actor: ShardActor, requestId: number, want: Want) {
+    this.requestId = requestId;
+    this.#actor = actor;
+    this.scope = {
+      ...SHARD,
+      modelVersion: 1,
+      readBudget: 1,
+      epoch: want.epoch ?? 1,
+      expectedProjectId: '',
+      expectedTenantId: '',
+    };
+    this.minSeq = want.minSeq ?? 0;
+    this.deadlineMs = want.deadlineMs ?? Infinity;
+    this.waitUntilMs = want.waitUntilMs ?? Infinity;
+    this.isLong = want.isLong ?? false;
+    this.#slices = want.slices ?? 1;
+    this.#throws = want.throws;
+  }
+
+  run(shard: JobShard): 'done' | 'more' {
+    if (this.#throws !== undefined) throw this.#throws;
+    expect(shard.index).toBe(this.#actor.index);
+    this.seen.push(this.#actor.watermark);
+    this.#slices -= 1;
+    return this.#slices > 0 ? 'more' : 'done';
+  }
+
+  restart(): void {
+    this.restarts += 1;
+  }
+
+  fail(error: AppError): void {
+    expect(this.reason).toBeUndefined();
+    this.reason = error.reason;
+  }
+}
+
+/** An actor over a store in memory; nothing runs but what a test asks for. */
+function start() {
+  const source = new MemoryShardSource();
+  source.rowsPerSlice = 1e9;
+  const reports: string[] = [];
+  const counts: Record<string, number> = { load: 0, loadFailure: 0, catchUp: 0 };
+  const host: ActorHost = {
+    clock: { nowMs: () => 0, monotonicMs: () => performance.now() },
+    source,
+    loadTimeoutMs: 10_000,
+    createIndex: () => new TupleShardIndex(1e9),
+    withLoadPlace: (load) => load(),
+    runnable: () => undefined,
+    longRunnable: () => undefined,
+    settled: () => undefined,
+    counted: (what) => {
+      counts[what] = (counts[what] ?? 0) + 1;
+    },
+    report: (event) => void reports.push(event),
+  };
+  const actor = new ShardActor(SHARD, host);
+  let jobs = 0;
+  const ask = (want: Want = {}): Probe => {
+    const probe = new Probe(actor, ++jobs, want);
+    actor.submit(probe);
+    return probe;
+  };
+  const runShort = (): boolean => actor.runShort(Infinity, Infinity, () => undefined);
+  /** One slice of one long evaluation: the slice has ended when it is looked at. */
+  const runLong = (): boolean => actor.runLong(-Infinity, () => undefined);
+  const commit = (id: string) => source.commit(SHARD, [viewer('insert', id, 'u')]);
+  const ready = () => expect.poll(() => actor.state, { interval: 2 }).toBe('ready');
+  const load = async (seqs: number): Promise<void> => {
+    for (let i = 0; i < seqs; i++) commit(`base${i}`);
+    ask();
+    await ready();
+    runShort();
+    expect(actor.watermark).toBe(seqs);
+  };
+  return { actor, source, host, reports, counts, ask, runShort, runLong, commit, ready, load };
+}
+
+/** Lets every promise that is settled go on. */
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 5; i++) await new Promise(setImmediate);
+};
+
+/** Holds the reads of a store until told. */
+function gate(source: MemoryShardSource) {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  source.fault = () => opened;
+  return () => {
+    source.fault = () => Promise.resolve();
+    open();
+  };
+}
+
+describe('what a request sees', () => {
+  test('a watermark at its minSeq is enough, one below is not', async () => {
+    const { actor, source, ask, runShort, load, commit } = start();
+    await load(3);
+    const open = gate(source);
+    const [below, at, above] = [ask({ minSeq: 2 }), ask({ minSeq: 3 }), ask({ minSeq: 4 })];
+    runShort();
+    expect([below.seen, at.seen, above.seen]).toEqual([[3], [3], []]);
+    const change = commit('next');
+    open();
+    await expect.poll(() => actor.watermark).toBe(change.seq);
+    runShort();
+    expect(above.seen).toEqual([4]);
+  });
+
+  test('only its own epoch', async () => {
+    const { ask, runShort, load, source, ready, actor } = start();
+    await load(2);
+    const old = ask({ epoch: 0 });
+    expect(old.reason).toBe('SHARD_UNAVAILABLE');
+    source.diverge(SHARD, { epoch: 2, stamp: '77' });
+    const [next, late] = [ask({ epoch: 2 }), ask({ epoch: 1, minSeq: 3 })];
+    await expect.poll(() => actor.position.epoch).toBe(2);
+    await ready();
+    runShort();
+    expect(next.seen).toEqual([2]);
+    expect(late.reason).toBe('SHARD_UNAVAILABLE');
+    expect(late.seen).toEqual([]);
+  });
+
+  test('its deadline ends it before it begins; what is thrown fails it alone', async () => {
+    const { ask, runShort, load, reports, actor } = start();
+    await load(1);
+    const nowMs = performance.timeOrigin + performance.now();
+    const [late, broken, fine] = [
+      ask({ deadlineMs: nowMs }),
+      ask({ throws: new Error('broken') }),
+      ask({ deadlineMs: nowMs + 60_000 }),
+    ];
+    const cancelled = ask();
+    cancelled.isCancelled = true;
+    runShort();
+    expect([late.reason, late.seen]).toEqual(['DEADLINE_EXCEEDED', []]);
+    expect(broken.reason).toBe('INTERNAL');
+    expect(reports).toEqual(['evaluation_failed']);
+    expect([fine.seen, fine.reason]).toEqual([[1], undefined]);
+    expect([cancelled.seen, cancelled.reason]).toEqual([[], undefined]);
+    expect(actor.depth).toBe(0);
+  });
+
+  test('those who wait too long are told so, the others wait on', async () => {
+    const { ask, load, actor } = start();
+    await load(1);
+    const [early, at, later] = [9, 10, 11].map((waitUntilMs) => ask({ minSeq: 5, waitUntilMs }));
+    actor.sweep(10);
+    expect([early?.reason, at?.reason, later?.reason]).toEqual([
+      'SHARD_UNAVAILABLE',
+      'SHARD_UNAVAILABLE',
+      undefined,
+    ]);
+    expect(actor.depth).toBe(1);
+  });
+});
+
+describe('committed changes', () => {
+  test('the next one is applied at once, what is there already never again', async () => {
+    const { actor, load, commit, source, counts } = start();
+    await load(2);
+    const third = commit('c');
+    const pages = source.pages;
+    actor.committed(third);
+    expect([actor.watermark, actor.position.stamp]).toEqual([3, third.stamp]);
+    expect(actor.tupleCount).toBe(3);
+    actor.committed(third);
+    actor.committed({ ...third, seq: 2, stamp: 'other' });
+    actor.committed({ ...third, seq: 4, epoch: 0 });
+    expect([actor.watermark, actor.state, source.pages]).toEqual([3, 'ready', pages]);
+    expect(counts).toEqual({ load: 1, loadFailure: 0, catchUp: 0 });
+  });
+
+  test('one beyond the next is not applied over the gap', async () => {
+    const { actor, load, commit, ready } = start();
+    await load(1);
+    commit('missed');
+    const third = commit('c');
+    actor.committed(third);
+    expect([actor.watermark, actor.state, actor.lag]).toEqual([1, 'catchingUp', 2]);
+    await ready();
+    expect([actor.watermark, actor.tupleCount, actor.lag]).toEqual([3, 3, 0]);
+  });
+
+  test.each([
+    ['another stamp at the watermark', { stamp: '999' }],
+    ['a later epoch', { epoch: 2 }],
+  ])('%s is another history: loaded anew', async (_what, difference) => {
+    const { actor, load, commit, source, ready, ask, runShort } = start();
+    await load(1);
+    const second = commit('b');
+    actor.committed(second);
+    const [{ generation }, before] = [actor, actor.index];
+    source.diverge(SHARD, difference);
+    actor.committed({ ...second, ...difference });
+    expect([actor.state, actor.isLoaded]).toEqual(['loading', false]);
+    await ready();
+    expect(actor.position).toMatchObject(difference);
+    expect(actor.generation).toBeGreaterThan(generation);
+    expect(actor.index).not.toBe(before);
+    const probe = ask({ epoch: actor.position.epoch });
+    runShort();
+    expect(probe.seen).toEqual([2]);
+  });
+
+  test('what comes while the shard is loaded is applied behind it', async () => {
+    const { actor, source, commit, ask, ready, runShort } = start();
+    commit('a');
+    let open: () => void = () => undefined;
+    source.fault = () => new Promise((resolve) => (open = resolve));
+    const probe = ask();
+    const head = source.head(SHARD);
+    const second = commit('b');
+    // The snapshot is of before: the change that followed it is told while it is under way.
+    source.diverge(SHARD, head);
+    actor.committed(second);
+    expect(actor.state).toBe('loading');
+    source.fault = () => Promise.resolve();
+    open();
+    await ready();
+    expect(actor.watermark).toBe(2);
+    runShort();
+    expect(probe.seen).toEqual([2]);
+  });
+
+  test('of a shard that nobody has loaded they are forgotten, and so are hints', () => {
+    const { actor, commit, source } = start();
+    actor.committed(commit('a'));
+    actor.hint(0);
+    actor.hint(5);
+    expect([actor.state, actor.lag, source.loads, source.pages]).toEqual(['unloaded', 0, 0, 0]);
+  });
+
+  test('hints: 0 looks, a known seq does not, a new one does', async () => {
+    const { actor, load, commit, source, ready } = start();
+    await load(2);
+    const pages = source.pages;
+    actor.hint(1);
+    actor.hint(2);
+    expect([actor.state, source.pages]).toEqual(['ready', pages]);
+    actor.hint(0);
+    expect(actor.state).toBe('catchingUp');
+    await ready();
+    expect(source.pages).toBe(pages + 1);
+    commit('c');
+    actor.hint(3);
+    expect([actor.state, actor.lag]).toEqual(['catchingUp', 1]);
+    await ready();
+    expect([actor.watermark, actor.lag]).toEqual([3, 0]);
+  });
+
+  test('a change that the index refuses drops it; who waits gets another', async () => {
+    const { actor, load, commit, ask, ready, runShort, reports, source } = start();
+    await load(1);
+    const second = commit('b');
+    const waiting = ask({ minSeq: 2 });
+    await ready();
+    const { generation } = actor;
+    actor.committed({ ...commit('c'), changes: 'no list' });
+    expect(reports).toEqual(['shard_index_damaged']);
+    expect(actor.generation).toBeGreaterThan(generation);
+    await expect.poll(() => actor.state).not.toBe('catchingUp');
+    const probe = ask({ minSeq: 3 });
+    await ready();
+    runShort();
+    expect([probe.seen, actor.watermark, source.loads]).toEqual([[3], 3, 2]);
+    expect(waiting.seen.length).toBe(1);
+    expect(second.seq).toBe(2);
+  });
+});
+
+describe('an evaluation that is begun', () => {
+  test('keeps its revision: changes wait, in order, and nothing new begins over them', async () => {
+    const { actor, load, commit, ask, runShort, runLong } = start();
+    await load(1);
+    const long = ask({ slices: 4 });
+    runShort();
+    const beside = ask();
+    runShort();
+    expect([long.seen, beside.seen]).toEqual([[1], [1]]);
+    const [second, third] = [commit('b'), commit('c')];
+    actor.committed(third);
+    actor.committed(second);
+    const after = ask();
+    expect(runShort()).toBe(false);
+    for (let i = 0; i < 2; i++) {
+      expect([after.seen, actor.watermark, actor.isEvictable]).toEqual([[], 1, false]);
+      runLong();
+    }
+    runLong();
+    expect([long.seen, actor.watermark]).toEqual([[1, 1, 1, 1], 3]);
+    runShort();
+    expect(after.seen).toEqual([3]);
+    expect(actor.isEvictable).toBe(true);
+  });
+
+  test('a page that is read meanwhile waits for its end, too', async () => {
+    const { actor, load, commit, ask, runShort, runLong, ready } = start();
+    await load(1);
+    const long = ask({ slices: 3 });
+    runShort();
+    commit('b');
+    const waiting = ask({ minSeq: 2 });
+    await settle();
+    const other = ask();
+    runShort();
+    expect([actor.watermark, actor.state]).toEqual([1, 'catchingUp']);
+    expect([other.seen, waiting.seen]).toEqual([[], []]);
+    runLong();
+    expect(actor.watermark).toBe(1);
+    runLong();
+    // In the very step that ends it.
+    expect([long.seen, actor.watermark]).toEqual([[1, 1, 1], 2]);
+    await ready();
+    runShort();
+    expect([other.seen, waiting.seen]).toEqual([[2], [2]]);
+  });
+
+  test('begins anew when its index goes', async () => {
+    const { actor, load, ask, runShort, ready } = start();
+    await load(1);
+    const long = ask({ slices: 3 });
+    const queued = ask({ isLong: true });
+    runShort();
+    expect(long.seen).toEqual([1]);
+    actor.damaged(new Error('damaged'));
+    expect(long.restarts).toBe(1);
+    expect(queued.restarts).toBe(0);
+    await ready();
+    runShort();
+    expect(long.seen).toEqual([1, 1]);
+    expect(actor.depth).toBe(2);
+  });
+});
+
+describe('loads and catch-ups', () => {
+  test('what an earlier life of the index has asked for is ignored', async () => {
+    const { actor, load, source, commit, ready, ask } = start();
+    await load(1);
+    const [held, hold] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    source.fault = (what) => (what === 'load' ? hold : held).promise;
+    commit('b');
+    actor.hint(2);
+    expect(actor.state).toBe('catchingUp');
+    actor.damaged(new Error('damaged'));
+    expect([actor.state, actor.isLoaded]).toEqual(['loading', false]);
+    held.resolve();
+    await settle();
+    expect([actor.state, actor.isLoaded, actor.watermark]).toEqual(['loading', false, 1]);
+    hold.resolve();
+    ask({ minSeq: 2 });
+    await ready();
+    expect([actor.watermark, actor.tupleCount]).toEqual([2, 2]);
+  });
+
+  test('a failed load fails who waits, and the next one is tried', async () => {
+    const { actor, source, ask, ready, counts, reports } = start();
+    source.fault = () => Promise.reject(new Error('away'));
+    const [first, second] = [ask(), ask()];
+    await expect.poll(() => first.reason).toBe('SHARD_UNAVAILABLE');
+    expect([second.reason, actor.state, actor.depth]).toEqual(['SHARD_UNAVAILABLE', 'unloaded', 0]);
+    expect([counts['loadFailure'], source.loads, reports]).toEqual([1, 1, ['shard_load_failed']]);
+    source.fault = () => Promise.resolve();
+    ask();
+    await ready();
+  });
+
+  test('a catch-up is tried three times, then who waits is told', async () => {
+    const { actor, load, source, ask, runShort } = start();
+    await load(1);
+    let calls = 0;
+    source.fault = () => {
+      calls++;
+      return Promise.reject(new Error('away'));
+    };
+    const waiting = ask({ minSeq: 2 });
+    const fine = ask({ minSeq: 1 });
+    runShort();
+    expect(fine.seen).toEqual([1]);
+    await expect.poll(() => waiting.reason).toBe('SHARD_UNAVAILABLE');
+    expect([calls, actor.state, actor.watermark]).toEqual([3, 'ready', 1]);
+  });
+
+  test('many pages are read to the end', async () => {
+    const { actor, load, commit, source, ready, ask, runShort } = start();
+    await load(1);
+    for (let i = 0; i < 10; i++) commit(`c${i}`);
+    const pages = source.pages;
+    const waiting = ask({ minSeq: 11 });
+    await ready();
+    runShort();
+    expect([waiting.seen, source.pages - pages, actor.tupleCount]).toEqual([[11], 4, 11]);
+  });
+
+  test('a seq that somebody asks for is looked for again and again', async () => {
+    const { actor, load, ask, commit, runShort } = start();
+    await load(1);
+    const waiting = ask({ minSeq: 2 });
+    await settle();
+    commit('late');
+    await expect.poll(() => actor.watermark).toBe(2);
+    runShort();
+    expect(waiting.seen).toEqual([2]);
+  });
+
+  test('an evicted one is gone, and may come back', async () => {
+    const { actor, load, ask, ready } = start();
+    await load(1);
+    expect(actor.isEvictable).toBe(true);
+    const waiting = ask();
+    expect(actor.isEvictable).toBe(false);
+    waiting.isCancelled = true;
+    actor.runShort(Infinity, Infinity, () => undefined);
+    actor.evict();
+    expect([actor.state, actor.isLoaded, actor.indexBytes, actor.tupleCount]).toEqual([
+      'unloaded',
+      false,
+      0,
+      0,
+    ]);
+    expect(() => actor.index).toThrow('not loaded');
+    ask();
+    await ready();
+    expect(actor.indexBytes).toBeGreaterThan(0);
+    actor.hint(0);
+    expect(() => actor.evict()).toThrow("cannot be told 'evicted'");
+  });
+});
