@@ -50,8 +50,9 @@ async function mutate({ file, lines }: Target, accepted: AcceptedList): Promise<
     incremental: lines === '',
     incrementalFile,
   });
+  const source = readFileSync(file, 'utf8');
   const mutants = await stryker.runMutationTest();
-  return judge(file, readFileSync(file, 'utf8'), mutants, lines === '' ? accepted[file] : []);
+  return judge(file, source, mutants, lines === '' ? accepted[file] : []);
 }
 
 function row(cells: readonly (string | number)[]): string {

@@ -1,5 +1,3 @@
-import { declareValuePlugin, PluginKind } from '@stryker-mutator/api/plugin';
-
 type Node = { readonly type: string; readonly [key: string]: unknown };
 type Path = { readonly node: Node; readonly parentPath: Path | null };
 
@@ -13,21 +11,23 @@ const MESSAGE_OF: Readonly<Record<string, number>> = {
 };
 
 /**
- * Leaves the text of an error's message alone: tests hold to its reason and to the field that it
- * names, and what a person reads may be put better without a test. Everything else stays a mutant.
+ * A plugin of Stryker that leaves the text of an error's message alone: tests hold to its reason and
+ * to the field that it names, and what a person reads may be put better without a test. Everything else
+ * stays a mutant.
  */
 export const strykerPlugins = [
-  declareValuePlugin(PluginKind.Ignore, 'messages', {
-    shouldIgnore(path: Path): string | undefined {
-      const { node, parentPath } = path;
-      if (node.type !== 'StringLiteral' && node.type !== 'TemplateLiteral') return undefined;
-      const call = parentPath?.node;
-      if (call === undefined || !['CallExpression', 'NewExpression'].includes(call.type)) {
-        return undefined;
-      }
-      const position = MESSAGE_OF[(call['callee'] as { name?: string }).name ?? ''];
-      if (position === undefined) return undefined;
-      return (call['arguments'] as unknown[])[position] === node ? 'message' : undefined;
+  {
+    kind: 'Ignore',
+    name: 'messages',
+    value: {
+      shouldIgnore({ node, parentPath }: Path): string | undefined {
+        if (node.type !== 'StringLiteral' && node.type !== 'TemplateLiteral') return undefined;
+        const call = parentPath?.node;
+        if (call?.type !== 'CallExpression' && call?.type !== 'NewExpression') return undefined;
+        const position = MESSAGE_OF[(call['callee'] as { name?: string }).name ?? ''];
+        if (position === undefined) return undefined;
+        return (call['arguments'] as unknown[])[position] === node ? 'a message' : undefined;
+      },
     },
-  }),
+  },
 ];

@@ -1,4 +1,11 @@
-import type { MutantResult } from '@stryker-mutator/api/core';
+type Place = { readonly line: number; readonly column: number };
+/** A mutant as Stryker reports it, as far as it is looked at here. Lines and columns begin with 1. */
+export type Mutant = {
+  readonly fileName: string;
+  readonly status: string;
+  readonly replacement?: string | undefined;
+  readonly location: { readonly start: Place; readonly end: Place };
+};
 
 /** Survivors of a file that stay, with the reason why they change nothing. */
 export type AcceptedGroup = { readonly reason: string; readonly mutants: readonly string[] };
@@ -23,7 +30,7 @@ const TEXT_MAX = 120;
 export function judge(
   file: string,
   source: string,
-  mutants: readonly MutantResult[],
+  mutants: readonly Mutant[],
   groups: readonly AcceptedGroup[] = [],
 ): Judgement {
   const lines = source.split('\n');
@@ -49,7 +56,7 @@ export function judge(
 }
 
 /** `original → replacement ⟨line⟩`, with white space made one and long parts cut. */
-function textOf({ location, replacement }: MutantResult, lines: readonly string[]): string {
+function textOf({ location, replacement }: Mutant, lines: readonly string[]): string {
   const { start, end } = location;
   const from = lines[start.line - 1] ?? '';
   const original =
