@@ -7,6 +7,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
   fileCircles,
+  floorsOf,
   foldersWithoutRoom,
   importFaults,
   type ImportRules,
@@ -47,21 +48,13 @@ const TABLE: ImportTable = {
   'services/groups': ['model', 'services', 'services/rules', 'store/sql'],
   'services/seats': ['model', 'services', 'store', 'store/sql'],
   'services/workspaces': ['model', 'services', 'services/rules', 'store', 'store/sql'],
-  'workers/raw': [],
-  'workers/jobs': [
-    'engine',
-    'engine/bound',
-    'engine/hot',
-    'model',
-    'observability',
-    'protocol',
-    'workers/raw',
-  ],
+  'workers/raw': ['model'],
+  'workers/jobs': ['engine', 'engine/bound', 'engine/hot', 'model', 'protocol', 'workers/raw'],
   'workers/shard': ['cache', 'model', 'protocol', 'store', 'workers/jobs'],
   'workers/slot': ['model', 'protocol', 'workers/shard'],
   'gateway/connect': ['gen/google', 'gen/workspace', 'http'],
-  'gateway/reads': ['gateway/connect', 'model', 'observability', 'protocol', 'services'],
-  'gateway/hot': ['gateway/connect', 'gateway/reads', 'http', 'observability', 'protocol'],
+  'gateway/reads': ['gateway/connect', 'model', 'protocol', 'services'],
+  'gateway/hot': ['gateway/connect', 'gateway/reads', 'http', 'protocol'],
   'gateway/rpc': [
     'gateway/connect',
     'gateway/reads',
@@ -89,10 +82,14 @@ const TABLE: ImportTable = {
   runner: ['config', 'http', 'observability', 'store'],
   notify: ['config', 'gen/google', 'gen/notify', 'http', 'observability', 'store'],
   authz: [
+    'cache',
+    'config',
+    'engine/bound',
     'gateway',
     'gateway/connect',
     'gateway/reads',
     'gateway/rpc',
+    'http',
     'model',
     'observability',
     'protocol',
@@ -102,6 +99,7 @@ const TABLE: ImportTable = {
     'services/workspaces',
     'store',
     'store/sql',
+    'workers/jobs',
     'workers/shard',
     'workers/slot',
   ],
@@ -186,6 +184,19 @@ describe('imports', () => {
     expect(fileCircles(imports)).toEqual(CIRCLES_LEFT);
   });
 
+  test('the drawing in docs/ARCHITECTURE.md shows each room on its floor', () => {
+    const [, section] = readFileSync('docs/ARCHITECTURE.md', 'utf8').split('## Rooms and floors');
+    const [, drawing = ''] = (section ?? '').split('```');
+    const drawn: [string, number][] = [];
+    let floor = 0;
+    for (const line of drawing.split('\n').slice(2, -1)) {
+      const [, number, rooms = ''] = /^ {2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
+      if (number !== ' ') floor = Number(number);
+      for (const room of rooms.split(' · ')) drawn.push([room === 'main.ts' ? TOP : room, floor]);
+    }
+    expect(drawn.sort()).toEqual([...floorsOf(RULES)].sort());
+  });
+
   test("the linter's copy of the table is the table", async () => {
     const text = `${JSON.stringify({ overrides: lintOverrides(RULES, sources) }, null, 2)}\n`;
     await expect(text).toMatchFileSnapshot('../.oxlint-boundaries.json');
@@ -211,6 +222,29 @@ test('no file says what none may say', () => {
         ([, instead]) => `${path}:${index + 1}: ${line.trim()} (write ${instead})`,
       ),
     );
+  });
+  expect(errors).toEqual([]);
+});
+
+/** Services that check reasons by their one union, and where it stands; elsewhere each room has its own. */
+const REASONS_OF: Readonly<Record<string, string>> = {
+  'src/runner/': 'src/runner/model/runner-reason.ts',
+  'src/notify/': 'src/notify/model/notify-reason.ts',
+};
+
+test('an error is made with a reason that its room or service owns', () => {
+  const errors = sources.flatMap((path) => {
+    if (path.endsWith('.test.ts') || path === 'src/shared/app-error.ts') return [];
+    const service = Object.keys(REASONS_OF).find((prefix) => path.startsWith(prefix));
+    const known = service === undefined ? '' : readFileSync(REASONS_OF[service] ?? '', 'utf8');
+    // Without the name of a union the compiler takes any reason.
+    const made = readFileSync(path, 'utf8').matchAll(/new AppError\(\s*(?:'(\w+)')?/g);
+    return [...made]
+      .filter(([, reason]) => {
+        if (service === undefined) return true;
+        return reason !== undefined && !known.includes(`'${reason}'`);
+      })
+      .map(([text]) => `${path}: ${text}`);
   });
   expect(errors).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { type PackedChange, parsePackedChanges } from '../model/packed-changes.ts';
-import type { AuditLog, TupleAuditRecord } from '../observability/audit.ts';
 import type { AuditSink, TupleAudit } from '../services/ports.ts';
+import type { AuditLog, TupleAuditRecord } from './audit-log.ts';
 
 /** Writes what the services changed as audit records, one for each change. */
 export function createAuditSink(log: AuditLog): AuditSink {

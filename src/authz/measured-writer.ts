@@ -1,33 +1,30 @@
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
-import type { Metrics } from '../observability/metrics.ts';
 import type { WriteTransaction } from '../services/exclusive-writer.ts';
 import type { WriteMeta } from '../services/ports.ts';
-import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
+import type { TupleWrites } from '../services/tuple-writes.ts';
 import type { WriteResult } from '../services/write-group.ts';
+import type { Metrics } from './metrics.ts';
 
-/** A TupleWriter that counts how long each write took, from its arrival until it was answered. */
-export class MeasuredWriter extends TupleWriter {
+/** Counts how long each write of another one took, from its arrival until it was answered. */
+export class MeasuredWriter implements TupleWrites {
+  readonly #writer: TupleWrites;
   readonly #durations: Metrics['writeDuration'];
 
-  constructor(options: TupleWriterOptions, durations: Metrics['writeDuration']) {
-    super(options);
+  constructor(writer: TupleWrites, durations: Metrics['writeDuration']) {
+    this.#writer = writer;
     this.#durations = durations;
   }
 
-  override write(
-    shard: ShardKey,
-    updates: readonly TupleChange[],
-    meta: WriteMeta,
-  ): Promise<WriteResult> {
-    return this.#measured(super.write(shard, updates, meta));
+  write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult> {
+    return this.#measured(this.#writer.write(shard, updates, meta));
   }
 
-  override exclusive<T>(
+  exclusive<T>(
     shards: readonly ShardKey[],
     meta: WriteMeta,
     work: (transaction: WriteTransaction) => Promise<T>,
   ): Promise<T> {
-    return this.#measured(super.exclusive(shards, meta, work));
+    return this.#measured(this.#writer.exclusive(shards, meta, work));
   }
 
   async #measured<T>(write: Promise<T>): Promise<T> {

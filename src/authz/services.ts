@@ -1,7 +1,6 @@
 import type { Config } from '../config/options.ts';
 import { TokenCodec } from '../model/consistency-token.ts';
 import type { EventLog } from '../observability/logger.ts';
-import type { Metrics } from '../observability/metrics.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
@@ -10,13 +9,15 @@ import { ProjectService } from '../services/project-service.ts';
 import { ReadPositions } from '../services/read-positions.ts';
 import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
-import type { TupleWriter, TupleWriterOptions } from '../services/tuple-writer.ts';
+import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
+import type { TupleWrites } from '../services/tuple-writes.ts';
 import { systemClock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { selectHeads } from '../store/sql/select-heads.ts';
 import type { Database } from './database.ts';
 import { createManagement, type Management } from './management.ts';
 import { MeasuredWriter } from './measured-writer.ts';
+import type { Metrics } from './metrics.ts';
 
 /** GATEWAY_MAX_CHECK_READS must not go below it, for a project either. */
 const READ_BUDGET_FLOOR = 100;
@@ -85,11 +86,40 @@ export function createServices(options: ServicesOptions): Services {
     audit,
   });
   const notifier = createNotifier(options);
-  const writerOptions: TupleWriterOptions = {
+  const writer = createWriter(options, { clock, ids, heads, hints: notifier });
+  const writes = new MeasuredWriter(writer, metrics.writeDuration);
+  const tuples = new TupleService({
+    pool,
+    clock,
+    projects,
+    codec,
+    heads,
+    positions,
+    writer: writes,
+    updatesMax: config.maxWriteUpdates,
+    readTuplesMax: READ_TUPLES_MAX,
+    deletesPerSeqMax: DELETES_PER_SEQ_MAX,
+    exportGrantsMax: EXPORT_GRANTS_MAX,
+  });
+  const purge = createPurge(options, writes, ids);
+  const management = createManagement(config, {
     pool,
     clock,
     ids,
+    projects,
     heads,
+    writer: writes,
+  });
+  return { projects, heads, positions, writer, notifier, tuples, purge, ...management };
+}
+
+function createWriter(
+  { config, database, shards, metrics, audit }: ServicesOptions,
+  parts: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints'>,
+): TupleWriter {
+  return new TupleWriter({
+    ...parts,
+    pool: database.pool,
     committed: {
       onCommitted(changes) {
         metrics.commits.inc(changes.length);
@@ -97,7 +127,6 @@ export function createServices(options: ServicesOptions): Services {
       },
     },
     audit,
-    hints: notifier,
     lanes: WRITE_LANES,
     queuedWritesMax: config.writeQueueMax,
     queuedUpdatesMax: Math.max(100_000, config.maxWriteUpdates),
@@ -107,24 +136,7 @@ export function createServices(options: ServicesOptions): Services {
     answerTimeoutMs: 45_000,
     attemptsMax: 5,
     retryDelayMs: 20,
-  };
-  const writer = new MeasuredWriter(writerOptions, metrics.writeDuration);
-  const tuples = new TupleService({
-    pool,
-    clock,
-    projects,
-    codec,
-    heads,
-    positions,
-    writer,
-    updatesMax: config.maxWriteUpdates,
-    readTuplesMax: READ_TUPLES_MAX,
-    deletesPerSeqMax: DELETES_PER_SEQ_MAX,
-    exportGrantsMax: EXPORT_GRANTS_MAX,
   });
-  const purge = createPurge(options, writer, ids);
-  const management = createManagement(config, { pool, clock, ids, projects, heads, writer });
-  return { projects, heads, positions, writer, notifier, tuples, purge, ...management };
 }
 
 function createNotifier({ database: { pool }, log }: ServicesOptions): ChangeNotifier {
@@ -138,7 +150,7 @@ function createNotifier({ database: { pool }, log }: ServicesOptions): ChangeNot
 
 function createPurge(
   { config, database, log }: ServicesOptions,
-  writer: TupleWriter,
+  writer: TupleWrites,
   ids: IdSource,
 ): ExpiredTuplePurge {
   return new ExpiredTuplePurge({

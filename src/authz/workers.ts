@@ -1,9 +1,8 @@
 import type { Config } from '../config/options.ts';
 import { codeNameOfReason } from '../gateway/connect/connect-error.ts';
+import { DECISION_RPCS, type DecisionRpc } from '../gateway/reads/decision-meter.ts';
 import type { EventLog } from '../observability/logger.ts';
-import { DECISION_RPCS, type DecisionRpc, type Metrics } from '../observability/metrics.ts';
 import type { WorkerStats } from '../protocol/messages.ts';
-import type { ErrorReason } from '../shared/app-error.ts';
 import type { PostgresTarget } from '../store/pool.ts';
 import { WORKER_DEFAULTS } from '../workers/shard/worker-settings.ts';
 import { createPiscinaTransport } from '../workers/slot/piscina-transport.ts';
@@ -13,6 +12,7 @@ import {
   type WorkerPoolEvent,
 } from '../workers/slot/worker-pool.ts';
 import { WORKER_CONNECTIONS } from './database.ts';
+import type { Metrics } from './metrics.ts';
 
 /** Bodies that wait for one worker, together; beyond it requests are refused. */
 const QUEUE_BYTES_MAX = 256 * 1_048_576;
@@ -86,8 +86,7 @@ function countStats(metrics: Metrics, slot: number, stats: WorkerStats): void {
   for (const items of stats.rawBatchItems) metrics.batchCheckItems.observe(items);
   for (const { rpc, reason, count } of stats.errors) {
     if (!isDecisionRpc(rpc)) continue;
-    // A worker counts by the reasons of AppError.
-    metrics.decisionError(rpc, codeNameOfReason(reason as ErrorReason), count);
+    metrics.decisionError(rpc, codeNameOfReason(reason), count);
   }
 }
 

@@ -19,7 +19,8 @@ import {
   type ConnectAdapterOptions,
 } from './connect/adapter.ts';
 import { sendConnectError } from './connect/connect-error.ts';
-import { HOT_METHODS, HotPath } from './hot/raw-decisions.ts';
+import type { GatewayReason } from './gateway-reason.ts';
+import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
 import {
   addHealthRoutes,
   addMetricsRoute,
@@ -96,7 +97,7 @@ class ListenerPair implements Gateway {
   readonly #health = new HealthState();
   readonly #draining = new AbortController();
   #adapter: ConnectAdapter | null = null;
-  #hotPath: HotPath | null = null;
+  #rawDecisions: RawDecisions | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
@@ -118,8 +119,8 @@ class ListenerPair implements Gateway {
     });
     for (const hot of HOT_METHODS) {
       this.#server.route('POST', hot.path, (exchange) => {
-        if (this.#hotPath === null) this.#handle(exchange);
-        else this.#hotPath.handle(exchange, hot);
+        if (this.#rawDecisions === null) this.#handle(exchange);
+        else this.#rawDecisions.handle(exchange, hot);
       });
     }
     addHealthRoutes(this.#server, options.readiness);
@@ -156,7 +157,12 @@ class ListenerPair implements Gateway {
     this.#adapter = adapter;
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
-    this.#hotPath = new HotPath({ ...options, authenticator, general: adapter, compressMinBytes });
+    this.#rawDecisions = new RawDecisions({
+      ...options,
+      authenticator,
+      general: adapter,
+      compressMinBytes,
+    });
   }
 
   updateHealth(): void {
@@ -169,7 +175,7 @@ class ListenerPair implements Gateway {
   }
 
   async stop(timeoutMs: number): Promise<void> {
-    this.#draining.abort(new AppError('SHUTTING_DOWN', 'the service is stopping'));
+    this.#draining.abort(new AppError<GatewayReason>('SHUTTING_DOWN', 'the service is stopping'));
     await this.#server.stop(timeoutMs);
   }
 
@@ -187,7 +193,7 @@ class ListenerPair implements Gateway {
       sendNotFound(exchange);
     } else if (adapter === null) {
       const requestId = requestIdOf(exchange.header('x-request-id'));
-      const starting = new AppError('STORE_UNAVAILABLE', 'the service is starting');
+      const starting = new AppError<GatewayReason>('STORE_UNAVAILABLE', 'the service is starting');
       sendConnectError(exchange, starting, requestId);
     } else {
       adapter.handleHttp1(exchange);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import type { CommittedChange } from '../model/committed-change.ts';
 import { CommitPublisher, type PublishedWrite } from './commit-publisher.ts';
-import type { CommittedChange, TupleAudit } from './ports.ts';
+import type { TupleAudit } from './ports.ts';
 import { ShardHeads } from './shard-heads.ts';
 import type { WriteResult } from './write-group.ts';
 

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chownSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { AppError } from '../shared/app-error.ts';
+import type { StoreReason } from './store-reason.ts';
 
 export type UserIds = { readonly uid: number; readonly gid: number };
 
@@ -28,7 +29,7 @@ export function chooseServerUser(dataDirectory: string, paths: readonly string[]
   if (process.getuid?.() !== 0) return { prefix: [] };
   const ids = ownerOf(dataDirectory) ?? accountIds();
   if (ids === undefined) {
-    throw new AppError(
+    throw new AppError<StoreReason>(
       'STORE_UNAVAILABLE',
       'PostgreSQL cannot run as root and none of the users gatehouse, postgres, nobody exists; start as another user or set DATABASE_URL',
     );
@@ -88,7 +89,7 @@ function privilegedPrefix(ids: UserIds, closed: string): readonly string[] {
   ];
   const probe = spawnSync('setpriv', [...prefix.slice(1), 'true'], { stdio: 'ignore' });
   if (probe.status === 0) return prefix;
-  throw new AppError(
+  throw new AppError<StoreReason>(
     'STORE_UNAVAILABLE',
     `PostgreSQL cannot run as root, and the user it would run under (uid ${ids.uid}) may not enter ${closed}; start as another user, set GATEWAY_DATA_DIR and install below a directory open to others, or set DATABASE_URL`,
     { closed },

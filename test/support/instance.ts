@@ -1,11 +1,11 @@
 import { openDatabase } from '../../src/authz/database.ts';
+import { createMetrics } from '../../src/authz/metrics.ts';
 import { createCalls } from '../../src/authz/service.ts';
 import { createServices, type Services } from '../../src/authz/services.ts';
 import { createWorkers } from '../../src/authz/workers.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { Readiness } from '../../src/gateway/readiness.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
 import type { ShardClient } from '../../src/protocol/shard-client.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';

@@ -1,7 +1,7 @@
+import type { CommittedChange } from '../../src/model/committed-change.ts';
 import { packChanges } from '../../src/model/packed-changes.ts';
 import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import { subjectToColumns } from '../../src/model/relation-tuple.ts';
-import type { CommittedChange } from '../../src/protocol/shard-client.ts';
 import type {
   ChangePage,
   ShardHead,

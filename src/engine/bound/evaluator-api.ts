@@ -1,5 +1,3 @@
-import type { Subject } from '../../model/relation-tuple.ts';
-
 /** Answers of `Evaluator.checkUser`. */
 export const CHECK_DENIED = 0;
 export const CHECK_ALLOWED = 1;
@@ -11,6 +9,10 @@ export const BACKSTOP_DEPTH = 1;
 export const BACKSTOP_CYCLE = 2;
 export const BACKSTOP_BUDGET = 4;
 
+/** What an evaluator remembers between evaluations (docs/caching.md). */
+export const ENGINE_CACHES = ['closures', 'objects', 'chains', 'conditions'] as const;
+export type EngineCache = (typeof ENGINE_CACHES)[number];
+
 /** Settings of an evaluator that do not change while it lives. */
 export type EvaluatorOptions = {
   /** Nodes on one path of a derivation (GATEWAY_MAX_CHECK_DEPTH, 256). */
@@ -19,16 +21,8 @@ export type EvaluatorOptions = {
   readonly closureBytesMax: number;
   /** Caches smaller than this are not read ahead; 8 MiB when absent. */
   readonly readAheadBytesMin?: number | undefined;
-};
-
-/** What Check asks; `subject` is never the wildcard. */
-export type CheckInput = {
-  readonly namespace: string;
-  readonly objectId: string;
-  readonly relation: string;
-  readonly subject: Subject;
-  /** JSON text of the request's context object; '' when absent. */
-  readonly contextJson: string;
+  /** Caches that remember nothing, so that a measurement can tell what they gain; none when absent. */
+  readonly cachesOff?: readonly EngineCache[] | undefined;
 };
 
 /**
@@ -49,29 +43,3 @@ export interface EvaluationTask<T> {
   /** Reads so far; absent where none are needed. A batch has a total budget. */
   readonly reads?: number | undefined;
 }
-
-/** Expand's answer, structurally the one of the protocol (fields as in the message UsersetTree). */
-export type UsersetRef = {
-  readonly namespace: string;
-  readonly objectId: string;
-  readonly relation: string;
-};
-export type ExpandTree =
-  | {
-      readonly type: 'leaf';
-      readonly expanded?: UsersetRef | undefined;
-      readonly userIds: readonly string[];
-      readonly sets: readonly UsersetRef[];
-      readonly wildcard: boolean;
-    }
-  | {
-      readonly type: 'union' | 'intersection';
-      readonly expanded?: UsersetRef | undefined;
-      readonly children: readonly ExpandTree[];
-    }
-  | {
-      readonly type: 'exclusion';
-      readonly expanded?: UsersetRef | undefined;
-      readonly include: ExpandTree;
-      readonly exclude: ExpandTree;
-    };

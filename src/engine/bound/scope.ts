@@ -17,6 +17,7 @@ import {
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { BoundModel, Op } from './bound-model.ts';
+import type { EngineReason } from './engine-reason.ts';
 
 /** The three values of a decision; also what a stored edge contributes. Cut answers deny. */
 export const FALSE = 0;
@@ -52,14 +53,20 @@ export type Target = {
 /** Prepared conditions by name and parameters, shared by the evaluations of one evaluator. */
 export class ConditionCache {
   readonly #prepared = new Map<string, PreparedCondition>();
+  readonly #entriesMax: number;
+
+  /** With `isOff` it remembers nothing. */
+  constructor(isOff = false) {
+    this.#entriesMax = isOff ? 0 : CONDITIONS_CACHED_MAX;
+  }
 
   get(name: string, params: string): PreparedCondition {
     const key = `${name} ${params}`;
     let condition = this.#prepared.get(key);
     if (condition === undefined) {
-      if (this.#prepared.size >= CONDITIONS_CACHED_MAX) this.#prepared.clear();
       condition = prepareCondition(name, params);
-      this.#prepared.set(key, condition);
+      if (this.#prepared.size >= this.#entriesMax) this.#prepared.clear();
+      if (this.#entriesMax > 0) this.#prepared.set(key, condition);
     }
     return condition;
   }
@@ -116,7 +123,7 @@ export class Scope {
   charge(reads: number): void {
     this.reads += reads;
     if (this.reads > this.#readsMax) {
-      throw new AppError(
+      throw new AppError<EngineReason>(
         'BUDGET_EXHAUSTED',
         `evaluation of ${this.#subject} exceeded the read budget of ${this.#readsMax}`,
         { relation: this.#subject, limit: String(this.#readsMax) },

@@ -3,6 +3,7 @@ import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { AppError } from '../../shared/app-error.ts';
+import type { ConnectReason } from './connect-reason.ts';
 
 /** Chunks held for a reader that is slower than its client, before the client is held back. */
 const CHUNKS_AHEAD_MAX = 4;
@@ -38,7 +39,7 @@ export class BytesBody implements AsyncIterable<Uint8Array> {
 
 /** The error of a call whose client has gone. */
 export function cancelled(): AppError {
-  return new AppError('CANCELLED', 'the caller cancelled the request');
+  return new AppError<ConnectReason>('CANCELLED', 'the caller cancelled the request');
 }
 
 /** Envelope of gRPC-Web and of server streams around the one message of a body read whole. */

@@ -23,6 +23,7 @@ import { gzipCompression } from './adapter-compression.ts';
 import { createGuard, type ErrorPolicy } from './adapter-guard.ts';
 import { kRequestId } from './adapter-request-id.ts';
 import { createUnaryConnectHandler } from './adapter-unary.ts';
+import type { ConnectReason } from './connect-reason.ts';
 import { knownVersionOnly } from './protocol-version.ts';
 
 export type RouterOptions = {
@@ -135,7 +136,9 @@ function guardedUnary(factory: ProtocolHandlerFactory): ProtocolHandlerFactory {
 function unbuilt(method: DescMethod): MethodImplSpec {
   const name = `${method.parent.typeName}/${method.name}`;
   const refuse = (): never => {
-    throw new AppError('METHOD_UNIMPLEMENTED', `${name} is not built yet`, { method: name });
+    throw new AppError<ConnectReason>('METHOD_UNIMPLEMENTED', `${name} is not built yet`, {
+      method: name,
+    });
   };
   return createMethodImplSpec(method, refuse as unknown as MethodImpl<DescMethod>);
 }

@@ -37,6 +37,7 @@ import { BytesBody, WholeBody } from './adapter-body.ts';
 import { outgoingError, untilAborted, type ErrorPolicy } from './adapter-guard.ts';
 import { kRequestId } from './adapter-request-id.ts';
 import { ERROR_JSON, httpStatusOfCode, malformedJson } from './connect-error.ts';
+import type { ConnectReason } from './connect-reason.ts';
 import { encodedJsonOf } from './encoded-answer.ts';
 import { assertKnownVersion } from './protocol-version.ts';
 
@@ -56,7 +57,7 @@ export type UnaryOptions = {
 
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 /** Why the signal of a call is aborted when it has ended; a constant, since a stack costs more. */
-const COMPLETE = new AppError('CANCELLED', 'the call is complete');
+const COMPLETE = new AppError<ConnectReason>('CANCELLED', 'the call is complete');
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
 const utf8 = new TextEncoder();
 
@@ -137,7 +138,7 @@ async function readBody(
   maxBytes: number,
 ): Promise<Uint8Array> {
   if (!(request.body instanceof WholeBody)) {
-    throw new AppError('INTERNAL', 'a unary body is read whole');
+    throw new AppError<ConnectReason>('INTERNAL', 'a unary body is read whole');
   }
   const bytes = await request.body.whole;
   if (bytes.byteLength > maxBytes) throw bodyTooLarge(maxBytes);
@@ -156,7 +157,7 @@ function decode(
   try {
     text = strictUtf8.decode(bytes);
   } catch (error) {
-    throw new AppError('BODY_MALFORMED', 'the body is not valid UTF-8', {}, error);
+    throw new AppError<ConnectReason>('BODY_MALFORMED', 'the body is not valid UTF-8', {}, error);
   }
   try {
     return fromJsonString(desc, text, json);
@@ -170,7 +171,7 @@ function decodeBinary(desc: DescMessage, bytes: Uint8Array): Message {
     return fromBinary(desc, bytes);
   } catch (error) {
     const problem = `the message cannot be decoded: ${(error as Error).message}`;
-    throw new AppError('BODY_MALFORMED', problem, {}, error);
+    throw new AppError<ConnectReason>('BODY_MALFORMED', problem, {}, error);
   }
 }
 
@@ -186,7 +187,7 @@ function encode(
   if (bytes.byteLength > options.writeMaxBytes) {
     const metadata = { limit_bytes: String(options.writeMaxBytes) };
     const problem = `the answer is larger than ${options.writeMaxBytes} bytes`;
-    throw new AppError('RESULT_TOO_LARGE', problem, metadata);
+    throw new AppError<ConnectReason>('RESULT_TOO_LARGE', problem, metadata);
   }
   return bytes;
 }

@@ -26,6 +26,7 @@ import { headersFromHttp2, respondToStream } from './adapter-http2.ts';
 import { refusal } from './adapter-refusal.ts';
 import { kRequestId } from './adapter-request-id.ts';
 import { createRouter, TIMEOUT_MS_MAX } from './adapter-router.ts';
+import type { ConnectReason } from './connect-reason.ts';
 
 export type ConnectAdapterOptions = {
   readonly routes: (router: ConnectRouter) => void;
@@ -219,7 +220,10 @@ class Calls {
 
   #unknown(path: string, contentType: string): UniversalResponse {
     const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
-    const error = new AppError('METHOD_UNKNOWN', `${shown}: there is no such method`);
+    const error = new AppError<ConnectReason>(
+      'METHOD_UNKNOWN',
+      `${shown}: there is no such method`,
+    );
     return refusal(contentType, error, this.#policy.present);
   }
 
@@ -307,7 +311,7 @@ function isGrpc(contentType: string): boolean {
 }
 
 function internalError(cause: unknown): AppError {
-  return new AppError('INTERNAL', 'internal error', {}, cause);
+  return new AppError<ConnectReason>('INTERNAL', 'internal error', {}, cause);
 }
 
 function pathOf(target: string | string[] | undefined): string {

@@ -4,9 +4,13 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { codeToHttpStatus, codeToString } from '@connectrpc/connect/protocol-connect';
 import { ErrorInfoSchema, type ErrorInfo } from '../../gen/google/rpc/error_details_pb.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
-import { AppError, type ErrorReason, type ServiceReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { ConnectReason } from './connect-reason.ts';
 
-/** The only mapping from reasons to Connect codes; the HTTP status follows from the code. */
+/**
+ * The only mapping from reasons to Connect codes; the HTTP status follows from the code. It has the reasons of
+ * all rooms, and no other ones: authz/error-reasons.ts unites them and does not compile otherwise.
+ */
 export const CODE_OF_REASON = {
   BODY_MALFORMED: Code.InvalidArgument,
   FIELD_INVALID: Code.InvalidArgument,
@@ -51,9 +55,9 @@ export const CODE_OF_REASON = {
   CANCELLED: Code.Canceled,
   CONFIG_INVALID: Code.Internal,
   INTERNAL: Code.Internal,
-} as const satisfies Record<ServiceReason, Code>;
+} as const satisfies Readonly<Record<string, Code>>;
 
-const CODES: Readonly<Partial<Record<ErrorReason, Code>>> = CODE_OF_REASON;
+const CODES: ReadonlyMap<string, Code> = new Map(Object.entries(CODE_OF_REASON));
 
 /** The logical grouping of our reasons in google.rpc.ErrorInfo. */
 export const ERROR_DOMAIN = 'gatehouse';
@@ -63,9 +67,9 @@ const INTERNAL_TEXT = 'internal error';
 export const ERROR_JSON = { alwaysEmitImplicit: true, useProtoFieldName: true };
 const JSON_TYPE = 'application/json';
 
-/** The Connect code of a reason; `internal` for reasons of the other services. O(1). */
-export function codeOfReason(reason: ErrorReason): Code {
-  return CODES[reason] ?? Code.Internal;
+/** The Connect code of a reason; `internal` for what is none of ours. O(1). */
+export function codeOfReason(reason: string): Code {
+  return CODES.get(reason) ?? Code.Internal;
 }
 
 /** The HTTP status of a unary Connect error; Connect's own table has 400 for failed_precondition. */
@@ -74,12 +78,12 @@ export function httpStatusOfCode(code: Code): number {
 }
 
 /** The HTTP status of a reason: that of its code, but 404 for a method that does not exist. */
-export function httpStatusOfReason(reason: ErrorReason): number {
+export function httpStatusOfReason(reason: string): number {
   return reason === 'METHOD_UNKNOWN' ? 404 : httpStatusOfCode(codeOfReason(reason));
 }
 
 /** The label of a reason in metrics and bodies: its Connect code, e.g. "resource_exhausted". */
-export function codeNameOfReason(reason: ErrorReason): string {
+export function codeNameOfReason(reason: string): string {
   return codeToString(codeOfReason(reason));
 }
 
@@ -129,7 +133,12 @@ export function foreseenError(
   }
   if (error.code === Code.Internal && text.startsWith('parse binary: ')) {
     const problem = text.slice('parse binary: '.length);
-    return new AppError('BODY_MALFORMED', `the message cannot be decoded: ${problem}`, {}, error);
+    return new AppError<ConnectReason>(
+      'BODY_MALFORMED',
+      `the message cannot be decoded: ${problem}`,
+      {},
+      error,
+    );
   }
   if (error.code === Code.Internal && text.startsWith('serialize ')) return unforeseen(error);
   if (error.code === Code.InvalidArgument && text.startsWith('cannot decode ')) {
@@ -138,14 +147,14 @@ export function foreseenError(
   if (error.code === Code.ResourceExhausted && text.includes('configured readMaxBytes')) {
     const metadata = { limit_bytes: String(limits.readMaxBytes) };
     const problem = `the body is larger than ${limits.readMaxBytes} bytes`;
-    return new AppError('BODY_TOO_LARGE', problem, metadata, error);
+    return new AppError<ConnectReason>('BODY_TOO_LARGE', problem, metadata, error);
   }
   return error;
 }
 
 /** The error of a call whose deadline, set by the caller, has passed. */
 export function deadlineExceeded(): AppError {
-  return new AppError('DEADLINE_EXCEEDED', 'the deadline of the request has passed');
+  return new AppError<ConnectReason>('DEADLINE_EXCEEDED', 'the deadline of the request has passed');
 }
 
 /**
@@ -158,9 +167,9 @@ export function malformedJson(error: Error, desc?: DescMessage): AppError {
   const unknownKey = /: key "([^"]{1,100})" is unknown$/.exec(text)?.[1];
   const typeName = /^cannot decode (?:message |enum )?(\S+) from JSON/.exec(text)?.[1];
   const field = named ?? unknownKey ?? (desc && typeName && onlyFieldOfType(desc, typeName));
-  if (!field) return new AppError('BODY_MALFORMED', text, {}, error);
+  if (!field) return new AppError<ConnectReason>('BODY_MALFORMED', text, {}, error);
   const message = text.includes(field) ? text : `${field}: ${text}`;
-  return new AppError('BODY_MALFORMED', message, { field }, error);
+  return new AppError<ConnectReason>('BODY_MALFORMED', message, { field }, error);
 }
 
 const STRUCT_TYPE = 'google.protobuf.Struct';
@@ -187,7 +196,7 @@ function onlyFieldOfType(desc: DescMessage, typeName: string): string | undefine
 }
 
 function unforeseen(error: unknown): AppError {
-  return new AppError('INTERNAL', INTERNAL_TEXT, {}, error);
+  return new AppError<ConnectReason>('INTERNAL', INTERNAL_TEXT, {}, error);
 }
 
 function textOf(error: AppError): string {

@@ -1,12 +1,13 @@
 import { Code, type ConnectError } from '@connectrpc/connect';
-import { AppError, type ServiceReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { ConnectReason } from './connect-reason.ts';
 
 /**
  * Connect's protocol handlers refuse with three codes only: an ill-formed header or envelope, an
  * encoding or a number of messages that the method does not take, and a compressed message without
  * its encoding, for which gRPC demands `internal`. Each reason has its code, as everywhere.
  */
-const REASON_OF_CODE: ReadonlyMap<Code, ServiceReason> = new Map([
+const REASON_OF_CODE: ReadonlyMap<Code, ConnectReason> = new Map([
   [Code.InvalidArgument, 'BODY_MALFORMED'],
   [Code.Unimplemented, 'METHOD_UNIMPLEMENTED'],
   [Code.Internal, 'INTERNAL'],
@@ -23,7 +24,7 @@ export function withReason(
 ): ConnectError {
   const reason = REASON_OF_CODE.get(error.code);
   if (reason !== undefined && error.details.length === 0) {
-    error.details = present(new AppError(reason, error.rawMessage)).details;
+    error.details = present(new AppError<ConnectReason>(reason, error.rawMessage)).details;
   }
   return error;
 }

@@ -1,5 +1,6 @@
 import type { Interceptor } from '@connectrpc/connect';
 import { AppError } from '../../shared/app-error.ts';
+import type { ConnectReason } from './connect-reason.ts';
 
 /** Of the Connect protocol alone: gRPC and gRPC-Web do not know it. */
 export const VERSION_HEADER = 'connect-protocol-version';
@@ -16,7 +17,7 @@ export function isKnownVersion(version: string): boolean {
  */
 export function assertKnownVersion(headers: Headers): void {
   if (isKnownVersion(headers.get(VERSION_HEADER) ?? '')) return;
-  throw new AppError('BODY_MALFORMED', 'Connect-Protocol-Version must be 1');
+  throw new AppError<ConnectReason>('BODY_MALFORMED', 'Connect-Protocol-Version must be 1');
 }
 
 /** `assertKnownVersion` in front of every streamed call. */

@@ -5,7 +5,7 @@ import { createHttpServer } from '../../http/http-server.ts';
 import type { RawAnswer } from '../../protocol/shard-client.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
-import { HOT_METHODS, HotPath } from './raw-decisions.ts';
+import { HOT_METHODS, RawDecisions } from './raw-decisions.ts';
 
 /** Sends a body and waits for the answer. */
 async function post(port: number, path: string, body: string): Promise<number> {
@@ -25,7 +25,7 @@ test('what the general path gets stays as it came, however long it is kept', asy
   const kept: Uint8Array[] = [];
   const hot = HOT_METHODS.find(({ method }) => method === 'batchCheck');
   if (hot === undefined) throw new Error('BatchCheck has a hot path');
-  const path = new HotPath({
+  const path = new RawDecisions({
     authenticator: { enabled: false, accepts: () => true },
     shards: {
       raw: () => {
@@ -55,7 +55,7 @@ test('what the general path gets stays as it came, however long it is kept', asy
   expect(kept.map((bytes) => Buffer.from(bytes).toString())).toEqual(bodies);
 });
 
-type Asked = Parameters<ConstructorParameters<typeof HotPath>[0]['shards']['raw']>;
+type Asked = Parameters<ConstructorParameters<typeof RawDecisions>[0]['shards']['raw']>;
 type Sent = {
   readonly status: number;
   readonly headers: Record<string, string | string[] | undefined>;
@@ -69,7 +69,7 @@ async function serve(answer: RawAnswer, options: { timeoutMsMax?: number } = {})
   const general: { path: string; how: string; headers: Record<string, string>; body: string }[] =
     [];
   const metered: unknown[][] = [];
-  const path = new HotPath({
+  const path = new RawDecisions({
     authenticator: { enabled: true, accepts: (header) => header === 'Bearer right' },
     shards: {
       raw: (...args: Asked) => {

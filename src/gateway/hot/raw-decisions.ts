@@ -2,7 +2,6 @@ import { type BodyLease, BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
-import type { DecisionRpc } from '../../observability/metrics.ts';
 import type {
   Cancellable,
   RawAnswer,
@@ -10,13 +9,13 @@ import type {
   ShardClient,
   WireFormat,
 } from '../../protocol/shard-client.ts';
-import { AppError, errorFromData } from '../../shared/app-error.ts';
+import { AppError, errorFromData, type InternalReason } from '../../shared/app-error.ts';
 import { gzipCompression } from '../connect/adapter-compression.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
 import { REQUEST_ID_HEADER, sharedNowMs } from '../connect/call-context.ts';
 import { sendConnectError } from '../connect/connect-error.ts';
 import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
-import type { DecisionMeter } from '../reads/decision-meter.ts';
+import type { DecisionMeter, DecisionRpc } from '../reads/decision-meter.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import {
   createScopeScan,
@@ -25,7 +24,7 @@ import {
   type ScopeFieldNumbers,
 } from './scope-scan.ts';
 
-export type HotPathOptions = {
+export type RawDecisionsOptions = {
   readonly authenticator: Authenticator;
   readonly shards: Pick<ShardClient, 'raw'>;
   readonly scopes: Pick<ReadScopes, 'peek'>;
@@ -84,12 +83,12 @@ const NO_HEADERS: readonly string[] = [];
  * but the plain case: whatever is unusual, refused or not known yet goes to the general path with
  * the same body, so that both answer alike.
  */
-export class HotPath {
-  readonly #options: HotPathOptions;
+export class RawDecisions {
+  readonly #options: RawDecisionsOptions;
   readonly #scan = createScopeScan();
   readonly #bodies = new BodyPool();
 
-  constructor(options: HotPathOptions) {
+  constructor(options: RawDecisionsOptions) {
     this.#options = options;
   }
 
@@ -152,7 +151,7 @@ class HotCall {
   body: Uint8Array = NO_BYTES;
   /** Of `body`, which nobody reads any more once the call has its answer or its caller has gone. */
   lease: BodyLease | null = null;
-  readonly #options: HotPathOptions;
+  readonly #options: RawDecisionsOptions;
   readonly #exchange: HttpExchange;
   readonly #startedMs: number;
   /** Request headers are gone once the handler has returned: kept for the general path. */
@@ -161,7 +160,7 @@ class HotCall {
   readonly #timeout: string;
 
   constructor(
-    options: HotPathOptions,
+    options: RawDecisionsOptions,
     exchange: HttpExchange,
     hot: HotMethod,
     format: WireFormat,
@@ -232,7 +231,8 @@ class HotCall {
     }
     gzipCompression.compress(body as Uint8Array<ArrayBuffer>).then(
       (bytes) => this.#send(bytes, ['content-encoding', 'gzip']),
-      (error: unknown) => this.#fail(new AppError('INTERNAL', 'internal error', {}, error)),
+      (error: unknown) =>
+        this.#fail(new AppError<InternalReason>('INTERNAL', 'internal error', {}, error)),
     );
   }
 

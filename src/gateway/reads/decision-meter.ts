@@ -1,8 +1,11 @@
 import type { ConnectError } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
-import type { DecisionRpc, Metrics } from '../../observability/metrics.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { codeNameOfReason } from '../connect/connect-error.ts';
+
+/** Values of the label `rpc`. CheckSet is a Check with a subject_set. */
+export const DECISION_RPCS = ['Check', 'CheckSet', 'BatchCheck', 'Expand', 'ListObjects'] as const;
+export type DecisionRpc = (typeof DECISION_RPCS)[number];
 
 /** A Check that cannot be decoded counts as Check: whether it names a set is not known. */
 const DECISION_OF_RPC: ReadonlyMap<string, DecisionRpc> = new Map(
@@ -12,8 +15,18 @@ const DECISION_OF_RPC: ReadonlyMap<string, DecisionRpc> = new Map(
   ]),
 );
 
-/** The part of the metrics that decision calls feed. */
-export type DecisionMetrics = Pick<Metrics, 'checkDuration' | 'decisionError' | 'batchCheckItems'>;
+/** What decision calls count in. */
+export interface DecisionMetrics {
+  /** Seconds. */
+  readonly checkDuration: Readonly<Record<DecisionRpc, Observations>>;
+  /** A failed decision call or BatchCheck item; `code` is the Connect code's name. */
+  readonly decisionError: (rpc: DecisionRpc, code: string, count?: number) => void;
+  readonly batchCheckItems: Observations;
+}
+
+interface Observations {
+  observe(value: number): void;
+}
 
 /**
  * Counts decision calls as the gateway sees them: how long each took, and the code of each that

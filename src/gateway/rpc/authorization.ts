@@ -2,6 +2,7 @@ import { AdminService } from '../../gen/workspace/v1/admin_service_pb.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { adminRefusal } from './authentication.ts';
+import type { RpcReason } from './rpc-reason.ts';
 
 /** The credential check of the adapter: null lets a call pass. */
 export type Authorize = (
@@ -23,7 +24,7 @@ export function createAuthorize(authenticator: Authenticator, adminSecret: strin
   return (path, header) => {
     if (path.startsWith(HEALTH_PREFIX)) return null;
     if (!authenticator.accepts(header('authorization'))) {
-      return new AppError('CREDENTIAL_INVALID', 'a valid service token is required');
+      return new AppError<RpcReason>('CREDENTIAL_INVALID', 'a valid service token is required');
     }
     return adminPaths.has(path) ? adminRefusal(header('x-admin-secret'), adminSecret) : null;
   };

@@ -3,6 +3,7 @@ import { checkUserId } from '../../model/names.ts';
 import type { BatchItem, BatchItemResult } from '../../protocol/shard-client.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { checkObjectRelation, subjectMissing } from './query-from-proto.ts';
+import type { RpcReason } from './rpc-reason.ts';
 
 /** The items of a BatchCheck that can be evaluated, and the way back to all of them. */
 export type BatchItems = {
@@ -20,10 +21,14 @@ export function batchItemsFromProto(
   itemsMax: number,
 ): BatchItems {
   if (items.length > itemsMax) {
-    throw new AppError('BATCH_TOO_LARGE', `items: ${items.length} items, at most ${itemsMax}`, {
-      field: 'items',
-      limit: String(itemsMax),
-    });
+    throw new AppError<RpcReason>(
+      'BATCH_TOO_LARGE',
+      `items: ${items.length} items, at most ${itemsMax}`,
+      {
+        field: 'items',
+        limit: String(itemsMax),
+      },
+    );
   }
   const valid: BatchItem[] = [];
   const errors: (string | null)[] = [];

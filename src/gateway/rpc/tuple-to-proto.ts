@@ -7,8 +7,8 @@ import {
   UsersetTree_NodeType,
   type UsersetTreeSchema,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
+import type { ExpandTree } from '../../model/expand-tree.ts';
 import type { RelationTuple, ShardKey, Subject } from '../../model/relation-tuple.ts';
-import type { ExpandTree } from '../../protocol/shard-client.ts';
 
 /** The response form of a stored tuple of `shard`. Cost: a few objects; condition params are parsed. */
 export function tupleToProto(shard: ShardKey, tuple: RelationTuple): ProtoTuple {

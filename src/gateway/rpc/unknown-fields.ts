@@ -1,5 +1,6 @@
 import type { Message } from '@bufbuild/protobuf';
 import { AppError } from '../../shared/app-error.ts';
+import type { RpcReason } from './rpc-reason.ts';
 
 /** The deepest of our messages is far below. */
 const DEPTH_MAX = 8;
@@ -14,7 +15,7 @@ const STRUCT_FIELDS: ReadonlySet<string> = new Set(['context', 'conditionParams'
 export function assertNoUnknownFields(message: Message, depth = 0): void {
   const { $unknown: unknown } = message;
   if (unknown !== undefined && unknown.length > 0) {
-    throw new AppError(
+    throw new AppError<RpcReason>(
       'BODY_MALFORMED',
       `${message.$typeName}: unknown field number ${unknown[0]?.no ?? 0}`,
     );

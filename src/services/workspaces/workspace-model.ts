@@ -1,5 +1,5 @@
+import { fieldError } from '../../model/field-error.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import { fieldError } from '../../shared/app-error.ts';
 import type { InvitationRow } from '../../store/sql/invitations.ts';
 import type { MembershipRow } from '../../store/sql/memberships.ts';
 import type { WorkspaceRow } from '../../store/sql/workspaces.ts';

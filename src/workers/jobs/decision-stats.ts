@@ -1,8 +1,8 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
-import { ReadCounts } from '../../observability/read-counts.ts';
 import type { WorkerStats } from '../../protocol/messages.ts';
 import type { DecisionCount } from '../../protocol/shard-client.ts';
+import { ReadCounts } from './read-counts.ts';
 
 const PAIRS_MAX = 200;
 const OTHER = 'other';

@@ -1,16 +1,15 @@
-import type { EvaluationTask, ExpandTree } from '../../engine/bound/evaluator-api.ts';
+import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import type { ExpandTree } from '../../model/expand-tree.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import { EMPTY_NAME } from '../../model/tuple-reader.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import type { Method, ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
+import type { ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
 import type { BatchItem, BatchItemResult } from '../../protocol/shard-client.ts';
-import { type AppError, errorToData } from '../../shared/app-error.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
 import type { ItemChunk, ItemSource } from './batch-evaluation.ts';
-import type { EvaluatedRpc } from './decision-stats.ts';
-import { EvaluatorLoan } from './job-context.ts';
+import { EvaluationJob, type JobWork, runCounted } from './evaluation-job.ts';
 import type { Bound, JobContext } from './job-context.ts';
-import type { Job, JobShard } from './job.ts';
+import type { Job } from './job.ts';
 
 /** Ids of a list that travel in one message: a longer one comes in parts, so that its clone stops nobody. */
 const IDS_PER_PART = 4_096;
@@ -25,136 +24,60 @@ export function parsedJob(
   scope: ScopeEntry,
   waitUntilMsMax: number,
 ): Job {
-  const waitUntilMs = Math.min(request.deadlineMs, waitUntilMsMax);
+  const head = {
+    requestId: request.requestId,
+    scope,
+    minSeq: request.minSeq,
+    deadlineMs: request.deadlineMs,
+  };
+  return new EvaluationJob(context, head, waitUntilMsMax, workOf(context, request, scope));
+}
+
+function workOf(context: JobContext, request: WorkerRequest, { readBudget }: ScopeEntry): JobWork {
   switch (request.method) {
     case 'check':
-      return new CheckJob(context, request, scope, waitUntilMs);
+      return new CheckWork(context, request, readBudget);
     case 'batchCheck':
-      return new BatchCheckJob(context, request, scope, waitUntilMs);
+      return new BatchCheckWork(context, request, readBudget);
     case 'expand':
-      return new ExpandJob(context, request, scope, waitUntilMs);
+      return new ExpandWork(context, request, readBudget);
     case 'listObjects':
-      return new ListObjectsJob(context, request, scope, waitUntilMs);
+      return new ListObjectsWork(context, request, readBudget);
   }
 }
 
-type Started = {
-  readonly bound: Bound;
-  readonly reader: TupleReader;
-  readonly nowMs: number;
-};
-
-abstract class ParsedJob<M extends Method> implements Job {
-  readonly requestId: number;
-  readonly scope: ScopeEntry;
-  readonly minSeq: number;
-  readonly deadlineMs: number;
-  readonly waitUntilMs: number;
-  model: NamespaceModel | null = null;
-  protected readonly context: JobContext;
-  protected readonly request: WorkerRequest<M>;
-  #isStarted = false;
-  #bound: Bound | null = null;
-  #loan: EvaluatorLoan | null = null;
-
-  constructor(
-    context: JobContext,
-    request: WorkerRequest<M>,
-    scope: ScopeEntry,
-    waitUntilMs: number,
-  ) {
-    this.context = context;
-    this.request = request;
-    this.scope = scope;
-    this.requestId = request.requestId;
-    this.minSeq = request.minSeq;
-    this.deadlineMs = request.deadlineMs;
-    this.waitUntilMs = waitUntilMs;
-  }
-
-  get isCancelled(): boolean {
-    const { cancelled } = this.context;
-    return cancelled.size > 0 && cancelled.has(this.requestId);
-  }
-
-  get isLong(): boolean {
-    const { args } = this.request;
-    return Array.isArray(args)
-      ? args.length > SHORT_BATCH_ITEMS_MAX
-      : this.request.method !== 'check';
-  }
-
-  run(shard: JobShard, sliceEndMs: number): 'done' | 'more' {
-    if (!this.#isStarted) {
-      const { model } = this;
-      if (model === null) throw new Error('a job that was submitted without its model');
-      const bound = this.context.boundOf(shard.index, model);
-      this.#loan = null;
-      this.#bound = bound;
-      this.start({ bound, reader: shard.index.reader, nowMs: this.context.clock.nowMs() });
-      this.#isStarted = true;
-    }
-    const progress = this.advance(sliceEndMs);
-    // The first suspension comes in the call that started, so this is the evaluator in use.
-    if (progress === 'more' && this.keepsEvaluator && this.#bound !== null) {
-      this.#loan ??= new EvaluatorLoan(this.#bound);
-    }
-    this.#loan?.ran(progress);
-    return progress;
-  }
-
-  /** Whether the evaluator of the first slice is needed until the end. */
-  protected get keepsEvaluator(): boolean {
-    return true;
-  }
-
-  restart(): void {
-    this.#isStarted = false;
-  }
-
-  fail(error: AppError): void {
-    this.context.writer.error(this.requestId, errorToData(error));
-  }
-
-  /** Runs a task, counting its reads and backstops once, at its end. */
-  protected runTask(
-    rpc: EvaluatedRpc,
-    task: EvaluationTask<unknown>,
-    sliceEndMs: number,
-  ): 'done' | 'more' {
-    const { stats } = this.context;
-    try {
-      if (task.run(sliceEndMs) === 'more') return 'more';
-    } catch (error) {
-      stats.evaluated(rpc, task);
-      throw error;
-    }
-    stats.evaluated(rpc, task);
-    return 'done';
-  }
-
-  protected abstract start(started: Started): void;
-  protected abstract advance(sliceEndMs: number): 'done' | 'more';
-}
-
-class CheckJob extends ParsedJob<'check'> {
+class CheckWork implements JobWork {
+  readonly isLong = false;
+  readonly keepsEvaluator = true;
+  readonly isPartlySent = false;
+  readonly #context: JobContext;
+  readonly #request: WorkerRequest<'check'>;
+  readonly #readBudget: number;
   #task: EvaluationTask<boolean> | null = null;
   #model: NamespaceModel | null = null;
 
-  protected start({ bound, nowMs }: Started): void {
-    this.#model = bound.model;
-    this.#task = bound.evaluator.startCheck(this.request.args, nowMs, this.scope.readBudget);
+  constructor(context: JobContext, request: WorkerRequest<'check'>, readBudget: number) {
+    this.#context = context;
+    this.#request = request;
+    this.#readBudget = readBudget;
   }
 
-  protected advance(sliceEndMs: number): 'done' | 'more' {
+  start(bound: Bound): void {
+    const nowMs = this.#context.clock.nowMs();
+    this.#model = bound.model;
+    this.#task = bound.evaluator.startCheck(this.#request.args, nowMs, this.#readBudget);
+  }
+
+  advance(sliceEndMs: number): 'done' | 'more' {
     const task = this.#task;
     const model = this.#model;
     if (task === null || model === null) throw new Error('a check that was not started');
-    const { namespace, relation, subject } = this.request.args;
-    const rpc = subject.kind === 'user' ? 'Check' : 'CheckSet';
-    const counter = this.context.stats.counter(model, namespace, relation);
+    const { requestId, args } = this.#request;
+    const { stats, writer } = this.#context;
+    const rpc = args.subject.kind === 'user' ? 'Check' : 'CheckSet';
+    const counter = stats.counter(model, args.namespace, args.relation);
     try {
-      if (this.runTask(rpc, task, sliceEndMs) === 'more') return 'more';
+      if (runCounted(stats, rpc, task, sliceEndMs) === 'more') return 'more';
     } catch (error) {
       counter.error += 1;
       throw error;
@@ -162,29 +85,40 @@ class CheckJob extends ParsedJob<'check'> {
     const result = task.result();
     if (result) counter.allowed += 1;
     else counter.denied += 1;
-    const { requestId } = this;
-    this.context.writer.response({ requestId, method: 'check', result, isPart: false });
+    writer.response({ requestId, method: 'check', result, isPart: false });
     return 'done';
   }
 }
 
-class BatchCheckJob extends ParsedJob<'batchCheck'> {
+class BatchCheckWork implements JobWork {
+  readonly isLong: boolean;
   /** The evaluation borrows one for itself. */
-  protected override get keepsEvaluator(): boolean {
-    return false;
-  }
-
+  readonly keepsEvaluator = false;
+  readonly isPartlySent = false;
+  readonly #context: JobContext;
+  readonly #request: WorkerRequest<'batchCheck'>;
+  readonly #readBudget: number;
   #evaluation: BatchEvaluation | null = null;
 
-  protected start({ bound, reader, nowMs }: Started): void {
-    const { readBudget } = this.scope;
-    const totalBudget = readBudget * this.context.batchBudgetFactor;
-    const items = new TextItems(reader, this.request.args);
-    const limits = { readBudget, totalBudget, nowMs };
-    this.#evaluation = new BatchEvaluation(items, this.context, bound, limits);
+  constructor(context: JobContext, request: WorkerRequest<'batchCheck'>, readBudget: number) {
+    this.#context = context;
+    this.#request = request;
+    this.#readBudget = readBudget;
+    this.isLong = request.args.length > SHORT_BATCH_ITEMS_MAX;
   }
 
-  protected advance(sliceEndMs: number): 'done' | 'more' {
+  start(bound: Bound, reader: TupleReader): void {
+    const context = this.#context;
+    const readBudget = this.#readBudget;
+    const items = new TextItems(reader, this.#request.args);
+    this.#evaluation = new BatchEvaluation(items, context, bound, {
+      readBudget,
+      totalBudget: readBudget * context.batchBudgetFactor,
+      nowMs: context.clock.nowMs(),
+    });
+  }
+
+  advance(sliceEndMs: number): 'done' | 'more' {
     const evaluation = this.#evaluation;
     if (evaluation === null) throw new Error('a batch that was not started');
     if (evaluation.run(sliceEndMs) === 'more') return 'more';
@@ -192,45 +126,76 @@ class BatchCheckJob extends ParsedJob<'batchCheck'> {
       allowed: outcome === ITEM_ALLOWED,
       error: evaluation.errors.get(index) ?? '',
     }));
-    const { requestId } = this;
-    this.context.writer.response({ requestId, method: 'batchCheck', result, isPart: false });
+    const { requestId } = this.#request;
+    this.#context.writer.response({ requestId, method: 'batchCheck', result, isPart: false });
     return 'done';
   }
 }
 
-class ExpandJob extends ParsedJob<'expand'> {
+class ExpandWork implements JobWork {
+  readonly isLong = true;
+  readonly keepsEvaluator = true;
+  readonly isPartlySent = false;
+  readonly #context: JobContext;
+  readonly #request: WorkerRequest<'expand'>;
+  readonly #readBudget: number;
   #task: EvaluationTask<ExpandTree> | null = null;
 
-  protected start({ bound, nowMs }: Started): void {
-    this.#task = bound.evaluator.startExpand(this.request.args, nowMs, this.scope.readBudget);
+  constructor(context: JobContext, request: WorkerRequest<'expand'>, readBudget: number) {
+    this.#context = context;
+    this.#request = request;
+    this.#readBudget = readBudget;
   }
 
-  protected advance(sliceEndMs: number): 'done' | 'more' {
+  start({ evaluator }: Bound): void {
+    const nowMs = this.#context.clock.nowMs();
+    this.#task = evaluator.startExpand(this.#request.args, nowMs, this.#readBudget);
+  }
+
+  advance(sliceEndMs: number): 'done' | 'more' {
     const task = this.#task;
     if (task === null) throw new Error('an expansion that was not started');
-    if (this.runTask('Expand', task, sliceEndMs) === 'more') return 'more';
-    const { requestId } = this;
-    const result = task.result();
-    this.context.writer.response({ requestId, method: 'expand', result, isPart: false });
+    const { stats, writer } = this.#context;
+    if (runCounted(stats, 'Expand', task, sliceEndMs) === 'more') return 'more';
+    const { requestId } = this.#request;
+    writer.response({ requestId, method: 'expand', result: task.result(), isPart: false });
     return 'done';
   }
 }
 
-class ListObjectsJob extends ParsedJob<'listObjects'> {
+class ListObjectsWork implements JobWork {
+  readonly isLong = true;
+  readonly keepsEvaluator = true;
+  readonly #context: JobContext;
+  readonly #request: WorkerRequest<'listObjects'>;
+  readonly #readBudget: number;
   #task: EvaluationTask<readonly string[]> | null = null;
   #ids: readonly string[] | null = null;
   #sent = 0;
 
-  protected start({ bound, nowMs }: Started): void {
-    this.#ids = null;
-    this.#task = bound.evaluator.startListObjects(this.request.args, nowMs, this.scope.readBudget);
+  constructor(context: JobContext, request: WorkerRequest<'listObjects'>, readBudget: number) {
+    this.#context = context;
+    this.#request = request;
+    this.#readBudget = readBudget;
   }
 
-  protected advance(sliceEndMs: number): 'done' | 'more' {
+  /** Parts that were sent cannot be taken back. */
+  get isPartlySent(): boolean {
+    return this.#ids !== null && this.#sent > 0;
+  }
+
+  start({ evaluator }: Bound): void {
+    const nowMs = this.#context.clock.nowMs();
+    this.#ids = null;
+    this.#task = evaluator.startListObjects(this.#request.args, nowMs, this.#readBudget);
+  }
+
+  advance(sliceEndMs: number): 'done' | 'more' {
     const task = this.#task;
     if (task === null) throw new Error('a list that was not started');
+    const { stats, writer } = this.#context;
     if (this.#ids === null) {
-      if (this.runTask('ListObjects', task, sliceEndMs) === 'more') return 'more';
+      if (runCounted(stats, 'ListObjects', task, sliceEndMs) === 'more') return 'more';
       this.#ids = task.result();
       this.#sent = 0;
     }
@@ -238,14 +203,9 @@ class ListObjectsJob extends ParsedJob<'listObjects'> {
     const result = this.#ids.slice(this.#sent, this.#sent + IDS_PER_PART);
     this.#sent += result.length;
     const isPart = this.#sent < this.#ids.length;
-    const { requestId } = this;
-    this.context.writer.response({ requestId, method: 'listObjects', result, isPart });
+    const { requestId } = this.#request;
+    writer.response({ requestId, method: 'listObjects', result, isPart });
     return isPart ? 'more' : 'done';
-  }
-
-  /** Parts that were sent cannot be taken back: what was evaluated stays the answer. */
-  override restart(): void {
-    if (this.#ids === null || this.#sent === 0) super.restart();
   }
 }
 

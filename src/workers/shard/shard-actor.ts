@@ -1,5 +1,5 @@
+import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { CommittedChange } from '../../protocol/shard-client.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { mustReload } from '../../store/changes.ts';
@@ -10,6 +10,7 @@ import type { ShardIndex, ShardSource } from './ports.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import type { ActorEvent, ActorState } from './shard-actor-state.ts';
 import { ShardJobs } from './shard-jobs.ts';
+import type { ShardReason } from './shard-reason.ts';
 
 const CATCH_UP_ATTEMPTS_MAX = 3;
 const CATCH_UP_RETRY_MS = 40;
@@ -255,7 +256,9 @@ export class ShardActor {
     mark: (requestId: number) => void,
   ): 'done' | 'more' {
     if (job.deadlineMs <= performance.timeOrigin + nowMs) {
-      job.fail(new AppError('DEADLINE_EXCEEDED', 'the deadline ended before the decision'));
+      job.fail(
+        new AppError<ShardReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision'),
+      );
       return 'done';
     }
     mark(job.requestId);
@@ -264,7 +267,7 @@ export class ShardActor {
     } catch (error) {
       if (!(error instanceof AppError)) this.#host.report('evaluation_failed', this.key, error);
       const { reason, message, metadata } = errorToData(error);
-      job.fail(new AppError(reason, message, metadata, error));
+      job.fail(new AppError<string>(reason, message, metadata, error));
       return 'done';
     } finally {
       mark(0);
@@ -496,5 +499,5 @@ export class ShardActor {
 }
 
 function unavailable(message: string, cause?: unknown): AppError {
-  return new AppError('SHARD_UNAVAILABLE', message, {}, cause);
+  return new AppError<ShardReason>('SHARD_UNAVAILABLE', message, {}, cause);
 }

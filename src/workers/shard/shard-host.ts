@@ -26,6 +26,7 @@ import { ModelRegistry } from './model-registry.ts';
 import type { ShardIndex, ShardSource } from './ports.ts';
 import { ShardActor } from './shard-actor.ts';
 import type { ActorHost } from './shard-actor.ts';
+import type { ShardReason } from './shard-reason.ts';
 import { ShardTurns } from './shard-turns.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
@@ -279,7 +280,12 @@ export class ShardHost {
         break;
       case 'modelUnknown':
         for (const job of this.#takeModelWaiters(message.projectId, message.modelVersion)) {
-          job.fail(new AppError('SHARD_UNAVAILABLE', 'the model of the project is not known yet'));
+          job.fail(
+            new AppError<ShardReason>(
+              'SHARD_UNAVAILABLE',
+              'the model of the project is not known yet',
+            ),
+          );
         }
         break;
       case 'committed':
@@ -298,7 +304,7 @@ export class ShardHost {
     } catch (error) {
       if (ackId !== 0) this.#writer.ack(ackId, errorToData(error));
       for (const job of this.#takeModelWaiters(projectId, modelVersion)) {
-        job.fail(new AppError('INTERNAL', 'internal error', {}, error));
+        job.fail(new AppError<ShardReason>('INTERNAL', 'internal error', {}, error));
       }
       return;
     }
@@ -395,7 +401,9 @@ export class ShardHost {
       const kept = jobs.filter((job) => !job.isCancelled && job.waitUntilMs > nowMs);
       for (const job of jobs) {
         if (job.isCancelled || job.waitUntilMs > nowMs) continue;
-        job.fail(new AppError('SHARD_UNAVAILABLE', 'the model of the project did not arrive'));
+        job.fail(
+          new AppError<ShardReason>('SHARD_UNAVAILABLE', 'the model of the project did not arrive'),
+        );
       }
       if (kept.length === 0) this.#modelWaiters.delete(key);
       else this.#modelWaiters.set(key, kept);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { CommittedChange } from '../../protocol/shard-client.ts';
+import type { CommittedChange } from '../../model/committed-change.ts';
 import type { Job } from '../jobs/job.ts';
 import { HeldChanges } from './held-changes.ts';
 import { LoadPlaces } from './load-places.ts';

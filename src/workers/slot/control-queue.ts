@@ -1,6 +1,6 @@
+import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { ControlMessage } from '../../protocol/messages.ts';
-import type { CommittedChange } from '../../protocol/shard-client.ts';
 
 const CHANGES_MAX = 4_096;
 const CHANGE_BYTES_MAX = 16 * 1024 * 1024;

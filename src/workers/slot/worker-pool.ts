@@ -1,3 +1,6 @@
+import type { CheckQuery } from '../../model/check-query.ts';
+import type { CommittedChange } from '../../model/committed-change.ts';
+import type { ExpandTree } from '../../model/expand-tree.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type {
   ArgsMap,
@@ -12,9 +15,6 @@ import type {
   BatchItem,
   BatchItemResult,
   Cancellable,
-  CheckQuery,
-  CommittedChange,
-  ExpandTree,
   RawAnswer,
   RawMethod,
   RawScope,
@@ -29,6 +29,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import type { PendingRequest, ShardQueue } from './pending-request.ts';
 import { RefusedRequests } from './refused-requests.ts';
+import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport } from './slot-transport.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
@@ -203,7 +204,7 @@ class SlotPool implements WorkerPool {
   ): Promise<ResultMap[M]> {
     const { promise, resolve, reject } = Promise.withResolvers<ResultMap[M]>();
     if (signal?.aborted === true) {
-      reject(new AppError('CANCELLED', 'the call was cancelled'));
+      reject(new AppError<SlotReason>('CANCELLED', 'the call was cancelled'));
       return promise;
     }
     this.#requestId += 1;
@@ -211,7 +212,7 @@ class SlotPool implements WorkerPool {
     let cancellable: Cancellable | null = null;
     const onAbort = (): void => {
       cancellable?.cancel();
-      reject(new AppError('CANCELLED', 'the call was cancelled'));
+      reject(new AppError<SlotReason>('CANCELLED', 'the call was cancelled'));
     };
     const request = new ParsedRequest<M>(
       this.#requestId,
@@ -259,9 +260,10 @@ class SlotPool implements WorkerPool {
   }
 
   #refusal(request: PendingRequest): AppError | null {
-    if (this.#isDraining) return new AppError('SHUTTING_DOWN', 'the service is stopping');
+    if (this.#isDraining)
+      return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
     if (request.shard.pendingCount >= this.#options.shardQueueDepthMax) {
-      return new AppError('QUEUE_FULL', 'the queue of this tenant is full', {
+      return new AppError<SlotReason>('QUEUE_FULL', 'the queue of this tenant is full', {
         limit: String(this.#options.shardQueueDepthMax),
       });
     }
@@ -269,7 +271,10 @@ class SlotPool implements WorkerPool {
       this.#refused.size > 0 &&
       this.#refused.isRefused(() => request.label(), request.bodyBytes())
     ) {
-      return new AppError('REQUEST_REFUSED', 'this request ended a decision worker before');
+      return new AppError<SlotReason>(
+        'REQUEST_REFUSED',
+        'this request ended a decision worker before',
+      );
     }
     return null;
   }

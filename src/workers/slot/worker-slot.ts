@@ -18,6 +18,7 @@ import { ControlQueue } from './control-queue.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import type { PendingRequest } from './pending-request.ts';
 import { batchOfRequests } from './request-batcher.ts';
+import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport, SlotTransport } from './slot-transport.ts';
 
 /** Batches that a worker holds at once: one under work, one waiting, so that it never idles. */
@@ -124,15 +125,19 @@ export class WorkerSlot {
 
   /** Takes one request, or returns why not. The request is answered exactly once afterwards. */
   enqueue(request: PendingRequest): AppError | null {
-    if (this.#state === 'stopped') return new AppError('SHUTTING_DOWN', 'the service is stopping');
+    if (this.#state === 'stopped')
+      return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
     if (this.#state === 'failed') {
-      return new AppError('SHARD_UNAVAILABLE', 'the decision worker of this shard cannot start');
+      return new AppError<SlotReason>(
+        'SHARD_UNAVAILABLE',
+        'the decision worker of this shard cannot start',
+      );
     }
     if (
       this.#pendingCount >= this.#limits.queueDepthMax ||
       this.#pendingBytes + request.bytes > this.#limits.queueBytesMax
     ) {
-      return new AppError('QUEUE_FULL', 'the queue of this decision worker is full', {
+      return new AppError<SlotReason>('QUEUE_FULL', 'the queue of this decision worker is full', {
         limit: String(this.#limits.queueDepthMax),
       });
     }
@@ -181,7 +186,7 @@ export class WorkerSlot {
     this.#state = 'stopped';
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
     this.#settleAcks();
-    this.#failAll(new AppError('SHUTTING_DOWN', 'the service is stopping'));
+    this.#failAll(new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping'));
     await transport?.stop();
   }
 
@@ -227,7 +232,9 @@ export class WorkerSlot {
     this.#reports.onLost(this.index, cause, killer);
     for (const request of lost) {
       this.#finish(request);
-      request.fail(new AppError('WORKER_LOST', 'the decision worker was lost; try again'));
+      request.fail(
+        new AppError<SlotReason>('WORKER_LOST', 'the decision worker was lost; try again'),
+      );
     }
     if (wasReady) {
       const livedMs = this.#clock.monotonicMs() - this.#readySinceMs;
@@ -254,7 +261,10 @@ export class WorkerSlot {
   #becomeFailed(cause: unknown): void {
     this.#state = 'failed';
     this.#failAll(
-      new AppError('SHARD_UNAVAILABLE', 'the decision worker of this shard cannot start'),
+      new AppError<SlotReason>(
+        'SHARD_UNAVAILABLE',
+        'the decision worker of this shard cannot start',
+      ),
     );
     this.#started?.reject(cause);
     this.#started = null;
@@ -367,7 +377,7 @@ export class WorkerSlot {
       else if (kind === ANSWER_DENIED) request.onAnswer(DENIED);
       else if (kind === ANSWER_FALLBACK) request.onAnswer(FALLBACK);
       else if (body !== undefined) request.onAnswer({ kind: 'body', body });
-      else request.fail(new AppError('INTERNAL', 'internal error'));
+      else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
     }
   }
 
@@ -381,7 +391,7 @@ export class WorkerSlot {
     this.#finish(request);
     if (response.error !== undefined) request.fail(errorFromData(response.error));
     else if (request instanceof ParsedRequest) request.onResponse(response);
-    else request.fail(new AppError('INTERNAL', 'internal error'));
+    else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
   }
 
   #finish(request: PendingRequest): void {
@@ -440,8 +450,11 @@ export class WorkerSlot {
     this.#finish(request);
     request.fail(
       this.#state === 'ready'
-        ? new AppError('DEADLINE_EXCEEDED', 'the deadline ended before the decision')
-        : new AppError('SHARD_UNAVAILABLE', 'the decision worker of this shard is restarting'),
+        ? new AppError<SlotReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision')
+        : new AppError<SlotReason>(
+            'SHARD_UNAVAILABLE',
+            'the decision worker of this shard is restarting',
+          ),
     );
   }
 }

@@ -1,4 +1,4 @@
-import type { Family, HotCounter } from './metric-store.ts';
+import type { Family, HotCounter } from '../observability/metric-store.ts';
 
 export const OUTCOMES = ['allowed', 'denied', 'error'] as const;
 export type Outcome = (typeof OUTCOMES)[number];

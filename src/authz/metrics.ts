@@ -1,13 +1,15 @@
 import type { Counter, Gauge } from 'prom-client';
-import { registerBuildInfo, type Build } from './build-info.ts';
-import { DecisionCounts, type Outcome } from './decision-counts.ts';
-import { MetricStore, type HotCounter, type HotHistogram } from './metric-store.ts';
-import { registerProcessMetrics } from './process-metrics.ts';
-import { READ_BOUNDS, type ReadFigures } from './read-counts.ts';
-
-/** Values of the label `rpc`. CheckSet is a Check with a subject_set. */
-export const DECISION_RPCS = ['Check', 'CheckSet', 'BatchCheck', 'Expand', 'ListObjects'] as const;
-export type DecisionRpc = (typeof DECISION_RPCS)[number];
+import {
+  DECISION_RPCS,
+  type DecisionMetrics,
+  type DecisionRpc,
+} from '../gateway/reads/decision-meter.ts';
+import { registerBuildInfo, type Build } from '../observability/build-info.ts';
+import { MetricStore, type HotCounter, type HotHistogram } from '../observability/metric-store.ts';
+import { registerProcessMetrics } from '../observability/process-metrics.ts';
+import type { WorkerStats } from '../protocol/messages.ts';
+import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
+import { DecisionCounts } from './decision-counts.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
 const CONNECT_CODES = [
@@ -39,40 +41,16 @@ const DURATION_BOUNDS_SECONDS = [
 ];
 const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
 
-/** What a worker counted since its last report, and how it stands now (protocol's WorkerStats). */
-export type WorkerFigures = {
-  readonly decisions: readonly {
-    readonly namespace: string;
-    readonly relation: string;
-    readonly outcome: Outcome;
-    readonly count: number;
-  }[];
-  readonly backstops: Readonly<Record<BackstopReason, number>>;
-  /** Reads of evaluations by RPC, in the buckets of READ_BOUNDS. */
-  readonly evalReads: Readonly<Record<DecisionRpc, ReadFigures>>;
-  readonly indexBytes: number;
-  readonly shardsLoaded: number;
-  readonly tuples: number;
-  readonly watermarkLagMax: number;
-  readonly queueDepth: number;
-  readonly shardLoads: number;
-  readonly shardLoadFailures: number;
-  readonly shardEvictions: number;
-  readonly catchUps: number;
-};
+/** What a worker counted since its last report, and how it stands now, but for what a caller must name. */
+export type WorkerFigures = Omit<WorkerStats, 'errors' | 'rawBatchItems'>;
 
 /** Every metric of the authorization service, ready to count. */
-export type Metrics = {
+export type Metrics = DecisionMetrics & {
   /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
   readonly render: () => Promise<string>;
   /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
   readonly onCollect: (collector: () => void) => void;
-  readonly batchCheckItems: HotHistogram;
   readonly decisions: DecisionCounts;
-  /** Seconds. */
-  readonly checkDuration: Readonly<Record<DecisionRpc, HotHistogram>>;
-  /** A failed decision call or BatchCheck item; `code` is the Connect code's name. */
-  readonly decisionError: (rpc: DecisionRpc, code: string, count?: number) => void;
   readonly backstops: Readonly<Record<BackstopReason, HotCounter>>;
   /** The budget of projects without one of their own, in reads. */
   readonly readBudget: Gauge;

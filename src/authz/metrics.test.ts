@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
+import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
+import { ReadCounts } from '../workers/jobs/read-counts.ts';
 import { DECISION_PAIRS_MAX } from './decision-counts.ts';
-import { METRICS_CONTENT_TYPE } from './metric-store.ts';
 import { createMetrics, type Metrics, type WorkerFigures } from './metrics.ts';
-import { ReadCounts } from './read-counts.ts';
 
 /** Value of one series by its exact text, or undefined. */
 function seriesValue(text: string, series: string): number | undefined {
