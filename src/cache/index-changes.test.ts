@@ -159,6 +159,9 @@ describe('the journal of changes', () => {
     index.insert(rowOf('doc:x#viewer@u'));
     expect(index.revision).toBe(revision + 1);
     expect(changeOf(index, revision + 1)).toBeDefined();
+    for (const one of [revision, revision - 1, revision - 62]) {
+      expect(changeOf(index, one)).toBeUndefined();
+    }
     checkIndex(index);
   });
 });

@@ -67,9 +67,11 @@ function textOf({ location, replacement }: Mutant, lines: readonly string[]): st
           ...lines.slice(start.line, end.line - 1),
           (lines[end.line - 1] ?? '').slice(0, end.column - 1),
         ].join(' ');
-  const parts = [original, replacement ?? '', from].map((part) => {
-    const plain = part.replaceAll(/\s+/g, ' ').trim();
-    return plain.length > TEXT_MAX ? `${plain.slice(0, TEXT_MAX)}…` : plain;
-  });
-  return `${parts[0]} → ${parts[1]} ⟨${parts[2]}⟩`;
+  return `${lineOf(original)} → ${lineOf(replacement ?? '')} ⟨${lineOf(from)}⟩`;
+}
+
+/** A piece of code as mutants are told by it: white space made one, long pieces cut. */
+export function lineOf(code: string): string {
+  const plain = code.replaceAll(/\s+/g, ' ').trim();
+  return plain.length > TEXT_MAX ? `${plain.slice(0, TEXT_MAX)}…` : plain;
 }
