@@ -394,6 +394,29 @@ describe('ChainCache', () => {
     expect(countsOf(open, cachesOf(open))).toBe(LINE_OPAQUE);
   });
 
+  test('what is noted of one leaves the one beside it alone', () => {
+    const tuples = ['folder:far#viewer@user:far'];
+    for (let n = 0; n < 40; n++) {
+      for (let i = 0; i < 5; i++) {
+        if (i < 4) tuples.push(`folder:${n}-${i}#parent@folder:${n}-${i + 1}`);
+        for (let k = 0; k < 4; k++) tuples.push(`folder:${n}-${i}#viewer@user:${n}-${i}-${k}`);
+      }
+    }
+    const index = indexOf(...tuples);
+    const caches = cachesOf(index);
+    const state = stateOf(index, caches.model, 'folder', 'viewer');
+    const usersOf = (n: number): number[] => {
+      const at = caches.chains.chainOf(entityOf(index, 'folder', `${n}-0`), state);
+      return [...caches.chains.lines.subarray(at + CHAIN_ENTRIES, at + CHAIN_ENTRIES + 20)];
+    };
+    const before = Array.from({ length: 40 }, (_, n) => usersOf(n));
+    expect(new Set(before.flat()).size).toBe(800);
+    for (let round = 0; round < 3; round++) {
+      caches.chains.invalidate(entityOf(index, 'folder', 'far'));
+      expect(Array.from({ length: 40 }, (_, n) => usersOf(n))).toEqual(before);
+    }
+  });
+
   test('it is renewed at its place', () => {
     const index = ladder(3, 1);
     const caches = cachesOf(index);

@@ -324,6 +324,9 @@ describe('long lists', () => {
     expect(ask(evaluator, 'viewer', '')).toBe(false);
     expect(ask(evaluator, 'viewer', '{"age":17}')).toBe(false);
     expect(ask(evaluator, 'viewer', '{"age":18}')).toBe(true);
+    for (const none of ['[]', 'null', '18', '{', '{"age":18']) {
+      expect([none, ask(evaluator, 'viewer', none)]).toEqual([none, false]);
+    }
     expect(whole(list('viewer', 'u')(evaluator, READS))).toEqual([]);
   });
 

@@ -66,7 +66,7 @@ test('the list of accepted mutants gives reasons, and speaks of lines that there
     expect(testsOf(file).length).toBeGreaterThan(0);
     const lines = new Set(readFileSync(file, 'utf8').split('\n').map(lineOf));
     for (const { reason, mutants } of groups) {
-      expect(reason).toMatch(/^[A-Z0-9].{12,}\.$/);
+      expect(reason).toMatch(/^.{12,}\.$/);
       for (const one of mutants) {
         const line = /⟨(.*)⟩$/.exec(one)?.[1];
         if (line === undefined || !lines.has(line)) unknown.push(`${file}: ${one}`);
