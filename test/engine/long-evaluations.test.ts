@@ -370,6 +370,39 @@ describe('long lists', () => {
   });
 });
 
+describe('a circle that is entered by an undecided condition', () => {
+  test.each([
+    ['by the parent', 'doc:d#parent@doc:p', 'doc:p#clear@user:u'],
+    ['by a grant', 'doc:d#clear@doc:p#clear', 'doc:p#clear@user:u'],
+    ['at its end', 'doc:p#clear@user:u', 'doc:d#parent@doc:p'],
+    ['by a grant of a group', 'doc:p#clear@group:g#member', 'doc:d#parent@doc:p'],
+  ])('holds nobody: %s', (_how, undecided, sure) => {
+    const { index, evaluator } = shardOf([
+      sure,
+      'doc:p#parent@doc:d',
+      'doc:d#parent@doc:q',
+      'doc:q#parent@doc:d',
+      'group:g#member@user:u',
+    ]);
+    index.applyChange('insert', {
+      ...keyOf(undecided),
+      conditionName: 'age_at_least',
+      conditionParams: '{"min_age":18}',
+    });
+    const ask = (contextJson: string): boolean => {
+      const subject = subjectOf('user:u');
+      const input = { namespace: 'doc', objectId: 'd', relation: 'clear', subject, contextJson };
+      return whole(evaluator.startCheck(input, 0, READS));
+    };
+    expect([ask(''), ask('[]'), ask('{"age":17}'), ask('{"age":18}')]).toEqual([
+      false,
+      false,
+      false,
+      true,
+    ]);
+  });
+});
+
 describe('what was found on one path', () => {
   const [near, far] = [{ computed: 'near' }, { computed: 'far' }];
   const model = parseModel(
