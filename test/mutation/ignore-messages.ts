@@ -8,6 +8,7 @@ const MESSAGE_OF: Readonly<Record<string, number>> = {
   AppError: 1,
   assert: 1,
   modelError: 1,
+  unavailable: 0,
 };
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
-import type { AppError } from '../../src/shared/app-error.ts';
+import { AppError } from '../../src/shared/app-error.ts';
 import type { Job, JobShard } from '../../src/workers/jobs/job.ts';
 import { type ActorHost, ShardActor } from '../../src/workers/shard/shard-actor.ts';
 import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
@@ -77,15 +77,20 @@ function start() {
   source.rowsPerSlice = 1e9;
   const reports: string[] = [];
   const counts: Record<string, number> = { load: 0, loadFailure: 0, catchUp: 0 };
+  /** What the host was told, in order. */
+  const told: string[] = [];
+  /** Set by a test that counts looks at the clock. */
+  const time: { nowMs: number | undefined } = { nowMs: undefined };
   const host: ActorHost = {
-    clock: { nowMs: () => 0, monotonicMs: () => performance.now() },
+    clock: { nowMs: () => 0, monotonicMs: () => time.nowMs ?? performance.now() },
     source,
     loadTimeoutMs: 10_000,
     createIndex: () => new TupleShardIndex(1e9),
     withLoadPlace: (load) => load(),
-    runnable: () => undefined,
-    longRunnable: () => undefined,
-    settled: () => undefined,
+    cacheBytesOf: () => 1_000_000,
+    runnable: () => void told.push('runnable'),
+    longRunnable: () => void told.push('longRunnable'),
+    settled: () => void told.push('settled'),
     counted: (what) => {
       counts[what] = (counts[what] ?? 0) + 1;
     },
@@ -110,7 +115,21 @@ function start() {
     runShort();
     expect(actor.watermark).toBe(seqs);
   };
-  return { actor, source, host, reports, counts, ask, runShort, runLong, commit, ready, load };
+  const take = (): string[] => told.splice(0);
+  return {
+    actor,
+    source,
+    time,
+    take,
+    reports,
+    counts,
+    ask,
+    runShort,
+    runLong,
+    commit,
+    ready,
+    load,
+  };
 }
 
 /** Lets every promise that is settled go on. */
@@ -463,5 +482,224 @@ describe('loads and catch-ups', () => {
     expect(actor.indexBytes).toBeGreaterThan(0);
     actor.hint(0);
     expect(() => actor.evict()).toThrow("cannot be told 'evicted'");
+  });
+});
+
+describe('what the worker around it is told', () => {
+  test('of work, of its ends, of the id under evaluation', async () => {
+    const { actor, load, ask, take } = start();
+    await load(1);
+    take();
+    ask();
+    expect(take()).toEqual(['runnable']);
+    ask({ isLong: true });
+    expect(take()).toEqual(['longRunnable']);
+    const marks: number[] = [];
+    const mark = (id: number): void => void marks.push(id);
+    expect(actor.runShort(Infinity, Infinity, mark)).toBe(false);
+    expect(marks).toEqual([2, 0]);
+    expect(actor.runLong(Infinity, mark)).toBe(false);
+    expect(marks).toEqual([2, 0, 3, 0]);
+    ask({ slices: 2 });
+    take();
+    actor.runShort(Infinity, Infinity, mark);
+    expect(take()).toEqual(['longRunnable']);
+    expect(actor.indexBytes).toBeGreaterThan(1_000_000);
+  });
+
+  test('of short ones that could begin again', async () => {
+    const { actor, load, commit, ask, runShort, runLong, take } = start();
+    await load(1);
+    ask({ slices: 2 });
+    runShort();
+    actor.committed(commit('b'));
+    ask();
+    expect(runShort()).toBe(false);
+    take();
+    runLong();
+    expect(take()).toEqual(['runnable']);
+    expect(runShort()).toBe(false);
+    take();
+    ask({ isLong: true });
+    take();
+    runLong();
+    expect(take()).toEqual([]);
+  });
+
+  test('that it has settled: loaded, failed, caught up, dropped, swept', async () => {
+    const { actor, source, ask, take, ready, load, runShort } = start();
+    source.fault = () => Promise.reject(new Error('away'));
+    const probe = ask();
+    await expect.poll(() => probe.reason).toBe('SHARD_UNAVAILABLE');
+    expect(take()).toContain('settled');
+    source.fault = () => Promise.resolve();
+    await load(1);
+    expect(take()).toContain('settled');
+    actor.hint(0);
+    await ready();
+    expect(take()).toEqual(['settled']);
+    ask({ minSeq: 9, waitUntilMs: 5 });
+    await ready();
+    take();
+    actor.sweep(4);
+    expect(take()).toEqual([]);
+    actor.sweep(5);
+    expect(take()).toEqual(['settled']);
+    actor.sweep(6);
+    expect(take()).toEqual([]);
+    runShort();
+    actor.evict();
+    expect(take()).toEqual(['settled']);
+  });
+});
+
+describe('shares of time', () => {
+  test('short ones end with their share, and say that there are more', async () => {
+    const { actor, load, ask, time } = start();
+    await load(1);
+    const probes = [ask(), ask(), ask()];
+    const seen = (): number => probes.filter((probe) => probe.seen.length > 0).length;
+    time.nowMs = 100;
+    const none = (): void => undefined;
+    expect([actor.runShort(100, 200, none), seen()]).toEqual([true, 1]);
+    expect([actor.runShort(99, 200, none), seen()]).toEqual([true, 2]);
+    expect([actor.runShort(100, 200, none), seen()]).toEqual([false, 3]);
+    const more = [ask(), ask()];
+    expect(actor.runShort(101, 200, none)).toBe(false);
+    expect(more.map((probe) => probe.seen)).toEqual([[1], [1]]);
+  });
+
+  test('long ones end with their slice', async () => {
+    const { actor, load, ask, time } = start();
+    await load(1);
+    const probes = [1, 2, 3].map(() => ask({ isLong: true }));
+    const seen = (): number => probes.filter((probe) => probe.seen.length > 0).length;
+    time.nowMs = 100;
+    const none = (): void => undefined;
+    expect([actor.runLong(100, none), seen()]).toEqual([true, 1]);
+    expect([actor.runLong(101, none), seen()]).toEqual([false, 3]);
+  });
+
+  test('a deadline ends with its last millisecond', async () => {
+    const { load, ask, runShort, time } = start();
+    await load(1);
+    time.nowMs = 1000;
+    const [at, after] = [1000, 1001].map((ms) => ask({ deadlineMs: performance.timeOrigin + ms }));
+    runShort();
+    expect([at?.reason, after?.seen]).toEqual(['DEADLINE_EXCEEDED', [1]]);
+  });
+});
+
+describe('more than one evaluation is begun', () => {
+  test('changes and pages wait for the last of them', async () => {
+    for (const how of ['change', 'page'] as const) {
+      const { actor, load, commit, ask, runShort, runLong } = start();
+      await load(1);
+      const [first, second] = [ask({ slices: 2 }), ask({ slices: 4 })];
+      runShort();
+      const change = commit('b');
+      if (how === 'change') actor.committed(change);
+      else {
+        actor.hint(2);
+        await settle();
+      }
+      while (first.seen.length < 2) runLong();
+      expect([actor.watermark, second.seen.length < 4]).toEqual([1, true]);
+      while (second.seen.length < 4) runLong();
+      expect([actor.watermark, first.seen, second.seen]).toEqual([2, [1, 1], [1, 1, 1, 1]]);
+    }
+  });
+
+  test('those that were to begin on another history begin on the new one', async () => {
+    const { actor, load, source, commit, ask, runShort, ready } = start();
+    await load(1);
+    const change = commit('b');
+    actor.committed(change);
+    const [short, long] = [ask(), ask({ isLong: true })];
+    source.diverge(SHARD, { stamp: '55' });
+    actor.committed({ ...change, stamp: '55' });
+    expect(runShort()).toBe(false);
+    expect([short.seen, short.reason, actor.depth]).toEqual([[], undefined, 2]);
+    await ready();
+    runShort();
+    actor.runLong(Infinity, () => undefined);
+    expect([short.seen, long.seen, actor.position.stamp]).toEqual([[2], [2], '55']);
+  });
+});
+
+describe('what waits is served as soon as it can be', () => {
+  test('by the next change, with no look into the store', async () => {
+    const { actor, load, ask, runShort, commit, ready, source } = start();
+    await load(1);
+    const waiting = ask({ minSeq: 2 });
+    await ready();
+    const { pages } = source;
+    actor.committed(commit('b'));
+    runShort();
+    expect([waiting.seen, source.pages]).toEqual([[2], pages]);
+  });
+
+  test('by changes that came during a catch-up, or one that failed', async () => {
+    for (const fails of [false, true]) {
+      const { actor, load, ask, commit, source, ready, runShort } = start();
+      await load(1);
+      const page = Promise.withResolvers<void>();
+      source.fault = () => page.promise;
+      actor.hint(0);
+      await settle();
+      const change = commit('b');
+      source.diverge(SHARD, { seq: 1, stamp: actor.position.stamp });
+      actor.committed(change);
+      expect(actor.watermark).toBe(1);
+      if (fails) {
+        source.fault = () => Promise.reject(new Error('away'));
+        page.reject(new Error('away'));
+      } else {
+        page.resolve();
+      }
+      await ready();
+      expect(actor.watermark).toBe(2);
+      const probe = ask({ minSeq: 2 });
+      runShort();
+      expect(probe.seen).toEqual([2]);
+    }
+  });
+
+  test('after a load that shows less than was asked for', async () => {
+    const { actor, source, ask, ready, runShort, commit } = start();
+    commit('a');
+    const load = Promise.withResolvers<void>();
+    source.fault = (what) => (what === 'load' ? load.promise : Promise.resolve());
+    const waiting = ask({ minSeq: 1 });
+    actor.hint(3);
+    load.resolve();
+    await ready();
+    runShort();
+    expect([waiting.seen, source.pages > 0]).toEqual([[1], true]);
+  });
+
+  test('a shard that is too large is told as such, another fault of the load is not', async () => {
+    for (const [reason, wanted] of [
+      ['SHARD_TOO_LARGE', 'SHARD_TOO_LARGE'],
+      ['INTERNAL', 'SHARD_UNAVAILABLE'],
+    ] as const) {
+      const { source, ask } = start();
+      source.fault = () => Promise.reject(new AppError(reason, 'no'));
+      const probe = ask();
+      await expect.poll(() => probe.reason).toBe(wanted);
+    }
+  });
+
+  test('a hint of what is not there is looked after twice, and then forgotten', async () => {
+    const { actor, load, source, counts } = start();
+    await load(1);
+    actor.hint(7);
+    expect(actor.lag).toBe(6);
+    await expect.poll(() => counts['catchUp']).toBe(2);
+    await expect.poll(() => actor.state).toBe('ready');
+    expect(actor.lag).toBe(0);
+    const { pages } = source;
+    await new Promise((resolve) => setTimeout(resolve, 80));
+    expect([source.pages, counts['catchUp']]).toEqual([pages, 2]);
   });
 });
