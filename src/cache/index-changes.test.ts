@@ -183,7 +183,7 @@ describe('long lists', () => {
     ['around half of it', 122, 20],
   ])('%s', (_what, size, runs) => {
     fc.assert(
-      fc.property(fc.array(operation, { maxLength: 80 }), (operations) => {
+      fc.property(fc.array(operation, { maxLength: 80, size: 'max' }), (operations) => {
         const index = new TupleIndex();
         const stored = new Map<string, boolean>();
         const insert = (text: string, payload: Partial<TupleRow>): void => {
@@ -348,7 +348,7 @@ describe('rows of bytes', () => {
   test('are read one by one, whatever the row before was, and whatever changed in between', () => {
     fc.assert(
       fc.property(
-        fc.array(parts, { maxLength: 30 }),
+        fc.array(parts, { maxLength: 30, size: 'max' }),
         fc.array(fc.nat(), { maxLength: 5 }),
         (some, cuts) => {
           const all = some.map(

@@ -227,7 +227,7 @@ test(`lines and chains say what the index says, also after changes (SEED=${seed}
   let compared = 0;
   let multiple = 0;
   const property = fc.property(
-    fc.array(tuple, { minLength: 10, maxLength: 30 }),
+    fc.array(tuple, { minLength: 10, maxLength: 30, size: 'max' }),
     fc.array(fc.constantFrom(...FOLDERS.slice(4)), { maxLength: 3 }),
     fc.array(fc.tuple(fc.nat(), tuple), { maxLength: 12 }),
     (some, crowded, changes) => {

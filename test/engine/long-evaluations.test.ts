@@ -330,6 +330,17 @@ describe('long lists', () => {
     expect(whole(list('viewer', 'u')(evaluator, READS))).toEqual([]);
   });
 
+  test('a set with a ban of its own, behind a condition without its input, holds nobody', () => {
+    const { index, evaluator } = shardOf(['doc:e#viewer@user:u', 'doc:f#viewer@user:u']);
+    index.applyChange('insert', conditional('doc:d#viewer@doc:e#reader'));
+    expect(ask(evaluator, 'viewer', '')).toBe(false);
+    expect(ask(evaluator, 'viewer', '{"age":17}')).toBe(false);
+    expect(ask(evaluator, 'viewer', '{"age":18}')).toBe(true);
+    expect(whole(list('viewer', 'u')(evaluator, READS))).toEqual(['e', 'f']);
+    index.applyChange('insert', keyOf('doc:d#viewer@doc:f#reader'));
+    expect(ask(evaluator, 'viewer', '')).toBe(true);
+  });
+
   test('each entry by its own condition', () => {
     const { index, evaluator } = shardOf(['doc:d#viewer@group:all#member', ...many('all')]);
     expect(ask(evaluator, 'viewer', '')).toBe(true);

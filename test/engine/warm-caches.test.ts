@@ -131,7 +131,7 @@ function compare(evaluator: Evaluator, index: TupleIndex, step: number): void {
 test(`warm caches never differ from the index, whatever changes (SEED=${seed})`, () => {
   // What is deleted is stored: a deletion of something else would change nothing.
   const change = fc.tuple(fc.option(fc.nat(), { nil: undefined }), tuple);
-  const changes = fc.array(change, { minLength: 20, maxLength: 120 });
+  const changes = fc.array(change, { minLength: 20, maxLength: 120, size: 'max' });
   fc.assert(
     fc.property(changes, fc.integer({ min: 1, max: 5 }), (steps, every) => {
       const index = new TupleIndex();

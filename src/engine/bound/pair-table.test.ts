@@ -5,7 +5,7 @@ import { hashPair, PairTable } from './pair-table.ts';
 const number = fc.oneof(fc.integer({ min: 0, max: 6 }), fc.integer({ min: 0, max: 2 ** 32 - 1 }));
 
 test('is a map from pairs to the order in which they came', () => {
-  const steps = fc.array(fc.tuple(fc.boolean(), number, number), { maxLength: 400 });
+  const steps = fc.array(fc.tuple(fc.boolean(), number, number), { maxLength: 400, size: 'max' });
   fc.assert(
     fc.property(steps, fc.integer({ min: 0, max: 40 }), (operations, capacity) => {
       const table = new PairTable(capacity);

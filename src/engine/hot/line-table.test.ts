@@ -25,7 +25,7 @@ test('what is found is what was put there last, whatever was forgotten meanwhile
     value: fc.nat(),
   });
   fc.assert(
-    fc.property(fc.array(operation, { maxLength: 600 }), (operations) => {
+    fc.property(fc.array(operation, { maxLength: 600, size: 'max' }), (operations) => {
       const table = new LineTable(SHIFT, 32 * 1024);
       const model = new Map<string, number>();
       for (const { kind, entity, state, value } of operations) {
