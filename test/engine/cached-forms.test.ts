@@ -759,6 +759,12 @@ describe('what was decided with warm caches is decided anew after a change', () 
     ['the folder above lies there', 'folder:e#parent@folder:granted'],
     ['the top folder holds a group', 'folder:top#viewer@group:granted#member'],
     ['a group holds another', 'group:g#member@group:granted#member'],
+    ['a group holds everybody', 'group:g#member@*'],
+    ['a group in the group of the top folder holds everybody', 'group:inner#member@*'],
+    ['a group holds who can view a folder', 'group:g#member@folder:granted#viewer'],
+    ['an inner group holds who can view a folder', 'group:inner#member@folder:granted#viewer'],
+    ['a folder is open for everybody', 'folder:e#viewer@*'],
+    ['who can view one folder can view another', 'folder:e#viewer@folder:granted#viewer'],
   ] as const;
   test.each(places)('%s', (_where, changed) => {
     const index = indexOf(
@@ -785,24 +791,28 @@ describe('what was decided with warm caches is decided anew after a change', () 
     }
   });
 
-  test.each([1, 63, 64, 65, 200])('with %i changes between two checks', (count) => {
-    const index = indexOf(
-      'folder:f#viewer@user:u',
-      'folder:f#viewer@user:v',
-      'folder:keep#viewer@user:u',
-    );
-    const check = checker(index);
-    for (let round = 0; round < 4; round++) {
-      expect(check('folder:f', 'u')).toBe(CHECK_ALLOWED);
-      // The change that counts is the first, the last, or between others of no concern.
-      const place = [0, count >> 1, count - 1, 0][round];
-      for (let i = 0; i < count; i++) {
-        const text = i === place ? 'folder:f#viewer@user:u' : `folder:n${i}#viewer@user:n`;
-        const op = i === place ? 'delete' : round % 2 === 0 ? 'insert' : 'delete';
-        index.applyChange(op, keyOf(text));
+  test.each(['folder:f', 'doc:d'])('of %s with many changes between two checks', (object) => {
+    for (const count of [1, 63, 64, 65, 200]) {
+      const index = indexOf(
+        'doc:d#parent@folder:below',
+        'folder:below#parent@folder:f',
+        'folder:f#viewer@user:u',
+        'folder:f#viewer@user:v',
+        'folder:keep#viewer@user:u',
+      );
+      const check = checker(index);
+      for (let round = 0; round < 4; round++) {
+        expect(check(object, 'u')).toBe(CHECK_ALLOWED);
+        // The change that counts is the first, the last, or between others of no concern.
+        const place = [0, count >> 1, count - 1, 0][round];
+        for (let i = 0; i < count; i++) {
+          const text = i === place ? 'folder:f#viewer@user:u' : `folder:n${i}#viewer@user:n`;
+          const op = i === place ? 'delete' : round % 2 === 0 ? 'insert' : 'delete';
+          index.applyChange(op, keyOf(text));
+        }
+        expect([count, round, check(object, 'u')]).toEqual([count, round, CHECK_DENIED]);
+        index.applyChange('insert', keyOf('folder:f#viewer@user:u'));
       }
-      expect(check('folder:f', 'u')).toBe(CHECK_DENIED);
-      index.applyChange('insert', keyOf('folder:f#viewer@user:u'));
     }
   });
 

@@ -1,10 +1,9 @@
 /** Tests that are run against mutants of files below a path; the first path that fits counts. */
 const TESTS: readonly (readonly [paths: readonly string[], tests: readonly string[]])[] = [
+  [['src/engine/hot/hot-evaluator.ts'], ['test/engine/{cached-forms,long-evaluations}.test.ts']],
   [['src/engine/hot/line-table.ts'], ['src/engine/hot/line-table.test.ts']],
   [
-    ['chain-cache', 'closure-cache', 'object-cache', 'hot-evaluator'].map(
-      (name) => `src/engine/hot/${name}.ts`,
-    ),
+    ['chain-cache', 'closure-cache', 'object-cache'].map((name) => `src/engine/hot/${name}.ts`),
     ['test/engine/cached-forms.test.ts'],
   ],
   [
