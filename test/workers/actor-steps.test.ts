@@ -610,6 +610,22 @@ describe('more than one evaluation is begun', () => {
     }
   });
 
+  test('changes that came during a catch-up wait for it even when the catch-up fails', async () => {
+    const { actor, load, source, commit, ask, runShort, runLong, ready, reports } = start();
+    await load(1);
+    const long = ask({ slices: 3 });
+    runShort();
+    source.fault = () => Promise.reject(new Error('away'));
+    actor.hint(0);
+    actor.committed(commit('b'));
+    await ready();
+    expect([reports, actor.watermark, long.seen]).toEqual([['shard_catch_up_failed'], 1, [1]]);
+    runLong();
+    expect(actor.watermark).toBe(1);
+    runLong();
+    expect([long.seen, actor.watermark]).toEqual([[1, 1, 1], 2]);
+  });
+
   test('those that were to begin on another history begin on the new one', async () => {
     const { actor, load, source, commit, ask, runShort, ready } = start();
     await load(1);

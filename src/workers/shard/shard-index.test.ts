@@ -44,6 +44,7 @@ test('changes come whole: inserts with what they carry, deletions, in their orde
     'absent',
   ]);
   expect(index.tupleCount).toBe(3);
+  expect(index.bytes).toBeGreaterThan(1000);
   index.apply(packChanges([{ op: 'delete', tuple: tuple('expiring') }]));
   expect([edgeOf(reader, 'expiring'), index.tupleCount]).toEqual(['absent', 2]);
 });
