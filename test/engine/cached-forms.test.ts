@@ -593,6 +593,28 @@ describe('ClosureCache', () => {
     expect(closures.summaryOf(groupNode(index, 'a'))).toBe(2);
   });
 
+  test('what was known of the nodes beside it went with it', () => {
+    const index = indexOf('group:a#member@user:u', 'group:b#member@user:u');
+    const { closures } = cachesOf(index);
+    expect(['a', 'b'].map((id) => closures.summaryOf(groupNode(index, id)))).toEqual([1, 1]);
+    index.applyChange('insert', keyOf('group:b#member@group:c#member'));
+    closures.clear();
+    expect(['a', 'b'].map((id) => closures.summaryOf(groupNode(index, id)))).toEqual([1, 2]);
+    expect(closures.bytes).toBeGreaterThan(0);
+  });
+
+  test('a user who reaches a group in two ways is in it once', () => {
+    const index = new TupleIndex();
+    for (let i = 0; i < 60; i++) {
+      index.applyChange('insert', keyOf(`group:in${i % 6}#member@user:u`));
+      index.applyChange('insert', keyOf(`group:out${i % 10}#member@group:in${i % 6}#member`));
+      index.applyChange('insert', keyOf(`folder:f${i}#viewer@group:out${i % 10}#member`));
+    }
+    const { closures } = cachesOf(index);
+    const at = closures.closureOf(userOf(index, 'u'));
+    expect(closures.arena[at]).toBe(16);
+  });
+
   test("a user's closure is gathered again after it was invalidated, and only then", () => {
     const index = indexOf(
       'group:a#member@user:u',

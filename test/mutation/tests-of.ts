@@ -4,7 +4,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/engine/hot/line-table.ts'], ['src/engine/hot/line-table.test.ts']],
   [
     ['chain-cache', 'closure-cache', 'object-cache'].map((name) => `src/engine/hot/${name}.ts`),
-    ['test/engine/cached-forms.test.ts'],
+    ['test/engine/{cached-forms,hot-caches}.test.ts'],
   ],
   [
     ['src/engine/hot/'],
