@@ -77,7 +77,7 @@ export async function prepareTemplate(cache = CACHE): Promise<void> {
   const fresh = `${template}.${randomUUID()}`;
   const tools: ClusterTools = {
     binaries,
-    user: chooseServerUser(fresh, [fresh, binaries.postgres]),
+    user: chooseServerUser(fresh, binaries),
     logPath: `${fresh}.log`,
     log: () => undefined,
   };

@@ -122,7 +122,7 @@ class Server {
       log: join(root, 'postgres.log'),
       password: join(root, 'postgres.password'),
     };
-    this.#user = chooseServerUser(this.#paths.data, [this.#paths.data, binaries.postgres]);
+    this.#user = chooseServerUser(this.#paths.data, binaries);
     this.target = {
       host: this.#paths.socket,
       port: SOCKET_PORT,

@@ -34,6 +34,13 @@ export type ServiceOptions = {
   /** Kept by `stop`, so that a test can start on it again. Default: a new one, removed by `stop`. */
   readonly dataDir?: string | undefined;
   readonly startTimeoutMs?: number | undefined;
+  /** What starts the service, in a process group of its own; `node src/main.ts` here when absent. */
+  readonly launcher?: Launcher | undefined;
+};
+
+export type Launcher = {
+  readonly command: readonly [program: string, ...words: string[]];
+  readonly cwd?: string | undefined;
 };
 
 export const TEST_TOKEN = 'test-token';
@@ -48,7 +55,7 @@ const START_TIMEOUT_MS = 60_000;
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
-  const child = spawnService(dataDir, options.env ?? {});
+  const child = spawnService(dataDir, options.env ?? {}, options.launcher);
   const log: LogLine[] = [];
   const exited = new Promise<number | null>((resolve) => {
     child.once('exit', (code) => resolve(code));
@@ -78,7 +85,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 }
 
 /** Starts the process without waiting for anything; for tests of starts that must fail. */
-export function spawnService(dataDir: string, env: Readonly<Record<string, string>>): ChildProcess {
+export function spawnService(
+  dataDir: string,
+  env: Readonly<Record<string, string>>,
+  launcher?: Launcher,
+): ChildProcess {
   const settings: Record<string, string> = {
     PATH: process.env['PATH'] ?? '',
     GATEWAY_DATA_DIR: dataDir,
@@ -91,9 +102,12 @@ export function spawnService(dataDir: string, env: Readonly<Record<string, strin
     ...env,
   };
   for (const [name, value] of Object.entries(settings)) if (value === '') delete settings[name];
-  return spawn(process.execPath, ['src/main.ts'], {
+  const [program, ...words] = launcher?.command ?? [process.execPath, 'src/main.ts'];
+  return spawn(program, words, {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: settings,
+    cwd: launcher?.cwd,
+    detached: launcher !== undefined,
   });
 }
 
