@@ -10,13 +10,17 @@ import { join } from 'node:path';
 import { TupleIndex } from '../src/cache/tuple-index.ts';
 import { parseModel } from '../src/model/namespace-model.ts';
 import { systemClock } from '../src/shared/clock.ts';
-import { AnswerWriter } from '../src/workers/answer-writer.ts';
-import { BatchEvaluation, CHUNK_ITEMS, createItemChunk } from '../src/workers/batch-evaluation.ts';
-import { DecisionStats } from '../src/workers/decision-stats.ts';
-import { JobContext } from '../src/workers/job-context.ts';
-import type { ShardIndex } from '../src/workers/ports.ts';
+import { AnswerWriter } from '../src/workers/jobs/answer-writer.ts';
+import {
+  BatchEvaluation,
+  CHUNK_ITEMS,
+  createItemChunk,
+} from '../src/workers/jobs/batch-evaluation.ts';
+import { DecisionStats } from '../src/workers/jobs/decision-stats.ts';
+import { JobContext } from '../src/workers/jobs/job-context.ts';
+import { RawItems } from '../src/workers/jobs/raw-items.ts';
 import { jsonOfBatch } from '../src/workers/raw/answer-encoder.ts';
-import { RawItems } from '../src/workers/raw/raw-items.ts';
+import type { ShardIndex } from '../src/workers/shard/ports.ts';
 import { dataDirectory } from './generated-data.ts';
 import { readRows, report, rowBatches } from './index-data.ts';
 

@@ -10,7 +10,7 @@ import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { TupleIndex } from '../src/cache/tuple-index.ts';
-import { CHECK_ALLOWED, CHECK_GENERAL } from '../src/engine/evaluator-api.ts';
+import { CHECK_ALLOWED, CHECK_GENERAL } from '../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../src/engine/evaluator.ts';
 import { parseModel } from '../src/model/namespace-model.ts';
 import type { Subject } from '../src/model/relation-tuple.ts';

@@ -4,7 +4,7 @@
 //   adapter   the general path: Connect's protocol through createConnectAdapter
 // Started by bench/http-compare.ts; yields nothing by itself.
 import { App } from 'uWebSockets.js';
-import { createConnectAdapter } from '../src/gateway/connect-adapter.ts';
+import { createConnectAdapter } from '../src/gateway/connect/adapter.ts';
 import { AuthzService } from '../src/gen/workspace/v1/authz_service_pb.ts';
 import { createHttpServer } from '../src/http/http-server.ts';
 

@@ -3,10 +3,10 @@ import type { MessagePort } from 'node:worker_threads';
 import type { HelloMessage, HelloReply } from '../src/protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../src/protocol/messages.ts';
 import { systemClock } from '../src/shared/clock.ts';
-import { ShardHost } from '../src/workers/shard-host.ts';
-import { TupleShardIndex } from '../src/workers/shard-index.ts';
-import { postAnswers, serveBatches } from '../src/workers/worker-port.ts';
-import type { WorkerSettings } from '../src/workers/worker-settings.ts';
+import { ShardHost } from '../src/workers/shard/shard-host.ts';
+import { TupleShardIndex } from '../src/workers/shard/shard-index.ts';
+import { postAnswers, serveBatches } from '../src/workers/shard/worker-port.ts';
+import type { WorkerSettings } from '../src/workers/shard/worker-settings.ts';
 import { World } from './dataset/world.ts';
 import { BENCH_SEED, memorySourceOf } from './worker-data.ts';
 

@@ -1,10 +1,10 @@
 import type { RawAnswer, RawMethod, ReadScope } from '../src/protocol/shard-client.ts';
+import { WORKER_DEFAULTS } from '../src/workers/shard/worker-settings.ts';
 // Yields requests a second through the pool and one thread, dataset in memory, uniform mix.
 // Run: npm run bench -- worker-pool [--scale 10]
 // Closed loop of 64 callers; ratios on two cores shared by both threads.
-import { createPiscinaTransport } from '../src/workers/piscina-transport.ts';
-import { createWorkerPool } from '../src/workers/worker-pool.ts';
-import { WORKER_DEFAULTS } from '../src/workers/worker-settings.ts';
+import { createPiscinaTransport } from '../src/workers/slot/piscina-transport.ts';
+import { createWorkerPool } from '../src/workers/slot/worker-pool.ts';
 import { DATASET_MODEL_JSON } from './dataset/model.ts';
 import { mixedQuestions } from './dataset/questions.ts';
 import { World } from './dataset/world.ts';

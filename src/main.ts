@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { openDatabase } from './authz/database.ts';
+import { PostgresWatch } from './authz/postgres-watch.ts';
 import { loadConfigOrExit } from './config/load-config-or-exit.ts';
 import { Readiness } from './gateway/readiness.ts';
-import { openDatabase } from './main-database.ts';
-import { PostgresWatch } from './main-postgres-watch.ts';
 import { createLogger, eventLogOf } from './observability/logger.ts';
 import { stopOnSignals } from './observability/stop-on-signals.ts';
 import { AppError } from './shared/app-error.ts';
@@ -37,7 +37,7 @@ const postgres = new PostgresWatch(readiness, fail);
 // An empty database takes about as long to make as the rest of the service takes to load.
 const opening = openDatabase(config, eventLogOf(logger), (state) => postgres.changed(state));
 opening.catch(() => undefined); // awaited by the service
-const starting = import('./main-service.ts').then(({ startService }) => {
+const starting = import('./authz/service.ts').then(({ startService }) => {
   const version = versionOfPackage();
   return startService({ config, logger, version, onFatal: fail, readiness, postgres, opening });
 });

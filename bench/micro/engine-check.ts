@@ -1,7 +1,7 @@
 // Yields nanoseconds per check of a concrete user in a small world (10,000 tuples, ids interned, uniform mix).
 // Run: npm run bench -- engine-check
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
-import { CHECK_ALLOWED } from '../../src/engine/evaluator-api.ts';
+import { CHECK_ALLOWED } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';

@@ -1,6 +1,6 @@
 // Yields nanoseconds per duration observed and per decision counted, and per series of a scrape.
 // Run: npm run bench -- metrics-observe metrics-decision metrics-scrape
-import { createMetrics } from '../../src/observability/metrics.ts';
+import { createMetrics } from '../../src/authz/metrics.ts';
 import { listOf, type MicroBench, mustHold } from '../harness/micro-bench.ts';
 
 const OPERATIONS = 1_000;

@@ -1,5 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
+import type { CacheReason } from './cache-reason.ts';
 import type { PageAllocator } from './page-allocator.ts';
 import { PagedWords } from './paged-words.ts';
 import { SegmentedHash, SEGMENT_HEADER, SEGMENT_SLOTS, homeSlot } from './segmented-hash.ts';
@@ -197,7 +198,10 @@ export class Dictionary {
     }
     const address = this.#top;
     if (address > ADDRESS_MAX) {
-      throw new AppError('SHARD_TOO_LARGE', 'the dictionary of the tuple index is full');
+      throw new AppError<CacheReason>(
+        'SHARD_TOO_LARGE',
+        'the dictionary of the tuple index is full',
+      );
     }
     this.#top += words;
     return address;

@@ -1,4 +1,5 @@
 import { AppError } from '../shared/app-error.ts';
+import type { CacheReason } from './cache-reason.ts';
 
 /**
  * Hands out the memory of one tuple index and counts it, to the byte. Every buffer has a fixed size, so
@@ -33,9 +34,13 @@ export class PageAllocator {
 
   #charge(bytes: number): void {
     if (this.bytes + bytes > this.bytesMax) {
-      throw new AppError('SHARD_TOO_LARGE', 'the tuple index would exceed its memory limit', {
-        bytesMax: String(this.bytesMax),
-      });
+      throw new AppError<CacheReason>(
+        'SHARD_TOO_LARGE',
+        'the tuple index would exceed its memory limit',
+        {
+          bytesMax: String(this.bytesMax),
+        },
+      );
     }
     this.bytes += bytes;
   }

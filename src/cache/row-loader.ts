@@ -1,5 +1,5 @@
+import { fieldError } from '../model/field-error.ts';
 import { WILDCARD_NODE } from '../model/tuple-reader.ts';
-import { fieldError } from '../shared/app-error.ts';
 import type { Dictionary } from './dictionary.ts';
 import type { EdgeWriter } from './edge-writer.ts';
 import type { NameTable } from './name-table.ts';

@@ -1,5 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
+import type { CacheReason } from './cache-reason.ts';
 import type { PageAllocator } from './page-allocator.ts';
 
 /** Words before the slots of a segment: entries, slots, depth, unused. */
@@ -126,7 +127,10 @@ export class SegmentedHash {
     } else if (slots < SLOTS_MAX) {
       this.#rebuild(segment, hash, slots * 2);
     } else {
-      throw new AppError('SHARD_TOO_LARGE', 'a hash segment of the tuple index is full');
+      throw new AppError<CacheReason>(
+        'SHARD_TOO_LARGE',
+        'a hash segment of the tuple index is full',
+      );
     }
   }
 

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { fieldError } from '../shared/app-error.ts';
+import { fieldError } from '../model/field-error.ts';
 
 /** Longest string that the index can hold, in UTF-8 bytes. */
 export const TEXT_BYTES_MAX = 0xffff;

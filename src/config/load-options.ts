@@ -1,5 +1,6 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { AppError } from '../shared/app-error.ts';
+import type { ConfigReason } from './config-reason.ts';
 import { nearestName } from './nearest-name.ts';
 import type { Machine, Option, OptionTable, OptionValues } from './option.ts';
 
@@ -56,7 +57,7 @@ export function loadOptions<Table extends OptionTable>(
     problems.push(...(rules.contradictions?.(values) ?? []));
     if (problems.length === 0) return Object.freeze(values);
   }
-  throw new AppError('CONFIG_INVALID', problems.join('\n'));
+  throw new AppError<ConfigReason>('CONFIG_INVALID', problems.join('\n'));
 }
 
 /** The settings for people: by environment variable, secrets replaced. */

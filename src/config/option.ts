@@ -1,4 +1,5 @@
 import { AppError } from '../shared/app-error.ts';
+import type { ConfigReason } from './config-reason.ts';
 
 /** What the machine offers; computed defaults depend on it. Injected so that tests can state it. */
 export type Machine = {
@@ -47,7 +48,7 @@ type NumberBounds = {
 };
 
 function problem(text: string): AppError {
-  return new AppError('CONFIG_INVALID', text);
+  return new AppError<ConfigReason>('CONFIG_INVALID', text);
 }
 
 function withinBounds(value: number, bounds: NumberBounds): number {

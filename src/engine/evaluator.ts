@@ -1,23 +1,22 @@
+import type { CheckQuery } from '../model/check-query.ts';
+import type { ExpandTree, UsersetRef } from '../model/expand-tree.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
-import { BoundModel, type Op } from './bound-model.ts';
-import { CheckRun } from './check-run.ts';
+import { BoundModel, type Op } from './bound/bound-model.ts';
 import {
   BACKSTOP_BUDGET,
-  type CheckInput,
   type EvaluationTask,
   type EvaluatorOptions,
-  type ExpandTree,
-  type UsersetRef,
-} from './evaluator-api.ts';
-import { ExpandRun } from './expand.ts';
-import { hotBackstops, hotReads, HOT_NODES_MAX } from './hot-check.ts';
-import { HotPath } from './hot-path.ts';
-import { ListObjectsRun } from './list-objects-run.ts';
-import type { Questions } from './read-ahead.ts';
-import { ConditionCache, Scope, type Target, TRUE } from './scope.ts';
-import { SubjectSetRun } from './subject-set-run.ts';
+} from './bound/evaluator-api.ts';
+import { ConditionCache, Scope, type Target, TRUE } from './bound/scope.ts';
+import { CheckRun } from './general/check-run.ts';
+import { ExpandRun } from './general/expand.ts';
+import { ListObjectsRun } from './general/list-objects-run.ts';
+import { SubjectSetRun } from './general/subject-set-run.ts';
+import { hotBackstops, hotReads, HOT_NODES_MAX } from './hot/hot-check.ts';
+import { HotPath } from './hot/hot-evaluator.ts';
+import type { Questions } from './hot/read-ahead.ts';
 
 /**
  * Decisions over one index and one version of its project's model. Built when a shard is loaded or
@@ -102,7 +101,7 @@ export class Evaluator {
   }
 
   /** Check with any subject and context. The caller has validated names and ids. */
-  startCheck(input: CheckInput, nowMs: number, readBudget: number): EvaluationTask<boolean> {
+  startCheck(input: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<boolean> {
     const { subject } = input;
     const reader = this.#reader;
     const text = `${input.namespace}#${input.relation}`;

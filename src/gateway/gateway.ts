@@ -13,25 +13,26 @@ import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
-import { createAuthorize } from './authorization.ts';
 import {
   createConnectAdapter,
   type ConnectAdapter,
   type ConnectAdapterOptions,
-} from './connect-adapter.ts';
-import { sendConnectError } from './connect-error.ts';
-import type { DecisionMeter } from './decision-meter.ts';
-import { HealthState } from './health-service.ts';
-import { HOT_METHODS, HotPath } from './hot-path.ts';
+} from './connect/adapter.ts';
+import { sendConnectError } from './connect/connect-error.ts';
+import type { GatewayReason } from './gateway-reason.ts';
+import { HOT_METHODS, HotPath } from './hot/raw-decisions.ts';
 import {
   addHealthRoutes,
   addMetricsRoute,
   answerGetStream,
   sendNotFound,
 } from './operational-routes.ts';
-import type { ReadScopes } from './read-scopes.ts';
 import type { Readiness } from './readiness.ts';
-import { reflectionRoutes } from './reflection-service.ts';
+import type { DecisionMeter } from './reads/decision-meter.ts';
+import type { ReadScopes } from './reads/read-scopes.ts';
+import { createAuthorize } from './rpc/authorization.ts';
+import { HealthState } from './rpc/health-service.ts';
+import { reflectionRoutes } from './rpc/reflection-service.ts';
 
 export type GatewayOptions = {
   readonly host: string;
@@ -169,7 +170,7 @@ class ListenerPair implements Gateway {
   }
 
   async stop(timeoutMs: number): Promise<void> {
-    this.#draining.abort(new AppError('SHUTTING_DOWN', 'the service is stopping'));
+    this.#draining.abort(new AppError<GatewayReason>('SHUTTING_DOWN', 'the service is stopping'));
     await this.#server.stop(timeoutMs);
   }
 
@@ -187,7 +188,7 @@ class ListenerPair implements Gateway {
       sendNotFound(exchange);
     } else if (adapter === null) {
       const requestId = requestIdOf(exchange.header('x-request-id'));
-      const starting = new AppError('STORE_UNAVAILABLE', 'the service is starting');
+      const starting = new AppError<GatewayReason>('STORE_UNAVAILABLE', 'the service is starting');
       sendConnectError(exchange, starting, requestId);
     } else {
       adapter.handleHttp1(exchange);

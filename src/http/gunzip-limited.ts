@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { AppError } from '../shared/app-error.ts';
+import type { HttpReason } from './http-reason.ts';
 
 const gunzipAsync = promisify(gunzip);
 
@@ -16,14 +17,14 @@ export async function gunzipLimited(bytes: Uint8Array, maxBytes: number): Promis
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === 'ERR_BUFFER_TOO_LARGE') throw bodyTooLarge(maxBytes, error);
-    throw new AppError('BODY_MALFORMED', 'the body is not valid gzip', {}, error);
+    throw new AppError<HttpReason>('BODY_MALFORMED', 'the body is not valid gzip', {}, error);
   }
 }
 
 /** The error of a body, compressed or not, that passes `maxBytes`. */
 export function bodyTooLarge(maxBytes: number, cause?: unknown): AppError {
   const metadata = { limit_bytes: String(maxBytes) };
-  return new AppError(
+  return new AppError<HttpReason>(
     'BODY_TOO_LARGE',
     `the body is larger than ${maxBytes} bytes`,
     metadata,

@@ -7,6 +7,7 @@ import { assert } from '../shared/assert.ts';
 import { BodyDeadlines } from './body-deadlines.ts';
 import { HttpExchange, type ExchangeHost } from './http-exchange.ts';
 import { HTTP_LIMITS_DEFAULT, type HttpLimits } from './http-limits.ts';
+import type { HttpReason } from './http-reason.ts';
 import { Http2Listener, type Http2StreamHandler } from './http2-listener.ts';
 import { SniffingListener, listenOn } from './sniffing-listener.ts';
 import { loadSocketPeek } from './socket-peek.ts';
@@ -232,7 +233,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
       listen(host, wanted, LISTEN_EXCLUSIVE, (socket) => {
         if (socket === false) {
           const problem = `cannot listen on ${host}:${wanted}; is the port taken?`;
-          reject(new AppError('INTERNAL', problem));
+          reject(new AppError<HttpReason>('INTERNAL', problem));
           return;
         }
         this.#listenSocket = socket;

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
+import type { ModelReason } from './model-reason.ts';
 import type { ShardKey } from './relation-tuple.ts';
 
 /**
@@ -126,7 +127,7 @@ export class TokenCodec {
 
 /** TOKEN_INVALID with the same text for every cause. */
 export function tokenError(): AppError {
-  return new AppError(
+  return new AppError<ModelReason>(
     'TOKEN_INVALID',
     'at_least_consistency_token: is not a token of this project and tenant',
     { field: 'at_least_consistency_token' },

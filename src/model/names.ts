@@ -1,5 +1,7 @@
-import { AppError, fieldError } from '../shared/app-error.ts';
+import { AppError } from '../shared/app-error.ts';
 import { JSON_DEPTH_MAX, type JsonValue } from './canonical-json.ts';
+import { fieldError } from './field-error.ts';
+import type { ModelReason } from './model-reason.ts';
 
 /** The namespace whose tuples only seat operations may write. */
 export const SEAT_NAMESPACE = 'seat';
@@ -24,7 +26,7 @@ const ID_FORBIDDEN = /[\u0000-\u001f\u007f-\u009f#]/;
 
 /** FIELD_REQUIRED that names the field. */
 export function requiredError(field: string): AppError {
-  return new AppError('FIELD_REQUIRED', `${field}: is required`, { field });
+  return new AppError<ModelReason>('FIELD_REQUIRED', `${field}: is required`, { field });
 }
 
 /** A namespace name. Errors: FIELD_REQUIRED, FIELD_INVALID naming `field`. Cost: one regex. */

@@ -1,6 +1,7 @@
 import { AppError } from '../shared/app-error.ts';
 import { BUILT_IN_NAMESPACES, RESOURCE_NAMESPACE } from './built-in-model.ts';
 import { findDuplicateKey } from './duplicate-key.ts';
+import type { ModelReason } from './model-reason.ts';
 import type { Rewrite } from './rewrite.ts';
 
 /** Namespace → relation → rewrite. What is not listed is this(): plain stored tuples. */
@@ -179,7 +180,7 @@ function parseJson(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (error) {
-    throw new AppError(
+    throw new AppError<ModelReason>(
       'MODEL_INVALID',
       'model_json: $: is not valid JSON',
       { field: 'model_json', path: '$' },
@@ -214,7 +215,7 @@ function refuseUnknown(document: JsonObject, known: readonly string[], path: str
 }
 
 function modelError(path: string, problem: string): AppError {
-  return new AppError('MODEL_INVALID', `model_json: ${path}: ${problem}`, {
+  return new AppError<ModelReason>('MODEL_INVALID', `model_json: ${path}: ${problem}`, {
     field: 'model_json',
     path,
   });

@@ -1,10 +1,11 @@
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { eventLogOf, type Logger } from '../observability/logger.ts';
-import { AppError, type ErrorReason } from '../shared/app-error.ts';
+import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { ListenerName } from './event-log.ts';
 import type { NotifyMetrics, RefusalReason } from './metrics.ts';
 import type { UserKey } from './model/notification.ts';
+import type { ErrorReason } from './model/notify-reason.ts';
 
 /** Tells operators of what is refused at the door: a counter for each, lines at a bounded rate. */
 export interface Refusals {
@@ -14,13 +15,13 @@ export interface Refusals {
   incidentOf(listener: ListenerName): (event: string, detail: string) => void;
 }
 
-const REASON_OF_ERROR: Readonly<Partial<Record<ErrorReason, RefusalReason>>> = {
+const REASON_OF_ERROR: Readonly<Record<string, RefusalReason | undefined>> = {
   STREAM_TOKEN_INVALID: 'token_invalid',
   ORIGIN_NOT_ALLOWED: 'origin_not_allowed',
   FIELD_INVALID: 'place_invalid',
   STREAMS_DISABLED: 'streams_disabled',
   SHUTTING_DOWN: 'shutting_down',
-};
+} satisfies Partial<Record<ErrorReason, RefusalReason>>;
 const INCIDENT_REASONS = ['connection_limit', 'sniffing_limit', 'descriptor_limit'] as const;
 
 /** Clients cause these at will: `stream_refused` is at most one line a second for each reason. */

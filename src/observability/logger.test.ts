@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { createAuditLog, type TupleAuditRecord } from './audit.ts';
 import { createLogger, eventLogOf, type LogLevel } from './logger.ts';
 
 type Line = Record<string, unknown>;
@@ -13,22 +12,6 @@ function recorded(level: LogLevel) {
   };
   return { lines, logger: createLogger(level, { write }) };
 }
-
-const RECORD: TupleAuditRecord = {
-  kind: 'tuple_operation',
-  operation: 'insert',
-  project_id: 'default',
-  tenant_id: '',
-  seq: 7,
-  ordinal: 0,
-  namespace: 'doc',
-  object_id: 'a\nb',
-  relation: 'viewer',
-  subject: 'user:alice',
-  rpc: 'WriteRelationTuples',
-  request_id: 'r1',
-  at: '2026-01-02T03:04:05.000Z',
-};
 
 test('a line holds time, level by name, the event as msg, and its fields', () => {
   const { lines, logger } = recorded('info');
@@ -45,14 +28,10 @@ test('an error keeps its type, message and stack; line breaks stay inside one li
   expect(lines[0]).toMatchObject({ error: { type: 'Error', message: 'a\nb' } });
 });
 
-test('lines below the level are not written, audit records always are', () => {
+test('lines below the level are not written', () => {
   const { lines, logger } = recorded('error');
   logger.info('quiet');
-  createAuditLog(logger).write(RECORD);
-  const { time, ...rest } = lines[0] ?? {};
-  expect(lines).toHaveLength(1);
-  expect(rest).toEqual({ level: 'info', event: 'audit', msg: 'audit', ...RECORD });
-  expect(time).toBeTypeOf('string');
+  expect(lines).toEqual([]);
 });
 
 test('stderr that is no terminal gets JSON', () => {

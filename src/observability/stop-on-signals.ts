@@ -2,6 +2,9 @@ import { AppError } from '../shared/app-error.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
 import type { Logger } from './logger.ts';
 
+/** Why a process ends at once, for its log. */
+export type StopReason = 'SHUTTING_DOWN';
+
 /**
  * Stops a service, also one that is still starting, at the first signal, and ends the process with 0; at one more it ends
  * at once. `fail` logs and ends the process.
@@ -23,6 +26,7 @@ export function stopOnSignals(
       logger.info({ signal }, 'stopping');
       stop().catch((error: unknown) => fail('stop_failed', error));
     },
-    force: (signal) => fail('stop_forced', new AppError('SHUTTING_DOWN', `${signal} came again`)),
+    force: (signal) =>
+      fail('stop_forced', new AppError<StopReason>('SHUTTING_DOWN', `${signal} came again`)),
   });
 }

@@ -1,12 +1,12 @@
+import type { CheckQuery } from '../model/check-query.ts';
+import type { CommittedChange } from '../model/committed-change.ts';
+import type { ExpandTree } from '../model/expand-tree.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { ErrorData } from '../shared/app-error.ts';
 import type {
   BatchItem,
   BatchItemResult,
-  CheckQuery,
-  CommittedChange,
   DecisionCount,
-  ExpandTree,
   RawMethod,
   WireFormat,
 } from './shard-client.ts';

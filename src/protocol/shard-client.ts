@@ -1,3 +1,6 @@
+import type { CheckQuery } from '../model/check-query.ts';
+import type { CommittedChange } from '../model/committed-change.ts';
+import type { ExpandTree } from '../model/expand-tree.ts';
 import type { ShardKey, Subject } from '../model/relation-tuple.ts';
 import type { ErrorData } from '../shared/app-error.ts';
 
@@ -14,14 +17,6 @@ export type ReadScope = ShardKey & {
   readonly deadlineMs: number;
 };
 
-export type CheckQuery = {
-  readonly namespace: string;
-  readonly objectId: string;
-  readonly relation: string;
-  readonly subject: Subject; // never the wildcard
-  /** JSON text of the context object; '' when absent. */
-  readonly contextJson: string;
-};
 export type BatchItem = {
   readonly namespace: string;
   readonly objectId: string;
@@ -29,32 +24,6 @@ export type BatchItem = {
   readonly userId: string;
 };
 export type BatchItemResult = { readonly allowed: boolean; readonly error: string };
-
-/** Expand's answer; field names as in the proto message UsersetTree. */
-export type UsersetRef = {
-  readonly namespace: string;
-  readonly objectId: string;
-  readonly relation: string;
-};
-export type ExpandTree =
-  | {
-      readonly type: 'leaf';
-      readonly expanded?: UsersetRef | undefined;
-      readonly userIds: readonly string[];
-      readonly sets: readonly UsersetRef[];
-      readonly wildcard: boolean;
-    }
-  | {
-      readonly type: 'union' | 'intersection';
-      readonly expanded?: UsersetRef | undefined;
-      readonly children: readonly ExpandTree[];
-    }
-  | {
-      readonly type: 'exclusion';
-      readonly expanded?: UsersetRef | undefined;
-      readonly include: ExpandTree;
-      readonly exclude: ExpandTree;
-    };
 
 export type WireFormat = 'json' | 'proto';
 export type RawMethod = 'check' | 'batchCheck' | 'listObjects';
@@ -71,15 +40,6 @@ export type RawAnswer =
 export interface Cancellable {
   cancel(): void;
 }
-
-/** Committed changes of one seq, as packed in `tuple_change.changes`. */
-export type CommittedChange = ShardKey & {
-  readonly epoch: number;
-  readonly seq: number;
-  /** Decimal text of the 64-bit stamp. */
-  readonly stamp: string;
-  readonly changes: string;
-};
 
 /**
  * The decision side as the gateway sees it. Implemented by the worker pool and, for tests, in

@@ -1,12 +1,7 @@
+import type { CommittedChange } from '../model/committed-change.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { Clock } from '../shared/clock.ts';
-import type {
-  AuditSink,
-  ChangeHints,
-  CommittedChange,
-  CommittedChanges,
-  WriteMeta,
-} from './ports.ts';
+import type { AuditSink, ChangeHints, CommittedChanges, WriteMeta } from './ports.ts';
 import type { ShardHeads } from './shard-heads.ts';
 import type { WriteResult } from './write-group.ts';
 

@@ -21,6 +21,7 @@ import { storeError } from '../store/store-error.ts';
 import type { CommitPublisher } from './commit-publisher.ts';
 import { outcomeUnknown } from './group-runner.ts';
 import type { WriteMeta } from './ports.ts';
+import type { ServicesReason } from './services-reason.ts';
 import type { ShardHeads } from './shard-heads.ts';
 import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from './write-group.ts';
 
@@ -28,7 +29,7 @@ import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from '
 export interface WriteTransaction {
   /** Inside the transaction; its shards' rows are locked. */
   readonly client: ClientBase;
-  /** As TupleWriter.write, within this transaction. */
+  /** As TupleWrites.write, within this transaction. */
   write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult>;
   /** Deletes tuples by condition, one seq for each shard that held any. */
   deleteWhere(
@@ -200,7 +201,12 @@ export class ExclusiveWriter {
 
 /** STORE_UNAVAILABLE: nothing was applied. */
 export function storeUnavailable(cause: unknown): AppError {
-  return new AppError('STORE_UNAVAILABLE', 'the database is not available', {}, cause);
+  return new AppError<ServicesReason>(
+    'STORE_UNAVAILABLE',
+    'the database is not available',
+    {},
+    cause,
+  );
 }
 
 async function pause(ms: number): Promise<void> {

@@ -1,12 +1,12 @@
 import type { Pool } from 'pg';
 import type { Clock } from '../shared/clock.ts';
 import { selectExpiredShards } from '../store/sql/select-subject-tenants.ts';
-import type { TupleWriter } from './tuple-writer.ts';
+import type { TupleWrites } from './tuple-writes.ts';
 
 export type ExpiredTuplePurgeOptions = {
   readonly pool: Pool;
   readonly clock: Clock;
-  readonly writer: TupleWriter;
+  readonly writer: TupleWrites;
   /** How long an expired tuple is kept. */
   readonly graceMs: number;
   readonly intervalMs: number;

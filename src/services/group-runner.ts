@@ -11,6 +11,7 @@ import {
 import { selectCommits } from '../store/sql/select-commits.ts';
 import { selectHeads } from '../store/sql/select-heads.ts';
 import { writeGroup } from '../store/sql/write-group.ts';
+import type { ServicesReason } from './services-reason.ts';
 import {
   type PlannedGroup,
   type ShardWrite,
@@ -165,7 +166,7 @@ export class GroupRunner {
 
 /** WRITE_OUTCOME_UNKNOWN, for callers that must be answered before the outcome is known. */
 export function outcomeUnknown(cause?: unknown): AppError {
-  return new AppError(
+  return new AppError<ServicesReason>(
     'WRITE_OUTCOME_UNKNOWN',
     'the connection to the database was lost during the write: it may have been applied or not',
     {},

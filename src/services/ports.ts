@@ -1,13 +1,5 @@
+import type { CommittedChange } from '../model/committed-change.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
-
-/** Committed changes of one seq, as packed in `tuple_change.changes` (model/packed-changes.ts). */
-export type CommittedChange = ShardKey & {
-  readonly epoch: number;
-  readonly seq: number;
-  /** Decimal text of the 64-bit stamp. */
-  readonly stamp: string;
-  readonly changes: string;
-};
 
 /**
  * Where committed changes go: the owners of their shards. Called after minSeq was raised and before

@@ -4,12 +4,7 @@ import { type TestServices, createTestServices } from '../../test/support/servic
 import { createPool } from '../store/pool.ts';
 import type { CreateProjectRequest, UpdateProjectRequest } from './project-input.ts';
 import { ProjectService } from './project-service.ts';
-import {
-  PROJECT,
-  PROJECT_ACTIVE,
-  PROJECT_SUSPENDED,
-  type ProjectEvent,
-} from './state-machines/project.ts';
+import { PROJECT, PROJECT_ACTIVE, PROJECT_SUSPENDED, type ProjectEvent } from './rules/project.ts';
 
 let database: TestDatabase;
 let services: TestServices;

@@ -24,7 +24,8 @@ import {
   refusalOf,
   settingsFromProject,
 } from './project-settings.ts';
-import type { GuardMode, ProjectStatus } from './state-machines/project.ts';
+import type { GuardMode, ProjectStatus } from './rules/project.ts';
+import type { ServicesReason } from './services-reason.ts';
 
 export type ProjectServiceOptions = {
   readonly pool: Pool;
@@ -132,7 +133,7 @@ export class ProjectService {
     const checked = checkCreateProject(request, this.#options.readBudgetFloor);
     const row = await this.#ask(insertProject(this.#options.pool, checked));
     if (row === undefined) {
-      throw new AppError('PROJECT_EXISTS', `project ${request.id} exists`, {
+      throw new AppError<ServicesReason>('PROJECT_EXISTS', `project ${request.id} exists`, {
         project_id: request.id,
       });
     }
@@ -155,9 +156,13 @@ export class ProjectService {
     const { pool, listMax } = this.#options;
     const rows = await this.#ask(selectProjects(pool, listMax + 1));
     if (rows.length > listMax) {
-      throw new AppError('RESULT_TOO_LARGE', `there are more than ${listMax} projects`, {
-        limit: String(listMax),
-      });
+      throw new AppError<ServicesReason>(
+        'RESULT_TOO_LARGE',
+        `there are more than ${listMax} projects`,
+        {
+          limit: String(listMax),
+        },
+      );
     }
     return rows.map(projectFromRow);
   }
@@ -238,7 +243,9 @@ export class ProjectService {
 
 /** PROJECT_UNKNOWN that names the id. */
 export function projectUnknown(id: string): AppError {
-  return new AppError('PROJECT_UNKNOWN', `project ${id} does not exist`, { project_id: id });
+  return new AppError<ServicesReason>('PROJECT_UNKNOWN', `project ${id} does not exist`, {
+    project_id: id,
+  });
 }
 
 function projectFromRow(row: ProjectRow): Project {

@@ -4,7 +4,8 @@ import {
   PROJECT_ANSWERS,
   PROJECT_SUSPENDED,
   type ProjectStatus,
-} from './state-machines/project.ts';
+} from './rules/project.ts';
+import type { ServicesReason } from './services-reason.ts';
 
 /** A project as AdminService shows it. */
 export type Project = {
@@ -63,12 +64,16 @@ export function settingsFromProject(
 /** The refusal of a call on this project, or undefined. Hot: property reads. */
 export function refusalOf(settings: ProjectSettings, mode: GuardMode): AppError | undefined {
   if (settings.suspended && !PROJECT_ANSWERS[PROJECT_SUSPENDED][mode]) {
-    return new AppError('PROJECT_SUSPENDED', `project ${settings.projectId} is suspended`, {
-      project_id: settings.projectId,
-    });
+    return new AppError<ServicesReason>(
+      'PROJECT_SUSPENDED',
+      `project ${settings.projectId} is suspended`,
+      {
+        project_id: settings.projectId,
+      },
+    );
   }
   if (settings.regionServed) return undefined;
-  return new AppError(
+  return new AppError<ServicesReason>(
     'REGION_REFUSED',
     `project ${settings.projectId} is pinned to region ${settings.dataRegion}, which this instance does not serve`,
     { project_id: settings.projectId, data_region: settings.dataRegion },

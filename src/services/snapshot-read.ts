@@ -5,6 +5,7 @@ import { isUnavailable } from '../store/pg-errors.ts';
 import { selectHeads } from '../store/sql/select-heads.ts';
 import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
+import type { ServicesReason } from './services-reason.ts';
 import type { ShardHeads } from './shard-heads.ts';
 
 /*
@@ -93,9 +94,13 @@ async function* streamPages<Row extends object>(
       const { rows } = await client.query<Row>(`fetch forward ${PAGE_ROWS} from list`);
       count += rows.length;
       if (count > rowsMax) {
-        throw new AppError('RESULT_TOO_LARGE', `the list has more than ${rowsMax} entries`, {
-          limit: String(rowsMax),
-        });
+        throw new AppError<ServicesReason>(
+          'RESULT_TOO_LARGE',
+          `the list has more than ${rowsMax} entries`,
+          {
+            limit: String(rowsMax),
+          },
+        );
       }
       if (rows.length > 0) yield rows;
       if (rows.length < PAGE_ROWS) return;
@@ -134,9 +139,13 @@ class StreamPlaces {
       return;
     }
     if (this.#waiting.length >= WAITING_MAX) {
-      throw new AppError('QUEUE_FULL', `more than ${WAITING_MAX} long lists are waiting`, {
-        queue: 'lists',
-      });
+      throw new AppError<ServicesReason>(
+        'QUEUE_FULL',
+        `more than ${WAITING_MAX} long lists are waiting`,
+        {
+          queue: 'lists',
+        },
+      );
     }
     await new Promise<void>((turn) => this.#waiting.push(turn));
   }

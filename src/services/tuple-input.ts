@@ -1,4 +1,5 @@
 import { type JsonObject, canonicalJson } from '../model/canonical-json.ts';
+import { fieldError } from '../model/field-error.ts';
 import {
   SEAT_NAMESPACE,
   checkConditionName,
@@ -16,7 +17,8 @@ import {
   type TuplePayload,
   subjectToColumns,
 } from '../model/relation-tuple.ts';
-import { AppError, fieldError } from '../shared/app-error.ts';
+import { AppError } from '../shared/app-error.ts';
+import type { ServicesReason } from './services-reason.ts';
 import type { RawSubject, RawTimestamp, RawTuple, RawUpdate } from './tuple-requests.ts';
 
 const OP_INSERT = 1;
@@ -39,10 +41,14 @@ export function checkUpdates(
 ): TupleChange[] {
   if (updates.length === 0) throw requiredError('updates');
   if (updates.length > updatesMax) {
-    throw new AppError('BATCH_TOO_LARGE', `updates: at most ${updatesMax} in one request`, {
-      field: 'updates',
-      limit: String(updatesMax),
-    });
+    throw new AppError<ServicesReason>(
+      'BATCH_TOO_LARGE',
+      `updates: at most ${updatesMax} in one request`,
+      {
+        field: 'updates',
+        limit: String(updatesMax),
+      },
+    );
   }
   const positions = new Map<string, number>();
   return updates.map((update, index) => {
@@ -67,7 +73,7 @@ function checkUpdate(field: string, update: RawUpdate, shard: ShardKey): TupleCh
   checkScope(at, tuple, shard);
   checkNamespace(`${at}.namespace`, tuple.namespace);
   if (tuple.namespace === SEAT_NAMESPACE) {
-    throw new AppError(
+    throw new AppError<ServicesReason>(
       'NAMESPACE_RESERVED',
       `${at}.namespace: tuples of the seat namespace are written by AssignSeat and RevokeSeat only`,
       { field: `${at}.namespace` },

@@ -24,6 +24,7 @@ import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { ProjectService } from './project-service.ts';
 import type { ReadPositions } from './read-positions.ts';
+import type { ServicesReason } from './services-reason.ts';
 import type { ShardHeads } from './shard-heads.ts';
 import { checkUpdates } from './tuple-input.ts';
 import type {
@@ -33,7 +34,7 @@ import type {
   SubjectGrant,
   WriteRequest,
 } from './tuple-requests.ts';
-import type { TupleWriter } from './tuple-writer.ts';
+import type { TupleWrites } from './tuple-writes.ts';
 
 export type TupleServiceOptions = {
   readonly pool: Pool;
@@ -42,7 +43,7 @@ export type TupleServiceOptions = {
   readonly codec: TokenCodec;
   readonly heads: ShardHeads;
   readonly positions: ReadPositions;
-  readonly writer: TupleWriter;
+  readonly writer: TupleWrites;
   /** GATEWAY_MAX_WRITE_UPDATES. */
   readonly updatesMax: number;
   /** Tuples of one ReadRelationTuples, at most. */
@@ -66,7 +67,7 @@ export class TupleService {
 
   /**
    * WriteRelationTuples: returns the consistency token. Errors: FIELD_*, NAMESPACE_RESERVED,
-   * BATCH_TOO_LARGE, those of the project and of TupleWriter.write.
+   * BATCH_TOO_LARGE, those of the project and of TupleWrites.write.
    */
   async write(request: WriteRequest): Promise<string> {
     const { projects, writer, codec, updatesMax } = this.#options;
@@ -100,7 +101,7 @@ export class TupleService {
 
   /**
    * DeprovisionUser: deletes every tuple of the user in all tenants of the project, in one
-   * transaction, with a seq for every `deletesPerSeqMax` of a tenant, and returns how many. Errors: FIELD_*, REGION_REFUSED, those of TupleWriter.
+   * transaction, with a seq for every `deletesPerSeqMax` of a tenant, and returns how many. Errors: FIELD_*, REGION_REFUSED, those of TupleWrites.
    */
   async deprovisionUser(request: DeprovisionRequest): Promise<number> {
     const { projects, writer, pool, deletesPerSeqMax: rowsMax } = this.#options;
@@ -149,9 +150,13 @@ export class TupleService {
     ).catch(rethrowStoreError);
     for (const { tenantId, epoch, seq } of positions) heads.raise(projectId, tenantId, epoch, seq);
     if (rows.length > exportGrantsMax) {
-      throw new AppError('RESULT_TOO_LARGE', `there are more than ${exportGrantsMax} grants`, {
-        limit: String(exportGrantsMax),
-      });
+      throw new AppError<ServicesReason>(
+        'RESULT_TOO_LARGE',
+        `there are more than ${exportGrantsMax} grants`,
+        {
+          limit: String(exportGrantsMax),
+        },
+      );
     }
     return rows.map((row) => ({
       tenantId: row.tenant_id,
@@ -181,7 +186,7 @@ export class TupleService {
     );
     if (head !== undefined) heads.raise(filter.projectId, filter.tenantId, head.epoch, head.seq);
     if (tuples.length > tuplesMax) {
-      throw new AppError(
+      throw new AppError<ServicesReason>(
         'RESULT_TOO_LARGE',
         `more than ${tuplesMax} tuples match: filter by namespace, object_id, relation or subject_user_id`,
         { limit: String(tuplesMax) },

@@ -9,7 +9,9 @@ import { CommitPublisher, type PublisherOptions } from './commit-publisher.ts';
 import { ExclusiveWriter, type WriteTransaction } from './exclusive-writer.ts';
 import { GroupRunner, NotAppliedError, outcomeUnknown } from './group-runner.ts';
 import type { WriteMeta } from './ports.ts';
+import type { ServicesReason } from './services-reason.ts';
 import { type QueuedWrite, ShardQueue } from './shard-queue.ts';
+import type { TupleWrites } from './tuple-writes.ts';
 import type { WriteResult } from './write-group.ts';
 
 export type TupleWriterOptions = PublisherOptions & {
@@ -55,7 +57,7 @@ const SWEEP_MS = 50;
  * W3 A write whose deadline passes is answered: DEADLINE_EXCEEDED if it was never sent, otherwise
  *    WRITE_OUTCOME_UNKNOWN, and its shard counts as unknown in ShardHeads until the outcome is known.
  */
-export class TupleWriter {
+export class TupleWriter implements TupleWrites {
   readonly #options: TupleWriterOptions;
   readonly #publisher: CommitPublisher;
   readonly #exclusive: ExclusiveWriter;
@@ -86,11 +88,6 @@ export class TupleWriter {
     return this.#writes;
   }
 
-  /**
-   * Applies `updates` (validated; an identity at most once) to a shard, all or nothing, and resolves
-   * after the commit. Errors: QUEUE_FULL, SHUTTING_DOWN, DEADLINE_EXCEEDED, STORE_UNAVAILABLE,
-   * WRITE_OUTCOME_UNKNOWN.
-   */
   write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult> {
     const refusal = this.#refusal(updates.length);
     if (refusal !== undefined) return Promise.reject(refusal);
@@ -115,13 +112,6 @@ export class TupleWriter {
     return promise;
   }
 
-  /**
-   * Runs `work` in one transaction that holds the given shards (locked in sorted order before it
-   * starts), after everything that waits for them. What it writes through its argument is published
-   * after the commit, before this resolves. `work` must not call `write` or `exclusive` and must not
-   * have effects outside of the transaction. Errors: those of `work`; DEADLINE_EXCEEDED before it
-   * began; STORE_UNAVAILABLE, WRITE_OUTCOME_UNKNOWN; SHUTTING_DOWN.
-   */
   async exclusive<T>(
     shards: readonly ShardKey[],
     meta: WriteMeta,
@@ -160,14 +150,19 @@ export class TupleWriter {
   }
 
   #refusal(updates: number): AppError | undefined {
-    if (this.#isClosing) return new AppError('SHUTTING_DOWN', 'the instance is shutting down');
+    if (this.#isClosing)
+      return new AppError<ServicesReason>('SHUTTING_DOWN', 'the instance is shutting down');
     const { queuedWritesMax, queuedUpdatesMax } = this.#options;
     const isFull = this.#writes >= queuedWritesMax || this.#updates + updates > queuedUpdatesMax;
     // One write that is larger than the whole bound is let through alone.
     if (!isFull || this.#writes === 0) return undefined;
-    return new AppError('QUEUE_FULL', `more than ${queuedWritesMax} writes are waiting`, {
-      queue: 'writes',
-    });
+    return new AppError<ServicesReason>(
+      'QUEUE_FULL',
+      `more than ${queuedWritesMax} writes are waiting`,
+      {
+        queue: 'writes',
+      },
+    );
   }
 
   #queueOf(shard: ShardKey): ShardQueue {
@@ -219,7 +214,12 @@ export class TupleWriter {
     const timer = setTimeout(
       () => {
         gate.isCancelled = true;
-        reject(new AppError('DEADLINE_EXCEEDED', 'the deadline passed before the write began'));
+        reject(
+          new AppError<ServicesReason>(
+            'DEADLINE_EXCEEDED',
+            'the deadline passed before the write began',
+          ),
+        );
       },
       Math.max(0, waitMs),
     );
@@ -341,7 +341,12 @@ export class TupleWriter {
       for (const queue of tenants.values()) {
         for (const write of queue.writes()) {
           if (write.deadlineMs > nowMs || !this.#settle(write)) continue;
-          write.reject(new AppError('DEADLINE_EXCEEDED', 'the deadline passed before the write'));
+          write.reject(
+            new AppError<ServicesReason>(
+              'DEADLINE_EXCEEDED',
+              'the deadline passed before the write',
+            ),
+          );
         }
       }
     }
@@ -355,11 +360,16 @@ export class TupleWriter {
 function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (!(error instanceof NotAppliedError)) {
-    return new AppError('INTERNAL', 'internal error', {}, error);
+    return new AppError<ServicesReason>('INTERNAL', 'internal error', {}, error);
   }
   return isPassing(error.failure)
-    ? new AppError('STORE_UNAVAILABLE', 'the database does not take writes', {}, error.cause)
-    : new AppError('INTERNAL', 'internal error', {}, error.cause);
+    ? new AppError<ServicesReason>(
+        'STORE_UNAVAILABLE',
+        'the database does not take writes',
+        {},
+        error.cause,
+      )
+    : new AppError<ServicesReason>('INTERNAL', 'internal error', {}, error.cause);
 }
 
 function isPassing(failure: PgFailure): boolean {

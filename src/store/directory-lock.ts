@@ -1,6 +1,7 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import koffi from 'koffi';
 import { AppError } from '../shared/app-error.ts';
+import type { StoreReason } from './store-reason.ts';
 
 /** Holds a directory for this process until `release`, or until the process is gone. */
 export interface DirectoryLock {
@@ -36,7 +37,7 @@ export function lockDirectory(
   if (loadFlock()(descriptor, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) !== 0) {
     closeSync(descriptor);
     const holder = readFileSync(lockPath, 'utf8').trim() || 'unknown';
-    throw new AppError(
+    throw new AppError<StoreReason>(
       'STORE_UNAVAILABLE',
       `${what} is in use by another process (pid ${holder}). ${remedy}`,
       { lockPath, holder },

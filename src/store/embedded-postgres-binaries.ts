@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../shared/app-error.ts';
+import type { StoreReason } from './store-reason.ts';
 
 export type PostgresBinaries = {
   readonly initdb: string;
@@ -32,7 +33,10 @@ export function findPostgresBinaries(linksDirectory: string): PostgresBinaries {
   const { version: packageVersion } = JSON.parse(manifest) as { version: string };
   const [, version, major] = /^((\d+)\.\d+)\./.exec(packageVersion) ?? [];
   if (version === undefined) {
-    throw new AppError('STORE_UNAVAILABLE', `${packageName} has the version ${packageVersion}`);
+    throw new AppError<StoreReason>(
+      'STORE_UNAVAILABLE',
+      `${packageName} has the version ${packageVersion}`,
+    );
   }
   return {
     initdb: join(root, 'native/bin/initdb'),
@@ -48,7 +52,7 @@ function packageRoot(packageName: string): string {
     // The package exports its entry only, which lies in dist/.
     return resolve(dirname(createRequire(import.meta.url).resolve(packageName)), '..');
   } catch (cause) {
-    throw new AppError(
+    throw new AppError<StoreReason>(
       'STORE_UNAVAILABLE',
       `there is no embedded PostgreSQL for this platform (${packageName} is not installed); set DATABASE_URL to use a PostgreSQL of your own`,
       { packageName },

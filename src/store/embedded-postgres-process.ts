@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../shared/app-error.ts';
 import type { ServerUser } from './embedded-postgres-user.ts';
+import type { StoreReason } from './store-reason.ts';
 
 const POLL_MS = 5;
 /** Log lines of the server are few (LOG and above); one older file is kept. */
@@ -148,7 +149,7 @@ export async function waitUntilUnused(dataDirectory: string): Promise<void> {
     const pid = processIn(dataDirectory);
     if (pid === undefined) return;
     if (performance.now() > deadline) {
-      throw new AppError(
+      throw new AppError<StoreReason>(
         'STORE_UNAVAILABLE',
         `process ${pid} of a killed PostgreSQL still works in ${dataDirectory}; end it`,
       );
@@ -182,7 +183,7 @@ export async function stopServer(pid: number): Promise<void> {
       await sleep(POLL_MS);
     }
   }
-  throw new AppError('STORE_UNAVAILABLE', `PostgreSQL (pid ${pid}) cannot be stopped`);
+  throw new AppError<StoreReason>('STORE_UNAVAILABLE', `PostgreSQL (pid ${pid}) cannot be stopped`);
 }
 
 function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
@@ -202,7 +203,7 @@ function serverError(problem: string, logPath: string, cause?: unknown): AppErro
   } catch {
     // Nothing was logged yet.
   }
-  return new AppError(
+  return new AppError<StoreReason>(
     'STORE_UNAVAILABLE',
     `${problem}; its log ${logPath} ends with:\n${tail}`,
     {},

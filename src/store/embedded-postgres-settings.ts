@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AppError } from '../shared/app-error.ts';
+import type { StoreReason } from './store-reason.ts';
 
 /** Only a name inside the socket's path: the server listens on no TCP port. */
 export const SOCKET_PORT = 5432;
@@ -17,7 +18,7 @@ export function makeDataDirectory(root: string): void {
   try {
     mkdirSync(root, { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 });
   } catch (cause) {
-    throw new AppError(
+    throw new AppError<StoreReason>(
       'STORE_UNAVAILABLE',
       `the data directory ${root} cannot be made; set GATEWAY_DATA_DIR to one that can`,
       {},

@@ -3,6 +3,7 @@ import { chownSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { AppError } from '../shared/app-error.ts';
 import type { PostgresBinaries } from './embedded-postgres-binaries.ts';
+import type { StoreReason } from './store-reason.ts';
 
 export type UserIds = { readonly uid: number; readonly gid: number };
 
@@ -44,7 +45,7 @@ export function chooseServerUser(dataDirectory: string, binaries: PostgresBinari
     if (reaches(prefix, dataDirectory, binaries)) return { prefix };
   }
   const problem = noWay(dataDirectory, binaries, owner, found !== undefined);
-  throw new AppError('STORE_UNAVAILABLE', problem, { dataDirectory });
+  throw new AppError<StoreReason>('STORE_UNAVAILABLE', problem, { dataDirectory });
 }
 
 function userOf(

@@ -30,6 +30,7 @@ import { type ServerUser, chooseServerUser, giveTo } from './embedded-postgres-u
 import { isUnknownDatabase } from './pg-errors.ts';
 import type { ServerTarget } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
+import type { StoreReason } from './store-reason.ts';
 
 const START_TIMEOUT_MS = 120_000;
 /** How long a killed server may take to be gone. */
@@ -198,7 +199,10 @@ class Server {
   async #createCluster(): Promise<void> {
     const { fresh, data } = this.#paths;
     if (existsSync(data)) {
-      throw new AppError('STORE_UNAVAILABLE', `${data} exists but holds no PostgreSQL cluster`);
+      throw new AppError<StoreReason>(
+        'STORE_UNAVAILABLE',
+        `${data} exists but holds no PostgreSQL cluster`,
+      );
     }
     const root = dirname(fresh);
     for (const name of readdirSync(root)) {
@@ -220,7 +224,7 @@ class Server {
     const { data } = this.#paths;
     const version = readFileSync(join(data, 'PG_VERSION'), 'utf8').trim();
     if (version === String(this.#binaries.majorVersion)) return;
-    throw new AppError(
+    throw new AppError<StoreReason>(
       'STORE_UNAVAILABLE',
       [
         `${data} was written by PostgreSQL ${version}, this release brings ${this.#binaries.majorVersion}. To move the data:`,
@@ -259,7 +263,7 @@ class Server {
         return true;
       }
       if (performance.now() > deadline) {
-        throw new AppError(
+        throw new AppError<StoreReason>(
           'STORE_UNAVAILABLE',
           `${data}/postmaster.pid names the running process ${file.pid}, which does not answer as its PostgreSQL; stop that process or remove the file`,
         );
@@ -323,7 +327,7 @@ class Server {
     const expected = this.#user.owner?.uid ?? process.getuid?.();
     const ours = before.uid === process.getuid?.() || before.uid === expected;
     if (!before.isDirectory() || !ours || (before.mode & 0o077) !== 0) {
-      throw new AppError(
+      throw new AppError<StoreReason>(
         'STORE_UNAVAILABLE',
         `the socket directory ${socket} is open to others or not ours; remove it`,
       );

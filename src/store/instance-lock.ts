@@ -3,6 +3,7 @@ import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
+import type { StoreReason } from './store-reason.ts';
 
 /** Key of the advisory lock that the one instance on a database holds ('gate', 'inst'). */
 const LOCK_CLASS = 0x67617465;
@@ -261,7 +262,7 @@ async function heldError(client: Client): Promise<AppError> {
     holder === undefined
       ? ''
       : ` (from ${holder.address ?? 'this machine'}, server process ${holder.pid}, since ${holder.since})`;
-  return new AppError(
+  return new AppError<StoreReason>(
     'STORE_UNAVAILABLE',
     `another instance already runs on this database${who}; this release runs one instance per database. Stop the other one, or use another DATABASE_URL`,
   );

@@ -6,6 +6,7 @@ import { AppError } from '../shared/app-error.ts';
 import { type Deployment, readDeployment } from './deployment.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
+import type { StoreReason } from './store-reason.ts';
 
 /** Forward-only .sql files, run in the order of their names. */
 export const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../migrations', import.meta.url));
@@ -94,7 +95,10 @@ async function assertPrimary(client: Client): Promise<void> {
     'select pg_is_in_recovery() as standby',
   );
   if (rows[0]?.standby === false) return;
-  throw new AppError('STORE_UNAVAILABLE', 'the database is a standby; connect to the primary');
+  throw new AppError<StoreReason>(
+    'STORE_UNAVAILABLE',
+    'the database is a standby; connect to the primary',
+  );
 }
 
 async function assertNotNewer(
@@ -112,7 +116,7 @@ async function assertNotNewer(
   );
   if (rows.length === 0) return;
   const names = rows.map((row) => row.name).join(', ');
-  throw new AppError(
+  throw new AppError<StoreReason>(
     'STORE_UNAVAILABLE',
     `the database has a newer schema than this release knows (${names}); start that newer release`,
     { migrations: names },

@@ -1,6 +1,7 @@
 import { type ClientBase, type ClientConfig, Pool } from 'pg';
 import { AppError } from '../shared/app-error.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
+import type { StoreReason } from './store-reason.ts';
 
 /** A database by the parts of its address. A host that begins with `/` is a socket directory. */
 export type ServerTarget = {
@@ -87,7 +88,7 @@ export async function assertConnectionsFit(
   );
   const available = rows[0]?.available ?? 0;
   if (needed <= available) return;
-  throw new AppError(
+  throw new AppError<StoreReason>(
     'STORE_UNAVAILABLE',
     `this instance may open ${needed} connections to Postgres, which grants ${available}; lower the pool sizes or the number of workers, or raise max_connections`,
     { needed: String(needed), available: String(available) },

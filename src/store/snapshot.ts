@@ -4,6 +4,7 @@ import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { ShardHead } from './changes.ts';
 import { CopyRowParser } from './copy-row-parser.ts';
+import type { StoreReason } from './store-reason.ts';
 
 /** Columns of a snapshot row, in this order. */
 export const SNAPSHOT_COLUMNS = [
@@ -223,5 +224,5 @@ class SnapshotQuery implements Submittable {
 }
 
 function abortError(): AppError {
-  return new AppError('SHARD_UNAVAILABLE', 'loading the shard was given up');
+  return new AppError<StoreReason>('SHARD_UNAVAILABLE', 'loading the shard was given up');
 }

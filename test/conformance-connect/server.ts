@@ -3,8 +3,8 @@
 // stdout, and ends the process when it is done.
 import { createRegistry, fromBinary, toBinary, create } from '@bufbuild/protobuf';
 import { ConnectError } from '@connectrpc/connect';
-import { createConnectAdapter } from '../../src/gateway/connect-adapter.ts';
-import { codeOfReason } from '../../src/gateway/connect-error.ts';
+import { createConnectAdapter } from '../../src/gateway/connect/adapter.ts';
+import { codeOfReason } from '../../src/gateway/connect/connect-error.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import { conformanceRoutes } from './conformance-service.ts';
 import {

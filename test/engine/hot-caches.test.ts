@@ -1,21 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
-import { BoundModel } from '../../src/engine/bound-model.ts';
+import { BoundModel } from '../../src/engine/bound/bound-model.ts';
+import { CHECK_ALLOWED, CHECK_DENIED } from '../../src/engine/bound/evaluator-api.ts';
+import { Evaluator } from '../../src/engine/evaluator.ts';
 import {
   CLOSURE_NONE,
   ClosureCache,
   isInClosure,
   SUMMARY_OPEN,
-} from '../../src/engine/closure-cache.ts';
-import { CHECK_ALLOWED, CHECK_DENIED } from '../../src/engine/evaluator-api.ts';
-import { Evaluator } from '../../src/engine/evaluator.ts';
-import { HOT_GENERAL, HOT_PLAIN, HotModel } from '../../src/engine/hot-model.ts';
+} from '../../src/engine/hot/closure-cache.ts';
+import { HOT_GENERAL, HOT_PLAIN, HotModel } from '../../src/engine/hot/hot-model.ts';
 import {
   LINE_COUNTS,
   LINE_ENTRIES,
   LINE_OPAQUE,
   ObjectCache,
-} from '../../src/engine/object-cache.ts';
+} from '../../src/engine/hot/object-cache.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { Subject, TupleKey } from '../../src/model/relation-tuple.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';

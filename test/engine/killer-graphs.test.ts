@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { BACKSTOP_CYCLE, BACKSTOP_DEPTH } from '../../src/engine/evaluator-api.ts';
+import { BACKSTOP_CYCLE, BACKSTOP_DEPTH } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { Subject } from '../../src/model/relation-tuple.ts';

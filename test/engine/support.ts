@@ -2,10 +2,10 @@ import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import {
   CHECK_ALLOWED,
   CHECK_GENERAL,
-  type CheckInput,
   type EvaluationTask,
-} from '../../src/engine/evaluator-api.ts';
+} from '../../src/engine/bound/evaluator-api.ts';
 import type { Evaluator } from '../../src/engine/evaluator.ts';
+import type { CheckQuery } from '../../src/model/check-query.ts';
 import type { RelationTuple, TupleKey } from '../../src/model/relation-tuple.ts';
 import type { TupleReader } from '../../src/model/tuple-reader.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
@@ -25,7 +25,7 @@ export function finish<T>(task: EvaluationTask<T>): T {
 export function checkBoth(
   evaluator: Evaluator,
   reader: TupleReader,
-  input: CheckInput,
+  input: CheckQuery,
   nowMs: number,
   reads = READS_DEFAULT,
 ): boolean {

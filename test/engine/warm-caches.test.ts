@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
-import { CHECK_ALLOWED, CHECK_GENERAL } from '../../src/engine/evaluator-api.ts';
+import { CHECK_ALLOWED, CHECK_GENERAL } from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';

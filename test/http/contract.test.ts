@@ -6,13 +6,12 @@ import {
   CODE_OF_REASON,
   codeNameOfReason,
   httpStatusOfReason,
-} from '../../src/gateway/connect-error.ts';
+} from '../../src/gateway/connect/connect-error.ts';
 import { ErrorInfoSchema } from '../../src/gen/google/rpc/error_details_pb.ts';
 import {
   CheckRequestSchema,
   CheckResponseSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import type { ErrorReason } from '../../src/shared/app-error.ts';
 import { READ_MAX_BYTES, startServer, type TestServer } from './start-server.ts';
 
 type ErrorBody = {
@@ -99,7 +98,7 @@ describe('answers', () => {
 });
 
 describe('errors', () => {
-  test.each(Object.keys(CODE_OF_REASON) as ErrorReason[])(
+  test.each(Object.keys(CODE_OF_REASON))(
     '%s has its status, code and ErrorInfo',
     async (reason) => {
       const response = await post(JSON.stringify({ ...valid, object_id: `reason:${reason}` }));

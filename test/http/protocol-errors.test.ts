@@ -7,7 +7,7 @@ import { endStreamFromJson, errorFromJsonBytes } from '@connectrpc/connect/proto
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import { trailerParse } from '@connectrpc/connect/protocol-grpc-web';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CODE_OF_REASON } from '../../src/gateway/connect-error.ts';
+import { CODE_OF_REASON } from '../../src/gateway/connect/connect-error.ts';
 import { ErrorInfoSchema } from '../../src/gen/google/rpc/error_details_pb.ts';
 import { startServer, type TestServer } from './start-server.ts';
 

@@ -1,10 +1,10 @@
 import net from 'node:net';
 import { createRegistry } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
-import type { CallFailure } from '../../src/gateway/connect-adapter-guard.ts';
-import { createConnectAdapter } from '../../src/gateway/connect-adapter.ts';
-import { HealthState } from '../../src/gateway/health-service.ts';
-import { reflectionRoutes } from '../../src/gateway/reflection-service.ts';
+import type { CallFailure } from '../../src/gateway/connect/adapter-guard.ts';
+import { createConnectAdapter } from '../../src/gateway/connect/adapter.ts';
+import { HealthState } from '../../src/gateway/rpc/health-service.ts';
+import { reflectionRoutes } from '../../src/gateway/rpc/reflection-service.ts';
 import { Health } from '../../src/gen/grpc/health/v1/health_pb.ts';
 import { AuthzService, type CheckRequest } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import type { HttpLimits } from '../../src/http/http-limits.ts';

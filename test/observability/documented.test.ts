@@ -1,9 +1,9 @@
 /* docs/observability.md and the code say the same: every series and every event, and no other. */
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { createMetrics } from '../../src/authz/metrics.ts';
 import { createNotifyMetrics } from '../../src/notify/metrics.ts';
 import { MetricStore } from '../../src/observability/metric-store.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
 import { registerProcessMetrics } from '../../src/observability/process-metrics.ts';
 import { RunnerMetrics } from '../../src/runner/runner-metrics.ts';
 

@@ -1,4 +1,4 @@
-import type { ExpandTree, UsersetRef } from '../../src/engine/evaluator-api.ts';
+import type { ExpandTree, UsersetRef } from '../../src/model/expand-tree.ts';
 import type { NamespaceModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
 import type { Rewrite } from '../../src/model/rewrite.ts';

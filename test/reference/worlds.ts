@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { UsersetRef } from '../../src/engine/evaluator-api.ts';
+import type { UsersetRef } from '../../src/model/expand-tree.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
 
 /** Wall clock of every generated world. */

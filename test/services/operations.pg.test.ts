@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Management, createManagement } from '../../src/main-management.ts';
+import { type Management, createManagement } from '../../src/authz/management.ts';
 import type { RawMember } from '../../src/services/groups/group-input.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { systemClock } from '../../src/shared/clock.ts';

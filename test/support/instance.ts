@@ -1,14 +1,14 @@
+import { openDatabase } from '../../src/authz/database.ts';
+import { createMetrics } from '../../src/authz/metrics.ts';
+import { createCalls } from '../../src/authz/service.ts';
+import { createServices, type Services } from '../../src/authz/services.ts';
+import { createWorkers } from '../../src/authz/workers.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { Readiness } from '../../src/gateway/readiness.ts';
-import { openDatabase } from '../../src/main-database.ts';
-import { createCalls } from '../../src/main-service.ts';
-import { createServices, type Services } from '../../src/main-services.ts';
-import { createWorkers } from '../../src/main-workers.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
 import type { ShardClient } from '../../src/protocol/shard-client.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
-import type { WorkerPool } from '../../src/workers/worker-pool.ts';
+import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import type { TestDatabase } from './postgres.ts';
 import { TEST_ADMIN_SECRET, TEST_TOKEN } from './service.ts';
 

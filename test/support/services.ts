@@ -1,6 +1,7 @@
-import { createManagement, type Management } from '../../src/main-management.ts';
+import { createManagement, type Management } from '../../src/authz/management.ts';
+import type { CommittedChange } from '../../src/model/committed-change.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
-import type { CommittedChange, TupleAudit } from '../../src/services/ports.ts';
+import type { TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
 import { ReadPositions } from '../../src/services/read-positions.ts';
 import { ShardHeads } from '../../src/services/shard-heads.ts';

@@ -4,11 +4,11 @@ import type { EntityLookups, TupleReader } from '../../src/model/tuple-reader.ts
 import type { HelloMessage, HelloReply } from '../../src/protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../src/protocol/messages.ts';
 import { systemClock } from '../../src/shared/clock.ts';
-import type { ShardIndex } from '../../src/workers/ports.ts';
-import { ShardHost } from '../../src/workers/shard-host.ts';
-import { TupleShardIndex } from '../../src/workers/shard-index.ts';
-import { postAnswers, serveBatches } from '../../src/workers/worker-port.ts';
-import type { WorkerSettings } from '../../src/workers/worker-settings.ts';
+import type { ShardIndex } from '../../src/workers/shard/ports.ts';
+import { ShardHost } from '../../src/workers/shard/shard-host.ts';
+import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
+import { postAnswers, serveBatches } from '../../src/workers/shard/worker-port.ts';
+import type { WorkerSettings } from '../../src/workers/shard/worker-settings.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { viewer } from './pool-fixture.ts';
 

@@ -1,7 +1,7 @@
+import type { CommittedChange } from '../../src/model/committed-change.ts';
 import { packChanges } from '../../src/model/packed-changes.ts';
 import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import { subjectToColumns } from '../../src/model/relation-tuple.ts';
-import type { CommittedChange } from '../../src/protocol/shard-client.ts';
 import type {
   ChangePage,
   ShardHead,
@@ -9,7 +9,7 @@ import type {
   StoredChange,
 } from '../../src/store/changes.ts';
 import type { SnapshotSink } from '../../src/store/snapshot.ts';
-import type { ShardSource } from '../../src/workers/ports.ts';
+import type { ShardSource } from '../../src/workers/shard/ports.ts';
 
 type Stored = {
   head: ShardHead;

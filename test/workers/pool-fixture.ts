@@ -1,10 +1,10 @@
 import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
 import type { RawAnswer, ReadScope } from '../../src/protocol/shard-client.ts';
-import { InProcessTransport } from '../../src/workers/in-process-transport.ts';
-import { createWorkerPool } from '../../src/workers/worker-pool.ts';
-import type { WorkerPool, WorkerPoolEvent } from '../../src/workers/worker-pool.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
+import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
+import type { WorkerPool, WorkerPoolEvent } from '../../src/workers/slot/worker-pool.ts';
+import { InProcessTransport } from './in-process-transport.ts';
 import { EPOCH, MemoryShardSource } from './memory-shard-source.ts';
 
 export const MODEL_VERSION = 1;

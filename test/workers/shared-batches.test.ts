@@ -8,12 +8,12 @@ import {
   rawOpcode,
 } from '../../src/protocol/messages.ts';
 import { systemClock } from '../../src/shared/clock.ts';
-import { ownAnswers } from '../../src/workers/answer-writer.ts';
-import { RawRequest } from '../../src/workers/pending-request.ts';
-import { batchOfRequests } from '../../src/workers/request-batcher.ts';
-import { ShardHost } from '../../src/workers/shard-host.ts';
-import { TupleShardIndex } from '../../src/workers/shard-index.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
+import { ownAnswers } from '../../src/workers/jobs/answer-writer.ts';
+import { ShardHost } from '../../src/workers/shard/shard-host.ts';
+import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
+import { RawRequest } from '../../src/workers/slot/pending-request.ts';
+import { batchOfRequests } from '../../src/workers/slot/request-batcher.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { MODEL_VERSION, scopeOf, viewer } from './pool-fixture.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { createRandom } from '../../bench/dataset/random.ts';
 import type { Random } from '../../bench/dataset/random.ts';
+import type { CommittedChange } from '../../src/model/committed-change.ts';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
-import type { CommittedChange } from '../../src/protocol/shard-client.ts';
 import { checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 import type { Fixture } from './pool-fixture.ts';
 

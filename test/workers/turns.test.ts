@@ -6,9 +6,9 @@ import type {
   ScopeEntry,
   WorkerRequest,
 } from '../../src/protocol/messages.ts';
-import { ShardHost } from '../../src/workers/shard-host.ts';
-import { TupleShardIndex } from '../../src/workers/shard-index.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
+import { ShardHost } from '../../src/workers/shard/shard-host.ts';
+import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { EPOCH, MemoryShardSource } from './memory-shard-source.ts';
 import { MODEL_VERSION, viewer } from './pool-fixture.ts';
 

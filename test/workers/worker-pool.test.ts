@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
-import { InProcessTransport } from '../../src/workers/in-process-transport.ts';
-import { createWorkerPool } from '../../src/workers/worker-pool.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
+import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
+import { InProcessTransport } from './in-process-transport.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { askRaw, checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
-import type { EvaluatedRpc } from '../../src/workers/decision-stats.ts';
-import { InProcessTransport } from '../../src/workers/in-process-transport.ts';
-import { createWorkerPool } from '../../src/workers/worker-pool.ts';
-import { WORKER_DEFAULTS } from '../../src/workers/worker-settings.ts';
+import type { EvaluatedRpc } from '../../src/workers/jobs/decision-stats.ts';
+import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
+import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
+import { InProcessTransport } from './in-process-transport.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { checkViewer, reasonOf, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 

@@ -3,10 +3,11 @@ import { base64Encode } from '@bufbuild/protobuf/wire';
 import { Code } from '@connectrpc/connect';
 import { codeToHttpStatus, codeToString } from '@connectrpc/connect/protocol-connect';
 import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
-import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { ErrorReason } from '../model/notify-reason.ts';
 
 /** The only mapping from the reasons that this service uses to Connect codes. */
-const CODE_OF_REASON: Readonly<Partial<Record<ErrorReason, Code>>> = {
+const CODE_OF_REASON: Readonly<Record<string, Code | undefined>> = {
   BODY_MALFORMED: Code.InvalidArgument,
   FIELD_INVALID: Code.InvalidArgument,
   FIELD_REQUIRED: Code.InvalidArgument,
@@ -26,7 +27,7 @@ const CODE_OF_REASON: Readonly<Partial<Record<ErrorReason, Code>>> = {
   STORE_UNAVAILABLE: Code.Unavailable,
   SHUTTING_DOWN: Code.Unavailable,
   DEADLINE_EXCEEDED: Code.DeadlineExceeded,
-};
+} satisfies Partial<Record<ErrorReason, Code>>;
 
 const INTERNAL_TEXT = 'internal error';
 /** As the authorization service writes them. */

@@ -1,4 +1,5 @@
-import { AppError, type ErrorReason, type RunnerReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { CommonReason, RunnerReason } from '../model/runner-reason.ts';
 import { jsonAnswer, type Answer } from './answer.ts';
 
 /** Seconds after which a refused caller may try again. */
@@ -52,7 +53,7 @@ const OF_RUNNER: Readonly<Record<RunnerReason, Mapping>> = {
 };
 
 /** Reasons of all services that the runner's parts use; any other one would be a fault of ours. */
-const OF_ALL: Partial<Record<ErrorReason, Mapping>> = {
+const OF_ALL: Partial<Record<CommonReason, Mapping>> = {
   FIELD_INVALID: { status: 400, code: 'invalid_request' },
   FIELD_REQUIRED: { status: 400, code: 'invalid_request' },
   BODY_TOO_LARGE: { status: 413 },
@@ -62,7 +63,7 @@ const OF_ALL: Partial<Record<ErrorReason, Mapping>> = {
   SHUTTING_DOWN: { status: 503 },
   DEADLINE_EXCEEDED: { status: 504 },
 };
-const MAPPINGS: Partial<Record<ErrorReason, Mapping>> = { ...OF_ALL, ...OF_RUNNER };
+const MAPPINGS: Readonly<Record<string, Mapping | undefined>> = { ...OF_ALL, ...OF_RUNNER };
 
 /** What a failed call is answered, and whether it was a fault of ours, which belongs into the log. */
 export type ErrorAnswer = {

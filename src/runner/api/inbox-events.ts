@@ -1,7 +1,8 @@
-import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import { matchesTrigger, type FilteredEvent } from '../language/event-filters.ts';
 import type { RunService, StartRequest, WorkflowCatalog } from '../model/ports.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { ErrorReason } from '../model/runner-reason.ts';
 import type { WorkflowTrigger } from '../model/workflow.ts';
 
 /** Why a workflow that an event selects was not started. */
@@ -18,7 +19,11 @@ export type EventRuns = {
 };
 
 /** Reasons for which the sender of a webhook should try again later. */
-const PASSING: ReadonlySet<ErrorReason> = new Set(['QUEUE_FULL', 'DISK_FULL', 'SHUTTING_DOWN']);
+const PASSING: ReadonlySet<string> = new Set<ErrorReason>([
+  'QUEUE_FULL',
+  'DISK_FULL',
+  'SHUTTING_DOWN',
+]);
 const DISPATCH_EVENT = 'workflow_dispatch';
 const ZERO_SHA = /^0+$/;
 

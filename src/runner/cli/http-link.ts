@@ -1,6 +1,7 @@
-import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import type { LogQuery, StartRequest } from '../model/ports.ts';
 import type { Annotation, Artifact, WorkflowRun } from '../model/run.ts';
+import type { ErrorReason } from '../model/runner-reason.ts';
 import type {
   LinkEvent,
   RerunChoice,

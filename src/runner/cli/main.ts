@@ -1,7 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { validOrExit } from '../../config/valid-or-exit.ts';
-import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { ErrorReason } from '../model/runner-reason.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../settings.ts';
 import { parseCommandLine, usage, type CommandLine } from './arguments.ts';
 import { helpText } from './help.ts';
@@ -10,7 +11,7 @@ import { Terminal } from './terminal.ts';
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 /** What the caller can put right on the command line or in the workflow. */
-const USAGE_REASONS: ReadonlySet<ErrorReason> = new Set<ErrorReason>([
+const USAGE_REASONS: ReadonlySet<string> = new Set<ErrorReason>([
   'INVALID_REQUEST',
   'INVALID_INPUTS',
   'INVALID_WORKFLOW',

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
-import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { DeploymentRecorder, ProblemReporter } from '../model/ports.ts';
 import type { WorkflowRun } from '../model/run.ts';
+import type { ErrorReason } from '../model/runner-reason.ts';
 import { openJsonlFile, type JsonlFile } from '../storage/jsonl-file.ts';
 import {
   DEPLOYMENT_STATUSES,

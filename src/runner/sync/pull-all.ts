@@ -1,4 +1,4 @@
-import { AppError, type ErrorReason } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import { SYNC_KINDS, type SyncKind } from './cache-entry.ts';
 import type { Cache } from './cache.ts';
 import type { RateLimit } from './host-answer.ts';
@@ -16,7 +16,7 @@ export type PullReport = {
   /** What failed; the rest was kept. */
   readonly errors: readonly {
     readonly kind: SyncKind;
-    readonly reason: ErrorReason;
+    readonly reason: string;
     readonly message: string;
     readonly retryAfterSeconds?: number | undefined;
   }[];

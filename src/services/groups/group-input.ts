@@ -1,3 +1,4 @@
+import { fieldError } from '../../model/field-error.ts';
 import {
   checkDisplayName,
   checkObjectId,
@@ -6,9 +7,8 @@ import {
   requiredError,
 } from '../../model/names.ts';
 import { checkSlug } from '../../model/slug.ts';
-import { fieldError } from '../../shared/app-error.ts';
 import { MEMBER_GROUP, MEMBER_USER, type MemberKey } from '../../store/sql/group-members.ts';
-import { type EnrollmentState, enrollmentStateOf } from '../state-machines/enrollment.ts';
+import { type EnrollmentState, enrollmentStateOf } from '../rules/enrollment.ts';
 
 /** Requests of GroupService, close to the wire, so that each error can name its field. */
 export type ScopedRequest = {

@@ -16,14 +16,15 @@ import {
 import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
-import { streamSnapshot } from '../snapshot-read.ts';
 import {
   ENROLLMENT_TRANSITIONS,
   type EnrollmentEvent,
   type EnrollmentOutcome,
   enrollmentStateNumber,
   enrollmentStateOf,
-} from '../state-machines/enrollment.ts';
+} from '../rules/enrollment.ts';
+import type { ServicesReason } from '../services-reason.ts';
+import { streamSnapshot } from '../snapshot-read.ts';
 import { groupUnknown } from './group-access.ts';
 import {
   type GroupMemberRequest,
@@ -68,7 +69,7 @@ type Change = {
 
 /**
  * Who is in a group: plain members, which are tuples and nothing else, and enrollments, which are rows
- * with a tuple while their state bears access (state-machines/enrollment.ts).
+ * with a tuple while their state bears access (rules/enrollment.ts).
  */
 export class GroupMemberService {
   readonly #options: GroupServiceOptions;
@@ -79,7 +80,7 @@ export class GroupMemberService {
 
   /**
    * AddGroupMember; again is no change. Errors: FIELD_*, GROUP_UNKNOWN (also of the member),
-   * ACTION_FORBIDDEN, the project's, those of TupleWriter.exclusive.
+   * ACTION_FORBIDDEN, the project's, those of TupleWrites.exclusive.
    */
   async add(request: GroupMemberRequest, meta: WriteMeta): Promise<void> {
     const member = checkMember(request);
@@ -224,7 +225,11 @@ function enrollmentFromRow(groupId: string, row: EnrollmentRow): Enrollment {
 
 function memberUnknown(groupId: string, member: MemberKey): AppError {
   const field = member.kind === MEMBER_USER ? 'member.user_id' : 'member.group_id';
-  return new AppError('MEMBER_UNKNOWN', `${field}: ${member.id} is not a member of ${groupId}`, {
-    field,
-  });
+  return new AppError<ServicesReason>(
+    'MEMBER_UNKNOWN',
+    `${field}: ${member.id} is not a member of ${groupId}`,
+    {
+      field,
+    },
+  );
 }

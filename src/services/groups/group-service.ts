@@ -20,10 +20,11 @@ import {
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ProjectService } from '../project-service.ts';
-import { REQUIREMENTS } from '../roles.ts';
+import { REQUIREMENTS } from '../rules/roles.ts';
+import type { ServicesReason } from '../services-reason.ts';
 import type { ShardHeads } from '../shard-heads.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
-import type { TupleWriter } from '../tuple-writer.ts';
+import type { TupleWrites } from '../tuple-writes.ts';
 import {
   type GroupMethod,
   forbidden,
@@ -48,7 +49,7 @@ export type GroupServiceOptions = {
   readonly ids: IdSource;
   readonly projects: ProjectService;
   readonly heads: ShardHeads;
-  readonly writer: TupleWriter;
+  readonly writer: TupleWrites;
 };
 
 export type Group = ShardKey & {
@@ -81,7 +82,7 @@ export class GroupService {
 
   /**
    * CreateGroup. Errors: FIELD_*, WORKSPACE_UNKNOWN, ACTION_FORBIDDEN, SLUG_TAKEN, the project's,
-   * those of TupleWriter.exclusive.
+   * those of TupleWrites.exclusive.
    */
   async create(request: CreateGroupRequest, meta: WriteMeta): Promise<Group> {
     const { projects, writer, ids } = this.#options;
@@ -139,7 +140,7 @@ export class GroupService {
   /**
    * DeleteGroup: the group, its enrollments and those of it elsewhere, every tuple on it and every
    * tuple whose subject is it or its userset. Errors: FIELD_*, GROUP_UNKNOWN, ACTION_FORBIDDEN, the
-   * project's, those of TupleWriter.exclusive.
+   * project's, those of TupleWrites.exclusive.
    */
   async delete(request: GroupRequest, meta: WriteMeta): Promise<void> {
     checkGroupRequest(request);
@@ -191,7 +192,10 @@ async function slugFor(
     selectTakenGroupSlugs(client, shard, workspaceId, slugs);
   if (slug === '') return await freeSlug(slugOf(displayName, SLUG_FALLBACK), takenOf);
   if (!(await takenOf([slug])).has(slug)) return slug;
-  throw new AppError('SLUG_TAKEN', `slug: ${slug} is taken`, { field: 'slug', slug });
+  throw new AppError<ServicesReason>('SLUG_TAKEN', `slug: ${slug} is taken`, {
+    field: 'slug',
+    slug,
+  });
 }
 
 function groupFromRow(shard: ShardKey, row: GroupRow): Group {

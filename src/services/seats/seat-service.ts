@@ -1,7 +1,8 @@
 import type { Pool } from 'pg';
+import { fieldError } from '../../model/field-error.ts';
 import { SEAT_NAMESPACE, checkSku, checkTenantId, checkUserId } from '../../model/names.ts';
 import type { RelationTuple } from '../../model/relation-tuple.ts';
-import { AppError, fieldError } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import { isSeatRefusal } from '../../store/pg-errors.ts';
 import {
   type SeatRow,
@@ -14,15 +15,16 @@ import {
 import { openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
 import type { ProjectService } from '../project-service.ts';
+import type { ServicesReason } from '../services-reason.ts';
 import type { ShardHeads } from '../shard-heads.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
-import type { TupleWriter } from '../tuple-writer.ts';
+import type { TupleWrites } from '../tuple-writes.ts';
 
 export type SeatServiceOptions = {
   readonly pool: Pool;
   readonly projects: ProjectService;
   readonly heads: ShardHeads;
-  readonly writer: TupleWriter;
+  readonly writer: TupleWrites;
 };
 
 /** Requests, close to the wire. */
@@ -74,7 +76,7 @@ export class SeatService {
 
   /**
    * SetSeatLimit: the limit now in force (undefined is none). Errors: FIELD_*, the project's, those of
-   * TupleWriter.exclusive.
+   * TupleWrites.exclusive.
    */
   async setLimit(request: SetSeatLimitRequest, meta: WriteMeta): Promise<number | undefined> {
     checkPlan(request);
@@ -103,7 +105,7 @@ export class SeatService {
 
   /**
    * AssignSeat: whether the user had the seat before; the tuple is written again even then. Errors:
-   * FIELD_*, SEATS_EXHAUSTED, the project's, those of TupleWriter.exclusive.
+   * FIELD_*, SEATS_EXHAUSTED, the project's, those of TupleWrites.exclusive.
    */
   async assign(request: SeatRequest, meta: WriteMeta): Promise<boolean> {
     checkSeat(request);
@@ -121,7 +123,7 @@ export class SeatService {
     });
   }
 
-  /** RevokeSeat; no error where there is none. Errors: FIELD_*, the project's, those of TupleWriter.exclusive. */
+  /** RevokeSeat; no error where there is none. Errors: FIELD_*, the project's, those of TupleWrites.exclusive. */
   async revoke(request: SeatRequest, meta: WriteMeta): Promise<void> {
     checkSeat(request);
     const { sku, userId } = request;
@@ -174,5 +176,10 @@ function tupleOf(sku: string, userId: string): RelationTuple {
 }
 
 function seatsExhausted(sku: string, cause: unknown): AppError {
-  return new AppError('SEATS_EXHAUSTED', `sku: all seats of ${sku} are taken`, { sku }, cause);
+  return new AppError<ServicesReason>(
+    'SEATS_EXHAUSTED',
+    `sku: all seats of ${sku} are taken`,
+    { sku },
+    cause,
+  );
 }

@@ -3,7 +3,7 @@ import { type TestDatabase, createTestDatabase } from '../../../test/support/pos
 import { type TestServices, createTestServices } from '../../../test/support/services.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { ManagementCall } from '../management-call.ts';
-import { ADMIN, MEMBER } from '../roles.ts';
+import { ADMIN, MEMBER } from '../rules/roles.ts';
 import type { Membership, Workspace } from './workspace-model.ts';
 
 /*

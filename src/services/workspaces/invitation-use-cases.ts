@@ -10,9 +10,10 @@ import {
   updateInvitation,
 } from '../../store/sql/invitations.ts';
 import { type ManagementCall, checkManagementCall, openShard } from '../management-call.ts';
-import { REQUIREMENTS } from '../roles.ts';
+import { INVITATION, type InvitationEvent } from '../rules/invitation.ts';
+import { REQUIREMENTS } from '../rules/roles.ts';
+import type { ServicesReason } from '../services-reason.ts';
 import { streamSnapshot } from '../snapshot-read.ts';
-import { INVITATION, type InvitationEvent } from '../state-machines/invitation.ts';
 import { changeMember } from './member-changes.ts';
 import { assertTeam, openWorkspace } from './workspace-access.ts';
 import {
@@ -40,9 +41,9 @@ export type InvitationOptions = WorkspaceOptions & {
 const REQUIRED = REQUIREMENTS.workspace;
 
 /**
- * The use cases of invitations: states by the table of state-machines/invitation.ts. All methods fail
+ * The use cases of invitations: states by the table of rules/invitation.ts. All methods fail
  * with FIELD_*, the errors of the project, STORE_UNAVAILABLE and, where they write, those of
- * TupleWriter.exclusive.
+ * TupleWrites.exclusive.
  */
 export class InvitationUseCases {
   readonly #options: InvitationOptions;
@@ -98,9 +99,13 @@ export class InvitationUseCases {
       const { client } = transaction;
       const row = await selectInvitation(client, shard, { tokenHash });
       if (row === undefined) {
-        throw new AppError('INVITATION_UNKNOWN', 'token: there is no such invitation', {
-          field: 'token',
-        });
+        throw new AppError<ServicesReason>(
+          'INVITATION_UNKNOWN',
+          'token: there is no such invitation',
+          {
+            field: 'token',
+          },
+        );
       }
       const invitation = invitationFromRow(shard, row);
       const status = nextState(invitation, 'accept');
@@ -140,9 +145,13 @@ export class InvitationUseCases {
     await writer.exclusive([shard], meta, async ({ client }) => {
       const row = await selectInvitation(client, shard, { id: invitationId });
       if (row === undefined) {
-        throw new AppError('INVITATION_UNKNOWN', `invitation ${invitationId} does not exist`, {
-          invitation_id: invitationId,
-        });
+        throw new AppError<ServicesReason>(
+          'INVITATION_UNKNOWN',
+          `invitation ${invitationId} does not exist`,
+          {
+            invitation_id: invitationId,
+          },
+        );
       }
       const invitation = invitationFromRow(shard, row);
       const needed = REQUIRED.revokeInvitation;
@@ -158,7 +167,7 @@ export class InvitationUseCases {
 function nextState({ id, status }: Invitation, event: InvitationEvent): number {
   const outcome = INVITATION[status][event];
   if ('next' in outcome) return outcome.next;
-  throw new AppError('INVITATION_STATE', `the invitation ${outcome.refusal}`, {
+  throw new AppError<ServicesReason>('INVITATION_STATE', `the invitation ${outcome.refusal}`, {
     invitation_id: id,
   });
 }

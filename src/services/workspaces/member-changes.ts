@@ -6,13 +6,14 @@ import {
   upsertMembership,
 } from '../../store/sql/memberships.ts';
 import type { WriteTransaction } from '../exclusive-writer.ts';
-import { ADMIN, GUEST, MEMBER, OWNER, RELATION_OF_ROLE, type Role } from '../roles.ts';
 import {
   MEMBERSHIP,
   type MembershipEvent,
   type MembershipState,
   type TupleEffect,
-} from '../state-machines/membership.ts';
+} from '../rules/membership.ts';
+import { ADMIN, GUEST, MEMBER, OWNER, RELATION_OF_ROLE, type Role } from '../rules/roles.ts';
+import type { ServicesReason } from '../services-reason.ts';
 import { type Membership, membershipFromRow } from './workspace-model.ts';
 
 const ROLES: readonly Role[] = [OWNER, ADMIN, MEMBER, GUEST];
@@ -51,10 +52,14 @@ export async function changeMember(
   const state = (before?.status ?? 0) as MembershipState;
   const outcome = MEMBERSHIP[state][event];
   if ('refusal' in outcome) {
-    throw new AppError(outcome.refusal, `user ${userId} ${REFUSALS[outcome.refusal]}`, {
-      workspace_id: workspaceId,
-      user_id: userId,
-    });
+    throw new AppError<ServicesReason>(
+      outcome.refusal,
+      `user ${userId} ${REFUSALS[outcome.refusal]}`,
+      {
+        workspace_id: workspaceId,
+        user_id: userId,
+      },
+    );
   }
   const roleAfter = role ?? ((before?.role ?? GUEST) as Role);
   const updates = tupleUpdates(outcome.tuples, workspaceId, userId, roleAfter);

@@ -5,7 +5,8 @@ import { assert } from '../../shared/assert.ts';
 import { type MembershipRow, membersQuery } from '../../store/sql/memberships.ts';
 import type { WriteTransaction } from '../exclusive-writer.ts';
 import { openShard } from '../management-call.ts';
-import { ADMIN, OWNER, REQUIREMENTS, type Role } from '../roles.ts';
+import { ADMIN, OWNER, REQUIREMENTS, type Role } from '../rules/roles.ts';
+import type { ServicesReason } from '../services-reason.ts';
 import { streamSnapshot } from '../snapshot-read.ts';
 import { type MemberEvent, changeMember } from './member-changes.ts';
 import {
@@ -27,9 +28,9 @@ export type MemberRoleCall = MemberCall & { readonly role: number };
 const REQUIRED = REQUIREMENTS.workspace;
 
 /**
- * The use cases of members: states and tuples by the table of state-machines/membership.ts. All
+ * The use cases of members: states and tuples by the table of rules/membership.ts. All
  * methods fail with FIELD_*, the errors of the project, WORKSPACE_UNKNOWN, ACTION_FORBIDDEN,
- * STORE_UNAVAILABLE and, where they write, those of TupleWriter.exclusive.
+ * STORE_UNAVAILABLE and, where they write, those of TupleWrites.exclusive.
  */
 export class MemberUseCases {
   readonly #options: WorkspaceOptions;
@@ -75,10 +76,14 @@ export class MemberUseCases {
       assertRole(found, REQUIRED.suspendMember);
       assertNotOwner(found, call);
       if (call.userId === call.actingUserId) {
-        throw new AppError('MEMBERSHIP_STATE', 'user_id: nobody can suspend themselves', {
-          field: 'user_id',
-          workspace_id: call.workspaceId,
-        });
+        throw new AppError<ServicesReason>(
+          'MEMBERSHIP_STATE',
+          'user_id: nobody can suspend themselves',
+          {
+            field: 'user_id',
+            workspace_id: call.workspaceId,
+          },
+        );
       }
     });
   }
@@ -145,8 +150,12 @@ function checkMemberCall(call: MemberCall): void {
 function assertNotOwner({ workspace, role }: ActingWorkspace, call: MemberCall): void {
   if (call.userId !== workspace.ownerUserId) return;
   if (role !== OWNER) throw forbidden(workspace.id, 'the owner is changed by nobody else');
-  throw new AppError('OWNER_FIXED', 'user_id: the owner stays until ownership is transferred', {
-    field: 'user_id',
-    workspace_id: workspace.id,
-  });
+  throw new AppError<ServicesReason>(
+    'OWNER_FIXED',
+    'user_id: the owner stays until ownership is transferred',
+    {
+      field: 'user_id',
+      workspace_id: workspace.id,
+    },
+  );
 }

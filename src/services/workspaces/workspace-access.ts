@@ -2,7 +2,8 @@ import type { ClientBase, Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { selectActingWorkspace } from '../../store/sql/workspaces.ts';
-import { ACTIVE, RELATION_OF_ROLE, type Role, isAtLeast } from '../roles.ts';
+import { ACTIVE, RELATION_OF_ROLE, type Role, isAtLeast } from '../rules/roles.ts';
+import type { ServicesReason } from '../services-reason.ts';
 import { PERSONAL, type Workspace, workspaceFromRow } from './workspace-model.ts';
 
 /** A workspace and the acting user's part in it. */
@@ -22,9 +23,13 @@ export async function findWorkspace(
 ): Promise<ActingWorkspace> {
   const row = await selectActingWorkspace(client, shard, workspaceId, actingUserId);
   if (row === undefined) {
-    throw new AppError('WORKSPACE_UNKNOWN', `workspace ${workspaceId} does not exist`, {
-      workspace_id: workspaceId,
-    });
+    throw new AppError<ServicesReason>(
+      'WORKSPACE_UNKNOWN',
+      `workspace ${workspaceId} does not exist`,
+      {
+        workspace_id: workspaceId,
+      },
+    );
   }
   return {
     workspace: workspaceFromRow(shard, row),
@@ -54,15 +59,23 @@ export function assertRole({ workspace, role, isActive }: ActingWorkspace, neede
 
 /** ACTION_FORBIDDEN on a workspace. */
 export function forbidden(workspaceId: string, why: string): AppError {
-  return new AppError('ACTION_FORBIDDEN', `acting_user_id: ${why} in workspace ${workspaceId}`, {
-    workspace_id: workspaceId,
-  });
+  return new AppError<ServicesReason>(
+    'ACTION_FORBIDDEN',
+    `acting_user_id: ${why} in workspace ${workspaceId}`,
+    {
+      workspace_id: workspaceId,
+    },
+  );
 }
 
 /** Errors: PERSONAL_WORKSPACE. */
 export function assertTeam({ id, type }: Workspace, action: string): void {
   if (type !== PERSONAL) return;
-  throw new AppError('PERSONAL_WORKSPACE', `a personal workspace cannot ${action}`, {
-    workspace_id: id,
-  });
+  throw new AppError<ServicesReason>(
+    'PERSONAL_WORKSPACE',
+    `a personal workspace cannot ${action}`,
+    {
+      workspace_id: id,
+    },
+  );
 }

@@ -1,10 +1,10 @@
+import { fieldError } from '../../model/field-error.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import { fieldError } from '../../shared/app-error.ts';
 import type { InvitationRow } from '../../store/sql/invitations.ts';
 import type { MembershipRow } from '../../store/sql/memberships.ts';
 import type { WorkspaceRow } from '../../store/sql/workspaces.ts';
-import { ADMIN, GUEST, MEMBER, type MembershipStatus, OWNER, type Role } from '../roles.ts';
-import type { InvitationState } from '../state-machines/invitation.ts';
+import type { InvitationState } from '../rules/invitation.ts';
+import { ADMIN, GUEST, MEMBER, type MembershipStatus, OWNER, type Role } from '../rules/roles.ts';
 
 /** Types of workspaces, as the proto enum and the table number them. */
 export const PERSONAL = 1;

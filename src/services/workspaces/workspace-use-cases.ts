@@ -16,7 +16,8 @@ import {
 import { storeError } from '../../store/store-error.ts';
 import type { WriteTransaction } from '../exclusive-writer.ts';
 import { type ManagementCall, checkManagementCall, openShard } from '../management-call.ts';
-import { ADMIN, OWNER, REQUIREMENTS } from '../roles.ts';
+import { ADMIN, OWNER, REQUIREMENTS } from '../rules/roles.ts';
+import type { ServicesReason } from '../services-reason.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
 import { changeMember } from './member-changes.ts';
 import { personalNameOf } from './personal-name.ts';
@@ -54,7 +55,7 @@ const REQUIRED = REQUIREMENTS.workspace;
  * The use cases of workspaces themselves. Every change of rows happens while the shard's row is
  * locked, in one transaction with the tuples that it grants or takes away. All methods also fail with
  * FIELD_*, the errors of the project, STORE_UNAVAILABLE and, where they write, those of
- * TupleWriter.exclusive.
+ * TupleWrites.exclusive.
  */
 export class WorkspaceUseCases {
   readonly #options: WorkspaceOptions;
@@ -144,10 +145,14 @@ export class WorkspaceUseCases {
       const found = await openWorkspace(client, shard, workspaceId, actingUserId, needed);
       assertTeam(found.workspace, 'be transferred');
       if (newOwnerUserId === actingUserId) {
-        throw new AppError('OWNER_FIXED', 'new_owner_user_id: is the owner already', {
-          field: 'new_owner_user_id',
-          workspace_id: workspaceId,
-        });
+        throw new AppError<ServicesReason>(
+          'OWNER_FIXED',
+          'new_owner_user_id: is the owner already',
+          {
+            field: 'new_owner_user_id',
+            workspace_id: workspaceId,
+          },
+        );
       }
       const event = {
         workspaceId,
@@ -227,7 +232,7 @@ async function insertOwned(
   if (slug === '') {
     slug = await freeSlug(slugOf(displayName, type === PERSONAL ? 'personal' : 'team'), takenOf);
   } else if ((await takenOf([slug])).has(slug)) {
-    throw new AppError('SLUG_TAKEN', `slug: ${slug} is taken`, { field: 'slug' });
+    throw new AppError<ServicesReason>('SLUG_TAKEN', `slug: ${slug} is taken`, { field: 'slug' });
   }
   const row = await insertWorkspace(client, shard, { id, type, ownerUserId, displayName, slug });
   const event = { workspaceId: id, userId: ownerUserId, event: 'add', role: OWNER } as const;

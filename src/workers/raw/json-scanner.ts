@@ -17,9 +17,8 @@ import {
   STOP_BYTE,
   growItems,
   hasControlBeyondAscii,
-  isIdLength,
-  isName,
-  sameBytes,
+  isFit,
+  keepValue,
 } from './raw-fields.ts';
 
 const QUOTE = 0x22;
@@ -170,33 +169,7 @@ export class JsonScanner {
     while (STOP_BYTE[bytes[end] as number] === 0) end += 1;
     if (bytes[end] !== QUOTE || end >= this.#end) return false;
     this.#at = end + 1;
-    if (field >= FIELD_PROJECT) {
-      const { scope } = this.#fields;
-      scope[(field - FIELD_PROJECT) * 2] = start;
-      scope[(field - FIELD_PROJECT) * 2 + 1] = end;
-      return true;
-    }
-    const { items } = this.#fields;
-    const slot = base + field * 2;
-    items[slot] = start;
-    items[slot + 1] = end;
-    return this.#isFit(field, slot, start, end);
-  }
-
-  /** Whether the value of an item's field is a valid name or id; its bytes are those of a plain string. */
-  #isFit(field: number, slot: number, start: number, end: number): boolean {
-    const bytes = this.#bytes;
-    const { items } = this.#fields;
-    if (field === FIELD_OBJECT || field === FIELD_USER) return isIdLength(start, end);
-    // Items of a batch mostly repeat the names of the one before, which were checked.
-    const before = slot - POSITIONS_PER_ITEM;
-    if (
-      before >= 0 &&
-      sameBytes(bytes, items[before] as number, items[before + 1] as number, start, end)
-    ) {
-      return true;
-    }
-    return isName(bytes, start, end);
+    return keepValue(bytes, this.#fields, field, base, start, end);
   }
 
   #items(): boolean {
@@ -269,7 +242,7 @@ export class JsonScanner {
       const slot = base + field * 2;
       let end = at;
       while (STOP_BYTE[bytes[end] as number] === 0) end += 1;
-      if (bytes[end] !== QUOTE || !this.#isFit(field, slot, at, end)) return -1;
+      if (bytes[end] !== QUOTE || !isFit(bytes, items, field, slot, at, end)) return -1;
       items[slot] = at;
       items[slot + 1] = end;
       at = end;

@@ -11,13 +11,12 @@ import {
   FIELD_USER,
   ITEMS_FIELD,
   ITEM_FIELDS,
+  FORBIDDEN_BYTE,
   LIST_FIELDS,
   POSITIONS_PER_ITEM,
   growItems,
   hasControlBeyondAscii,
-  isIdLength,
-  isName,
-  sameBytes,
+  keepValue,
 } from './raw-fields.ts';
 
 /** Field numbers of the messages in authz_service.proto → our fields; -1 is not for the hot path. */
@@ -124,8 +123,8 @@ export class ProtoScanner {
     let isBeyondAscii = false;
     for (let i = start; i < end; i++) {
       const byte = bytes[i] as number;
-      // The characters that ids may not hold; quotes and backslashes are plain here.
-      if (byte < 0x20 || byte === 0x7f || byte === 0x23) return false;
+      // Quotes and backslashes are plain here.
+      if (FORBIDDEN_BYTE[byte] !== 0) return false;
       if (byte > 0x7f) isBeyondAscii = true;
     }
     if (
@@ -134,25 +133,7 @@ export class ProtoScanner {
     ) {
       return false;
     }
-    if (field >= FIELD_PROJECT) {
-      const { scope } = this.#fields;
-      scope[(field - FIELD_PROJECT) * 2] = start;
-      scope[(field - FIELD_PROJECT) * 2 + 1] = end;
-      return true;
-    }
-    const { items } = this.#fields;
-    const slot = base + field * 2;
-    items[slot] = start;
-    items[slot + 1] = end;
-    if (field === FIELD_OBJECT || field === FIELD_USER) return isIdLength(start, end);
-    const before = slot - POSITIONS_PER_ITEM;
-    if (
-      before >= 0 &&
-      sameBytes(bytes, items[before] as number, items[before + 1] as number, start, end)
-    ) {
-      return true;
-    }
-    return isName(bytes, start, end);
+    return keepValue(bytes, this.#fields, field, base, start, end);
   }
 
   /** A varint of at most four bytes; -1 when longer. */

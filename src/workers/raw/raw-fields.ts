@@ -1,3 +1,5 @@
+import { ID_BYTES_MAX } from '../../model/names.ts';
+
 /**
  * Where the scanners leave what they found: byte positions into the scanned buffer, no strings.
  * Reused from request to request; a suspended evaluation takes a copy of its items.
@@ -46,21 +48,22 @@ export function growItems(fields: RawFields): void {
 
 /** 1 for bytes that may stand in a namespace or relation after its first letter. */
 const NAME_BYTE = new Uint8Array(256);
-/** 1 for bytes that end the plain part of a string: quote, backslash, `#`, control characters. */
+/** 1 for bytes that no id holds: `#` and the control characters of ASCII. */
+export const FORBIDDEN_BYTE = new Uint8Array(256);
+/** 1 for bytes that end the plain part of a JSON string: those, quote and backslash. */
 export const STOP_BYTE = new Uint8Array(256);
 for (let byte = 0; byte < 256; byte++) {
   const isLower = byte >= 0x61 && byte <= 0x7a;
   const isDigit = byte >= 0x30 && byte <= 0x39;
   NAME_BYTE[byte] = isLower || isDigit || byte === 0x5f || byte === 0x2d ? 1 : 0;
-  STOP_BYTE[byte] =
-    byte < 0x20 || byte === 0x7f || byte === 0x22 || byte === 0x5c || byte === 0x23 ? 1 : 0;
+  FORBIDDEN_BYTE[byte] = byte < 0x20 || byte === 0x7f || byte === 0x23 ? 1 : 0;
+  STOP_BYTE[byte] = FORBIDDEN_BYTE[byte] === 1 || byte === 0x22 || byte === 0x5c ? 1 : 0;
 }
 
 const NAME_BYTES_MAX = 64;
-const ID_BYTES_MAX = 256;
 
 /** Whether [start, end) is a namespace or relation: `[a-z][a-z0-9_-]{0,63}`. Hot. */
-export function isName(bytes: Uint8Array, start: number, end: number): boolean {
+function isName(bytes: Uint8Array, start: number, end: number): boolean {
   const length = end - start;
   if (length < 1 || length > NAME_BYTES_MAX) return false;
   const first = bytes[start] as number;
@@ -72,7 +75,7 @@ export function isName(bytes: Uint8Array, start: number, end: number): boolean {
 }
 
 /** Whether the length of an id is allowed; its bytes were checked by the scanner. */
-export function isIdLength(start: number, end: number): boolean {
+function isIdLength(start: number, end: number): boolean {
   const length = end - start;
   return length >= 1 && length <= ID_BYTES_MAX;
 }
@@ -90,6 +93,52 @@ export function sameBytes(
     if (bytes[a] !== bytes[b]) return false;
   }
   return true;
+}
+
+/**
+ * Keeps where the value of `field` lies, of the item at `base` or of the scope; false if it is no valid name
+ * or id. None of its bytes is a FORBIDDEN_BYTE. Both scanners ask here, so that they accept the same. Hot.
+ */
+export function keepValue(
+  bytes: Uint8Array,
+  fields: RawFields,
+  field: number,
+  base: number,
+  start: number,
+  end: number,
+): boolean {
+  if (field >= FIELD_PROJECT) {
+    const { scope } = fields;
+    scope[(field - FIELD_PROJECT) * 2] = start;
+    scope[(field - FIELD_PROJECT) * 2 + 1] = end;
+    return true;
+  }
+  const { items } = fields;
+  const slot = base + field * 2;
+  items[slot] = start;
+  items[slot + 1] = end;
+  return isFit(bytes, items, field, slot, start, end);
+}
+
+/** Whether [start, end) is a valid name or id for `field`, whose positions of its item lie at `slot`. Hot. */
+export function isFit(
+  bytes: Uint8Array,
+  items: Uint32Array,
+  field: number,
+  slot: number,
+  start: number,
+  end: number,
+): boolean {
+  if (field === FIELD_OBJECT || field === FIELD_USER) return isIdLength(start, end);
+  // Items of a batch mostly repeat the names of the one before, which were checked.
+  const before = slot - POSITIONS_PER_ITEM;
+  if (
+    before >= 0 &&
+    sameBytes(bytes, items[before] as number, items[before + 1] as number, start, end)
+  ) {
+    return true;
+  }
+  return isName(bytes, start, end);
 }
 
 /** Whether [start, end) is exactly this ASCII text; a text beyond ASCII never equals. */

@@ -1,0 +1,46 @@
+import type { Logger } from '../observability/logger.ts';
+
+/** One change of a tuple. */
+export type TupleAuditRecord = {
+  readonly kind: 'tuple_operation';
+  readonly operation: 'insert' | 'delete';
+  readonly project_id: string;
+  readonly tenant_id: string;
+  /** The shard's write sequence, and the place of the change within that write (from 0). */
+  readonly seq: number;
+  readonly ordinal: number;
+  readonly namespace: string;
+  readonly object_id: string;
+  readonly relation: string;
+  /** `user:alice`, `*` for the wildcard, `ns:id#relation`, `ns:id#` for an object itself. */
+  readonly subject: string;
+  readonly rpc: string;
+  /** Absent where a call has no acting user. */
+  readonly acting_user_id?: string;
+  readonly request_id: string;
+  /** RFC 3339. */
+  readonly at: string;
+};
+
+/** One mutation of a project. */
+export type AdminAuditRecord = {
+  readonly kind: 'admin_action';
+  readonly operation: 'create_project' | 'update_project';
+  readonly project_id: string;
+  readonly rpc: string;
+  readonly request_id: string;
+  readonly at: string;
+};
+
+export type AuditRecord = TupleAuditRecord | AdminAuditRecord;
+
+/** Takes records after their commit, those of a shard in seq order, and keeps that order. */
+export interface AuditLog {
+  write(record: AuditRecord): void;
+}
+
+/** Audit records as log lines, whatever the log level is. */
+export function createAuditLog(logger: Logger): AuditLog {
+  const audit = logger.child({ event: 'audit' }, { level: 'info' });
+  return { write: (record) => audit.info(record, 'audit') };
+}

@@ -1,0 +1,51 @@
+import { type PackedChange, parsePackedChanges } from '../model/packed-changes.ts';
+import type { AuditSink, TupleAudit } from '../services/ports.ts';
+import type { AuditLog, TupleAuditRecord } from './audit-log.ts';
+
+/** Writes what the services changed as audit records, one for each change. */
+export function createAuditSink(log: AuditLog): AuditSink {
+  return {
+    tuplesChanged(entries) {
+      for (const entry of entries) {
+        parsePackedChanges(entry.changes).forEach((change, ordinal) => {
+          log.write(tupleRecord(entry, change, ordinal));
+        });
+      }
+    },
+    projectChanged(entry) {
+      log.write({
+        kind: 'admin_action',
+        operation: entry.operation,
+        project_id: entry.projectId,
+        rpc: entry.rpc,
+        request_id: entry.requestId,
+        at: new Date(entry.atMs).toISOString(),
+      });
+    },
+  };
+}
+
+function tupleRecord(entry: TupleAudit, change: PackedChange, ordinal: number): TupleAuditRecord {
+  const [op, namespace, objectId, relation, subjectNamespace, subjectId, subjectRelation] = change;
+  return {
+    kind: 'tuple_operation',
+    operation: op === 1 ? 'insert' : 'delete',
+    project_id: entry.projectId,
+    tenant_id: entry.tenantId,
+    seq: entry.seq,
+    ordinal,
+    namespace,
+    object_id: objectId,
+    relation,
+    subject: subjectText(subjectNamespace, subjectId, subjectRelation),
+    rpc: entry.rpc,
+    ...(entry.actingUserId === null ? {} : { acting_user_id: entry.actingUserId }),
+    request_id: entry.requestId,
+    at: new Date(entry.atMs).toISOString(),
+  };
+}
+
+function subjectText(namespace: string, id: string, relation: string): string {
+  if (namespace === '') return `user:${id}`;
+  return namespace === '*' ? '*' : `${namespace}:${id}#${relation}`;
+}

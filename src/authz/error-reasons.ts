@@ -1,0 +1,44 @@
+import type { Code } from '@connectrpc/connect';
+import type { CacheReason } from '../cache/cache-reason.ts';
+import type { ConfigReason } from '../config/config-reason.ts';
+import type { EngineReason } from '../engine/bound/engine-reason.ts';
+import { CODE_OF_REASON } from '../gateway/connect/connect-error.ts';
+import type { ConnectReason } from '../gateway/connect/connect-reason.ts';
+import type { GatewayReason } from '../gateway/gateway-reason.ts';
+import type { RpcReason } from '../gateway/rpc/rpc-reason.ts';
+import type { HttpReason } from '../http/http-reason.ts';
+import type { ModelReason } from '../model/model-reason.ts';
+import type { StopReason } from '../observability/stop-on-signals.ts';
+import type { ServicesReason } from '../services/services-reason.ts';
+import type { InternalReason } from '../shared/app-error.ts';
+import type { StoreReason } from '../store/store-reason.ts';
+import type { ShardReason } from '../workers/shard/shard-reason.ts';
+import type { SlotReason } from '../workers/slot/slot-reason.ts';
+
+/** Every reason for which a call of the authorization service can fail: those of all rooms. */
+export type AuthzReason =
+  | InternalReason
+  | ConfigReason
+  | StopReason
+  | HttpReason
+  | ModelReason
+  | EngineReason
+  | CacheReason
+  | StoreReason
+  | ServicesReason
+  | ShardReason
+  | SlotReason
+  | ConnectReason
+  | RpcReason
+  | GatewayReason;
+
+type CodeOfReason = typeof CODE_OF_REASON;
+
+/** `never` as soon as the table has a reason that is of no room. */
+type Complete =
+  Exclude<keyof CodeOfReason, AuthzReason> extends never
+    ? Readonly<Record<AuthzReason, Code>>
+    : never;
+
+/** The table of codes as that of this service: a reason without a code, or a code without a reason, does not compile. */
+export const CODE_OF_AUTHZ_REASON: Complete = CODE_OF_REASON;

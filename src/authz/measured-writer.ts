@@ -1,0 +1,41 @@
+import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
+import type { WriteTransaction } from '../services/exclusive-writer.ts';
+import type { WriteMeta } from '../services/ports.ts';
+import type { TupleWrites } from '../services/tuple-writes.ts';
+import type { WriteResult } from '../services/write-group.ts';
+import type { Metrics } from './metrics.ts';
+
+/** Counts how long each write of another one took, from its arrival until it was answered. */
+export class MeasuredWriter implements TupleWrites {
+  readonly #writer: TupleWrites;
+  readonly #durations: Metrics['writeDuration'];
+
+  constructor(writer: TupleWrites, durations: Metrics['writeDuration']) {
+    this.#writer = writer;
+    this.#durations = durations;
+  }
+
+  write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult> {
+    return this.#measured(this.#writer.write(shard, updates, meta));
+  }
+
+  exclusive<T>(
+    shards: readonly ShardKey[],
+    meta: WriteMeta,
+    work: (transaction: WriteTransaction) => Promise<T>,
+  ): Promise<T> {
+    return this.#measured(this.#writer.exclusive(shards, meta, work));
+  }
+
+  async #measured<T>(write: Promise<T>): Promise<T> {
+    const startedMs = performance.now();
+    let outcome: keyof Metrics['writeDuration'] = 'refused';
+    try {
+      const result = await write;
+      outcome = 'committed';
+      return result;
+    } finally {
+      this.#durations[outcome].observe((performance.now() - startedMs) / 1000);
+    }
+  }
+}

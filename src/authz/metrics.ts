@@ -1,0 +1,237 @@
+import type { Counter, Gauge } from 'prom-client';
+import {
+  DECISION_RPCS,
+  type DecisionMetrics,
+  type DecisionRpc,
+} from '../gateway/reads/decision-meter.ts';
+import { registerBuildInfo, type Build } from '../observability/build-info.ts';
+import { MetricStore, type HotCounter, type HotHistogram } from '../observability/metric-store.ts';
+import { registerProcessMetrics } from '../observability/process-metrics.ts';
+import type { WorkerStats } from '../protocol/messages.ts';
+import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
+import { DecisionCounts } from './decision-counts.ts';
+
+/** Connect's code names: values of the label `reason` of failed decisions. */
+const CONNECT_CODES = [
+  'canceled',
+  'unknown',
+  'invalid_argument',
+  'deadline_exceeded',
+  'not_found',
+  'already_exists',
+  'permission_denied',
+  'resource_exhausted',
+  'failed_precondition',
+  'aborted',
+  'out_of_range',
+  'unimplemented',
+  'internal',
+  'unavailable',
+  'data_loss',
+  'unauthenticated',
+] as const;
+
+export const BACKSTOP_REASONS = ['depth', 'cycle', 'budget'] as const;
+export type BackstopReason = (typeof BACKSTOP_REASONS)[number];
+
+/** 50 µs to 10 s: a decision from memory lies at the low end, one that waits for a load at the high. */
+const DURATION_BOUNDS_SECONDS = [
+  0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
+  5, 10,
+];
+const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000];
+
+/** What a worker counted since its last report, and how it stands now, but for what a caller must name. */
+export type WorkerFigures = Omit<WorkerStats, 'errors' | 'rawBatchItems'>;
+
+/** Every metric of the authorization service, ready to count. */
+export type Metrics = DecisionMetrics & {
+  /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
+  readonly render: () => Promise<string>;
+  /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
+  readonly onCollect: (collector: () => void) => void;
+  readonly decisions: DecisionCounts;
+  readonly backstops: Readonly<Record<BackstopReason, HotCounter>>;
+  /** The budget of projects without one of their own, in reads. */
+  readonly readBudget: Gauge;
+  /** What the indexes of all workers may take. */
+  readonly indexLimit: Gauge;
+  readonly regionRefused: Counter;
+  /**
+   * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
+   * the caller, who knows the Connect code of a reason.
+   */
+  readonly workerReport: (slot: number, figures: WorkerFigures) => void;
+  readonly workerRestarts: Counter;
+  readonly poolConnections: Gauge;
+  readonly poolIdle: Gauge;
+  readonly poolWaiting: Gauge;
+  readonly writeQueueDepth: Gauge;
+  /** Seconds. `refused`: not committed, or not known to be. */
+  readonly writeDuration: Readonly<Record<'committed' | 'refused', HotHistogram>>;
+  readonly commits: Counter;
+  readonly feedReconnects: Counter;
+  /** 1 or 0. */
+  readonly ready: Gauge;
+};
+
+/** The metrics of one process. Series exist from the first scrape on. */
+export function createMetrics(build: Build): Metrics {
+  const store = new MetricStore();
+  const metrics = {
+    ...decisionMetrics(store),
+    ...instanceMetrics(store),
+    workerRestarts: store.counter({
+      name: 'gatehouse_worker_restarts_total',
+      help: 'Decision workers that ended and were started again.',
+    }),
+  };
+  const workerReport = workerMetrics(store, metrics);
+  registerBuildInfo(store, 'gatehouse', build);
+  registerProcessMetrics(store);
+  return {
+    ...metrics,
+    workerReport,
+    render: () => store.render(),
+    onCollect: (collector) => store.onCollect(collector),
+  };
+}
+
+function recordOf<K extends string, V>(keys: readonly K[], create: (key: K) => V): Record<K, V> {
+  // Object.fromEntries loses the keys; every one of them is present.
+  return Object.fromEntries(keys.map((key) => [key, create(key)])) as Record<K, V>;
+}
+
+function decisionMetrics(store: MetricStore) {
+  const batchCheckItems = store
+    .histograms(
+      { name: 'authz_batchcheck_items', help: 'Items per BatchCheck request.' },
+      ITEM_BOUNDS,
+    )
+    .cell({});
+  const decisions = new DecisionCounts(
+    store.counters({
+      name: 'authz_check_decisions_total',
+      help: 'Check, CheckSet and BatchCheck decisions by namespace, relation and outcome.',
+    }),
+  );
+  const durations = store.histograms(
+    { name: 'authz_check_duration_seconds', help: 'Latency of decision RPCs in seconds.' },
+    DURATION_BOUNDS_SECONDS,
+  );
+  const checkDuration = recordOf(DECISION_RPCS, (rpc) => durations.cell({ rpc }));
+  const errors = store.counters({
+    name: 'authz_decision_errors_total',
+    help: 'Failed decision calls and failed BatchCheck items by RPC and Connect code.',
+  });
+  const errorCells = recordOf(DECISION_RPCS, (rpc) =>
+    recordOf(CONNECT_CODES, (reason) => errors.cell({ rpc, reason })),
+  );
+  const fired = store.counters({
+    name: 'authz_eval_backstop_total',
+    help: 'Safety backstops fired: depth and cycle deny, budget is ResourceExhausted.',
+  });
+  return {
+    batchCheckItems,
+    decisions,
+    checkDuration,
+    decisionError: (rpc: DecisionRpc, code: string, count = 1): void => {
+      const cells: Readonly<Record<string, HotCounter>> = errorCells[rpc];
+      (cells[code] ?? errorCells[rpc].unknown).add(count);
+    },
+    backstops: recordOf(BACKSTOP_REASONS, (reason) => fired.cell({ reason })),
+    readBudget: store.gauge({
+      name: 'gatehouse_eval_read_budget',
+      help: 'Reads that one evaluation may take where the project says nothing else.',
+    }),
+    regionRefused: store.counter({
+      name: 'authz_region_refused_total',
+      help: "Requests refused because the project's pinned region differs from the instance's.",
+    }),
+  };
+}
+
+function instanceMetrics(store: MetricStore) {
+  const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
+  const counter = (name: string, help: string): Counter => store.counter({ name, help });
+  const durations = store.histograms(
+    {
+      name: 'gatehouse_write_duration_seconds',
+      help: 'Writes from their arrival until they were answered, by outcome.',
+    },
+    DURATION_BOUNDS_SECONDS,
+  );
+  return {
+    poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
+    poolIdle: gauge('gatehouse_pg_pool_idle_connections', 'Connections that nobody uses.'),
+    poolWaiting: gauge('gatehouse_pg_pool_waiting_requests', 'Callers waiting for a connection.'),
+    indexLimit: gauge('gatehouse_index_limit_bytes', 'What all indexes together may take.'),
+    writeQueueDepth: gauge('gatehouse_write_queue_requests', 'Writes that wait or are under way.'),
+    writeDuration: recordOf(['committed', 'refused'], (outcome) => durations.cell({ outcome })),
+    commits: counter('gatehouse_commits_total', 'Write transactions committed.'),
+    feedReconnects: counter('gatehouse_feed_reconnects_total', 'Change feed connections remade.'),
+    ready: gauge('gatehouse_ready', '1 while /readyz answers 200, else 0.'),
+  };
+}
+
+type StandingFigures = Pick<
+  WorkerFigures,
+  'indexBytes' | 'shardsLoaded' | 'tuples' | 'watermarkLagMax' | 'queueDepth'
+>;
+
+/** Figures of the workers, all together: a label by worker would say nothing about the service. */
+function workerMetrics(
+  store: MetricStore,
+  metrics: Pick<Metrics, 'decisions' | 'backstops'>,
+): Metrics['workerReport'] {
+  const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
+  const counter = (name: string, help: string): Counter => store.counter({ name, help });
+  const indexBytes = gauge('gatehouse_index_bytes', 'Memory of the loaded tuple indexes.');
+  const shards = gauge('gatehouse_index_shards', 'Shards loaded.');
+  const tuples = gauge('gatehouse_index_tuples', 'Tuples in loaded shards.');
+  const lag = gauge(
+    'gatehouse_watermark_lag',
+    'Commits that the shard furthest behind has to apply.',
+  );
+  const queue = gauge('gatehouse_worker_queue_requests', 'Requests waiting for workers.');
+  const loads = counter('gatehouse_shard_loads_total', 'Shards loaded from a snapshot.');
+  const failures = counter('gatehouse_shard_load_failures_total', 'Loads that failed.');
+  const evictions = counter('gatehouse_shard_evictions_total', 'Shards dropped for memory.');
+  const catchUps = counter('gatehouse_catch_ups_total', 'Catch-ups read from the change log.');
+
+  const reads = store.histograms(
+    {
+      name: 'gatehouse_eval_reads',
+      help: 'Reads that one evaluation took (an item of a BatchCheck is one), of its read budget.',
+    },
+    READ_BOUNDS,
+  );
+  const readsOf = recordOf(DECISION_RPCS, (rpc) => reads.cell({ rpc }));
+
+  const standing = new Map<number, StandingFigures>();
+  store.onCollect(() => {
+    const all = [...standing.values()];
+    const sum = (of: (figures: StandingFigures) => number): number =>
+      all.reduce((total, figures) => total + of(figures), 0);
+    indexBytes.set(sum((figures) => figures.indexBytes));
+    shards.set(sum((figures) => figures.shardsLoaded));
+    tuples.set(sum((figures) => figures.tuples));
+    queue.set(sum((figures) => figures.queueDepth));
+    lag.set(all.reduce((largest, figures) => Math.max(largest, figures.watermarkLagMax), 0));
+  });
+  return (slot, figures) => {
+    standing.set(slot, figures);
+    for (const { namespace, relation, outcome, count } of figures.decisions) {
+      metrics.decisions.add(namespace, relation, outcome, count);
+    }
+    for (const reason of BACKSTOP_REASONS) metrics.backstops[reason].add(figures.backstops[reason]);
+    for (const rpc of DECISION_RPCS) {
+      const { counts, sum } = figures.evalReads[rpc];
+      readsOf[rpc].merge(counts, sum);
+    }
+    loads.inc(figures.shardLoads);
+    failures.inc(figures.shardLoadFailures);
+    evictions.inc(figures.shardEvictions);
+    catchUps.inc(figures.catchUps);
+  };
+}

@@ -1,0 +1,261 @@
+import type { Config } from '../config/options.ts';
+import { type CallOptions, createGateway, type Gateway } from '../gateway/gateway.ts';
+import type { Readiness } from '../gateway/readiness.ts';
+import { DecisionMeter } from '../gateway/reads/decision-meter.ts';
+import { ReadScopes } from '../gateway/reads/read-scopes.ts';
+import { createAdminService } from '../gateway/rpc/admin-service.ts';
+import { createAuthzService } from '../gateway/rpc/authz-service.ts';
+import { createGroupService } from '../gateway/rpc/group-service.ts';
+import { createSeatService } from '../gateway/rpc/seat-service.ts';
+import { createWorkspaceService } from '../gateway/rpc/workspace-service.ts';
+import { createIncidentLog } from '../observability/incident-log.ts';
+import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
+import { systemClock } from '../shared/clock.ts';
+import { type ChangeFeed, startChangeFeed } from '../store/change-feed.ts';
+import { ChangeRetention } from '../store/retention.ts';
+import type { WorkerPool } from '../workers/slot/worker-pool.ts';
+import { createAuditLog } from './audit-log.ts';
+import { createAuditSink } from './audit-sink.ts';
+import type { Database } from './database.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
+import type { PostgresWatch } from './postgres-watch.ts';
+import { createServices, type Services } from './services.ts';
+import { createWorkers } from './workers.ts';
+
+/** How often the state of Postgres and the workers is looked at. */
+const WATCH_MS = 250;
+
+export type ServiceOptions = {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly version: string;
+  /** Something that cannot be mended happened; the process must end with an error. */
+  readonly onFatal: (event: string, cause: unknown) => void;
+  readonly readiness: Readiness;
+  /** Told of what becomes of the lock of the database. */
+  readonly postgres: PostgresWatch;
+  /** The database, being opened; stopped with the service, also if that cannot start. */
+  readonly opening: Promise<Database>;
+};
+
+/** The running authorization service. */
+export interface Service {
+  readonly port: number;
+  readonly metricsPort: number;
+  /**
+   * Readiness fails at once; the ports go on accepting for GATEWAY_DRAIN_MS; then calls in flight
+   * end, and everything is closed. Idempotent.
+   */
+  stop(): Promise<void>;
+}
+
+type Parts = {
+  readonly config: Config;
+  readonly database: Database;
+  readonly workers: WorkerPool;
+  readonly services: Services;
+  readonly gateway: Gateway;
+  readonly feed: ChangeFeed;
+  readonly retention: ChangeRetention;
+  readonly readiness: Readiness;
+  readonly watch: NodeJS.Timeout;
+};
+
+/**
+ * Starts everything in order, around the database: ports (not ready yet), workers, services, calls.
+ * Errors: those of the part that cannot start; what had started is stopped again.
+ */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { config, logger, version, readiness, opening } = options;
+  const log = eventLogOf(logger);
+  const metrics = createMetrics({ version, commit: config.commit });
+  metrics.readBudget.set(config.maxCheckReads);
+  metrics.indexLimit.set(config.indexBytes);
+  const gateway = createGateway({
+    host: config.host,
+    port: config.connectPort,
+    metricsPort: config.metricsPort,
+    readiness,
+    renderMetrics: metrics.render,
+    onIncident: createIncidentLog(log, systemClock),
+  });
+  const undo = [() => opening.then((database) => database.stop(), ignoreWhileFailing)];
+  try {
+    const ports = await gateway.listen();
+    undo.push(async () => {
+      await gateway.stop(0);
+      await gateway.stopMetrics();
+    });
+    const parts = await startParts(options, log, metrics, gateway, undo);
+    readiness.markReady(() => parts.workers.isReady);
+    gateway.updateHealth();
+    let stopping: Promise<void> | undefined;
+    return { ...ports, stop: () => (stopping ??= stopParts(parts)) };
+  } catch (error) {
+    for (const step of undo.toReversed()) await step().catch(ignoreWhileFailing);
+    throw error;
+  }
+}
+
+async function startParts(
+  options: ServiceOptions,
+  log: EventLog,
+  metrics: Metrics,
+  gateway: Gateway,
+  undo: (() => Promise<void>)[],
+): Promise<Parts> {
+  const { config, logger, readiness, postgres, opening } = options;
+  const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
+  let projects: Services['projects'] | undefined;
+  const workers = createWorkers({
+    config,
+    target: targetOf(opening),
+    metrics,
+    log,
+    onFatal,
+    findModel: (projectId, version) => projects?.modelOf(projectId, version),
+  });
+  // The threads load their modules while the database starts.
+  const started = workers.start();
+  started.catch(() => undefined); // awaited below, or of no interest any more
+  undo.push(() => workers.stop());
+  const database = await opening;
+  await started;
+  const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
+  const services = createServices({ config, database, shards: workers, metrics, audit, log });
+  projects = services.projects;
+  await services.projects.provisionDefault();
+  const feed = startChangeFeed({
+    target: database.target,
+    onHint: (shard, seq) => workers.hint(shard, seq),
+    pollIntervalMs: config.pollIntervalMs,
+    onConnected: (isConnected) => {
+      if (!isConnected) metrics.feedReconnects.inc();
+    },
+    log,
+  });
+  undo.push(() => feed.stop());
+  await feed.started;
+  const retention = startUpkeep(config, database, services, log);
+  postgres.watch(database.instance, services, workers);
+  gateway.serve(createCalls(config, log, metrics, { database, workers, services }));
+  metrics.onCollect(() => collect(metrics, database, services, readiness));
+  const watch = setInterval(() => {
+    postgres.update();
+    gateway.updateHealth();
+  }, WATCH_MS).unref();
+  return { config, database, workers, services, gateway, feed, retention, readiness, watch };
+}
+
+/** Never rejects: who awaits the opening itself is told of its failure. */
+function targetOf(opening: Promise<Database>): Promise<Database['target']> {
+  return new Promise((resolve) => {
+    opening.then(
+      (database) => resolve(database.target),
+      () => undefined,
+    );
+  });
+}
+
+const UPKEEP_MS = 60_000;
+const CHANGES_PER_SHARD_MAX = 100_000;
+/** Writers that lost their connection look for their commit among changes of this age. */
+const CHANGE_AGE_MIN_MS = 60_000;
+
+function startUpkeep(
+  config: Config,
+  database: Database,
+  services: Services,
+  log: EventLog,
+): ChangeRetention {
+  const retention = new ChangeRetention({
+    pool: database.pool,
+    rule: {
+      ageMaxMs: config.changeRetentionSeconds * 1000,
+      countMax: CHANGES_PER_SHARD_MAX,
+      ageMinMs: CHANGE_AGE_MIN_MS,
+    },
+    intervalMs: Math.min(UPKEEP_MS, config.changeRetentionSeconds * 1000),
+    log,
+  });
+  retention.start();
+  services.purge.start();
+  return retention;
+}
+
+/** What answers calls, over a database, workers and services. */
+export function createCalls(
+  config: Config,
+  log: EventLog,
+  metrics: Metrics,
+  parts: Pick<Parts, 'database' | 'workers' | 'services'>,
+): CallOptions {
+  const { database, workers: shards, services } = parts;
+  const { projects, positions, heads, tuples } = services;
+  const isAlone = (): boolean => database.instance.isAlone();
+  const scopes = new ReadScopes({ projects, positions, heads, isAlone });
+  const meter = new DecisionMeter(metrics);
+  const timeoutMsMax = config.requestTimeoutMs;
+  const batchItemsMax = config.maxBatchItems;
+  return {
+    tokens: config.serviceAuthTokens,
+    adminSecret: config.adminApiSecret ?? '',
+    bodyBytesMax: config.maxBodyBytes,
+    timeoutMsMax,
+    authz: createAuthzService({ tuples, shards, scopes, meter, timeoutMsMax, batchItemsMax }),
+    admin: createAdminService(projects),
+    workspace: createWorkspaceService({ ...services, timeoutMsMax }),
+    group: createGroupService({ ...services, timeoutMsMax }),
+    seat: createSeatService({ ...services, timeoutMsMax }),
+    shards,
+    scopes,
+    meter,
+    report: ({ requestId, rpc, error }) => {
+      const fields = { request_id: requestId, rpc, error: String(error), stack: stackOf(error) };
+      log('error', 'call_failed', fields);
+    },
+  };
+}
+
+function stackOf(error: unknown): string | undefined {
+  return error instanceof Error ? error.stack : undefined;
+}
+
+function collect(
+  metrics: Metrics,
+  database: Database,
+  services: Services,
+  readiness: Readiness,
+): void {
+  const { pool } = database;
+  metrics.poolConnections.set(pool.totalCount);
+  metrics.poolIdle.set(pool.idleCount);
+  metrics.poolWaiting.set(pool.waitingCount);
+  metrics.writeQueueDepth.set(services.writer.depth);
+  metrics.ready.set(readiness.isReady ? 1 : 0);
+}
+
+/** In the order in which each part still needs the next one. */
+async function stopParts(parts: Parts): Promise<void> {
+  const { config, gateway, workers, services, feed, retention, readiness, database } = parts;
+  clearInterval(parts.watch);
+  readiness.beginDrain();
+  gateway.beginDrain();
+  await new Promise((resolve) => setTimeout(resolve, config.drainMs));
+  const deadlineMs = performance.now() + config.shutdownTimeoutMs;
+  const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
+  await gateway.stop(leftMs());
+  await services.purge.stop();
+  await retention.stop();
+  await services.writer.close(leftMs());
+  await services.notifier.close();
+  await workers.drain(leftMs());
+  await workers.stop();
+  await feed.stop();
+  await database.stop();
+  await gateway.stopMetrics();
+}
+
+function ignoreWhileFailing(): void {
+  // The first failure is the one that is told; what was started is given up as well as it can be.
+}

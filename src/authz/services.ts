@@ -1,0 +1,167 @@
+import type { Config } from '../config/options.ts';
+import { TokenCodec } from '../model/consistency-token.ts';
+import type { EventLog } from '../observability/logger.ts';
+import type { ShardClient } from '../protocol/shard-client.ts';
+import { ChangeNotifier } from '../services/change-notifier.ts';
+import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
+import type { AuditSink } from '../services/ports.ts';
+import { ProjectService } from '../services/project-service.ts';
+import { ReadPositions } from '../services/read-positions.ts';
+import { ShardHeads } from '../services/shard-heads.ts';
+import { TupleService } from '../services/tuple-service.ts';
+import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
+import type { TupleWrites } from '../services/tuple-writes.ts';
+import { systemClock } from '../shared/clock.ts';
+import { IdSource } from '../shared/ids.ts';
+import { selectHeads } from '../store/sql/select-heads.ts';
+import type { Database } from './database.ts';
+import { createManagement, type Management } from './management.ts';
+import { MeasuredWriter } from './measured-writer.ts';
+import type { Metrics } from './metrics.ts';
+
+/** GATEWAY_MAX_CHECK_READS must not go below it, for a project either. */
+const READ_BUDGET_FLOOR = 100;
+const READ_TUPLES_MAX = 10_000;
+const EXPORT_GRANTS_MAX = 100_000;
+/** As many as a change row and a worker's step hold well. */
+const DELETES_PER_SEQ_MAX = 2_000;
+const PROJECTS_MAX = 10_000;
+const HEADS_MAX = 200_000;
+const TOKENS_REMEMBERED_MAX = 50_000;
+const PURGE_INTERVAL_MS = 60_000;
+/** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
+const WRITE_LANES = 2;
+/** Commits within this time share one notification per shard. */
+const NOTIFY_INTERVAL_MS = 20;
+/** Beyond this the rest is left to the poll: a hint may be lost. */
+const NOTIFY_SHARDS_MAX = 1_000;
+
+/** The use cases of this instance. */
+export type Services = Management & {
+  readonly projects: ProjectService;
+  readonly heads: ShardHeads;
+  readonly positions: ReadPositions;
+  readonly writer: TupleWriter;
+  readonly notifier: ChangeNotifier;
+  readonly tuples: TupleService;
+  readonly purge: ExpiredTuplePurge;
+};
+
+export type ServicesOptions = {
+  readonly config: Config;
+  readonly database: Database;
+  readonly shards: ShardClient;
+  readonly metrics: Metrics;
+  readonly audit: AuditSink | undefined;
+  readonly log: EventLog;
+};
+
+/** Wires the services to the database and the workers. */
+export function createServices(options: ServicesOptions): Services {
+  const { config, database, shards, metrics, audit } = options;
+  const { pool } = database;
+  const clock = systemClock;
+  const ids = new IdSource(clock);
+  const codec = new TokenCodec({
+    key: database.deployment.tokenKey,
+    rememberMax: TOKENS_REMEMBERED_MAX,
+  });
+  const heads = new ShardHeads({
+    entriesMax: HEADS_MAX,
+    readHeads: (keys) => selectHeads(pool, keys),
+  });
+  const positions = new ReadPositions({ codec, heads });
+  const projects = new ProjectService({
+    pool,
+    clock,
+    region: config.region,
+    defaultProjectId: config.defaultProjectId,
+    readBudgetDefault: config.maxCheckReads,
+    readBudgetFloor: READ_BUDGET_FLOOR,
+    ttlMs: config.projectTtlSeconds * 1000,
+    cacheMax: PROJECTS_MAX,
+    listMax: PROJECTS_MAX,
+    distributor: shards,
+    onRegionRefused: () => metrics.regionRefused.inc(),
+    audit,
+  });
+  const notifier = createNotifier(options);
+  const writer = createWriter(options, { clock, ids, heads, hints: notifier });
+  const writes = new MeasuredWriter(writer, metrics.writeDuration);
+  const tuples = new TupleService({
+    pool,
+    clock,
+    projects,
+    codec,
+    heads,
+    positions,
+    writer: writes,
+    updatesMax: config.maxWriteUpdates,
+    readTuplesMax: READ_TUPLES_MAX,
+    deletesPerSeqMax: DELETES_PER_SEQ_MAX,
+    exportGrantsMax: EXPORT_GRANTS_MAX,
+  });
+  const purge = createPurge(options, writes, ids);
+  const management = createManagement(config, {
+    pool,
+    clock,
+    ids,
+    projects,
+    heads,
+    writer: writes,
+  });
+  return { projects, heads, positions, writer, notifier, tuples, purge, ...management };
+}
+
+function createWriter(
+  { config, database, shards, metrics, audit }: ServicesOptions,
+  parts: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints'>,
+): TupleWriter {
+  return new TupleWriter({
+    ...parts,
+    pool: database.pool,
+    committed: {
+      onCommitted(changes) {
+        metrics.commits.inc(changes.length);
+        shards.applyCommitted(changes);
+      },
+    },
+    audit,
+    lanes: WRITE_LANES,
+    queuedWritesMax: config.writeQueueMax,
+    queuedUpdatesMax: Math.max(100_000, config.maxWriteUpdates),
+    groupWritesMax: 256,
+    groupUpdatesMax: 2_000,
+    writeTimeoutMs: config.requestTimeoutMs,
+    answerTimeoutMs: 45_000,
+    attemptsMax: 5,
+    retryDelayMs: 20,
+  });
+}
+
+function createNotifier({ database: { pool }, log }: ServicesOptions): ChangeNotifier {
+  return new ChangeNotifier({
+    pool,
+    intervalMs: NOTIFY_INTERVAL_MS,
+    shardsMax: NOTIFY_SHARDS_MAX,
+    onError: (error) => log('warn', 'change_hints_not_sent', { error: String(error) }),
+  });
+}
+
+function createPurge(
+  { config, database, log }: ServicesOptions,
+  writer: TupleWrites,
+  ids: IdSource,
+): ExpiredTuplePurge {
+  return new ExpiredTuplePurge({
+    pool: database.pool,
+    clock: systemClock,
+    writer,
+    graceMs: config.expiredGraceSeconds * 1000,
+    intervalMs: PURGE_INTERVAL_MS,
+    shardsMax: 1_000,
+    tuplesMax: 1_000,
+    requestId: () => ids.uuid(),
+    onError: (error) => log('warn', 'purge_failed', { error: String(error) }),
+  });
+}

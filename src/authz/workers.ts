@@ -1,0 +1,95 @@
+import type { Config } from '../config/options.ts';
+import { codeNameOfReason } from '../gateway/connect/connect-error.ts';
+import { DECISION_RPCS, type DecisionRpc } from '../gateway/reads/decision-meter.ts';
+import type { EventLog } from '../observability/logger.ts';
+import type { WorkerStats } from '../protocol/messages.ts';
+import type { PostgresTarget } from '../store/pool.ts';
+import { WORKER_DEFAULTS } from '../workers/shard/worker-settings.ts';
+import { createPiscinaTransport } from '../workers/slot/piscina-transport.ts';
+import {
+  createWorkerPool,
+  type WorkerPool,
+  type WorkerPoolEvent,
+} from '../workers/slot/worker-pool.ts';
+import { WORKER_CONNECTIONS } from './database.ts';
+import type { Metrics } from './metrics.ts';
+
+/** Bodies that wait for one worker, together; beyond it requests are refused. */
+const QUEUE_BYTES_MAX = 256 * 1_048_576;
+
+export type WorkersOptions = {
+  readonly config: Config;
+  /** Never rejects: while there is no database, the workers wait for it. */
+  readonly target: PostgresTarget | Promise<PostgresTarget>;
+  readonly metrics: Metrics;
+  readonly log: EventLog;
+  readonly onFatal: (cause: unknown) => void;
+  /** A model that the pool forgot; see WorkerPoolOptions. */
+  readonly findModel?:
+    | ((projectId: string, modelVersion: number) => string | undefined)
+    | undefined;
+  /** Replaces the workers' module; for tests. */
+  readonly filename?: string | undefined;
+};
+
+/** The decision workers of this instance, not yet started. */
+export function createWorkers(options: WorkersOptions): WorkerPool {
+  const { config, target, metrics, log } = options;
+  return createWorkerPool({
+    workerCount: config.workers,
+    createTransport: createPiscinaTransport({
+      filename: options.filename,
+      settings: async (slot) => ({
+        ...WORKER_DEFAULTS,
+        slot,
+        database: await target,
+        poolMax: WORKER_CONNECTIONS,
+        indexBytesMax: Math.floor(config.indexBytes / config.workers),
+        depthMax: config.maxCheckDepth,
+        batchItemsMax: config.maxBatchItems,
+        pollMs: config.pollIntervalMs,
+      }),
+    }),
+    queueDepthMax: config.workerQueueMax,
+    shardQueueDepthMax: config.shardQueueMax,
+    queueBytesMax: QUEUE_BYTES_MAX,
+    onFatal: options.onFatal,
+    findModel: options.findModel,
+    onStats: (slot, stats) => countStats(metrics, slot, stats),
+    onEvent: (event) => logEvent(event, metrics, log),
+  });
+}
+
+function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void {
+  const { slot } = event;
+  switch (event.kind) {
+    case 'workerReady':
+      return log('info', 'worker_ready', { slot });
+    case 'workerReport':
+      return log('warn', event.report.event, {
+        slot,
+        shard: event.report.shardHash,
+        error: event.report.error,
+      });
+    case 'workerLost':
+      metrics.workerRestarts.inc();
+      return log('error', 'worker_lost', {
+        slot,
+        request_remembered: event.requestRemembered,
+        error: String(event.cause),
+      });
+  }
+}
+
+function countStats(metrics: Metrics, slot: number, stats: WorkerStats): void {
+  metrics.workerReport(slot, stats);
+  for (const items of stats.rawBatchItems) metrics.batchCheckItems.observe(items);
+  for (const { rpc, reason, count } of stats.errors) {
+    if (!isDecisionRpc(rpc)) continue;
+    metrics.decisionError(rpc, codeNameOfReason(reason), count);
+  }
+}
+
+function isDecisionRpc(rpc: string): rpc is DecisionRpc {
+  return (DECISION_RPCS as readonly string[]).includes(rpc);
+}

@@ -1,0 +1,2 @@
+/** Why an evaluation ends without an answer. */
+export type EngineReason = 'BUDGET_EXHAUSTED';

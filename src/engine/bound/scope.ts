@@ -1,0 +1,228 @@
+import {
+  CONDITION_FALSE,
+  CONDITION_TRUE,
+  type ConditionContext,
+  parseContext,
+  prepareCondition,
+  type PreparedCondition,
+} from '../../model/conditions.ts';
+import {
+  EDGE_ABSENT,
+  EDGE_NODE_MASK,
+  EDGE_PLAIN,
+  EDGE_QUALIFIED,
+  type TupleReader,
+  WILDCARD_NODE,
+} from '../../model/tuple-reader.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { BoundModel, Op } from './bound-model.ts';
+import type { EngineReason } from './engine-reason.ts';
+
+/** The three values of a decision; also what a stored edge contributes. Cut answers deny. */
+export const FALSE = 0;
+export const TRUE = 1;
+export const CUT = 2;
+export type Value = 0 | 1 | 2;
+
+const ENTRIES_PER_READ_SHIFT = 6;
+const CONDITIONS_CACHED_MAX = 1024;
+/** Entries of a list that one step looks at. */
+const ENTRIES_PER_STEP = 256;
+const chunk = new Uint32Array(ENTRIES_PER_STEP);
+
+/** What a leaf of a rewrite leads to. */
+export interface LeafSink {
+  /** The subject stands in the relation's own tuples, certainly (TRUE) or perhaps (CUT). */
+  onDirect(value: Value): void;
+  /** Another userset; `isWeak` when a condition on the way could not be decided. */
+  onChild(entity: number, relation: number, isWeak: boolean): void;
+  /** A long list goes on: hand these to `Scope.scanRest` in a later step. */
+  onRest(node: number, relation: number, withObjects: boolean, cursor: number): void;
+}
+
+/** Whom an evaluation looks for. */
+export type Target = {
+  /** Node of a concrete user, 0 when no tuple names the user; unused for a userset. */
+  readonly userNode: number;
+  /** Userset looked for, or entity 0 for a user. */
+  readonly setEntity: number;
+  readonly setRelation: number;
+};
+
+/** Prepared conditions by name and parameters, shared by the evaluations of one evaluator. */
+export class ConditionCache {
+  readonly #prepared = new Map<string, PreparedCondition>();
+
+  get(name: string, params: string): PreparedCondition {
+    const key = `${name} ${params}`;
+    let condition = this.#prepared.get(key);
+    if (condition === undefined) {
+      if (this.#prepared.size >= CONDITIONS_CACHED_MAX) this.#prepared.clear();
+      condition = prepareCondition(name, params);
+      this.#prepared.set(key, condition);
+    }
+    return condition;
+  }
+}
+
+/**
+ * Everything that one request's evaluations share: the index at one revision, one `now`, the
+ * context, the read budget and the backstops that fired.
+ */
+export class Scope {
+  readonly reader: TupleReader;
+  readonly model: BoundModel;
+  readonly clock: Clock;
+  readonly depthMax: number;
+  readonly nowMs: number;
+  backstops = 0;
+  reads = 0;
+  readonly #readsMax: number;
+  readonly #subject: string;
+  readonly #conditions: ConditionCache;
+  readonly #context: ConditionContext | undefined;
+  readonly #hasWildcards: boolean;
+
+  constructor(init: {
+    readonly reader: TupleReader;
+    readonly model: BoundModel;
+    readonly clock: Clock;
+    readonly conditions: ConditionCache;
+    readonly depthMax: number;
+    readonly nowMs: number;
+    readonly readBudget: number;
+    readonly contextJson: string;
+    /** `namespace#relation`, for the message of an exhausted budget. */
+    readonly relationText: string;
+  }) {
+    this.reader = init.reader;
+    this.model = init.model;
+    this.clock = init.clock;
+    this.depthMax = init.depthMax;
+    this.nowMs = init.nowMs;
+    this.#readsMax = init.readBudget;
+    this.#subject = init.relationText;
+    this.#conditions = init.conditions;
+    this.#context = parseContext(init.contextJson);
+    this.#hasWildcards = init.reader.reverseCount(WILDCARD_NODE) > 0;
+  }
+
+  /** Whether the budget ran out. */
+  get isExhausted(): boolean {
+    return this.reads > this.#readsMax;
+  }
+
+  /** Counts reads. Errors: BUDGET_EXHAUSTED. */
+  charge(reads: number): void {
+    this.reads += reads;
+    if (this.reads > this.#readsMax) {
+      throw new AppError<EngineReason>(
+        'BUDGET_EXHAUSTED',
+        `evaluation of ${this.#subject} exceeded the read budget of ${this.#readsMax}`,
+        { relation: this.#subject, limit: String(this.#readsMax) },
+      );
+    }
+  }
+
+  /** What a qualified edge is worth now: FALSE when expired or decided false, CUT when undecided. */
+  qualify(node: number, subject: number): Value {
+    const qualifier = this.reader.qualifier(node, subject);
+    if (this.nowMs >= qualifier.expiresAtMs) return FALSE;
+    if (qualifier.conditionName === '') return TRUE;
+    if (this.#context === undefined) return CUT;
+    const condition = this.#conditions.get(qualifier.conditionName, qualifier.conditionParams);
+    const outcome = condition(this.#context);
+    if (outcome === CONDITION_TRUE) return TRUE;
+    return outcome === CONDITION_FALSE ? FALSE : CUT;
+  }
+
+  /** Value of the stored tuple (node, subject); FALSE when there is none. */
+  edge(node: number, subject: number): Value {
+    const edge = this.reader.edge(node, subject);
+    if (edge === EDGE_ABSENT) return FALSE;
+    return edge === EDGE_PLAIN ? TRUE : this.qualify(node, subject);
+  }
+
+  /** Value of an entry of a list of sets or users of `node`. */
+  entryValue(node: number, entry: number): Value {
+    return entry >= EDGE_QUALIFIED ? this.qualify(node, entry & EDGE_NODE_MASK) : TRUE;
+  }
+
+  /** What the tuples of `node` say of the target itself. A wildcard holds sets only when excluding. */
+  #direct(node: number, target: Target, isExcluding: boolean): Value {
+    let value: Value = FALSE;
+    if (target.setEntity === 0) {
+      if (target.userNode !== 0) value = this.edge(node, target.userNode);
+    } else if (!isExcluding) {
+      return FALSE;
+    }
+    if (value === TRUE || !this.#hasWildcards) return value;
+    const wildcard = this.edge(node, WILDCARD_NODE);
+    return wildcard === FALSE ? value : wildcard;
+  }
+
+  /**
+   * One step of a leaf: the tuples of (entity, relation), its computed relations, and the objects
+   * that its tuplesets reference. Counts one read a list and one per 64 entries.
+   */
+  scanLeaf(
+    entity: number,
+    relation: number,
+    leaf: Op,
+    target: Target,
+    isExcluding: boolean,
+    sink: LeafSink,
+  ): void {
+    this.charge(1 + (leaf.walks.length >> 1));
+    if (leaf.hasThis) {
+      const node = this.reader.nodeId(entity, relation);
+      if (node !== 0) {
+        const value = this.#direct(node, target, isExcluding);
+        if (value !== FALSE) sink.onDirect(value);
+        if (value === TRUE) return;
+        // An object itself holds nobody; as a target it is found by its own pair.
+        this.#scanSets(node, -1, target.setEntity !== 0, sink);
+      }
+    }
+    for (let i = 0; i < leaf.computed.length; i++) {
+      sink.onChild(entity, leaf.computed[i] as number, false);
+    }
+    for (let i = 0; i < leaf.walks.length; i += 2) {
+      const node = this.reader.nodeId(entity, leaf.walks[i] as number);
+      if (node !== 0) this.#scanSets(node, leaf.walks[i + 1] as number, false, sink);
+    }
+  }
+
+  #scanSets(node: number, relation: number, withObjects: boolean, sink: LeafSink): void {
+    const { reader } = this;
+    const total = reader.setCount(node);
+    if (total === 0) return;
+    this.charge(total >> ENTRIES_PER_READ_SHIFT);
+    this.scanRest(node, relation, withObjects, 0, sink);
+  }
+
+  /** The next entries of a list that `scanLeaf` began; its reads are already counted. */
+  scanRest(
+    node: number,
+    relation: number,
+    withObjects: boolean,
+    cursor: number,
+    sink: LeafSink,
+  ): void {
+    const { reader } = this;
+    // Sinks only note what they are given, so the shared chunk is not overwritten meanwhile.
+    const count = reader.readSets(node, cursor, chunk, 0);
+    const { nextCursor } = reader;
+    for (let i = 0; i < count; i++) {
+      const entry = chunk[i] as number;
+      const value = this.entryValue(node, entry);
+      if (value === FALSE) continue;
+      const subject = entry & EDGE_NODE_MASK;
+      const next = relation < 0 ? reader.relationOf(subject) : relation;
+      if (next === 0 && !withObjects) continue;
+      sink.onChild(reader.entityOf(subject), next, value === CUT);
+    }
+    if (nextCursor >= 0) sink.onRest(node, relation, withObjects, nextCursor);
+  }
+}

@@ -1,0 +1,131 @@
+import {
+  CHANGE_ENTITY,
+  CHANGE_FIRST_MENTION,
+  CHANGE_FLAGS,
+  CHANGE_NAMESPACE,
+  CHANGE_NODE,
+  CHANGE_OF_USER,
+  CHANGE_RELATION,
+  CHANGE_SUBJECT,
+  CHANGE_WORDS,
+  type TupleReader,
+  WILDCARD_NODE,
+} from '../../model/tuple-reader.ts';
+import type { BoundModel } from '../bound/bound-model.ts';
+import type { EvaluatorOptions } from '../bound/evaluator-api.ts';
+import { ChainCache } from './chain-cache.ts';
+import { ClosureCache } from './closure-cache.ts';
+import { checkUserHot, type HotCaches } from './hot-check.ts';
+import { HOT_PLAIN, HotModel } from './hot-model.ts';
+import { ObjectCache } from './object-cache.ts';
+import { type Questions, readAhead } from './read-ahead.ts';
+
+const change = new Uint32Array(CHANGE_WORDS);
+/** Caches below this mostly stay in the processor's last cache, from where a group comes no sooner. */
+const READ_AHEAD_BYTES_MIN = 8 * 1024 * 1024;
+
+/**
+ * The hot path over one index and one model version with its caches, which follow the index's
+ * changes. Holds nothing of a check between two, so that several evaluators may share one.
+ */
+export class HotPath {
+  readonly #reader: TupleReader;
+  readonly #model: HotModel;
+  readonly #closures: ClosureCache;
+  readonly #objects: ObjectCache;
+  readonly #chains: ChainCache;
+  readonly #caches: HotCaches;
+  readonly #readAheadBytesMin: number;
+  /** Revision that the caches speak of. */
+  #revision: number;
+
+  /** A quarter of `closureBytesMax` for closures, half for lines of objects, a quarter for chains. */
+  constructor(reader: TupleReader, model: BoundModel, options: EvaluatorOptions) {
+    const quarter = options.closureBytesMax / 4;
+    this.#readAheadBytesMin = options.readAheadBytesMin ?? READ_AHEAD_BYTES_MIN;
+    this.#reader = reader;
+    this.#model = new HotModel(model);
+    this.#closures = new ClosureCache(reader, this.#model, quarter);
+    this.#objects = new ObjectCache(reader, this.#model, this.#closures, quarter * 2);
+    this.#chains = new ChainCache(this.#model, this.#objects, quarter);
+    this.#caches = { closures: this.#closures, objects: this.#objects, chains: this.#chains };
+    this.#revision = reader.revision;
+  }
+
+  /** Bytes of the caches. */
+  get bytes(): number {
+    return this.#closures.bytes + this.#objects.bytes + this.#chains.bytes;
+  }
+
+  /** `checkUserHot` on the index as it is now. Hot. */
+  check(
+    entity: number,
+    relation: number,
+    userNode: number,
+    nodesMax: number,
+    readsMax: number,
+  ): number {
+    const reader = this.#reader;
+    if (reader.revision !== this.#revision) this.#catchUp();
+    const caches = this.#caches;
+    return checkUserHot(
+      reader,
+      this.#model,
+      caches,
+      entity,
+      relation,
+      userNode,
+      nodesMax,
+      readsMax,
+    );
+  }
+
+  /**
+   * Reads ahead what `check` will read for the first `count` questions, at most READ_AHEAD_MAX, unless the
+   * caches are small enough to be near the processor anyway. Hot.
+   */
+  readAhead(questions: Questions, count: number): void {
+    if (this.bytes < this.#readAheadBytesMin) return;
+    readAhead(this.#reader, this.#model, this.#caches, questions, count);
+  }
+
+  /** Drops what the changes since the last evaluation touched; everything if they are not known. */
+  #catchUp(): void {
+    const reader = this.#reader;
+    const { revision } = reader;
+    while (this.#revision < revision) {
+      if (!reader.readChange(revision, change) || !reader.readChange(this.#revision + 1, change)) {
+        this.#clear();
+        break;
+      }
+      this.#revision++;
+      this.#dropTouched();
+    }
+    this.#revision = revision;
+  }
+
+  #dropTouched(): void {
+    const subject = change[CHANGE_SUBJECT] as number;
+    const flags = change[CHANGE_FLAGS] as number;
+    const namespace = change[CHANGE_NAMESPACE] as number;
+    const kind = this.#model.single(namespace, change[CHANGE_RELATION] as number);
+    this.#objects.invalidate(change[CHANGE_ENTITY] as number, namespace);
+    this.#chains.invalidate(change[CHANGE_ENTITY] as number);
+    // Either node may be gone, and its id another node's by now.
+    this.#closures.invalidateNode(change[CHANGE_NODE] as number);
+    this.#closures.invalidateNode(subject);
+    this.#closures.invalidateUser(change[CHANGE_NODE] as number);
+    this.#closures.invalidateUser(subject);
+    if (kind === HOT_PLAIN && ((flags & CHANGE_OF_USER) === 0 || subject === WILDCARD_NODE)) {
+      this.#clear(); // the shape of groups changed
+    } else if ((flags & CHANGE_FIRST_MENTION) !== 0) {
+      this.#closures.clear(); // closures leave out what nothing refers to
+    }
+  }
+
+  #clear(): void {
+    this.#closures.clear();
+    this.#objects.clear();
+    this.#chains.clear();
+  }
+}

@@ -1,0 +1,148 @@
+import type { BoundModel } from '../bound/bound-model.ts';
+
+/** States beyond this are not built: what needs them takes the general path. */
+const STATES_MAX = 4096;
+/** Name ids beyond this take the general path: the tables are indexed by them. */
+const NAMES_MAX = 65_536;
+
+/**
+ * A set of relations of one object, closed under computed relations, as one thing to visit: whose
+ * tuples count, and which relations are asked of the objects that its tuplesets name.
+ */
+export class HotState {
+  /** Position in `HotModel.states`, from 1 on. */
+  readonly index: number;
+  /** Name id of the namespace of its objects. */
+  readonly namespace: number;
+  /** Usersets that a visit stands for. */
+  readonly weight: number;
+  /**
+   * By relation name id: bit 0: its own tuples count; the rest: number of the target that its
+   * tuples lead to, 0 for none.
+   */
+  readonly actions: Int32Array;
+  /** The relations with an action. */
+  readonly relations: Int32Array;
+
+  constructor(
+    index: number,
+    namespace: number,
+    weight: number,
+    actions: Int32Array,
+    relations: Int32Array,
+  ) {
+    this.index = index;
+    this.namespace = namespace;
+    this.weight = weight;
+    this.actions = actions;
+    this.relations = relations;
+  }
+}
+
+/** Answers instead of a state. */
+export const HOT_PLAIN = 0;
+export const HOT_GENERAL = -1;
+
+/**
+ * The unions of a model, determinized for the hot path: instead of visiting every relation of an
+ * object one by one, a visit covers all that are asked of it (subset construction, as from an NFA
+ * to a DFA). Built lazily; shared by all evaluations of one evaluator.
+ */
+export class HotModel {
+  readonly states: (HotState | undefined)[] = [undefined];
+  readonly #model: BoundModel;
+  readonly #stateOfKey = new Map<string, number>();
+  /** State of one relation by namespace and relation; undefined is not built yet. */
+  readonly #singles: (number | undefined)[][] = [];
+  readonly #targetOfKey = new Map<string, number>();
+  readonly #targetRelations: (readonly number[])[] = [[]];
+  /** State of a target by target and namespace. */
+  readonly #targetStates: (number | undefined)[][] = [[]];
+
+  constructor(model: BoundModel) {
+    this.#model = model;
+  }
+
+  /** State index of one relation; HOT_PLAIN if only its own tuples count; HOT_GENERAL. Hot. */
+  single(namespace: number, relation: number): number {
+    const known = this.#singles[namespace]?.[relation];
+    return known === undefined ? this.#buildSingle(namespace, relation) : known;
+  }
+
+  /** State index of a target on objects of a namespace, or HOT_GENERAL. Hot. */
+  ofTarget(target: number, namespace: number): number {
+    const known = (this.#targetStates[target] as (number | undefined)[])[namespace];
+    return known === undefined ? this.#buildTarget(target, namespace) : known;
+  }
+
+  #buildSingle(namespace: number, relation: number): number {
+    const program = this.#model.programOf(namespace, relation);
+    // Names without a program are data without bound: nothing is stored for them.
+    if (program === undefined) return HOT_PLAIN;
+    if (namespace >= NAMES_MAX || relation >= NAMES_MAX) return HOT_GENERAL;
+    const { root } = program;
+    const isPlain =
+      program.isSimple && root.hasThis && root.computed.length === 0 && root.walks.length === 0;
+    const state = isPlain ? HOT_PLAIN : this.#stateOf(namespace, [relation]);
+    (this.#singles[namespace] ??= [])[relation] = state;
+    return state;
+  }
+
+  #buildTarget(target: number, namespace: number): number {
+    if (namespace >= NAMES_MAX) return HOT_GENERAL;
+    const relations = this.#targetRelations[target] as readonly number[];
+    const state = this.#stateOf(namespace, relations);
+    (this.#targetStates[target] as (number | undefined)[])[namespace] = state;
+    return state;
+  }
+
+  #stateOf(namespace: number, relations: readonly number[]): number {
+    const closed = new Set(relations);
+    const walks = new Map<number, Set<number>>();
+    const own: number[] = [];
+    for (const relation of closed) {
+      const program = this.#model.programOf(namespace, relation);
+      if (program === undefined) {
+        own.push(relation);
+        continue;
+      }
+      if (!program.isSimple) return HOT_GENERAL;
+      const { root } = program;
+      if (root.hasThis) own.push(relation);
+      for (const computed of root.computed) closed.add(computed);
+      for (let i = 0; i < root.walks.length; i += 2) {
+        const tupleset = root.walks[i] as number;
+        let asked = walks.get(tupleset);
+        if (asked === undefined) walks.set(tupleset, (asked = new Set()));
+        asked.add(root.walks[i + 1] as number);
+      }
+    }
+    const key = `${namespace}:${[...closed].sort((a, b) => a - b).join()}`;
+    const known = this.#stateOfKey.get(key);
+    if (known !== undefined) return known;
+    const names = [...new Set([...own, ...walks.keys()])];
+    const width = Math.max(...names, 0) + 1;
+    if (this.states.length > STATES_MAX || width > NAMES_MAX) return HOT_GENERAL;
+    const actions = new Int32Array(width);
+    for (const relation of own) actions[relation] = 1;
+    for (const [tupleset, asked] of walks) {
+      actions[tupleset] = (actions[tupleset] as number) | (this.#targetOf(asked) << 1);
+    }
+    const index = this.states.length;
+    this.states.push(new HotState(index, namespace, closed.size, actions, Int32Array.from(names)));
+    this.#stateOfKey.set(key, index);
+    return index;
+  }
+
+  #targetOf(relations: ReadonlySet<number>): number {
+    const sorted = [...relations].sort((a, b) => a - b);
+    const key = sorted.join();
+    let target = this.#targetOfKey.get(key);
+    if (target === undefined) {
+      target = this.#targetRelations.push(sorted) - 1;
+      this.#targetStates.push([]);
+      this.#targetOfKey.set(key, target);
+    }
+    return target;
+  }
+}

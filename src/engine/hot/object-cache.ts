@@ -1,0 +1,209 @@
+import {
+  EDGE_QUALIFIED,
+  OBJECT_NODE,
+  OBJECT_RELATION,
+  OBJECT_SETS,
+  OBJECT_STRIDE,
+  OBJECT_USERS,
+  type TupleReader,
+  WILDCARD_NODE,
+  WORD_LIST,
+} from '../../model/tuple-reader.ts';
+import { type ClosureCache, SUMMARY_OPEN } from './closure-cache.ts';
+import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
+import { LineTable } from './line-table.ts';
+
+/** Words of a line: one cache line of 64 bytes. */
+const LINE_SHIFT = 4;
+const LINE_WORDS = 1 << LINE_SHIFT;
+
+// Words of a line behind those of LineTable.
+/** Counts, one byte each: users, user lists, groups, children; LINE_OPAQUE if it does not fit. */
+export const LINE_COUNTS = 3;
+/** Sum of the heights of the groups. */
+export const LINE_HEIGHT = 4;
+/** Users; then lists as pairs (node, word); groups; children as pairs (id, kind). */
+export const LINE_ENTRIES = 5;
+const ENTRIES_MAX = LINE_WORDS - LINE_ENTRIES;
+/** Counts of an object that must be read from the index each time. */
+export const LINE_OPAQUE = 0xffff_ffff;
+
+/** Lists of at most this many users are copied. */
+const FEW_USERS = 6;
+/** Nodes of an object that is decoded. */
+const NODES_MAX = 12;
+const object = new Uint32Array(NODES_MAX * OBJECT_STRIDE);
+const subjects = new Uint32Array(ENTRIES_MAX);
+const users = new Uint32Array(ENTRIES_MAX);
+const fewUsers = new Uint32Array(FEW_USERS);
+const lists = new Uint32Array(ENTRIES_MAX);
+const groups = new Uint32Array(ENTRIES_MAX);
+const children = new Uint32Array(ENTRIES_MAX);
+
+/**
+ * Small objects as one state sees them, decoded into one cache line each: the users and groups that
+ * hold it, and what to visit next. A visit reads one line instead of the object's record, its
+ * nodes and its lists. A line is the index's content in another form, no decision; it holds no qualified
+ * edge. Belongs to one model version.
+ */
+export class ObjectCache {
+  /** Where the lines lie. */
+  readonly table: LineTable;
+  readonly #reader: TupleReader;
+  readonly #model: HotModel;
+  readonly #closures: ClosureCache;
+  // What `#decode` has gathered.
+  #users = 0;
+  #lists = 0;
+  #groups = 0;
+  #children = 0;
+  #height = 0;
+  #isFull = false;
+  /** Users of a list that is copied into the line rather than named by it. */
+  #fewUsers = FEW_USERS;
+
+  constructor(reader: TupleReader, model: HotModel, closures: ClosureCache, bytesMax: number) {
+    this.#reader = reader;
+    this.#model = model;
+    this.#closures = closures;
+    this.table = new LineTable(LINE_SHIFT, bytesMax);
+  }
+
+  /** The lines; word i of the line at `at` is `lines[at + i]`. */
+  get lines(): Uint32Array {
+    return this.table.words;
+  }
+
+  /** Bytes of the table. */
+  get bytes(): number {
+    return this.table.bytes;
+  }
+
+  /** Forgets everything. O(1), but for every 4 billionth time. */
+  clear(): void {
+    this.table.clear();
+  }
+
+  /** Forgets what is known of one object: a tuple of it was changed. O(states of the model). */
+  invalidate(entity: number, namespace: number): void {
+    const { states } = this.#model;
+    for (let index = 1; index < states.length; index++) {
+      if (states[index]?.namespace === namespace) this.table.drop(entity, index);
+    }
+  }
+
+  /** Position of the line of an object in a state, which is filled if need be. Hot. */
+  lineOf(entity: number, state: HotState): number {
+    const at = this.table.find(entity, state.index);
+    return at < 0 ? this.#fill(entity, state) : at;
+  }
+
+  #fill(entity: number, state: HotState): number {
+    this.#fewUsers = FEW_USERS;
+    let fits = this.#decode(entity, state);
+    if (!fits && this.#isFull) {
+      this.#fewUsers = 0;
+      fits = this.#decode(entity, state);
+    }
+    const at = this.table.add(entity, state.index);
+    const { words } = this.table;
+    words[at + LINE_COUNTS] = fits
+      ? this.#users | (this.#lists << 8) | (this.#groups << 16) | (this.#children << 24)
+      : LINE_OPAQUE;
+    if (!fits) return at;
+    words[at + LINE_HEIGHT] = this.#height;
+    let to = at + LINE_ENTRIES;
+    for (let i = 0; i < this.#users; i++) words[to++] = users[i] as number;
+    for (let i = 0; i < this.#lists * 2; i++) words[to++] = lists[i] as number;
+    for (let i = 0; i < this.#groups; i++) words[to++] = groups[i] as number;
+    for (let i = 0; i < this.#children * 2; i++) words[to++] = children[i] as number;
+    return at;
+  }
+
+  /** Gathers what a visit of an object comes to. Whether it fits into a line. */
+  #decode(entity: number, state: HotState): boolean {
+    this.#users = 0;
+    this.#lists = 0;
+    this.#groups = 0;
+    this.#children = 0;
+    this.#height = 0;
+    this.#isFull = false;
+    const end = this.#reader.readObject(entity, object) * OBJECT_STRIDE;
+    if (end < 0) return false;
+    for (let at = 0; at < end; at += OBJECT_STRIDE) {
+      const relation = object[at + OBJECT_RELATION] as number;
+      const action = relation < state.actions.length ? (state.actions[relation] as number) : 0;
+      if (action === 0) continue;
+      const sets = object[at + OBJECT_SETS] as number;
+      const ownUsers = object[at + OBJECT_USERS] as number;
+      const own = (action & 1) !== 0;
+      if (own && !this.#addUsers(object[at + OBJECT_NODE] as number, ownUsers)) return false;
+      if (sets === 0) continue;
+      const count = this.#reader.readWord(sets, subjects);
+      if (count < 0) return false;
+      for (let i = 0; i < count; i++) {
+        const subject = subjects[i] as number;
+        if (subject >= EDGE_QUALIFIED) return false;
+        if (own && !this.#addSet(subject)) return false;
+        if (action > 1 && !this.#addWalk(subject, action >> 1)) return false;
+      }
+    }
+    return true;
+  }
+
+  #hasRoom(): boolean {
+    const taken = this.#users + this.#lists * 2 + this.#groups + this.#children * 2;
+    this.#isFull = taken > ENTRIES_MAX;
+    return !this.#isFull;
+  }
+
+  #addUsers(node: number, word: number): boolean {
+    if (word === 0) return true;
+    if ((word & WORD_LIST) === 0) {
+      if (word >= EDGE_QUALIFIED || word === WILDCARD_NODE) return false;
+      users[this.#users++] = word;
+    } else if (!this.#addFewUsers(word)) {
+      lists[this.#lists * 2] = node;
+      lists[this.#lists++ * 2 + 1] = word;
+    }
+    return this.#hasRoom();
+  }
+
+  /** Copies a short list: a scan of the line is cheaper than a look into the list. Whether it was. */
+  #addFewUsers(word: number): boolean {
+    const count = this.#reader.readWord(word, fewUsers);
+    if (count < 0 || count > this.#fewUsers || this.#users + count > ENTRIES_MAX) return false;
+    for (let i = 0; i < count; i++) {
+      const user = fewUsers[i] as number;
+      if (user >= EDGE_QUALIFIED || user === WILDCARD_NODE) return false;
+    }
+    for (let i = 0; i < count; i++) users[this.#users++] = fewUsers[i] as number;
+    return true;
+  }
+
+  #addSet(child: number): boolean {
+    const height = this.#closures.summaryOf(child);
+    if (height !== SUMMARY_OPEN) {
+      this.#height += height;
+      groups[this.#groups++] = child;
+      return this.#hasRoom();
+    }
+    const relation = this.#reader.relationOf(child);
+    if (relation === 0) return true; // an object itself holds nobody
+    const entity = this.#reader.entityOf(child);
+    const kind = this.#model.single(this.#reader.namespaceOf(entity), relation);
+    return this.#addChild(kind === HOT_PLAIN ? child : entity, kind);
+  }
+
+  #addWalk(child: number, target: number): boolean {
+    const entity = this.#reader.entityOf(child);
+    return this.#addChild(entity, this.#model.ofTarget(target, this.#reader.namespaceOf(entity)));
+  }
+
+  #addChild(id: number, kind: number): boolean {
+    if (kind < 0) return false;
+    children[this.#children * 2] = id;
+    children[this.#children++ * 2 + 1] = kind;
+    return this.#hasRoom();
+  }
+}

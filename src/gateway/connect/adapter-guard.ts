@@ -1,0 +1,136 @@
+import { ConnectError, type Interceptor } from '@connectrpc/connect';
+import { AppError } from '../../shared/app-error.ts';
+import { cancelled } from './adapter-body.ts';
+import { connectErrorFromAppError, deadlineExceeded, foreseenError } from './connect-error.ts';
+import { withReason } from './protocol-error.ts';
+
+/** What the log learns of a failure that the caller is only told "internal error" about. */
+export type CallFailure = {
+  readonly requestId: string;
+  /** "workspace.v1.AuthzService/Check" */
+  readonly rpc: string;
+  readonly error: unknown;
+};
+
+export type ErrorPolicy = {
+  readonly readMaxBytes: number;
+  readonly report: (failure: CallFailure) => void;
+  /** How an AppError is presented; the one of the product adds google.rpc.ErrorInfo. */
+  readonly present?: ((error: AppError) => ConnectError) | undefined;
+  /** Told of every failed call: its method, what failed, and the error that the caller gets. */
+  readonly onFailure?: ((rpc: string, failure: unknown, shown: ConnectError) => void) | undefined;
+};
+
+/** Any failure of a call as the error that leaves the process; unforeseen ones are reported. */
+export function outgoingError(
+  error: unknown,
+  policy: ErrorPolicy,
+  requestId: string,
+  rpc: string,
+): ConnectError {
+  const shown = presented(error, policy, requestId, rpc);
+  policy.onFailure?.(rpc, error, shown);
+  return shown;
+}
+
+function presented(
+  error: unknown,
+  policy: ErrorPolicy,
+  requestId: string,
+  rpc: string,
+): ConnectError {
+  const foreseen = foreseenError(error, policy);
+  const present = policy.present ?? connectErrorFromAppError;
+  if (foreseen instanceof ConnectError) return withReason(foreseen, present);
+  if (foreseen.reason === 'INTERNAL') {
+    policy.report({ requestId, rpc, error: foreseen.cause ?? foreseen });
+  }
+  return present(foreseen);
+}
+
+/**
+ * Settles as `work` does, or rejects as soon as `signal` is aborted, so that a handler that does not
+ * listen to its signal cannot hold an answer back beyond the deadline.
+ */
+export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) {
+    work.catch(ignoreLateFailure);
+    return Promise.reject(abortReason(signal));
+  }
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(abortReason(signal));
+    signal.addEventListener('abort', onAbort, { once: true });
+    // Removed before the result goes on: the call's own end aborts its signal, too.
+    work.then(
+      (value) => {
+        signal.removeEventListener('abort', onAbort);
+        resolve(value);
+      },
+      (error: unknown) => {
+        signal.removeEventListener('abort', onAbort);
+        reject(error);
+      },
+    );
+  });
+}
+
+/**
+ * Interceptor around every streamed or enveloped call: maps errors of decoding, of the handler and
+ * of the deadline in one place, and ends long-lived streams when `drainSignal` is aborted.
+ */
+export function createGuard(
+  policy: ErrorPolicy,
+  requestIdOf: (request: Parameters<ReturnType<Interceptor>>[0]) => string,
+  drainSignal: AbortSignal | undefined,
+): Interceptor {
+  return (next) => async (request) => {
+    const rpc = `${request.service.typeName}/${request.method.name}`;
+    const mapped = (error: unknown): ConnectError =>
+      outgoingError(error, policy, requestIdOf(request), rpc);
+    try {
+      const response = await untilAborted(next(request), request.signal);
+      if (!response.stream) return response;
+      const isLongLived =
+        request.method.methodKind === 'server_streaming' ||
+        request.method.methodKind === 'bidi_streaming';
+      const signal =
+        drainSignal === undefined || !isLongLived
+          ? request.signal
+          : AbortSignal.any([request.signal, drainSignal]);
+      return { ...response, message: guarded(response.message, signal, mapped) };
+    } catch (error) {
+      throw mapped(error);
+    }
+  };
+}
+
+async function* guarded<T>(
+  messages: AsyncIterable<T>,
+  signal: AbortSignal,
+  mapped: (error: unknown) => ConnectError,
+): AsyncGenerator<T> {
+  const iterator = messages[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const step = await untilAborted(iterator.next(), signal);
+      if (step.done === true) return;
+      yield step.value;
+    }
+  } catch (error) {
+    throw mapped(error);
+  } finally {
+    // Not awaited: a handler that is stuck would never let go.
+    iterator.return?.().catch(ignoreLateFailure);
+  }
+}
+
+function abortReason(signal: AbortSignal): unknown {
+  const reason: unknown = signal.reason;
+  if (reason instanceof AppError || reason instanceof ConnectError) return reason;
+  if (reason instanceof Error && reason.name === 'TimeoutError') return deadlineExceeded();
+  return cancelled();
+}
+
+function ignoreLateFailure(): void {
+  // The answer was given when the signal was aborted; what the work says after that has no reader.
+}

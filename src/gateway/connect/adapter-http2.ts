@@ -1,0 +1,119 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import { BytesBody } from './adapter-body.ts';
+
+type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
+
+/** The headers of an HTTP/2 request without the pseudo ones. Errors: TypeError for a bad value. */
+export function headersFromHttp2(incoming: IncomingHttpHeaders): Headers {
+  const headers = new Headers();
+  for (const name in incoming) {
+    if (name.startsWith(':')) continue;
+    const value = incoming[name];
+    if (Array.isArray(value)) for (const one of value) headers.append(name, one);
+    else if (value !== undefined) headers.append(name, value);
+  }
+  return headers;
+}
+
+/**
+ * Writes a universal response, trailers included, to an HTTP/2 stream under its flow control. Never
+ * throws: a stream that the client has reset is left alone.
+ */
+export async function respondToStream(
+  stream: ServerHttp2Stream,
+  response: UniversalResponse,
+  requestId: string,
+): Promise<void> {
+  const iterator = response.body?.[Symbol.asyncIterator]();
+  try {
+    if (response.body === undefined || iterator === undefined) {
+      if (canWrite(stream)) stream.respond(headOf(response, requestId), { endStream: true });
+      return;
+    }
+    if (response.body instanceof BytesBody && response.trailer === undefined) {
+      if (!canWrite(stream)) return;
+      stream.respond(headOf(response, requestId));
+      stream.end(response.body.bytes);
+      return;
+    }
+    let step = await iterator.next();
+    if (!canWrite(stream)) return;
+    stream.respond(headOf(response, requestId), {
+      waitForTrailers: response.trailer !== undefined,
+    });
+    // Read when they are sent: the handlers fill the trailers in at the end of the body.
+    stream.once('wantTrailers', () => {
+      stream.sendTrailers(response.trailer === undefined ? {} : outgoing(response.trailer));
+    });
+    for (; step.done !== true; step = await iterator.next()) {
+      if (!canWrite(stream)) return;
+      if (!stream.write(step.value)) await drained(stream);
+    }
+    stream.end();
+  } catch {
+    // The protocol handlers turn failures into trailers; what still throws is a reset stream.
+    if (!stream.destroyed) stream.close(INTERNAL_ERROR);
+  } finally {
+    iterator?.return?.().catch(ignoreEnded);
+    letGo(stream);
+  }
+}
+
+/** NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR */
+const NO_ERROR = 0;
+const INTERNAL_ERROR = 2;
+/** How long a client may go on sending to a call that is answered. */
+const LATE_BODY_MS = 1_000;
+
+/**
+ * What the client still sends is thrown away, so that it does not wait for our window; if it does not
+ * stop, the stream is reset without an error, as RFC 9113 §8.1 has it for a complete answer.
+ */
+function letGo(stream: ServerHttp2Stream): void {
+  if (stream.destroyed || stream.readableEnded) return;
+  stream.resume();
+  const wait = (): void => {
+    if (stream.destroyed || stream.readableEnded) return;
+    const timer = setTimeout(() => stream.close(NO_ERROR), LATE_BODY_MS);
+    stream.once('close', () => clearTimeout(timer));
+  };
+  if (stream.writableFinished) wait();
+  else stream.once('finish', wait);
+}
+
+function canWrite(stream: ServerHttp2Stream): boolean {
+  return !stream.destroyed && !stream.closed;
+}
+
+function drained(stream: ServerHttp2Stream): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      stream.off('drain', done);
+      stream.off('close', done);
+      resolve();
+    };
+    stream.once('drain', done);
+    stream.once('close', done);
+  });
+}
+
+function headOf(response: UniversalResponse, requestId: string): OutgoingHttpHeaders {
+  const head = response.header === undefined ? {} : outgoing(response.header);
+  head[':status'] = response.status;
+  head['x-request-id'] = requestId;
+  if (response.status === 405) head['allow'] = 'POST';
+  return head;
+}
+
+function outgoing(headers: Headers): OutgoingHttpHeaders {
+  const out: OutgoingHttpHeaders = {};
+  headers.forEach((value, name) => {
+    out[name] = value;
+  });
+  return out;
+}
+
+function ignoreEnded(): void {
+  // The iteration is over either way.
+}

@@ -1,0 +1,204 @@
+import {
+  fromBinary,
+  fromJsonString,
+  toBinary,
+  toJsonString,
+  type DescMessage,
+  type JsonReadOptions,
+  type JsonWriteOptions,
+  type Message,
+} from '@bufbuild/protobuf';
+import {
+  Code,
+  ConnectError,
+  createContextValues,
+  createHandlerContext,
+  type Interceptor,
+} from '@connectrpc/connect';
+import {
+  compressionNegotiate,
+  contentTypeMatcher,
+  createMethodUrl,
+  invokeUnaryImplementation,
+  mergeNonProtocolHeaders,
+  type Compression,
+  type UniversalHandler,
+} from '@connectrpc/connect/protocol';
+import {
+  contentTypeUnaryRegExp,
+  errorToJsonBytes,
+  parseContentType,
+  parseTimeout,
+  trailerMux,
+} from '@connectrpc/connect/protocol-connect';
+import { bodyTooLarge } from '../../http/gunzip-limited.ts';
+import { AppError } from '../../shared/app-error.ts';
+import { BytesBody, WholeBody } from './adapter-body.ts';
+import { outgoingError, untilAborted, type ErrorPolicy } from './adapter-guard.ts';
+import { kRequestId } from './adapter-request-id.ts';
+import { ERROR_JSON, httpStatusOfCode, malformedJson } from './connect-error.ts';
+import type { ConnectReason } from './connect-reason.ts';
+import { encodedJsonOf } from './encoded-answer.ts';
+import { assertKnownVersion } from './protocol-version.ts';
+
+type MethodSpec = Parameters<typeof invokeUnaryImplementation>[0];
+type UniversalRequest = Parameters<UniversalHandler>[0];
+type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
+type HandlerContext = ReturnType<typeof createHandlerContext>;
+
+export type UnaryOptions = {
+  readonly policy: ErrorPolicy;
+  readonly writeMaxBytes: number;
+  readonly compressMinBytes: number;
+  readonly compressions: Compression[];
+  readonly interceptors: Interceptor[];
+  readonly json: Partial<JsonReadOptions & JsonWriteOptions>;
+};
+
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+/** Why the signal of a call is aborted when it has ended; a constant, since a stack costs more. */
+const COMPLETE = new AppError<ConnectReason>('CANCELLED', 'the call is complete');
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
+const utf8 = new TextEncoder();
+
+/**
+ * Serves one unary method over the Connect protocol. It stands in for Connect's own handler, which
+ * answers failed_precondition with 400, a broken protobuf body with 500 and lets a handler outlive
+ * its deadline; the protocol itself is the same and held by Connect's conformance suite.
+ */
+export function createUnaryConnectHandler(
+  spec: MethodSpec,
+  options: UnaryOptions,
+): UniversalHandler {
+  const { method } = spec;
+  const rpc = `${method.parent.typeName}/${method.name}`;
+  const handle = async (request: UniversalRequest): Promise<UniversalResponse> => {
+    const type = parseContentType(request.header.get('content-type'));
+    if (type === undefined || type.stream) return { status: 415 };
+    const timeout = parseTimeout(request.header.get('connect-timeout-ms'), TIMEOUT_MS_MAX);
+    const context = createHandlerContext({
+      ...spec,
+      service: method.parent,
+      requestMethod: request.method,
+      protocolName: 'connect',
+      ...(timeout.timeoutMs === undefined ? {} : { timeoutMs: timeout.timeoutMs }),
+      requestSignal: request.signal,
+      requestHeader: request.header,
+      url: request.url,
+      responseHeader: { 'content-type': type.binary ? 'application/proto' : 'application/json' },
+      contextValues: request.contextValues ?? createContextValues(),
+    });
+    const compression = compressionNegotiate(
+      options.compressions,
+      request.header.get('content-encoding'),
+      request.header.get('accept-encoding'),
+      'accept-encoding',
+    );
+    let status = 200;
+    let body: Uint8Array;
+    try {
+      assertKnownVersion(request.header);
+      if (compression.error !== undefined) throw compression.error;
+      if (timeout.error !== undefined) throw timeout.error;
+      const call = async (): Promise<Message> => {
+        const bytes = await readBody(request, compression.request, options.policy.readMaxBytes);
+        const input = decode(method.input, type.binary, bytes, options.json);
+        return invokeUnaryImplementation(spec, context, input, options.interceptors);
+      };
+      const output = await untilAborted(call(), context.signal);
+      body = encode(method.output, type.binary, output, options);
+    } catch (failure) {
+      const requestId = request.contextValues?.get(kRequestId) ?? '';
+      const error = outgoingError(failure, options.policy, requestId, rpc);
+      status = httpStatusOfCode(error.code);
+      body = writeError(context, error);
+    } finally {
+      context.abort(COMPLETE);
+    }
+    if (compression.response !== null && body.byteLength >= options.compressMinBytes) {
+      body = await compression.response.compress(body);
+      context.responseHeader.set('content-encoding', compression.response.name);
+    }
+    const header = trailerMux(context.responseHeader, context.responseTrailer);
+    return { status, header, body: new BytesBody(body) };
+  };
+  return Object.assign(handle, {
+    protocolNames: ['connect'],
+    supportedContentType: contentTypeMatcher(contentTypeUnaryRegExp),
+    allowedMethods: ['POST'],
+    requestPath: createMethodUrl('/', method),
+    service: method.parent,
+    method,
+  });
+}
+
+async function readBody(
+  request: UniversalRequest,
+  compression: Compression | null,
+  maxBytes: number,
+): Promise<Uint8Array> {
+  if (!(request.body instanceof WholeBody)) {
+    throw new AppError<ConnectReason>('INTERNAL', 'a unary body is read whole');
+  }
+  const bytes = await request.body.whole;
+  if (bytes.byteLength > maxBytes) throw bodyTooLarge(maxBytes);
+  if (compression === null) return bytes;
+  return compression.decompress(bytes, maxBytes);
+}
+
+function decode(
+  desc: DescMessage,
+  isBinary: boolean,
+  bytes: Uint8Array,
+  json: UnaryOptions['json'],
+): Message {
+  if (isBinary) return decodeBinary(desc, bytes);
+  let text: string;
+  try {
+    text = strictUtf8.decode(bytes);
+  } catch (error) {
+    throw new AppError<ConnectReason>('BODY_MALFORMED', 'the body is not valid UTF-8', {}, error);
+  }
+  try {
+    return fromJsonString(desc, text, json);
+  } catch (error) {
+    throw malformedJson(error as Error, desc);
+  }
+}
+
+function decodeBinary(desc: DescMessage, bytes: Uint8Array): Message {
+  try {
+    return fromBinary(desc, bytes);
+  } catch (error) {
+    const problem = `the message cannot be decoded: ${(error as Error).message}`;
+    throw new AppError<ConnectReason>('BODY_MALFORMED', problem, {}, error);
+  }
+}
+
+function encode(
+  desc: DescMessage,
+  isBinary: boolean,
+  message: Message,
+  options: UnaryOptions,
+): Uint8Array {
+  const bytes = isBinary
+    ? toBinary(desc, message)
+    : (encodedJsonOf(message) ?? utf8.encode(toJsonString(desc, message, options.json)));
+  if (bytes.byteLength > options.writeMaxBytes) {
+    const metadata = { limit_bytes: String(options.writeMaxBytes) };
+    const problem = `the answer is larger than ${options.writeMaxBytes} bytes`;
+    throw new AppError<ConnectReason>('RESULT_TOO_LARGE', problem, metadata);
+  }
+  return bytes;
+}
+
+function writeError(context: HandlerContext, error: ConnectError): Uint8Array {
+  context.responseHeader.set('content-type', 'application/json');
+  if (!error.isWireError) mergeNonProtocolHeaders(context.responseHeader, error.metadata);
+  try {
+    return errorToJsonBytes(error, ERROR_JSON);
+  } catch {
+    // A detail that cannot be serialized must not cost the caller the code.
+    return errorToJsonBytes(new ConnectError('internal error', Code.Internal), undefined);
+  }
+}

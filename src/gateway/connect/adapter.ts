@@ -1,0 +1,326 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { Registry } from '@bufbuild/protobuf';
+import {
+  createContextValues,
+  type ConnectError,
+  type ConnectRouter,
+  type ContextValues,
+  type Interceptor,
+} from '@connectrpc/connect';
+import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import type { BodyDeadlines } from '../../http/body-deadlines.ts';
+import type { HttpExchange } from '../../http/http-exchange.ts';
+import { requestIdOf } from '../../http/request-id.ts';
+import { AppError } from '../../shared/app-error.ts';
+import {
+  cancelled,
+  streamedBodyOfExchange,
+  streamedBodyOfStream,
+  WholeBody,
+  wholeBodyOfExchange,
+  wholeBodyOfStream,
+} from './adapter-body.ts';
+import type { CallFailure, ErrorPolicy } from './adapter-guard.ts';
+import { respondToExchange } from './adapter-http1.ts';
+import { headersFromHttp2, respondToStream } from './adapter-http2.ts';
+import { refusal } from './adapter-refusal.ts';
+import { kRequestId } from './adapter-request-id.ts';
+import { createRouter, TIMEOUT_MS_MAX } from './adapter-router.ts';
+import type { ConnectReason } from './connect-reason.ts';
+
+export type ConnectAdapterOptions = {
+  readonly routes: (router: ConnectRouter) => void;
+  /** The credential check, made before anything else of any call; null lets the call pass. */
+  readonly authorize?:
+    | ((path: string, header: (lowerCaseName: string) => string) => AppError | null)
+    | undefined;
+  /** Per message, compressed and not. */
+  readonly readMaxBytes: number;
+  /** Per message; default 256 MiB. */
+  readonly writeMaxBytes?: number | undefined;
+  /** Answers shorter than this are not compressed; default 1,024. */
+  readonly compressMinBytes?: number | undefined;
+  /** Ends streams that would never end by themselves, with its reason (an AppError). */
+  readonly drainSignal?: AbortSignal | undefined;
+  /**
+   * Around every handler. Unary calls over gRPC and gRPC-Web show up as streams of one message
+   * (`request.stream`); `request.contextValues.get(kRequestId)` is the request id.
+   */
+  readonly interceptors?: readonly Interceptor[] | undefined;
+  /** Told of each failure whose text the caller does not get to see. */
+  readonly report: (failure: CallFailure) => void;
+  /** Told of every failed call that had a handler: its method, what failed, and what is answered. */
+  readonly onFailure?: ErrorPolicy['onFailure'];
+  /** Types that google.protobuf.Any may hold in JSON. */
+  readonly registry?: Registry | undefined;
+  /** How errors are presented; default adds google.rpc.ErrorInfo. */
+  readonly presentError?: ((error: AppError) => ConnectError) | undefined;
+};
+
+/** Connect, gRPC-Web and gRPC calls on our listener. */
+export interface ConnectAdapter {
+  /** Takes a whole HTTP/1.1 request of any path and verb, synchronously inside its handler. */
+  readonly handleHttp1: (exchange: HttpExchange) => void;
+  /** The same for a request whose credential was checked and whose body was read elsewhere. */
+  readonly handleBuffered: (
+    exchange: HttpExchange,
+    path: string,
+    headers: Headers,
+    body: Uint8Array,
+    requestId: string,
+  ) => void;
+  /** Takes an HTTP/2 request: pass it as `http2.onStream` of the server. */
+  readonly handleHttp2: (
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    bodyDeadlines: BodyDeadlines,
+  ) => void;
+  /** "/package.Service/Method" of every method. */
+  readonly paths: readonly string[];
+}
+
+const WRITE_MAX_BYTES = 256 * 1_048_576;
+const COMPRESS_MIN_BYTES = 1_024;
+
+/**
+ * Builds the adapter. Order of checks: credential, method, verb, content type, body. Body-less
+ * answers: 405 with Allow, 415. Errors of calls: see connect-error.ts.
+ */
+export function createConnectAdapter(options: ConnectAdapterOptions): ConnectAdapter {
+  const policy: ErrorPolicy = {
+    readMaxBytes: options.readMaxBytes,
+    report: options.report,
+    present: options.presentError,
+    onFailure: options.onFailure,
+  };
+  const router = createRouter({
+    policy,
+    writeMaxBytes: options.writeMaxBytes ?? WRITE_MAX_BYTES,
+    compressMinBytes: options.compressMinBytes ?? COMPRESS_MIN_BYTES,
+    interceptors: options.interceptors ?? [],
+    drainSignal: options.drainSignal,
+    registry: options.registry,
+  });
+  options.routes(router);
+  const calls = new Calls(options, policy, router.handlers);
+  return {
+    handleHttp1: (exchange) => calls.handleHttp1(exchange),
+    handleBuffered: (exchange, path, headers, body, requestId) =>
+      calls.handleBuffered(exchange, path, headers, body, requestId),
+    handleHttp2: (stream, headers, deadlines) => calls.handleHttp2(stream, headers, deadlines),
+    paths: router.handlers.map((handler) => handler.requestPath),
+  };
+}
+
+type UniversalRequest = Parameters<UniversalHandler>[0];
+type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
+
+class Calls {
+  readonly #options: ConnectAdapterOptions;
+  readonly #policy: ErrorPolicy;
+  readonly #handlers = new Map<string, UniversalHandler>();
+
+  constructor(
+    options: ConnectAdapterOptions,
+    policy: ErrorPolicy,
+    handlers: readonly UniversalHandler[],
+  ) {
+    this.#options = options;
+    this.#policy = policy;
+    for (const handler of handlers) this.#handlers.set(handler.requestPath, handler);
+  }
+
+  handleHttp1(exchange: HttpExchange): void {
+    const path = exchange.path();
+    const requestId = requestIdOf(exchange.header('x-request-id'));
+    const contentType = exchange.header('content-type');
+    const handler = this.#handlers.get(path);
+    const early =
+      this.#early(path, handler, exchange.method(), contentType, (name) => exchange.header(name)) ??
+      // Its trailers cannot be sent on HTTP/1.1.
+      (isGrpc(contentType) ? { status: 415 } : null);
+    if (early !== null || handler === undefined) {
+      void respondToExchange(exchange, early ?? { status: 404 }, requestId, true);
+      return;
+    }
+    const controller = new AbortController();
+    exchange.onAborted(() => controller.abort(cancelled()));
+    const body = isReadWhole(handler)
+      ? wholeBodyOfExchange(exchange, this.#options.readMaxBytes, controller.signal)
+      : streamedBodyOfExchange(exchange, controller.signal);
+    const request = requestOf('1.1', path, exchange.headers(), body, controller.signal, requestId);
+    this.#callHttp1(exchange, handler, request, requestId);
+  }
+
+  handleBuffered(
+    exchange: HttpExchange,
+    path: string,
+    headers: Headers,
+    body: Uint8Array,
+    requestId: string,
+  ): void {
+    const handler = this.#handlers.get(path);
+    const contentType = headers.get('content-type') ?? '';
+    if (handler === undefined || !handler.supportedContentType(contentType)) {
+      const early = handler === undefined ? this.#unknown(path, contentType) : { status: 415 };
+      void respondToExchange(exchange, early, requestId, true);
+      return;
+    }
+    const controller = new AbortController();
+    exchange.onAborted(() => controller.abort(cancelled()));
+    const whole = new WholeBody(Promise.resolve(body));
+    const request = requestOf('1.1', path, headers, whole, controller.signal, requestId);
+    this.#callHttp1(exchange, handler, request, requestId);
+  }
+
+  handleHttp2(
+    stream: ServerHttp2Stream,
+    incoming: IncomingHttpHeaders,
+    deadlines: BodyDeadlines,
+  ): void {
+    const path = pathOf(incoming[':path']);
+    const requestId = requestIdOf(textOf(incoming['x-request-id']));
+    const contentType = textOf(incoming['content-type']);
+    const handler = this.#handlers.get(path);
+    const early = this.#early(path, handler, textOf(incoming[':method']), contentType, (name) =>
+      textOf(incoming[name]),
+    );
+    if (early !== null || handler === undefined) {
+      void respondToStream(stream, early ?? { status: 404 }, requestId);
+      return;
+    }
+    const controller = new AbortController();
+    const { signal } = controller;
+    stream.once('close', () => controller.abort(cancelled()));
+    const body = isReadWhole(handler)
+      ? wholeBodyOfStream(stream, this.#options.readMaxBytes, deadlines, signal)
+      : streamedBodyOfStream(stream, signal);
+    const headers = headersFromHttp2(incoming);
+    const request = requestOf('2.0', path, headers, body, signal, requestId);
+    handler(request).then(
+      (response) => respondToStream(stream, response, requestId),
+      (error: unknown) => this.#failHttp2(stream, handler, contentType, error, requestId),
+    );
+  }
+
+  /** The answer of a call that no handler sees, or null. */
+  #early(
+    path: string,
+    handler: UniversalHandler | undefined,
+    method: string,
+    contentType: string,
+    header: (lowerCaseName: string) => string,
+  ): UniversalResponse | null {
+    const refused = this.#options.authorize?.(path, header) ?? null;
+    if (refused !== null) return refusal(contentType, refused, this.#policy.present);
+    if (handler === undefined) return this.#unknown(path, contentType);
+    if (method !== 'POST') return { status: 405 };
+    return handler.supportedContentType(contentType) ? null : { status: 415 };
+  }
+
+  #unknown(path: string, contentType: string): UniversalResponse {
+    const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path;
+    const error = new AppError<ConnectReason>(
+      'METHOD_UNKNOWN',
+      `${shown}: there is no such method`,
+    );
+    return refusal(contentType, error, this.#policy.present);
+  }
+
+  #callHttp1(
+    exchange: HttpExchange,
+    handler: UniversalHandler,
+    request: UniversalRequest,
+    requestId: string,
+  ): void {
+    const isWhole = handler.method.methodKind === 'unary';
+    handler(request).then(
+      (response) => respondToExchange(exchange, response, requestId, isWhole),
+      (error: unknown) => {
+        this.#report(handler, error, requestId);
+        const contentType = request.header.get('content-type') ?? '';
+        const response = refusal(contentType, internalError(error), this.#policy.present);
+        return respondToExchange(exchange, response, requestId, true);
+      },
+    );
+  }
+
+  #failHttp2(
+    stream: ServerHttp2Stream,
+    handler: UniversalHandler,
+    contentType: string,
+    error: unknown,
+    requestId: string,
+  ): Promise<void> {
+    this.#report(handler, error, requestId);
+    const response = refusal(contentType, internalError(error), this.#policy.present);
+    return respondToStream(stream, response, requestId);
+  }
+
+  #report(handler: UniversalHandler, error: unknown, requestId: string): void {
+    const rpc = `${handler.service.typeName}/${handler.method.name}`;
+    this.#options.report({ requestId, rpc, error });
+  }
+}
+
+function requestOf(
+  httpVersion: string,
+  path: string,
+  header: Headers,
+  body: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+  requestId: string,
+): UniversalRequest {
+  clampTimeouts(header);
+  const contextValues: ContextValues = createContextValues().set(kRequestId, requestId);
+  const url = `http://localhost${path}`;
+  return {
+    httpVersion,
+    method: 'POST',
+    url,
+    header,
+    body,
+    signal,
+    contextValues,
+  };
+}
+
+/** A deadline beyond what timers can hold would fire at once; it is as good as the longest one. */
+function clampTimeouts(header: Headers): void {
+  const connect = header.get('connect-timeout-ms');
+  if (connect !== null && Number(connect) > TIMEOUT_MS_MAX && /^\d{1,10}$/.test(connect)) {
+    header.set('connect-timeout-ms', String(TIMEOUT_MS_MAX));
+  }
+  const grpc = header.get('grpc-timeout');
+  const parts = grpc === null ? null : /^(\d{1,8})([HMS])$/.exec(grpc);
+  if (parts === null) return;
+  const secondsOfUnit = parts[2] === 'H' ? 3_600 : parts[2] === 'M' ? 60 : 1;
+  const secondsMax = Math.floor(TIMEOUT_MS_MAX / 1_000);
+  if (Number(parts[1]) * secondsOfUnit > secondsMax) header.set('grpc-timeout', `${secondsMax}S`);
+}
+
+function isReadWhole(handler: UniversalHandler): boolean {
+  const { methodKind } = handler.method;
+  return methodKind === 'unary' || methodKind === 'server_streaming';
+}
+
+function isGrpc(contentType: string): boolean {
+  return (
+    contentType.startsWith('application/grpc') && !contentType.startsWith('application/grpc-web')
+  );
+}
+
+function internalError(cause: unknown): AppError {
+  return new AppError<ConnectReason>('INTERNAL', 'internal error', {}, cause);
+}
+
+function pathOf(target: string | string[] | undefined): string {
+  const text = textOf(target);
+  const query = text.indexOf('?');
+  return query < 0 ? text : text.slice(0, query);
+}
+
+function textOf(value: string | string[] | undefined): string {
+  if (value === undefined) return '';
+  return typeof value === 'string' ? value : value.join(', ');
+}

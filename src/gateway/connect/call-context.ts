@@ -1,0 +1,28 @@
+import type { HandlerContext } from '@connectrpc/connect';
+import { kRequestId } from './adapter-request-id.ts';
+
+/** Header that carries a caller's request id, for logs and audit records. */
+export const REQUEST_ID_HEADER = 'x-request-id';
+
+/** Read once: a getter that costs more than the clock itself. */
+const { timeOrigin } = performance;
+
+/** Now on the clock of deadlines, which all threads share: milliseconds with fractions. */
+export function sharedNowMs(): number {
+  return timeOrigin + performance.now();
+}
+
+export type CallDefaults = {
+  /** Deadline of a call whose caller states none, and the longest that one may state. */
+  readonly timeoutMsMax: number;
+};
+
+/** The call's deadline on the shared clock. */
+export function deadlineOf(context: HandlerContext, { timeoutMsMax }: CallDefaults): number {
+  return sharedNowMs() + Math.min(context.timeoutMs() ?? timeoutMsMax, timeoutMsMax);
+}
+
+/** The request id that the adapter gave the call. */
+export function requestIdOfCall(context: HandlerContext): string {
+  return context.values.get(kRequestId);
+}

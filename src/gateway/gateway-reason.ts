@@ -1,0 +1,2 @@
+/** Why calls are not served yet, or no longer. */
+export type GatewayReason = 'STORE_UNAVAILABLE' | 'SHUTTING_DOWN';

@@ -1,0 +1,288 @@
+import { type BodyLease, BodyPool } from '../../http/body-pool.ts';
+import type { HttpExchange } from '../../http/http-exchange.ts';
+import { requestIdOf } from '../../http/request-id.ts';
+import type { Authenticator } from '../../http/service-tokens.ts';
+import type {
+  Cancellable,
+  RawAnswer,
+  RawMethod,
+  ShardClient,
+  WireFormat,
+} from '../../protocol/shard-client.ts';
+import { AppError, errorFromData, type InternalReason } from '../../shared/app-error.ts';
+import { gzipCompression } from '../connect/adapter-compression.ts';
+import type { ConnectAdapter } from '../connect/adapter.ts';
+import { REQUEST_ID_HEADER, sharedNowMs } from '../connect/call-context.ts';
+import { sendConnectError } from '../connect/connect-error.ts';
+import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
+import type { DecisionMeter, DecisionRpc } from '../reads/decision-meter.ts';
+import type { ReadScopes } from '../reads/read-scopes.ts';
+import {
+  createScopeScan,
+  scanJsonScope,
+  scanProtoScope,
+  type ScopeFieldNumbers,
+} from './scope-scan.ts';
+
+export type HotPathOptions = {
+  readonly authenticator: Authenticator;
+  readonly shards: Pick<ShardClient, 'raw'>;
+  readonly scopes: Pick<ReadScopes, 'peek'>;
+  readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
+  readonly general: Pick<ConnectAdapter, 'handleHttp1' | 'handleBuffered'>;
+  readonly bodyBytesMax: number;
+  /** Answers shorter than this are not compressed; the general path's own bound. */
+  readonly compressMinBytes: number;
+  /** Deadline of a call whose caller states none, and the longest that one may state. */
+  readonly timeoutMsMax: number;
+};
+
+/** A method that has a hot path. */
+export type HotMethod = {
+  readonly path: string;
+  readonly method: RawMethod;
+  readonly rpc: DecisionRpc;
+  /** Field numbers of the request message in authz_service.proto. */
+  readonly numbers: ScopeFieldNumbers;
+};
+
+/** The methods that the hot path serves. */
+export const HOT_METHODS: readonly HotMethod[] = [
+  {
+    path: '/workspace.v1.AuthzService/Check',
+    method: 'check',
+    rpc: 'Check',
+    numbers: { projectId: 7, tenantId: 8, token: 9 },
+  },
+  {
+    path: '/workspace.v1.AuthzService/BatchCheck',
+    method: 'batchCheck',
+    rpc: 'BatchCheck',
+    numbers: { projectId: 1, tenantId: 2, token: 4 },
+  },
+  {
+    path: '/workspace.v1.AuthzService/ListObjects',
+    method: 'listObjects',
+    rpc: 'ListObjects',
+    numbers: { projectId: 4, tenantId: 5, token: 6 },
+  },
+];
+
+const JSON_TYPE = 'application/json';
+const PROTO_TYPE = 'application/proto';
+const ALLOWED_JSON = Buffer.from('{"allowed":true}');
+const DENIED_JSON = Buffer.from('{"allowed":false}');
+const ALLOWED_PROTO = Buffer.from([0x08, 0x01]);
+const DENIED_PROTO = Buffer.alloc(0);
+const NO_BYTES = new Uint8Array(0);
+const NO_HEADERS: readonly string[] = [];
+
+/**
+ * The hot path of Check, BatchCheck and ListObjects over HTTP/1.1 in JSON and binary: no message
+ * objects, no promises, one message to a worker per tick for all requests of it. It decides nothing
+ * but the plain case: whatever is unusual, refused or not known yet goes to the general path with
+ * the same body, so that both answer alike.
+ */
+export class HotPath {
+  readonly #options: HotPathOptions;
+  readonly #scan = createScopeScan();
+  readonly #bodies = new BodyPool();
+
+  constructor(options: HotPathOptions) {
+    this.#options = options;
+  }
+
+  /** Takes a request to `hot.path`, synchronously inside the listener's handler. */
+  handle(exchange: HttpExchange, hot: HotMethod): void {
+    const { authenticator, general, bodyBytesMax, timeoutMsMax } = this.#options;
+    const format = formatOf(exchange.header('content-type'));
+    const timeout = exchange.header('connect-timeout-ms');
+    const timeoutMs = timeoutOf(timeout, timeoutMsMax);
+    const length = exchange.header('content-length');
+    if (
+      format === null ||
+      timeoutMs < 0 ||
+      length === '' ||
+      Number(length) > bodyBytesMax ||
+      exchange.header('content-encoding') !== '' ||
+      !authenticator.accepts(exchange.header('authorization')) ||
+      !isKnownVersion(exchange.header(VERSION_HEADER))
+    ) {
+      general.handleHttp1(exchange);
+      return;
+    }
+    const call = new HotCall(this.#options, exchange, hot, format, timeout, timeoutMs);
+    exchange.readBody(
+      bodyBytesMax,
+      (body, lease) => this.#route(call, body, lease),
+      ignoreTooLarge,
+      this.#bodies,
+    );
+  }
+
+  #route(call: HotCall, bytes: Uint8Array, lease: BodyLease | null): void {
+    const { hot } = call;
+    call.lease = lease;
+    const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const scan = this.#scan;
+    const isPlain =
+      call.format === 'json' ? scanJsonScope(body, scan) : scanProtoScope(body, hot.numbers, scan);
+    const { scopes, shards } = this.#options;
+    const deadlineMs = sharedNowMs() + call.timeoutMs;
+    const scope =
+      isPlain && isTenantId(scan.tenantId)
+        ? scopes.peek(scan.projectId, scan.tenantId, scan.token, deadlineMs)
+        : undefined;
+    call.body = body;
+    if (scope === undefined) return call.fallBack();
+    const { projectId, tenantId, token } = scan;
+    const expected = { projectId, tenantId, token };
+    call.begin(
+      shards.raw(hot.method, call.format, body, scope, expected, (answer) => call.end(answer)),
+    );
+  }
+}
+
+/** One call on the hot path, from its headers to its answer. */
+class HotCall {
+  readonly hot: HotMethod;
+  readonly format: WireFormat;
+  readonly timeoutMs: number;
+  body: Uint8Array = NO_BYTES;
+  /** Of `body`, which nobody reads any more once the call has its answer or its caller has gone. */
+  lease: BodyLease | null = null;
+  readonly #options: HotPathOptions;
+  readonly #exchange: HttpExchange;
+  readonly #startedMs: number;
+  /** Request headers are gone once the handler has returned: kept for the general path. */
+  readonly #requestId: string;
+  readonly #acceptEncoding: string;
+  readonly #timeout: string;
+
+  constructor(
+    options: HotPathOptions,
+    exchange: HttpExchange,
+    hot: HotMethod,
+    format: WireFormat,
+    timeout: string,
+    timeoutMs: number,
+  ) {
+    this.#options = options;
+    this.#exchange = exchange;
+    this.hot = hot;
+    this.format = format;
+    this.timeoutMs = timeoutMs;
+    this.#startedMs = performance.now();
+    this.#requestId = exchange.header(REQUEST_ID_HEADER);
+    this.#acceptEncoding = exchange.header('accept-encoding');
+    this.#timeout = timeout;
+  }
+
+  begin(running: Cancellable): void {
+    this.#exchange.onAborted(() => {
+      running.cancel();
+      this.lease?.release();
+    });
+  }
+
+  /** Hands the request to the general path. The credential was checked. */
+  fallBack(): void {
+    const headers = new Headers({
+      'content-type': this.format === 'json' ? JSON_TYPE : PROTO_TYPE,
+    });
+    if (this.#acceptEncoding !== '') headers.set('accept-encoding', this.#acceptEncoding);
+    if (this.#timeout !== '') headers.set('connect-timeout-ms', this.#timeout);
+    const requestId = requestIdOf(this.#requestId);
+    // The general path reads it later than this.
+    const body = this.lease === null ? this.body : new Uint8Array(this.body);
+    this.lease?.release();
+    this.#options.general.handleBuffered(this.#exchange, this.hot.path, headers, body, requestId);
+  }
+
+  end(answer: RawAnswer): void {
+    if (answer.kind !== 'fallback') this.lease?.release();
+    const isJson = this.format === 'json';
+    switch (answer.kind) {
+      case 'allowed':
+        return this.#send(isJson ? ALLOWED_JSON : ALLOWED_PROTO);
+      case 'denied':
+        return this.#send(isJson ? DENIED_JSON : DENIED_PROTO);
+      case 'body':
+        return this.#sendBody(answer.body);
+      case 'fallback':
+        return this.fallBack();
+      case 'error':
+        return this.#fail(errorFromData(answer.error));
+    }
+  }
+
+  #send(body: Uint8Array, extra: readonly string[] = NO_HEADERS): void {
+    const requestId = requestIdOf(this.#requestId);
+    const type = this.format === 'json' ? JSON_TYPE : PROTO_TYPE;
+    const headers = [REQUEST_ID_HEADER, requestId];
+    if (extra !== NO_HEADERS) headers.push(...extra);
+    this.#exchange.send(200, type, body, headers);
+    this.#options.meter.ended(this.hot.rpc, this.#startedMs);
+  }
+
+  #sendBody(body: Uint8Array): void {
+    if (body.byteLength < this.#options.compressMinBytes || !acceptsGzip(this.#acceptEncoding)) {
+      return this.#send(body);
+    }
+    gzipCompression.compress(body as Uint8Array<ArrayBuffer>).then(
+      (bytes) => this.#send(bytes, ['content-encoding', 'gzip']),
+      (error: unknown) =>
+        this.#fail(new AppError<InternalReason>('INTERNAL', 'internal error', {}, error)),
+    );
+  }
+
+  #fail(error: AppError): void {
+    sendConnectError(this.#exchange, error, requestIdOf(this.#requestId));
+    this.#options.meter.failed(this.hot.rpc, error);
+    this.#options.meter.ended(this.hot.rpc, this.#startedMs);
+  }
+}
+
+const TENANT_ID_LENGTH_MAX = 128;
+
+/** As `checkTenantId` of model/names.ts, without an error: the general path gives it. */
+function isTenantId(tenantId: string): boolean {
+  if (tenantId.length > TENANT_ID_LENGTH_MAX) return false;
+  for (let i = 0; i < tenantId.length; i++) {
+    const code = tenantId.charCodeAt(i);
+    const isLetter = (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a;
+    // `-`, `.`, digits and `:`; `/` lies between.
+    const isOther = code === 0x2d || code === 0x2e || code === 0x5f || (code > 0x2f && code < 0x3b);
+    if (!isLetter && !isOther) return false;
+  }
+  return true;
+}
+
+/** The format of a content type in its plainest spelling; null for every other one. */
+function formatOf(contentType: string): WireFormat | null {
+  if (contentType === JSON_TYPE) return 'json';
+  return contentType === PROTO_TYPE ? 'proto' : null;
+}
+
+/** Milliseconds that a Connect-Timeout-Ms header allows; -1 for one that is invalid or 0. */
+function timeoutOf(header: string, timeoutMsMax: number): number {
+  if (header === '') return timeoutMsMax;
+  if (header.length > 10) return -1;
+  let timeoutMs = 0;
+  for (let i = 0; i < header.length; i++) {
+    const digit = header.charCodeAt(i) - 0x30;
+    if (digit < 0 || digit > 9) return -1;
+    timeoutMs = timeoutMs * 10 + digit;
+  }
+  return timeoutMs === 0 ? -1 : Math.min(timeoutMs, timeoutMsMax);
+}
+
+/** As Connect negotiates: gzip is the only encoding of ours, and it is wanted if it is named. */
+function acceptsGzip(acceptEncoding: string): boolean {
+  if (acceptEncoding === '') return false;
+  return acceptEncoding.split(',').some((name) => name.trim() === 'gzip');
+}
+
+function ignoreTooLarge(): void {
+  // Bodies are taken only with a declared length below the limit.
+}

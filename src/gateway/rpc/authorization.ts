@@ -1,0 +1,31 @@
+import { AdminService } from '../../gen/workspace/v1/admin_service_pb.ts';
+import type { Authenticator } from '../../http/service-tokens.ts';
+import { AppError } from '../../shared/app-error.ts';
+import { adminRefusal } from './authentication.ts';
+import type { RpcReason } from './rpc-reason.ts';
+
+/** The credential check of the adapter: null lets a call pass. */
+export type Authorize = (
+  path: string,
+  header: (lowerCaseName: string) => string,
+) => AppError | null;
+
+/** Bypasses the credential like /healthz: probes of orchestrators cannot send one. */
+const HEALTH_PREFIX = '/grpc.health.v1.Health/';
+
+/**
+ * Checks the service token of every call and, after it, the operator secret of the methods that
+ * AdminService has. What an unknown method answers is left to the adapter.
+ */
+export function createAuthorize(authenticator: Authenticator, adminSecret: string): Authorize {
+  const adminPaths = new Set(
+    AdminService.methods.map((method) => `/${AdminService.typeName}/${method.name}`),
+  );
+  return (path, header) => {
+    if (path.startsWith(HEALTH_PREFIX)) return null;
+    if (!authenticator.accepts(header('authorization'))) {
+      return new AppError<RpcReason>('CREDENTIAL_INVALID', 'a valid service token is required');
+    }
+    return adminPaths.has(path) ? adminRefusal(header('x-admin-secret'), adminSecret) : null;
+  };
+}

@@ -1,0 +1,153 @@
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import {
+  type AuthzService,
+  ExportSubjectGrantsResponseSchema,
+  ListObjectsResponseSchema,
+  ReadRelationTuplesResponseSchema,
+} from '../../gen/workspace/v1/authz_service_pb.ts';
+import { checkNamespace, checkRelation, checkTenantId, checkUserId } from '../../model/names.ts';
+import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
+import type { WriteMeta } from '../../services/ports.ts';
+import type { TupleService } from '../../services/tuple-service.ts';
+import { deadlineOf, requestIdOfCall, type CallDefaults } from '../connect/call-context.ts';
+import type { DecisionMeter } from '../reads/decision-meter.ts';
+import type { ReadScopes } from '../reads/read-scopes.ts';
+import { batchItemsFromProto } from './batch-items.ts';
+import { listAnswer } from './list-answer.ts';
+import { checkObjectRelation, checkQueryFromProto } from './query-from-proto.ts';
+import { treeToProto, tupleToProto } from './tuple-to-proto.ts';
+import { assertNoUnknownFields } from './unknown-fields.ts';
+
+export type AuthzServiceOptions = CallDefaults & {
+  readonly tuples: TupleService;
+  readonly shards: ShardClient;
+  readonly scopes: ReadScopes;
+  readonly meter: DecisionMeter;
+  readonly batchItemsMax: number;
+};
+
+/** The scope fields that every read carries. */
+type Scoped = {
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly atLeastConsistencyToken: string;
+};
+
+/**
+ * The handlers of AuthzService: checks arguments, resolves the scope, asks the workers or the
+ * service, and puts the answer into its message. The general path of every method.
+ */
+export function createAuthzService(options: AuthzServiceOptions): ServiceImpl<typeof AuthzService> {
+  return { ...decisionHandlers(options), ...tupleHandlers(options) };
+}
+
+type DecisionMethod = 'check' | 'batchCheck' | 'expand' | 'listObjects';
+
+function decisionHandlers(
+  options: AuthzServiceOptions,
+): Pick<ServiceImpl<typeof AuthzService>, DecisionMethod> {
+  const { shards, scopes, meter } = options;
+  const scopeOf = (request: Scoped, context: HandlerContext): Promise<ReadScope> =>
+    scopes.resolve(
+      request.projectId,
+      request.tenantId,
+      request.atLeastConsistencyToken,
+      deadlineOf(context, options),
+    );
+  return {
+    check: (request, context) =>
+      meter.measure(request.subjectSet === undefined ? 'Check' : 'CheckSet', async () => {
+        assertNoUnknownFields(request);
+        const query = checkQueryFromProto(request);
+        const scope = await scopeOf(request, context);
+        return { allowed: await shards.check(scope, query, context.signal) };
+      }),
+
+    batchCheck: (request, context) =>
+      meter.measure('BatchCheck', async () => {
+        assertNoUnknownFields(request);
+        meter.batchOf(request.items.length);
+        const batch = batchItemsFromProto(request.items, options.batchItemsMax);
+        checkTenantId('tenant_id', request.tenantId);
+        const scope = await scopeOf(request, context);
+        if (batch.valid.length === 0) return { results: batch.resultsOf([]) };
+        const results = await shards.batchCheck(scope, batch.valid, context.signal);
+        return { results: batch.resultsOf(results) };
+      }),
+
+    expand: (request, context) =>
+      meter.measure('Expand', async () => {
+        assertNoUnknownFields(request);
+        checkObjectRelation(request);
+        checkTenantId('tenant_id', request.tenantId);
+        const scope = await scopeOf(request, context);
+        const { namespace, objectId, relation } = request;
+        const query = { namespace, objectId, relation };
+        return { tree: treeToProto(await shards.expand(scope, query, context.signal)) };
+      }),
+
+    listObjects: (request, context) =>
+      meter.measure('ListObjects', async () => {
+        assertNoUnknownFields(request);
+        const { namespace, relation, subjectUserId: userId } = request;
+        checkNamespace('namespace', namespace);
+        checkRelation('relation', relation);
+        checkUserId('subject_user_id', userId);
+        checkTenantId('tenant_id', request.tenantId);
+        const scope = await scopeOf(request, context);
+        const query = { namespace, relation, userId };
+        const items = await shards.listObjects(scope, query, context.signal);
+        return listAnswer(context, ListObjectsResponseSchema, items, (ids) => ({
+          objectIds: [...ids],
+        }));
+      }),
+  };
+}
+
+function tupleHandlers(
+  options: AuthzServiceOptions,
+): Omit<ServiceImpl<typeof AuthzService>, DecisionMethod> {
+  const { tuples, scopes } = options;
+  const metaOf = (context: HandlerContext, rpc: string): WriteMeta => ({
+    rpc,
+    actingUserId: null,
+    requestId: requestIdOfCall(context),
+    deadlineMs: deadlineOf(context, options),
+  });
+  return {
+    async writeRelationTuples(request, context) {
+      assertNoUnknownFields(request);
+      const { projectId, tenantId, updates } = request;
+      const meta = metaOf(context, 'WriteRelationTuples');
+      return { consistencyToken: await tuples.write({ projectId, tenantId, updates, meta }) };
+    },
+
+    async readRelationTuples(request, context) {
+      assertNoUnknownFields(request);
+      const { projectId, tenantId, namespace, objectId, relation, subjectUserId } = request;
+      const token = request.atLeastConsistencyToken;
+      const filter = { namespace, objectId, relation, subjectUserId };
+      const found = await tuples.read({ projectId, tenantId, ...filter, token });
+      const shard = { projectId: scopes.projectIdOf(projectId), tenantId };
+      return listAnswer(context, ReadRelationTuplesResponseSchema, found, (some) => ({
+        tuples: some.map((tuple) => tupleToProto(shard, tuple)),
+      }));
+    },
+
+    async deprovisionUser(request, context) {
+      assertNoUnknownFields(request);
+      const { projectId, userId } = request;
+      const meta = metaOf(context, 'DeprovisionUser');
+      return { deletedCount: BigInt(await tuples.deprovisionUser({ projectId, userId, meta })) };
+    },
+
+    async exportSubjectGrants(request, context) {
+      assertNoUnknownFields(request);
+      const { projectId, userId } = request;
+      const found = await tuples.exportSubjectGrants({ projectId, userId });
+      return listAnswer(context, ExportSubjectGrantsResponseSchema, found, (some) => ({
+        grants: [...some],
+      }));
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
+import type { HandlerContext } from '@connectrpc/connect';
+import { AppError } from '../../shared/app-error.ts';
+import { encodeList, encodePages, SLICED_ITEMS_MIN } from '../connect/encoded-answer.ts';
+import type { RpcReason } from './rpc-reason.ts';
+
+/** The message that holds these items and nothing else. */
+type MessageOf<Desc extends DescMessage, Item> = (items: readonly Item[]) => MessageInitShape<Desc>;
+
+/** Short lists as they are, long ones encoded in slices (encoded-answer.ts). */
+export async function listAnswer<Desc extends DescMessage, Item>(
+  context: HandlerContext,
+  desc: Desc,
+  items: readonly Item[],
+  messageOf: MessageOf<Desc, Item>,
+): Promise<MessageInitShape<Desc>> {
+  const { isJson, isForeignJson } = contentOf(context);
+  if (items.length < SLICED_ITEMS_MIN || isForeignJson) return messageOf(items);
+  return await encodeList({ desc, items, messageOf, isJson });
+}
+
+/**
+ * The answer of a list that comes page by page: a short one as it is; of a long one each page is
+ * encoded as it comes, so that memory holds a page and the bytes of the answer. Reading stops when
+ * the caller has gone. Errors: those of `pages`; CANCELLED.
+ */
+export async function pagedAnswer<Desc extends DescMessage, Item>(
+  context: HandlerContext,
+  desc: Desc,
+  pages: AsyncIterable<readonly Item[]>,
+  messageOf: MessageOf<Desc, Item>,
+): Promise<MessageInitShape<Desc>> {
+  const { isJson, isForeignJson } = contentOf(context);
+  const itemsMax = isForeignJson ? Infinity : SLICED_ITEMS_MIN - 1;
+  const iterator = pages[Symbol.asyncIterator]();
+  const head: Item[] = [];
+  try {
+    while (head.length <= itemsMax) {
+      const { done, value } = await iterator.next();
+      if (done === true) return messageOf(head);
+      for (const item of value) head.push(item);
+    }
+    const all = joined(head, iterator, context.signal);
+    return await encodePages({ desc, pages: all, messageOf, isJson });
+  } finally {
+    // Gives back what the pages are read from, wherever reading ended.
+    await iterator.return?.();
+  }
+}
+
+async function* joined<Item>(
+  head: readonly Item[],
+  rest: AsyncIterator<readonly Item[]>,
+  signal: AbortSignal,
+): AsyncGenerator<readonly Item[], void, undefined> {
+  yield head;
+  for (;;) {
+    if (signal.aborted) throw new AppError<RpcReason>('CANCELLED', 'the caller has gone');
+    const { done, value } = await rest.next();
+    if (done === true) return;
+    yield value;
+  }
+}
+
+type Content = {
+  /** Connect with JSON messages. */
+  readonly isJson: boolean;
+  /** gRPC with JSON messages is encoded by the protocol's own handler, from the message itself. */
+  readonly isForeignJson: boolean;
+};
+
+function contentOf(context: HandlerContext): Content {
+  const contentType = context.responseHeader.get('content-type') ?? '';
+  const isJson = contentType === 'application/json';
+  return { isJson, isForeignJson: !isJson && contentType.includes('json') };
+}

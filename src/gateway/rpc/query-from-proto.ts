@@ -1,0 +1,79 @@
+import type { CheckRequest, SubjectSet } from '../../gen/workspace/v1/authz_service_pb.ts';
+import { canonicalJson, type JsonObject } from '../../model/canonical-json.ts';
+import type { CheckQuery } from '../../model/check-query.ts';
+import { fieldError } from '../../model/field-error.ts';
+import {
+  checkJson,
+  checkNamespace,
+  checkObjectId,
+  checkRelation,
+  checkTenantId,
+  checkUserId,
+} from '../../model/names.ts';
+import type { Subject } from '../../model/relation-tuple.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { RpcReason } from './rpc-reason.ts';
+
+/** The fields that Check, Expand and BatchCheckItem share. */
+type ObjectRelation = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+};
+
+/** Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
+export function checkObjectRelation(request: ObjectRelation): void {
+  checkNamespace('namespace', request.namespace);
+  checkObjectId('object_id', request.objectId);
+  checkRelation('relation', request.relation);
+}
+
+/** The arguments of a Check. Errors: FIELD_REQUIRED, FIELD_INVALID naming the first bad field. */
+export function checkQueryFromProto(request: CheckRequest): CheckQuery {
+  checkObjectRelation(request);
+  const subject = subjectFromProto(request);
+  const contextJson = request.context === undefined ? '' : structText('context', request.context);
+  checkTenantId('tenant_id', request.tenantId);
+  return {
+    namespace: request.namespace,
+    objectId: request.objectId,
+    relation: request.relation,
+    subject,
+    contextJson,
+  };
+}
+
+function subjectFromProto(request: CheckRequest): Subject {
+  if (request.subjectUserId !== '') {
+    if (request.subjectSet !== undefined) {
+      throw fieldError('subject_set', 'must be absent when subject_user_id is given');
+    }
+    checkUserId('subject_user_id', request.subjectUserId);
+    return { kind: 'user', userId: request.subjectUserId };
+  }
+  if (request.subjectSet === undefined) throw subjectMissing();
+  return subjectSetFromProto('subject_set', request.subjectSet);
+}
+
+/** FIELD_REQUIRED of a Check that names nobody; also the error of such an item of a batch. */
+export function subjectMissing(): AppError {
+  const field = 'subject_user_id';
+  return new AppError<RpcReason>('FIELD_REQUIRED', `${field}: is required, or a subject_set`, {
+    field,
+  });
+}
+
+/** A userset; an empty relation denotes the object itself. */
+function subjectSetFromProto(field: string, set: SubjectSet): Subject {
+  checkNamespace(`${field}.namespace`, set.namespace);
+  checkObjectId(`${field}.object_id`, set.objectId);
+  if (set.relation !== '') checkRelation(`${field}.relation`, set.relation);
+  const { namespace, objectId, relation } = set;
+  return { kind: 'set', namespace, objectId, relation };
+}
+
+/** Canonical JSON text of a Struct. Errors: FIELD_INVALID naming the member. */
+function structText(field: string, struct: JsonObject): string {
+  checkJson(field, struct);
+  return canonicalJson(struct);
+}

@@ -1,0 +1,59 @@
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import {
+  ListSeatsResponseSchema,
+  type SeatService,
+} from '../../gen/workspace/v1/seat_service_pb.ts';
+import type { WriteMeta } from '../../services/ports.ts';
+import type { SeatService as Seats } from '../../services/seats/seat-service.ts';
+import { type CallDefaults, deadlineOf, requestIdOfCall } from '../connect/call-context.ts';
+import { pagedAnswer } from './list-answer.ts';
+import { timestampFromMicroseconds } from './tuple-to-proto.ts';
+import { assertNoUnknownFields } from './unknown-fields.ts';
+
+export type SeatServiceOptions = CallDefaults & { readonly seats: Seats };
+
+/** The handlers of SeatService. */
+export function createSeatService(options: SeatServiceOptions): ServiceImpl<typeof SeatService> {
+  const { seats } = options;
+  const metaOf = (context: HandlerContext): WriteMeta => ({
+    rpc: context.method.name,
+    actingUserId: null,
+    requestId: requestIdOfCall(context),
+    deadlineMs: deadlineOf(context, options),
+  });
+  return {
+    async setSeatLimit(request, context) {
+      assertNoUnknownFields(request);
+      const limit = await seats.setLimit(request, metaOf(context));
+      return { limit: { sku: request.sku, ...(limit === undefined ? {} : { limit }) } };
+    },
+
+    async getSeatUsage(request) {
+      assertNoUnknownFields(request);
+      const { sku, used, limit } = await seats.usage(request);
+      return { sku, used, limit: limit ?? 0, limited: limit !== undefined };
+    },
+
+    async assignSeat(request, context) {
+      assertNoUnknownFields(request);
+      return { alreadyHeld: await seats.assign(request, metaOf(context)) };
+    },
+
+    async revokeSeat(request, context) {
+      assertNoUnknownFields(request);
+      await seats.revoke(request, metaOf(context));
+      return {};
+    },
+
+    async listSeats(request, context) {
+      assertNoUnknownFields(request);
+      return await pagedAnswer(context, ListSeatsResponseSchema, seats.list(request), (some) => ({
+        seats: some.map(({ sku, userId, assignedAtUs }) => ({
+          sku,
+          userId,
+          assignedAt: timestampFromMicroseconds(assignedAtUs),
+        })),
+      }));
+    },
+  };
+}

@@ -1,0 +1,11 @@
+import type { Subject } from './relation-tuple.ts';
+
+/** What Check asks. */
+export type CheckQuery = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly subject: Subject; // never the wildcard
+  /** JSON text of the context object; '' when absent. */
+  readonly contextJson: string;
+};

@@ -1,0 +1,28 @@
+/** Reasons of the notification service; api/notify-error.ts holds the only mapping to codes. */
+export type NotifyReason =
+  | 'NOTIFICATION_UNKNOWN'
+  | 'ENDPOINT_UNKNOWN'
+  | 'CHANNEL_UNAVAILABLE'
+  | 'STREAM_TOKEN_INVALID'
+  | 'STREAM_LIMIT'
+  | 'STREAMS_DISABLED';
+
+/** Reasons that mean the same in all services, and that this one and what it is built of use, too. */
+export type CommonReason =
+  | 'BODY_MALFORMED'
+  | 'FIELD_INVALID'
+  | 'FIELD_REQUIRED'
+  | 'BODY_TOO_LARGE'
+  | 'CREDENTIAL_INVALID'
+  | 'METHOD_UNKNOWN'
+  | 'METHOD_UNIMPLEMENTED'
+  | 'ORIGIN_NOT_ALLOWED'
+  | 'RESULT_TOO_LARGE'
+  | 'QUEUE_FULL'
+  | 'STORE_UNAVAILABLE'
+  | 'SHUTTING_DOWN'
+  | 'DEADLINE_EXCEEDED'
+  | 'CONFIG_INVALID' // the operator's settings; never on the wire
+  | 'INTERNAL';
+
+export type ErrorReason = NotifyReason | CommonReason;

@@ -1,0 +1,58 @@
+/**
+ * Reasons of the workflow runner alone. On its wire a reason is spelled in lower case
+ * (`run_not_found`); runner/api/error-answer.ts holds the only mapping to statuses.
+ */
+export type RunnerReason =
+  | 'INVALID_JSON'
+  | 'INVALID_REQUEST' // metadata.field names the field
+  | 'UNAUTHORIZED'
+  | 'INVALID_SIGNATURE'
+  | 'HOST_NOT_ALLOWED'
+  | 'ORIGIN_NOT_ALLOWED'
+  | 'NOT_FOUND'
+  | 'RUN_NOT_FOUND'
+  | 'WORKFLOW_NOT_FOUND'
+  | 'ARTIFACT_NOT_FOUND'
+  | 'SECRET_NOT_FOUND'
+  | 'VARIABLE_NOT_FOUND'
+  | 'METHOD_NOT_ALLOWED'
+  | 'RUN_NOT_CANCELLABLE'
+  | 'RUN_NOT_FINISHED' // rerun or removal of a run that is still going on
+  | 'AMBIGUOUS_WORKFLOW'
+  | 'DUPLICATE_ARTIFACT'
+  | 'SYNC_IN_PROGRESS'
+  | 'IDEMPOTENCY_CONFLICT' // the key was used with another body
+  | 'BACKEND_READ_ONLY'
+  | 'LEASE_FAILED' // the remote branch moved since it was last seen
+  | 'SYNC_DISABLED'
+  | 'WEBHOOK_SECRET_MISSING'
+  | 'REMOTE_MISSING' // no remote or no credentials for the code host
+  | 'UNSUPPORTED_MEDIA_TYPE'
+  | 'RANGE_NOT_SATISFIABLE' // metadata.size: bytes of the whole
+  | 'INVALID_INPUTS' // metadata: one entry an input
+  | 'INVALID_WORKFLOW'
+  | 'INVALID_NAME'
+  | 'INVALID_VALUE'
+  | 'INVALID_REF'
+  | 'NOTHING_TO_PUSH'
+  | 'GIT_FAILED' // metadata.command, metadata.exitCode; git's words are in the cause
+  | 'TOO_MANY_SUBSCRIBERS'
+  | 'UPSTREAM_ERROR'
+  | 'BACKEND_UNAVAILABLE'
+  | 'DISK_FULL'; // less than the floor is free
+
+/** Reasons that mean the same in all services, and that the runner and what it is built of use, too. */
+export type CommonReason =
+  | 'FIELD_INVALID'
+  | 'FIELD_REQUIRED'
+  | 'BODY_TOO_LARGE'
+  | 'RESULT_TOO_LARGE'
+  | 'QUEUE_FULL'
+  | 'STORE_UNAVAILABLE'
+  | 'SHUTTING_DOWN'
+  | 'DEADLINE_EXCEEDED'
+  | 'CANCELLED'
+  | 'CONFIG_INVALID' // the operator's settings; never on the wire
+  | 'INTERNAL';
+
+export type ErrorReason = RunnerReason | CommonReason;

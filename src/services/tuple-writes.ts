@@ -1,0 +1,26 @@
+import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
+import type { WriteTransaction } from './exclusive-writer.ts';
+import type { WriteMeta } from './ports.ts';
+import type { WriteResult } from './write-group.ts';
+
+/** How use cases write tuples; TupleWriter is what does it. */
+export interface TupleWrites {
+  /**
+   * Applies `updates` (validated; an identity at most once) to a shard, all or nothing, and resolves
+   * after the commit. Errors: QUEUE_FULL, SHUTTING_DOWN, DEADLINE_EXCEEDED, STORE_UNAVAILABLE,
+   * WRITE_OUTCOME_UNKNOWN.
+   */
+  write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult>;
+  /**
+   * Runs `work` in one transaction that holds the given shards (locked in sorted order before it
+   * starts), after everything that waits for them. What it writes through its argument is published
+   * after the commit, before this resolves. `work` must not call `write` or `exclusive` and must not
+   * have effects outside of the transaction. Errors: those of `work`; DEADLINE_EXCEEDED before it
+   * began; STORE_UNAVAILABLE, WRITE_OUTCOME_UNKNOWN; SHUTTING_DOWN.
+   */
+  exclusive<T>(
+    shards: readonly ShardKey[],
+    meta: WriteMeta,
+    work: (transaction: WriteTransaction) => Promise<T>,
+  ): Promise<T>;
+}

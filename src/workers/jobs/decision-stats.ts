@@ -1,0 +1,118 @@
+import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { WorkerStats } from '../../protocol/messages.ts';
+import type { DecisionCount } from '../../protocol/shard-client.ts';
+import { ReadCounts } from './read-counts.ts';
+
+const PAIRS_MAX = 200;
+const OTHER = 'other';
+/** Batches between two reports whose sizes are told. */
+const RAW_BATCHES_MAX = 16_384;
+
+/** Decisions on one (namespace, relation) since the last report. */
+export type PairCounter = {
+  readonly namespace: string;
+  readonly relation: string;
+  allowed: number;
+  denied: number;
+  error: number;
+};
+
+/** Values of the label `rpc`. */
+export type EvaluatedRpc = keyof WorkerStats['evalReads'];
+
+type Backstops = { depth: number; cycle: number; budget: number };
+
+/**
+ * Counts decisions, backstops and errors of one worker between two reports. Labels are names of
+ * the project's model, at most 200 distinct pairs; everything else counts as `other`.
+ */
+export class DecisionStats {
+  readonly #pairs = new Map<string, PairCounter>();
+  readonly #other: PairCounter = makeCounter(OTHER, OTHER);
+  readonly #errors = new Map<string, { rpc: string; reason: string; count: number }>();
+  /** Reads of evaluations by RPC. */
+  readonly reads = {
+    Check: new ReadCounts(),
+    CheckSet: new ReadCounts(),
+    BatchCheck: new ReadCounts(),
+    Expand: new ReadCounts(),
+    ListObjects: new ReadCounts(),
+  };
+  #rawBatchItems: number[] = [];
+  #backstops: Backstops = { depth: 0, cycle: 0, budget: 0 };
+
+  /** The counter of a pair: valid for ever, so that a batch looks it up once per run of items. */
+  counter(model: NamespaceModel, namespace: string, relation: string): PairCounter {
+    if (model.namespaces.get(namespace)?.has(relation) !== true) return this.#other;
+    const key = `${namespace}#${relation}`;
+    const known = this.#pairs.get(key);
+    if (known !== undefined) return known;
+    if (this.#pairs.size >= PAIRS_MAX) return this.#other;
+    const made = makeCounter(namespace, relation);
+    this.#pairs.set(key, made);
+    return made;
+  }
+
+  get other(): PairCounter {
+    return this.#other;
+  }
+
+  /** `bits` as in engine/evaluator-api.ts: 1 depth, 2 cycle, 4 budget. */
+  backstops(bits: number): void {
+    if ((bits & 1) !== 0) this.#backstops.depth += 1;
+    if ((bits & 2) !== 0) this.#backstops.cycle += 1;
+    if ((bits & 4) !== 0) this.#backstops.budget += 1;
+  }
+
+  /** A task has ended, well or not. */
+  evaluated(rpc: EvaluatedRpc, task: Pick<EvaluationTask<unknown>, 'reads' | 'backstops'>): void {
+    this.reads[rpc].add(task.reads ?? 0);
+    this.backstops(task.backstops);
+  }
+
+  /** A BatchCheck whose body was parsed here, so that only the worker knows its size. */
+  rawBatch(items: number): void {
+    if (this.#rawBatchItems.length < RAW_BATCHES_MAX) this.#rawBatchItems.push(items);
+  }
+
+  /** A failed item of a BatchCheck; failed calls are counted by the gateway. */
+  error(rpc: string, reason: string): void {
+    const key = `${rpc} ${reason}`;
+    const known = this.#errors.get(key);
+    if (known === undefined) this.#errors.set(key, { rpc, reason, count: 1 });
+    else known.count += 1;
+  }
+
+  /** Everything counted since the last call. */
+  take(): Pick<WorkerStats, 'decisions' | 'backstops' | 'errors' | 'evalReads' | 'rawBatchItems'> {
+    const decisions: DecisionCount[] = [];
+    for (const counter of [...this.#pairs.values(), this.#other]) {
+      const { namespace, relation } = counter;
+      for (const outcome of ['allowed', 'denied', 'error'] as const) {
+        const count = counter[outcome];
+        if (count > 0) decisions.push({ namespace, relation, outcome, count });
+        counter[outcome] = 0;
+      }
+    }
+    const errors = [...this.#errors.values()];
+    const backstops = this.#backstops;
+    const rawBatchItems = this.#rawBatchItems;
+    this.#rawBatchItems = [];
+    this.#errors.clear();
+    this.#backstops = { depth: 0, cycle: 0, budget: 0 };
+    const { reads } = this;
+    const evalReads = {
+      Check: reads.Check.take(),
+      CheckSet: reads.CheckSet.take(),
+      BatchCheck: reads.BatchCheck.take(),
+      Expand: reads.Expand.take(),
+      ListObjects: reads.ListObjects.take(),
+    };
+    return { decisions, backstops, errors, evalReads, rawBatchItems };
+  }
+}
+
+function makeCounter(namespace: string, relation: string): PairCounter {
+  return { namespace, relation, allowed: 0, denied: 0, error: 0 };
+}

@@ -1,0 +1,118 @@
+import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { TupleReader } from '../../model/tuple-reader.ts';
+import type { ScopeEntry } from '../../protocol/messages.ts';
+import { type AppError, errorToData } from '../../shared/app-error.ts';
+import type { DecisionStats, EvaluatedRpc } from './decision-stats.ts';
+import { type Bound, EvaluatorLoan, type JobContext } from './job-context.ts';
+import type { Job, JobShard } from './job.ts';
+
+/** What every request states, however it arrived. */
+export type JobHead = {
+  readonly requestId: number;
+  readonly scope: ScopeEntry;
+  readonly minSeq: number;
+  readonly deadlineMs: number;
+};
+
+/** What one method does in its job, for a request that was parsed or one that is raw. */
+export interface JobWork {
+  /** Whether it is expected to take more than a slice. */
+  readonly isLong: boolean;
+  /** Whether the evaluator of the first slice is needed until the end. */
+  readonly keepsEvaluator: boolean;
+  /** Whether a part of the answer was sent, so that what was evaluated stays the answer. */
+  readonly isPartlySent: boolean;
+  /** Reads the request; false if it was answered without an evaluation. Absent where it was read before. */
+  read?(): boolean;
+  /** Begins to evaluate, anew if it had begun on an index that has gone. */
+  start(bound: Bound, reader: TupleReader): void;
+  /** Evaluates until answered or until the monotonic clock passed `sliceEndMs`. Errors fail the request. */
+  advance(sliceEndMs: number): 'done' | 'more';
+  /** The request has its answer or its error. */
+  ended?(): void;
+}
+
+/** A request in its worker: begins over the index that its shard has, lends evaluators, and tells errors. */
+export class EvaluationJob implements Job {
+  readonly requestId: number;
+  readonly scope: ScopeEntry;
+  readonly minSeq: number;
+  readonly deadlineMs: number;
+  readonly waitUntilMs: number;
+  readonly isLong: boolean;
+  model: NamespaceModel | null = null;
+  readonly #context: JobContext;
+  readonly #work: JobWork;
+  #isStarted = false;
+  #bound: Bound | null = null;
+  #loan: EvaluatorLoan | null = null;
+
+  constructor(context: JobContext, head: JobHead, waitUntilMsMax: number, work: JobWork) {
+    this.requestId = head.requestId;
+    this.scope = head.scope;
+    this.minSeq = head.minSeq;
+    this.deadlineMs = head.deadlineMs;
+    this.waitUntilMs = Math.min(head.deadlineMs, waitUntilMsMax);
+    this.isLong = work.isLong;
+    this.#context = context;
+    this.#work = work;
+  }
+
+  get isCancelled(): boolean {
+    const { cancelled } = this.#context;
+    return cancelled.size > 0 && cancelled.has(this.requestId);
+  }
+
+  run(shard: JobShard, sliceEndMs: number): 'done' | 'more' {
+    const work = this.#work;
+    if (!this.#isStarted) {
+      if (work.read?.() === false) return this.#ended();
+      const { model } = this;
+      if (model === null) throw new Error('a job that was submitted without its model');
+      const bound = this.#context.boundOf(shard.index, model);
+      this.#loan = null;
+      this.#bound = bound;
+      work.start(bound, shard.index.reader);
+      this.#isStarted = true;
+    }
+    const progress = work.advance(sliceEndMs);
+    // The first suspension comes in the call that started, so this is the evaluator in use.
+    if (progress === 'more' && work.keepsEvaluator && this.#bound !== null) {
+      this.#loan ??= new EvaluatorLoan(this.#bound);
+    }
+    this.#loan?.ran(progress);
+    return progress === 'done' ? this.#ended() : 'more';
+  }
+
+  restart(): void {
+    if (!this.#work.isPartlySent) this.#isStarted = false;
+  }
+
+  fail(error: AppError): void {
+    this.#ended();
+    this.#context.writer.error(this.requestId, errorToData(error));
+  }
+
+  #ended(): 'done' {
+    this.#work.ended?.();
+    return 'done';
+  }
+}
+
+/** Runs a task, counting its reads and backstops once, at its end. Errors: those of the task. */
+export function runCounted(
+  stats: DecisionStats,
+  rpc: EvaluatedRpc,
+  task: EvaluationTask<unknown>,
+  sliceEndMs: number,
+): 'done' | 'more' {
+  try {
+    if (task.run(sliceEndMs) === 'more') return 'more';
+  } catch (error) {
+    stats.evaluated(rpc, task);
+    throw error;
+  }
+  stats.evaluated(rpc, task);
+  return 'done';
+}

@@ -1,0 +1,171 @@
+import type { EvaluatorOptions } from '../../engine/bound/evaluator-api.ts';
+import { Evaluator } from '../../engine/evaluator.ts';
+import type { HotPath } from '../../engine/hot/hot-evaluator.ts';
+import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { JsonScanner } from '../raw/json-scanner.ts';
+import { ProtoScanner } from '../raw/proto-scanner.ts';
+import { createRawFields } from '../raw/raw-fields.ts';
+import type { RawFields } from '../raw/raw-fields.ts';
+import type { AnswerWriter } from './answer-writer.ts';
+import type { DecisionStats, PairCounter } from './decision-stats.ts';
+import type { JobIndex } from './job.ts';
+
+/** Model versions of one shard that are evaluated side by side while an update spreads. */
+const EVALUATORS_PER_INDEX = 2;
+
+export type JobContextOptions = {
+  readonly writer: AnswerWriter;
+  readonly stats: DecisionStats;
+  readonly clock: Clock;
+  readonly batchBudgetFactor: number;
+  readonly batchItemsMax: number;
+  readonly evaluator: EvaluatorOptions;
+};
+
+/** Evaluators kept for the next long evaluations of one shard. */
+const FREE_EVALUATORS_MAX = 4;
+
+/**
+ * The engine bound to one index and one model, with the counters of the model's names. An evaluator
+ * has one task at a time: one whose task was suspended is lent to it, and others take its place.
+ */
+export class Bound {
+  readonly model: NamespaceModel;
+  /** By name ids, which the model pins for the life of the index. */
+  readonly counters = new Map<number, PairCounter>();
+  /** For the next evaluation. */
+  evaluator: Evaluator;
+  readonly #create: (hotPath?: HotPath) => Evaluator;
+  readonly #free: Evaluator[] = [];
+
+  /** `create` makes an evaluator that shares the hot path of another, if given. */
+  constructor(model: NamespaceModel, create: (hotPath?: HotPath) => Evaluator) {
+    this.model = model;
+    this.#create = create;
+    this.evaluator = create();
+  }
+
+  /** Bytes of the caches, which all evaluators share. */
+  get cacheBytes(): number {
+    return this.evaluator.cacheBytes;
+  }
+
+  /** A task of `evaluator` was suspended. */
+  lend(evaluator: Evaluator): void {
+    if (this.evaluator !== evaluator) return;
+    this.evaluator = this.#free.pop() ?? this.#create(evaluator.hotPath);
+  }
+
+  /** That task has ended. */
+  giveBack(evaluator: Evaluator): void {
+    if (this.#free.length < FREE_EVALUATORS_MAX) this.#free.push(evaluator);
+  }
+}
+
+/** Which evaluator one job uses, and whether it keeps it between slices. */
+export class EvaluatorLoan {
+  readonly #bound: Bound;
+  readonly #evaluator: Evaluator;
+  #isLent = false;
+
+  constructor(bound: Bound) {
+    this.#bound = bound;
+    this.#evaluator = bound.evaluator;
+  }
+
+  /** Called after each slice of the job. */
+  ran(progress: 'done' | 'more'): void {
+    if (progress === 'more' && !this.#isLent) {
+      this.#isLent = true;
+      this.#bound.lend(this.#evaluator);
+    } else if (progress === 'done' && this.#isLent) {
+      this.#isLent = false;
+      this.#bound.giveBack(this.#evaluator);
+    }
+  }
+}
+
+const NAMES_MAX = 2 ** 26;
+
+/** Texts of the names of item `index`. */
+export interface PairNames {
+  namespaceText(index: number): string;
+  relationText(index: number): string;
+}
+
+/** What the jobs of one worker share: where answers go, the scanners, evaluators per index. */
+export class JobContext {
+  readonly writer: AnswerWriter;
+  readonly stats: DecisionStats;
+  readonly clock: Clock;
+  readonly batchBudgetFactor: number;
+  /** Ids of requests whose callers have gone. */
+  readonly cancelled = new Set<number>();
+  /** Scratch of the scanners: valid until the next scan. */
+  readonly fields: RawFields;
+  readonly json: JsonScanner;
+  readonly proto: ProtoScanner;
+  readonly #evaluatorOptions: EvaluatorOptions;
+  readonly #bound = new WeakMap<JobIndex, Bound[]>();
+
+  constructor(options: JobContextOptions) {
+    this.writer = options.writer;
+    this.stats = options.stats;
+    this.clock = options.clock;
+    this.batchBudgetFactor = options.batchBudgetFactor;
+    this.fields = createRawFields();
+    this.json = new JsonScanner(this.fields, options.batchItemsMax);
+    this.proto = new ProtoScanner(this.fields, options.batchItemsMax);
+    this.#evaluatorOptions = options.evaluator;
+  }
+
+  /** The evaluator of this index and model; made at first use. */
+  boundOf(index: JobIndex, model: NamespaceModel): Bound {
+    let bound = this.#bound.get(index);
+    if (bound === undefined) {
+      bound = [];
+      this.#bound.set(index, bound);
+    }
+    for (let i = 0; i < bound.length; i++) {
+      const known = bound[i] as Bound; // below length
+      if (known.model === model) return known;
+    }
+    const made = new Bound(
+      model,
+      (hotPath) => new Evaluator(index.reader, model, this.#evaluatorOptions, this.clock, hotPath),
+    );
+    if (bound.length >= EVALUATORS_PER_INDEX) bound.shift();
+    bound.push(made);
+    return made;
+  }
+
+  /** Bytes of what evaluators remember beside an index; they count in the shard's size. */
+  cacheBytesOf(index: JobIndex): number {
+    let bytes = 0;
+    for (const bound of this.#bound.get(index) ?? []) bytes += bound.cacheBytes;
+    return bytes;
+  }
+
+  /** The counter of a decision; texts are only made the first time. Hot. */
+  counterOf(
+    bound: Bound,
+    namespace: number,
+    relation: number,
+    names: PairNames,
+    index: number,
+  ): PairCounter {
+    if (namespace <= 0 || relation <= 0) return this.stats.other;
+    const key = namespace * NAMES_MAX + relation;
+    const known = bound.counters.get(key);
+    if (known !== undefined) return known;
+    const found = this.stats.counter(
+      bound.model,
+      names.namespaceText(index),
+      names.relationText(index),
+    );
+    // Ids of names outside the model may be used again for others.
+    if (found !== this.stats.other) bound.counters.set(key, found);
+    return found;
+  }
+}

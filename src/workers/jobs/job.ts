@@ -1,0 +1,41 @@
+import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { TupleReader } from '../../model/tuple-reader.ts';
+import type { ScopeEntry } from '../../protocol/messages.ts';
+import type { AppError } from '../../shared/app-error.ts';
+
+/** The index of a shard as jobs read it; one object for the life of the index. */
+export interface JobIndex {
+  readonly reader: TupleReader;
+}
+
+/** The shard that a job runs over. */
+export interface JobShard {
+  /** Only while loaded. Errors: throws otherwise. */
+  readonly index: JobIndex;
+}
+
+/**
+ * One read request inside a worker. It is run by its shard's actor, over one revision, in slices.
+ */
+export interface Job {
+  readonly requestId: number;
+  readonly scope: ScopeEntry;
+  readonly minSeq: number;
+  readonly deadlineMs: number;
+  /** How long it waits for its shard: the deadline, or a bound where there is none. */
+  readonly waitUntilMs: number;
+  readonly isCancelled: boolean;
+  /** Whether it is expected to take more than a slice: short jobs are served before it begins. */
+  readonly isLong: boolean;
+  /** The model that the scope names; set before the job is submitted. */
+  model: NamespaceModel | null;
+  /**
+   * Works until answered or until the monotonic clock passed `sliceEndMs`. Errors: whatever is
+   * thrown fails the request; 'more' keeps the revision until the next call.
+   */
+  run(shard: JobShard, sliceEndMs: number): 'done' | 'more';
+  /** Forgets a begun evaluation: its index has gone. */
+  restart(): void;
+  /** Answers with an error. */
+  fail(error: AppError): void;
+}

@@ -1,0 +1,313 @@
+import { CHECK_ALLOWED, CHECK_GENERAL } from '../../engine/bound/evaluator-api.ts';
+import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import type { TupleReader } from '../../model/tuple-reader.ts';
+import type { RequestBatch, ScopeEntry } from '../../protocol/messages.ts';
+import {
+  ANSWER_ALLOWED,
+  ANSWER_DENIED,
+  ANSWER_FALLBACK,
+  RAW_BODY_END,
+  RAW_BODY_START,
+  RAW_DEADLINE_MS,
+  RAW_MIN_SEQ,
+  RAW_OPCODE,
+  RAW_REQUEST_ID,
+  RAW_SCOPE,
+  RAW_TOKEN,
+  rawMethodOf,
+  wireFormatOf,
+} from '../../protocol/messages.ts';
+import type { RawMethod } from '../../protocol/shard-client.ts';
+import { ListEncoder, jsonOfBatch, protoOfBatch } from '../raw/answer-encoder.ts';
+import { equalsText } from '../raw/raw-fields.ts';
+import type { BatchBodies } from './batch-bodies.ts';
+import { BatchEvaluation, createItemChunk } from './batch-evaluation.ts';
+import type { PairCounter } from './decision-stats.ts';
+import { EvaluationJob, type JobHead, type JobWork, runCounted } from './evaluation-job.ts';
+import type { Bound, JobContext } from './job-context.ts';
+import type { Job } from './job.ts';
+import { RawItems } from './raw-items.ts';
+
+/** About 128 items of a batch, which mostly end within a slice. */
+const SHORT_BODY_BYTES_MAX = 16 * 1024;
+/** The question of the Check at work. */
+const question = createItemChunk();
+
+/**
+ * The job of the raw request at `field` of `batch.raw`, whose bodies are `bodies`. Nothing is parsed
+ * before it runs.
+ */
+export function rawJob(
+  context: JobContext,
+  batch: RequestBatch,
+  bodies: BatchBodies,
+  field: number,
+  waitUntilMsMax: number,
+): Job {
+  const { raw } = batch;
+  const method = rawMethodOf(raw[field + RAW_OPCODE] as number);
+  const request = new RawRequest(batch, bodies, field);
+  bodies.opened();
+  const work = workOf(method, context, request);
+  return new EvaluationJob(context, request, waitUntilMsMax, work);
+}
+
+function workOf(method: RawMethod, context: JobContext, request: RawRequest): JobWork {
+  if (method === 'check') return new RawCheckWork(context, request);
+  return method === 'batchCheck'
+    ? new RawBatchWork(context, request)
+    : new RawListWork(context, request);
+}
+
+/** Where one raw request stands in its message. */
+class RawRequest implements JobHead {
+  readonly requestId: number;
+  readonly scope: ScopeEntry;
+  readonly minSeq: number;
+  readonly deadlineMs: number;
+  readonly isJson: boolean;
+  readonly source: BatchBodies;
+  readonly start: number;
+  readonly end: number;
+  readonly token: string;
+
+  constructor(batch: RequestBatch, source: BatchBodies, field: number) {
+    const { raw } = batch;
+    const scope = batch.scopes[raw[field + RAW_SCOPE] as number];
+    if (scope === undefined) throw new Error('a raw request without scope');
+    this.requestId = raw[field + RAW_REQUEST_ID] as number;
+    this.scope = scope;
+    this.minSeq = raw[field + RAW_MIN_SEQ] as number;
+    this.deadlineMs = raw[field + RAW_DEADLINE_MS] as number;
+    this.isJson = wireFormatOf(raw[field + RAW_OPCODE] as number) === 'json';
+    this.source = source;
+    this.start = raw[field + RAW_BODY_START] as number;
+    this.end = raw[field + RAW_BODY_END] as number;
+    this.token = batch.tokens[raw[field + RAW_TOKEN] as number] ?? '';
+  }
+
+  get bodies(): Uint8Array {
+    return this.source.bytes;
+  }
+}
+
+/**
+ * Whether the body, now in the context's fields, says what was routed and guarded. The parse here is
+ * authoritative; a request that is not as expected is left to the general path.
+ */
+function isAsExpected(context: JobContext, request: RawRequest, isScanned: boolean): boolean {
+  const at = context.fields.scope;
+  const { bodies, token } = request;
+  const { expectedProjectId, expectedTenantId } = request.scope;
+  const isExpected =
+    isScanned &&
+    equalsText(bodies, at[0] as number, at[1] as number, expectedProjectId) &&
+    equalsText(bodies, at[2] as number, at[3] as number, expectedTenantId) &&
+    equalsText(bodies, at[4] as number, at[5] as number, token);
+  if (!isExpected) context.writer.kind(request.requestId, ANSWER_FALLBACK);
+  return isExpected;
+}
+
+function itemsOf({ fields }: JobContext, request: RawRequest, reader: TupleReader): RawItems {
+  return new RawItems(reader, request.source, fields.items, fields.itemCount);
+}
+
+class RawCheckWork implements JobWork {
+  readonly isLong = false;
+  readonly keepsEvaluator = true;
+  readonly isPartlySent = false;
+  readonly #context: JobContext;
+  readonly #request: RawRequest;
+  #task: EvaluationTask<boolean> | null = null;
+  #items: RawItems | null = null;
+  #bound: Bound | null = null;
+  /** Name ids of the question. */
+  #namespace = -1;
+  #relation = -1;
+
+  constructor(context: JobContext, request: RawRequest) {
+    this.#context = context;
+    this.#request = request;
+  }
+
+  ended(): void {
+    this.#request.source.closed();
+  }
+
+  read(): boolean {
+    const { isJson, bodies, start, end } = this.#request;
+    const { json, proto } = this.#context;
+    const isScanned = isJson ? json.check(bodies, start, end) : proto.check(bodies, start, end);
+    return isAsExpected(this.#context, this.#request, isScanned);
+  }
+
+  start(bound: Bound, reader: TupleReader): void {
+    const items = itemsOf(this.#context, this.#request, reader);
+    items.load(0, 1, question);
+    const object = question.objects[0] as number;
+    const relation = question.relations[0] as number;
+    const user = question.users[0] as number;
+    this.#namespace = question.namespaces[0] as number;
+    this.#relation = relation;
+    this.#items = items;
+    this.#bound = bound;
+    this.#task = null;
+    const { evaluator } = bound;
+    const { readBudget } = this.#request.scope;
+    const nowMs = this.#context.clock.nowMs();
+    const quick = evaluator.checkUser(object, relation, user, nowMs, readBudget);
+    if (quick === CHECK_GENERAL) {
+      items.keep();
+      this.#task = evaluator.startCheckIds(object, relation, user, nowMs, readBudget);
+    } else {
+      const { stats } = this.#context;
+      stats.reads.Check.add(evaluator.lastReads);
+      if (evaluator.lastBackstops !== 0) stats.backstops(evaluator.lastBackstops);
+      this.#answer(quick === CHECK_ALLOWED);
+    }
+  }
+
+  advance(sliceEndMs: number): 'done' | 'more' {
+    const task = this.#task;
+    if (task === null) return 'done';
+    try {
+      if (runCounted(this.#context.stats, 'Check', task, sliceEndMs) === 'more') return 'more';
+    } catch (error) {
+      this.#counter().error += 1;
+      throw error;
+    }
+    this.#answer(task.result());
+    return 'done';
+  }
+
+  #answer(isAllowed: boolean): void {
+    const counter = this.#counter();
+    if (isAllowed) counter.allowed += 1;
+    else counter.denied += 1;
+    this.#context.writer.kind(this.#request.requestId, isAllowed ? ANSWER_ALLOWED : ANSWER_DENIED);
+  }
+
+  #counter(): PairCounter {
+    const items = this.#items;
+    const bound = this.#bound;
+    if (items === null || bound === null) return this.#context.stats.other;
+    return this.#context.counterOf(bound, this.#namespace, this.#relation, items, 0);
+  }
+}
+
+class RawBatchWork implements JobWork {
+  readonly isLong: boolean;
+  /** The evaluation borrows one for itself. */
+  readonly keepsEvaluator = false;
+  readonly isPartlySent = false;
+  readonly #context: JobContext;
+  readonly #request: RawRequest;
+  #evaluation: BatchEvaluation | null = null;
+  #items: RawItems | null = null;
+  #isKept = false;
+
+  constructor(context: JobContext, request: RawRequest) {
+    this.#context = context;
+    this.#request = request;
+    // Only a batch has a large body.
+    this.isLong = request.end - request.start > SHORT_BODY_BYTES_MAX;
+  }
+
+  ended(): void {
+    this.#request.source.closed();
+  }
+
+  read(): boolean {
+    const { isJson, bodies, start, end } = this.#request;
+    const { json, proto } = this.#context;
+    const isScanned = isJson
+      ? json.batchCheck(bodies, start, end)
+      : proto.batchCheck(bodies, start, end);
+    return isAsExpected(this.#context, this.#request, isScanned);
+  }
+
+  start(bound: Bound, reader: TupleReader): void {
+    const { clock, batchBudgetFactor } = this.#context;
+    const { readBudget } = this.#request.scope;
+    const items = itemsOf(this.#context, this.#request, reader);
+    this.#context.stats.rawBatch(items.count);
+    this.#items = items;
+    this.#isKept = false;
+    this.#evaluation = new BatchEvaluation(items, this.#context, bound, {
+      readBudget,
+      totalBudget: readBudget * batchBudgetFactor,
+      nowMs: clock.nowMs(),
+    });
+  }
+
+  advance(sliceEndMs: number): 'done' | 'more' {
+    const evaluation = this.#evaluation;
+    if (evaluation === null) throw new Error('a batch that was not started');
+    if (evaluation.run(sliceEndMs) === 'more') {
+      if (!this.#isKept) this.#items?.keep();
+      this.#isKept = true;
+      return 'more';
+    }
+    const encode = this.#request.isJson ? jsonOfBatch : protoOfBatch;
+    const { writer } = this.#context;
+    encode(evaluation.outcomes, evaluation.errors, (length) =>
+      writer.room(this.#request.requestId, length),
+    );
+    return 'done';
+  }
+}
+
+class RawListWork implements JobWork {
+  readonly isLong = true;
+  readonly keepsEvaluator = true;
+  readonly isPartlySent = false;
+  readonly #context: JobContext;
+  readonly #request: RawRequest;
+  #task: EvaluationTask<readonly string[]> | null = null;
+  #encoder: ListEncoder | null = null;
+
+  constructor(context: JobContext, request: RawRequest) {
+    this.#context = context;
+    this.#request = request;
+  }
+
+  ended(): void {
+    this.#request.source.closed();
+  }
+
+  read(): boolean {
+    const { isJson, bodies, start, end } = this.#request;
+    const { json, proto } = this.#context;
+    const isScanned = isJson
+      ? json.listObjects(bodies, start, end)
+      : proto.listObjects(bodies, start, end);
+    return isAsExpected(this.#context, this.#request, isScanned);
+  }
+
+  start({ evaluator }: Bound, reader: TupleReader): void {
+    const items = itemsOf(this.#context, this.#request, reader);
+    this.#encoder = null;
+    this.#task = evaluator.startListObjects(
+      {
+        namespace: items.namespaceText(0),
+        relation: items.relationText(0),
+        userId: items.userText(0),
+      },
+      this.#context.clock.nowMs(),
+      this.#request.scope.readBudget,
+    );
+  }
+
+  advance(sliceEndMs: number): 'done' | 'more' {
+    const task = this.#task;
+    if (task === null) throw new Error('a list that was not started');
+    if (this.#encoder === null) {
+      const { stats } = this.#context;
+      if (runCounted(stats, 'ListObjects', task, sliceEndMs) === 'more') return 'more';
+      this.#encoder = new ListEncoder(task.result(), this.#request.isJson);
+    }
+    if (this.#encoder.run(sliceEndMs) === 'more') return 'more';
+    this.#context.writer.body(this.#request.requestId, this.#encoder.body());
+    return 'done';
+  }
+}

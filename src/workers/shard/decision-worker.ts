@@ -1,0 +1,38 @@
+import type { MessagePort } from 'node:worker_threads';
+import type { HelloMessage, HelloReply } from '../../protocol/messages.ts';
+import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { createPool } from '../../store/pool.ts';
+import { PostgresShardSource } from './postgres-shard-source.ts';
+import { ShardHost } from './shard-host.ts';
+import { TupleShardIndex } from './shard-index.ts';
+import { postAnswers, serveBatches } from './worker-port.ts';
+import type { WorkerSettings } from './worker-settings.ts';
+
+/**
+ * Entry of a decision worker. Its one task greets and sets it up; batches then come through the
+ * port. Errors: another protocol version.
+ */
+export default function decisionWorker(
+  hello: HelloMessage<MessagePort, WorkerSettings>,
+): HelloReply {
+  const { protocolVersion, port, settings, underEvaluation } = hello;
+  if (protocolVersion !== PROTOCOL_VERSION) {
+    throw new Error(`the gateway speaks version ${protocolVersion}, not ${PROTOCOL_VERSION}`);
+  }
+  const pool = createPool(settings.database, {
+    max: settings.poolMax,
+    applicationName: `gatehouse-worker-${settings.slot}`,
+  });
+  const host = new ShardHost({
+    settings,
+    clock: systemClock,
+    source: new PostgresShardSource(pool),
+    createIndex: () => new TupleShardIndex(settings.indexBytesMax),
+    post: (answers) => postAnswers(port, 0, answers),
+    underEvaluation: new Float64Array(underEvaluation),
+  });
+  host.start();
+  serveBatches(port, (batch) => host.handle(batch));
+  return { protocolVersion: PROTOCOL_VERSION };
+}

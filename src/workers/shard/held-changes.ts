@@ -1,0 +1,39 @@
+import type { CommittedChange } from '../../model/committed-change.ts';
+
+const HELD_CHANGES_MAX = 256;
+const HELD_BYTES_MAX = 4 * 1024 * 1024;
+
+/**
+ * Committed changes that came while the index could not take them (a load, a catch-up, a suspended
+ * evaluation). Bounded: what does not fit is dropped, and caught up from the store.
+ */
+export class HeldChanges {
+  #changes: CommittedChange[] = [];
+  #bytes = 0;
+
+  get isEmpty(): boolean {
+    return this.#changes.length === 0;
+  }
+
+  /** Whether there was room. */
+  add(change: CommittedChange): boolean {
+    if (
+      this.#changes.length >= HELD_CHANGES_MAX ||
+      this.#bytes + change.changes.length > HELD_BYTES_MAX
+    ) {
+      return false;
+    }
+    this.#changes.push(change);
+    this.#bytes += change.changes.length;
+    return true;
+  }
+
+  /** Everything held, by seq. Empties it. */
+  take(): readonly CommittedChange[] {
+    const taken = this.#changes;
+    this.#changes = [];
+    this.#bytes = 0;
+    if (taken.length > 1) taken.sort((a, b) => a.seq - b.seq);
+    return taken;
+  }
+}

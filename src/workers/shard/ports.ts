@@ -1,0 +1,26 @@
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { TupleReader } from '../../model/tuple-reader.ts';
+import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import type { SnapshotSink } from '../../store/snapshot.ts';
+
+/** The index of one shard as its actor sees it. */
+export interface ShardIndex {
+  readonly reader: TupleReader;
+  /** Memory that it takes, all of it. */
+  readonly bytes: number;
+  readonly tupleCount: number;
+  /** One row of a snapshot, as in `SnapshotSink.row`. */
+  insertRow(bytes: Uint8Array, bounds: Int32Array): void;
+  /** All changes of one seq, as packed in `tuple_change.changes`. */
+  apply(changes: string): void;
+}
+
+/** The truth about shards: Postgres, or memory in tests. */
+export interface ShardSource {
+  /** Streams the shard into `sink` in slices; resolves with the position that it is the state of. */
+  loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead>;
+  /** Changes after `afterSeq`, one page. */
+  readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage>;
+  /** Positions of those of the shards that exist; one query. */
+  readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]>;
+}

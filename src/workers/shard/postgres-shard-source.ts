@@ -1,0 +1,29 @@
+import type { Pool } from 'pg';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import { readHeads } from '../../store/change-feed.ts';
+import { readChanges } from '../../store/changes.ts';
+import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import { loadSnapshot } from '../../store/snapshot.ts';
+import type { SnapshotSink } from '../../store/snapshot.ts';
+import type { ShardSource } from './ports.ts';
+
+/** Shards as Postgres holds them, over the worker's own pool. */
+export class PostgresShardSource implements ShardSource {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead> {
+    return loadSnapshot(this.#pool, shard, sink, signal);
+  }
+
+  readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {
+    return readChanges(this.#pool, shard, afterSeq);
+  }
+
+  readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {
+    return readHeads(this.#pool, shards);
+  }
+}

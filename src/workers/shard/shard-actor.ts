@@ -1,0 +1,503 @@
+import type { CommittedChange } from '../../model/committed-change.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import { AppError, errorToData } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { mustReload } from '../../store/changes.ts';
+import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import type { Job } from '../jobs/job.ts';
+import { HeldChanges } from './held-changes.ts';
+import type { ShardIndex, ShardSource } from './ports.ts';
+import { nextActorState } from './shard-actor-state.ts';
+import type { ActorEvent, ActorState } from './shard-actor-state.ts';
+import { ShardJobs } from './shard-jobs.ts';
+import type { ShardReason } from './shard-reason.ts';
+
+const CATCH_UP_ATTEMPTS_MAX = 3;
+const CATCH_UP_RETRY_MS = 40;
+/** How long a caught-up shard waits before it looks again for a seq that somebody asked for. */
+const BEHIND_RETRY_MS = 20;
+
+type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
+
+/** What an actor needs of the worker around it. */
+export interface ActorHost {
+  readonly clock: Clock;
+  readonly source: ShardSource;
+  readonly loadTimeoutMs: number;
+  createIndex(): ShardIndex;
+  /** Bytes of what evaluators remember beside an index. */
+  cacheBytesOf?(index: ShardIndex): number;
+  /** Runs `load` when one of the few load places is free. */
+  withLoadPlace<T>(load: () => Promise<T>): Promise<T>;
+  /** The actor has short jobs that can run now. */
+  runnable(actor: ShardActor): void;
+  /** It has long ones: begun, or expected to take more than a slice. */
+  longRunnable(actor: ShardActor): void;
+  /** State, size or idleness changed: eviction looks again. */
+  settled(actor: ShardActor): void;
+  counted(what: 'load' | 'loadFailure' | 'catchUp'): void;
+  /** For the worker's log; never tuple contents. */
+  report(event: string, shard: ShardKey, error: unknown): void;
+}
+
+/**
+ * One shard in one worker: its index, its watermark and its mailbox. SPEC and transition table:
+ * shard-actor-state.ts. Everything runs on the worker's thread; between an await and the next one
+ * nothing else touches the actor.
+ */
+export class ShardActor {
+  readonly key: ShardKey;
+  readonly #host: ActorHost;
+  #state: ActorState = 'unloaded';
+  #generation = 0;
+  #index: ShardIndex | null = null;
+  #position: ShardPosition = { epoch: 0, seq: 0, stamp: '0' };
+  /** The begun ones all see the present revision; changes wait until there is none. */
+  readonly #jobs = new ShardJobs();
+  #onResumed: (() => void)[] = [];
+  #held = new HeldChanges();
+  /** Highest seq known to exist. */
+  #headSeq = 0;
+  #retryTimer: NodeJS.Timeout | null = null;
+  /** Kept by the host: whether it stands in the line of short, of long work. */
+  isScheduled = false;
+  isLongScheduled = false;
+
+  constructor(key: ShardKey, host: ActorHost) {
+    this.key = key;
+    this.#host = host;
+  }
+
+  get state(): ActorState {
+    return this.#state;
+  }
+
+  get watermark(): number {
+    return this.#position.seq;
+  }
+
+  get position(): ShardPosition {
+    return this.#position;
+  }
+
+  /** Only while loaded. Errors: throws otherwise. */
+  get index(): ShardIndex {
+    if (this.#index === null) throw new Error('the shard is not loaded');
+    return this.#index;
+  }
+
+  get isLoaded(): boolean {
+    return this.#index !== null;
+  }
+
+  /** Bytes of the index and of what is remembered beside it. */
+  get indexBytes(): number {
+    if (this.#index === null) return 0;
+    return this.#index.bytes + (this.#host.cacheBytesOf?.(this.#index) ?? 0);
+  }
+
+  get tupleCount(): number {
+    return this.#index === null ? 0 : this.#index.tupleCount;
+  }
+
+  get lag(): number {
+    return this.#index === null ? 0 : Math.max(0, this.#headSeq - this.#position.seq);
+  }
+
+  /** Jobs waiting, runnable or suspended. */
+  get depth(): number {
+    return this.#jobs.count;
+  }
+
+  /** Whether nothing would be lost but warmth if the index went now (I8). */
+  get isEvictable(): boolean {
+    return this.#state === 'ready' && this.depth === 0;
+  }
+
+  /** Changes when the index is dropped: what was derived from it is void. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  submit(job: Job): void {
+    if (this.#canServe(job)) {
+      this.#admit(job);
+      return;
+    }
+    if (this.#index !== null && job.scope.epoch < this.#position.epoch) {
+      job.fail(unavailable('the epoch of the shard has changed'));
+      return;
+    }
+    this.#jobs.wait(job);
+    this.#wake();
+  }
+
+  /**
+   * Begins short jobs until none is left or the shard's share ends; one that goes on after the end
+   * of the slice is long from then on. Returns whether more of them can run. `mark` gets the id under evaluation, for the memory
+   * of killers.
+   */
+  runShort(shareEndMs: number, sliceEndMs: number, mark: (requestId: number) => void): boolean {
+    const { clock } = this.#host;
+    let nowMs = clock.monotonicMs();
+    while (this.#mayStart) {
+      const job = this.#jobs.takeShort();
+      if (job === null) return false;
+      this.#runOne(job, nowMs, sliceEndMs, mark);
+      nowMs = clock.monotonicMs();
+      if (nowMs >= shareEndMs) return this.#mayRunShort;
+    }
+    return false;
+  }
+
+  /**
+   * One slice of long work: the begun evaluations take turns, and new ones begin in between, slice
+   * by slice. Returns whether more is left.
+   */
+  runLong(sliceEndMs: number, mark: (requestId: number) => void): boolean {
+    const { clock } = this.#host;
+    let nowMs = clock.monotonicMs();
+    for (let isFirst = true; ; isFirst = false) {
+      const job = this.#jobs.takeLong(isFirst, this.#mayBegin);
+      if (job === null) break;
+      this.#runOne(job, nowMs, sliceEndMs, mark);
+      nowMs = clock.monotonicMs();
+      if (nowMs >= sliceEndMs) break;
+    }
+    // What waited for the end of a begun evaluation.
+    if (this.#mayRunShort) this.#host.runnable(this);
+    return this.#jobs.hasLong;
+  }
+
+  #runOne(job: Job, nowMs: number, sliceEndMs: number, mark: (requestId: number) => void): void {
+    if (!job.isCancelled && this.#runJob(job, nowMs, sliceEndMs, mark) === 'more') {
+      this.#jobs.suspend(job);
+      this.#host.longRunnable(this);
+    } else if (!this.#jobs.hasBegun) {
+      if (this.#onResumed.length > 0) this.#resumed();
+      if (!this.#held.isEmpty) this.#applyHeld();
+    }
+  }
+
+  /** A committed change, from whichever way, in whatever order, any number of times. */
+  committed(change: CommittedChange): void {
+    this.#headSeq = Math.max(this.#headSeq, change.seq);
+    if (this.#index === null && this.#state !== 'loading') return;
+    if (this.#state !== 'ready' || this.#jobs.hasBegun) {
+      this.#held.add(change); // dropped when full: the seq is known, and caught up
+      return;
+    }
+    this.#applyCommitted(change);
+    this.#promote();
+  }
+
+  /** The shard is said to have reached `seq`; 0 is "look". Loads nothing. */
+  hint(seq: number): void {
+    this.#headSeq = Math.max(this.#headSeq, seq);
+    if (this.#index === null) return;
+    if (seq === 0 || seq > this.#position.seq) this.#startCatchUp();
+  }
+
+  /** Drops the index. Only when `isEvictable`. */
+  evict(): void {
+    this.#drop('evicted');
+  }
+
+  /** Drops an index that an assertion found damaged; waiting and later jobs load it again. */
+  damaged(error: unknown): void {
+    this.#host.report('shard_index_damaged', this.key, error);
+    this.#drop('damaged');
+    this.#jobs.waitAgain();
+    this.#wake();
+  }
+
+  /** Fails jobs whose deadline has passed or whose callers have gone. */
+  sweep(nowMs: number): void {
+    if (!this.#jobs.hasWaiting) return;
+    this.#jobs.failWaiting(
+      () => unavailable('the shard was not ready before the deadline'),
+      (job) => job.waitUntilMs <= nowMs,
+    );
+    if (!this.#jobs.hasWaiting) this.#host.settled(this);
+  }
+
+  // --- jobs -----------------------------------------------------------------------------------
+
+  #canServe(job: Job): boolean {
+    return (
+      this.#index !== null &&
+      job.minSeq <= this.#position.seq &&
+      job.scope.epoch === this.#position.epoch
+    );
+  }
+
+  #admit(job: Job): void {
+    this.#jobs.admit(job);
+    if (job.isLong) this.#host.longRunnable(this);
+    else this.#host.runnable(this);
+  }
+
+  get #mayRunShort(): boolean {
+    return this.#jobs.hasShort && this.#mayStart;
+  }
+
+  /** New jobs wait once a change waits for the begun ones: else it would wait for ever. */
+  get #mayStart(): boolean {
+    if (!this.#jobs.hasBegun) return true;
+    return this.#jobs.hasRoom && this.#held.isEmpty && this.#onResumed.length === 0;
+  }
+
+  readonly #mayBegin = (): boolean => this.#mayStart;
+
+  #runJob(
+    job: Job,
+    nowMs: number,
+    sliceEndMs: number,
+    mark: (requestId: number) => void,
+  ): 'done' | 'more' {
+    if (job.deadlineMs <= performance.timeOrigin + nowMs) {
+      job.fail(
+        new AppError<ShardReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision'),
+      );
+      return 'done';
+    }
+    mark(job.requestId);
+    try {
+      return job.run(this, sliceEndMs);
+    } catch (error) {
+      if (!(error instanceof AppError)) this.#host.report('evaluation_failed', this.key, error);
+      const { reason, message, metadata } = errorToData(error);
+      job.fail(new AppError<string>(reason, message, metadata, error));
+      return 'done';
+    } finally {
+      mark(0);
+    }
+  }
+
+  /** Moves waiting jobs that the watermark now allows on, in arrival order. */
+  #promote(): void {
+    for (const job of this.#jobs.takeReady((waiting) => this.#canServe(waiting))) this.#admit(job);
+  }
+
+  // --- loading --------------------------------------------------------------------------------
+
+  /** Somebody waits: load, reload an older epoch, or catch up. */
+  #wake(): void {
+    if (this.#state === 'unloaded') this.#startLoad('wanted');
+    else if (this.#state === 'ready') this.#startCatchUp();
+  }
+
+  #moved(event: ActorEvent): void {
+    this.#state = nextActorState(this.#state, event);
+  }
+
+  #drop(event: ActorEvent): void {
+    this.#moved(event);
+    this.#generation += 1;
+    this.#index = null;
+    this.#held = new HeldChanges();
+    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    this.#retryTimer = null;
+    this.#host.settled(this);
+  }
+
+  #startLoad(event: 'wanted' | 'diverged'): void {
+    if (event === 'diverged') {
+      this.#drop(event);
+      this.#jobs.waitAgain();
+    } else this.#moved(event);
+    this.#generation += 1;
+    const generation = this.#generation;
+    this.#load().then(
+      ({ index, head }) => {
+        if (generation === this.#generation) this.#loaded(index, head);
+      },
+      (error: unknown) => {
+        if (generation === this.#generation) this.#loadFailed(error);
+      },
+    );
+  }
+
+  #load(): Promise<{ index: ShardIndex; head: ShardHead }> {
+    const host = this.#host;
+    return host.withLoadPlace(async () => {
+      const index = host.createIndex();
+      const sink = {
+        begin: () => undefined,
+        row: (bytes: Uint8Array, bounds: Int32Array) => index.insertRow(bytes, bounds),
+      };
+      const signal = AbortSignal.timeout(host.loadTimeoutMs);
+      const head = await host.source.loadSnapshot(this.key, sink, signal);
+      return { index, head };
+    });
+  }
+
+  #loaded(index: ShardIndex, head: ShardHead): void {
+    this.#moved('loaded');
+    this.#host.counted('load');
+    this.#index = index;
+    this.#position = { epoch: head.epoch, seq: head.seq, stamp: head.stamp };
+    this.#headSeq = Math.max(this.#headSeq, head.seq);
+    this.#jobs.failWaiting(
+      () => unavailable('the epoch of the shard has changed'),
+      (job) => job.scope.epoch !== head.epoch,
+    );
+    this.#applyHeld();
+    this.#promote();
+    this.#host.settled(this);
+    if (this.#jobs.hasWaiting || this.#headSeq > this.#position.seq) this.#startCatchUp();
+  }
+
+  #loadFailed(error: unknown): void {
+    this.#moved('loadFailed');
+    this.#host.counted('loadFailure');
+    this.#host.report('shard_load_failed', this.key, error);
+    this.#held = new HeldChanges();
+    this.#jobs.failWaiting(() =>
+      error instanceof AppError && error.reason === 'SHARD_TOO_LARGE'
+        ? error
+        : unavailable('the shard could not be loaded', error),
+    );
+    this.#host.settled(this);
+  }
+
+  // --- changes --------------------------------------------------------------------------------
+
+  #applyCommitted(change: CommittedChange): void {
+    const { epoch, seq, stamp } = this.#position;
+    if (change.epoch < epoch) return;
+    if (change.epoch > epoch) {
+      this.#startLoad('diverged');
+      return;
+    }
+    if (change.seq <= seq) {
+      if (change.seq === seq && change.stamp !== stamp) this.#startLoad('diverged');
+      return;
+    }
+    if (change.seq > seq + 1) {
+      this.#startCatchUp();
+      return;
+    }
+    this.#apply(change);
+  }
+
+  /** The next seq, whole, in one step. */
+  #apply(change: { readonly seq: number; readonly stamp: string; readonly changes: string }): void {
+    try {
+      this.index.apply(change.changes);
+    } catch (error) {
+      this.damaged(error);
+      return;
+    }
+    this.#position = { epoch: this.#position.epoch, seq: change.seq, stamp: change.stamp };
+  }
+
+  #applyHeld(): void {
+    if (this.#state !== 'ready' || this.#jobs.hasBegun) return;
+    const held = this.#held.take();
+    if (held.length === 0) return;
+    for (const change of held) {
+      if (this.#state !== 'ready') return;
+      this.#applyCommitted(change);
+    }
+    this.#promote();
+  }
+
+  #startCatchUp(): void {
+    if (this.#state !== 'ready') return;
+    this.#moved('wanted');
+    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    this.#retryTimer = null;
+    const generation = this.#generation;
+    this.#host.counted('catchUp');
+    this.#catchUp(generation).then(
+      (outcome) => {
+        if (generation !== this.#generation) return;
+        if (outcome === 'diverged') this.#startLoad('diverged');
+        else this.#caughtUp();
+      },
+      (error: unknown) => {
+        if (generation === this.#generation) this.#catchUpFailed(error);
+      },
+    );
+  }
+
+  async #catchUp(generation: number): Promise<PageOutcome> {
+    for (;;) {
+      const page = await this.#readPage(generation);
+      if (page === null) return 'dropped';
+      let outcome = this.#jobs.hasBegun ? null : this.#applyPage(page, generation);
+      if (outcome === null) {
+        // Applied in the very step that ends the evaluation, before the next one begins.
+        outcome = await new Promise<PageOutcome>((resolve) => {
+          this.#onResumed.push(() => resolve(this.#applyPage(page, generation)));
+        });
+      }
+      if (outcome !== 'applied') return outcome;
+    }
+  }
+
+  /** Only this moves the watermark while catching up, so a page still fits when it is applied. */
+  #applyPage(page: ChangePage, generation: number): PageOutcome {
+    if (generation !== this.#generation) return 'dropped';
+    if (mustReload(this.#position, page)) return 'diverged';
+    this.#headSeq = Math.max(this.#headSeq, page.head.seq);
+    for (const change of page.changes) {
+      this.#apply(change);
+      if (generation !== this.#generation) return 'dropped';
+    }
+    this.#promote();
+    return this.#position.seq >= page.head.seq ? 'caughtUp' : 'applied';
+  }
+
+  async #readPage(generation: number): Promise<ChangePage | null> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const page = await this.#host.source.readChanges(this.key, this.#position.seq);
+        return generation === this.#generation ? page : null;
+      } catch (error) {
+        if (generation !== this.#generation) return null;
+        if (attempt >= CATCH_UP_ATTEMPTS_MAX) throw error;
+        await new Promise((resolve) => setTimeout(resolve, CATCH_UP_RETRY_MS * attempt));
+      }
+    }
+  }
+
+  #caughtUp(): void {
+    this.#moved('caughtUp');
+    this.#applyHeld();
+    this.#promote();
+    this.#host.settled(this);
+    if (this.#state !== 'ready') return;
+    // A seq was named that the last page did not show: look again shortly; without waiters only
+    // once, since a hint may be wrong, and the poll is the backstop.
+    const isBehind = this.#headSeq > this.#position.seq;
+    this.#headSeq = this.#position.seq;
+    if (isBehind || this.#jobs.hasWaiting) this.#retryLater();
+  }
+
+  #catchUpFailed(error: unknown): void {
+    this.#moved('catchUpFailed');
+    this.#host.report('shard_catch_up_failed', this.key, error);
+    this.#jobs.failWaiting(() => unavailable('the changes of the shard could not be read', error));
+    this.#applyHeld();
+    this.#host.settled(this);
+  }
+
+  #retryLater(): void {
+    this.#retryTimer ??= setTimeout(() => {
+      this.#retryTimer = null;
+      this.#wake();
+    }, BEHIND_RETRY_MS);
+  }
+
+  #resumed(): void {
+    const callbacks = this.#onResumed;
+    this.#onResumed = [];
+    for (const callback of callbacks) callback();
+  }
+}
+
+function unavailable(message: string, cause?: unknown): AppError {
+  return new AppError<ShardReason>('SHARD_UNAVAILABLE', message, {}, cause);
+}

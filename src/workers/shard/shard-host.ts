@@ -1,0 +1,457 @@
+import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import type {
+  AnswerBatch,
+  ControlMessage,
+  RequestBatch,
+  ScopeEntry,
+  WorkerRequest,
+  WorkerStats,
+} from '../../protocol/messages.ts';
+import { RAW_FIELDS } from '../../protocol/messages.ts';
+import { modelKey } from '../../protocol/model-store.ts';
+import { shardHash } from '../../protocol/shard-routing.ts';
+import { AppError, errorToData } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { AnswerWriter } from '../jobs/answer-writer.ts';
+import { BatchBodies } from '../jobs/batch-bodies.ts';
+import { DecisionStats } from '../jobs/decision-stats.ts';
+import { JobContext } from '../jobs/job-context.ts';
+import type { Job } from '../jobs/job.ts';
+import { parsedJob } from '../jobs/parsed-jobs.ts';
+import { rawJob } from '../jobs/raw-jobs.ts';
+import { IndexBudget } from './index-budget.ts';
+import { LoadPlaces } from './load-places.ts';
+import { ModelRegistry } from './model-registry.ts';
+import type { ShardIndex, ShardSource } from './ports.ts';
+import { ShardActor } from './shard-actor.ts';
+import type { ActorHost } from './shard-actor.ts';
+import type { ShardReason } from './shard-reason.ts';
+import { ShardTurns } from './shard-turns.ts';
+import type { WorkerSettings } from './worker-settings.ts';
+
+const SWEEP_MS = 20;
+const STATS_MS = 250;
+const HEADS_PER_QUERY_MAX = 1_000;
+/** Of one evaluator, that is of one loaded shard and model. */
+const CLOSURE_BYTES_MAX = 32 * 1024 * 1024;
+const CANCELLED_MAX = 65_536;
+
+export type ShardHostOptions = {
+  readonly settings: Pick<
+    WorkerSettings,
+    | 'indexBytesMax'
+    | 'sliceMs'
+    | 'depthMax'
+    | 'batchBudgetFactor'
+    | 'batchItemsMax'
+    | 'pollMs'
+    | 'loadTimeoutMs'
+    | 'poolMax'
+  >;
+  readonly clock: Clock;
+  readonly source: ShardSource;
+  readonly createIndex: () => ShardIndex;
+  /** Posts deferred answers by a message of their own, at once: they are views of memory that is used again. */
+  readonly post: (answers: AnswerBatch) => void;
+  /** One double: the id of the request under evaluation. */
+  readonly underEvaluation: Float64Array;
+};
+
+/**
+ * One worker without its thread: the actors of its shards, their turns, models, memory and
+ * statistics. A batch is handled without awaiting: what short requests can be answered within one
+ * slice is in the reply, the rest is posted when it is ready. Shards take turns of one slice each,
+ * and between two looks at the messages there is at most one slice of long work.
+ */
+export class ShardHost {
+  readonly #options: ShardHostOptions;
+  readonly #actors = new Map<string, Map<string, ShardActor>>();
+  readonly #models = new ModelRegistry();
+  readonly #modelWaiters = new Map<string, Job[]>();
+  readonly #writer = new AnswerWriter();
+  readonly #stats = new DecisionStats();
+  readonly #budget: IndexBudget;
+  readonly #loads: LoadPlaces;
+  readonly #context: JobContext;
+  readonly #actorHost: ActorHost;
+  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #counts = { load: 0, loadFailure: 0, catchUp: 0 };
+  readonly #turns: ShardTurns;
+  /** Of the message being accepted. */
+  #lastScope: ScopeEntry | null = null;
+  #lastActor: ShardActor | null = null;
+  #lastModel: NamespaceModel | null = null;
+  #isInTurn = false;
+  #isTurnScheduled = false;
+  #isPolling = false;
+  #isStoreAway = false;
+  #isStopped = false;
+
+  constructor(options: ShardHostOptions) {
+    this.#options = options;
+    const { settings, clock } = options;
+    const { underEvaluation } = options;
+    this.#budget = new IndexBudget(settings.indexBytesMax);
+    this.#turns = new ShardTurns({
+      clock,
+      sliceMs: settings.sliceMs,
+      mark: (requestId) => {
+        underEvaluation[0] = requestId;
+      },
+      onWork: (actor) => {
+        this.#budget.touch(actor);
+        if (!this.#isInTurn) this.#scheduleTurn();
+      },
+      onRan: (actor) => {
+        if (actor.isEvictable === this.#budget.isPinned(actor)) this.#settled(actor);
+      },
+    });
+    // One connection stays free for catching up while snapshots are being read.
+    this.#loads = new LoadPlaces(Math.max(1, settings.poolMax - 1));
+    this.#context = new JobContext({
+      writer: this.#writer,
+      stats: this.#stats,
+      clock,
+      batchBudgetFactor: settings.batchBudgetFactor,
+      batchItemsMax: settings.batchItemsMax,
+      evaluator: { depthMax: settings.depthMax, closureBytesMax: CLOSURE_BYTES_MAX },
+    });
+    this.#actorHost = {
+      clock,
+      source: options.source,
+      loadTimeoutMs: settings.loadTimeoutMs,
+      createIndex: options.createIndex,
+      cacheBytesOf: (index) => this.#context.cacheBytesOf(index),
+      withLoadPlace: (load) => this.#loads.run(load),
+      runnable: (actor) => this.#turns.addShort(actor),
+      longRunnable: (actor) => this.#turns.addLong(actor),
+      settled: (actor) => this.#settled(actor),
+      counted: (what) => {
+        this.#counts[what] += 1;
+      },
+      report: (event, shard, error) => this.#report(event, shard, error),
+    };
+  }
+
+  /** Starts the timers: deadlines of waiting requests, statistics, the poll backstop. */
+  start(): void {
+    this.#every(SWEEP_MS, () => this.#sweep());
+    this.#every(STATS_MS, () => this.#postStats());
+    this.#every(this.#options.settings.pollMs, () => void this.poll());
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const timer of this.#timers) clearInterval(timer);
+  }
+
+  /** One message of the gateway. Never awaits. The answers must be sent before anything else happens (see AnswerWriter). */
+  handle(batch: RequestBatch): AnswerBatch {
+    this.#isInTurn = true;
+    try {
+      // The port hands over messages without a turn of the loop while there are more.
+      if (this.#turns.isLongOverdue) this.#turns.runLong();
+      for (const message of batch.control) this.#control(message);
+      for (const requestId of batch.cancelled) this.#context.cancelled.add(requestId);
+      const bodies = new BatchBodies(batch.bodies);
+      this.#acceptRaw(batch, bodies);
+      for (const request of batch.requests) this.#acceptParsed(batch, request);
+      this.#lastScope = null;
+      this.#lastActor = null;
+      this.#turns.runShort();
+      bodies.leave();
+    } finally {
+      this.#isInTurn = false;
+    }
+    this.#scheduleTurn();
+    return this.#writer.take();
+  }
+
+  /** The loaded shard, for tests and statistics. */
+  actor(shard: ShardKey): ShardActor | undefined {
+    return this.#actors.get(shard.projectId)?.get(shard.tenantId);
+  }
+
+  get indexBytes(): number {
+    return this.#budget.bytes;
+  }
+
+  /** Asks the store for the heads of all loaded shards: the backstop for lost hints. */
+  async poll(): Promise<void> {
+    if (this.#isPolling) return;
+    this.#isPolling = true;
+    try {
+      const loaded = this.#allActors().filter((actor) => actor.isLoaded);
+      for (const actor of loaded) this.#budget.reaccount(actor);
+      for (let i = 0; i < loaded.length; i += HEADS_PER_QUERY_MAX) {
+        await this.#pollSome(loaded.slice(i, i + HEADS_PER_QUERY_MAX));
+      }
+      this.#isStoreAway = false;
+    } catch (error) {
+      if (!this.#isStoreAway && !this.#isStopped) this.#report('poll_failed', null, error);
+      this.#isStoreAway = true;
+    } finally {
+      this.#isPolling = false;
+    }
+  }
+
+  async #pollSome(actors: readonly ShardActor[]): Promise<void> {
+    const heads = await this.#options.source.readHeads(actors.map((actor) => actor.key));
+    for (const head of heads) {
+      const actor = this.actor(head);
+      if (actor === undefined || !actor.isLoaded) continue;
+      const { epoch, seq, stamp } = actor.position;
+      // A watermark that moved past the head meanwhile is caught up with, which finds nothing.
+      const isSame = head.epoch === epoch && head.seq === seq && head.stamp === stamp;
+      if (!isSame) actor.hint(0);
+    }
+  }
+
+  // --- requests -------------------------------------------------------------------------------
+
+  #acceptRaw(batch: RequestBatch, bodies: BatchBodies): void {
+    const { raw } = batch;
+    const waitUntilMs = this.#waitUntilMs;
+    for (let field = 0; field < raw.length; field += RAW_FIELDS) {
+      const job = rawJob(this.#context, batch, bodies, field, waitUntilMs);
+      this.#accept(job);
+    }
+  }
+
+  #acceptParsed(batch: RequestBatch, request: WorkerRequest): void {
+    const scope = batch.scopes[request.scope];
+    if (scope === undefined) {
+      this.#writer.error(request.requestId, errorToData(new Error('a request without scope')));
+      return;
+    }
+    this.#accept(parsedJob(this.#context, request, scope, this.#waitUntilMs));
+  }
+
+  /** How long a request without a nearer deadline waits for its shard. */
+  get #waitUntilMs(): number {
+    const { clock, settings } = this.#options;
+    return performance.timeOrigin + clock.monotonicMs() + settings.loadTimeoutMs;
+  }
+
+  #accept(job: Job): void {
+    const { scope } = job;
+    // Requests of one shard come in runs, which share their scope object within a message.
+    if (scope === this.#lastScope && this.#lastActor !== null) {
+      job.model = this.#lastModel;
+      this.#lastActor.submit(job);
+      return;
+    }
+    const model = this.#models.get(scope.projectId, scope.modelVersion);
+    if (model === undefined) {
+      this.#awaitModel(job, scope);
+      return;
+    }
+    const actor = this.#actorOf(scope);
+    this.#lastScope = scope;
+    this.#lastActor = actor;
+    this.#lastModel = model;
+    job.model = model;
+    actor.submit(job);
+  }
+
+  #awaitModel(job: Job, scope: ScopeEntry): void {
+    const key = modelKey(scope.projectId, scope.modelVersion);
+    const waiting = this.#modelWaiters.get(key);
+    if (waiting !== undefined) {
+      waiting.push(job);
+      return;
+    }
+    this.#modelWaiters.set(key, [job]);
+    this.#writer.modelWanted(scope.projectId, scope.modelVersion);
+  }
+
+  #takeModelWaiters(projectId: string, modelVersion: number): readonly Job[] {
+    const key = modelKey(projectId, modelVersion);
+    const jobs = this.#modelWaiters.get(key) ?? [];
+    this.#modelWaiters.delete(key);
+    return jobs;
+  }
+
+  #control(message: ControlMessage): void {
+    switch (message.kind) {
+      case 'setModel':
+        this.#setModel(message.ackId, message.projectId, message.modelVersion, message.modelJson);
+        break;
+      case 'modelUnknown':
+        for (const job of this.#takeModelWaiters(message.projectId, message.modelVersion)) {
+          job.fail(
+            new AppError<ShardReason>(
+              'SHARD_UNAVAILABLE',
+              'the model of the project is not known yet',
+            ),
+          );
+        }
+        break;
+      case 'committed':
+        this.actor(message.change)?.committed(message.change);
+        break;
+      case 'hint':
+        if (message.shard === null) void this.poll();
+        else this.actor(message.shard)?.hint(message.seq);
+        break;
+    }
+  }
+
+  #setModel(ackId: number, projectId: string, modelVersion: number, modelJson: string): void {
+    try {
+      this.#models.set(projectId, modelVersion, modelJson);
+    } catch (error) {
+      if (ackId !== 0) this.#writer.ack(ackId, errorToData(error));
+      for (const job of this.#takeModelWaiters(projectId, modelVersion)) {
+        job.fail(new AppError<ShardReason>('INTERNAL', 'internal error', {}, error));
+      }
+      return;
+    }
+    if (ackId !== 0) this.#writer.ack(ackId);
+    for (const job of this.#takeModelWaiters(projectId, modelVersion)) this.#accept(job);
+  }
+
+  // --- turns ----------------------------------------------------------------------------------
+
+  #scheduleTurn(): void {
+    if (this.#isTurnScheduled || this.#isStopped) return;
+    if (this.#turns.isIdle && this.#writer.isEmpty) return;
+    this.#isTurnScheduled = true;
+    setImmediate(() => {
+      this.#isTurnScheduled = false;
+      this.#isInTurn = true;
+      try {
+        this.#turns.runShort();
+        // Finished answers do not wait for the slice of others.
+        this.#postAnswers();
+        this.#turns.runLong();
+      } finally {
+        this.#isInTurn = false;
+      }
+      this.#postAnswers();
+      this.#scheduleTurn();
+    });
+  }
+
+  #postAnswers(): void {
+    if (!this.#writer.isEmpty && !this.#isStopped) this.#options.post(this.#writer.take());
+  }
+
+  #settled(actor: ShardActor): void {
+    this.#budget.settled(actor);
+    if (actor.state === 'unloaded' && actor.depth === 0) this.#forget(actor);
+    // Failures were written outside of a turn.
+    if (!this.#isInTurn) this.#scheduleTurn();
+  }
+
+  #actorOf(shard: ShardKey): ShardActor {
+    let tenants = this.#actors.get(shard.projectId);
+    if (tenants === undefined) {
+      tenants = new Map();
+      this.#actors.set(shard.projectId, tenants);
+    }
+    let actor = tenants.get(shard.tenantId);
+    if (actor === undefined) {
+      const key = { projectId: shard.projectId, tenantId: shard.tenantId };
+      actor = new ShardActor(key, this.#actorHost);
+      tenants.set(shard.tenantId, actor);
+    }
+    return actor;
+  }
+
+  #forget(actor: ShardActor): void {
+    const { projectId, tenantId } = actor.key;
+    const tenants = this.#actors.get(projectId);
+    if (tenants?.get(tenantId) !== actor) return;
+    tenants.delete(tenantId);
+    if (tenants.size === 0) this.#actors.delete(projectId);
+  }
+
+  #allActors(): ShardActor[] {
+    return [...this.#actors.values()].flatMap((tenants) => [...tenants.values()]);
+  }
+
+  #report(event: string, shard: ShardKey | null, error: unknown): void {
+    this.#writer.report({
+      event,
+      shardHash: shard === null ? '' : shardHash(shard).toString(16).padStart(8, '0'),
+      error: textOfError(error),
+    });
+    if (!this.#isInTurn) this.#scheduleTurn();
+  }
+
+  // --- time -----------------------------------------------------------------------------------
+
+  #every(ms: number, work: () => void): void {
+    const timer = setInterval(work, ms);
+    timer.unref();
+    this.#timers.push(timer);
+  }
+
+  #sweep(): void {
+    const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
+    let open = 0;
+    for (const actor of this.#allActors()) {
+      if (actor.depth === 0) continue;
+      actor.sweep(nowMs);
+      open += actor.depth;
+    }
+    for (const [key, jobs] of this.#modelWaiters) {
+      const kept = jobs.filter((job) => !job.isCancelled && job.waitUntilMs > nowMs);
+      for (const job of jobs) {
+        if (job.isCancelled || job.waitUntilMs > nowMs) continue;
+        job.fail(
+          new AppError<ShardReason>('SHARD_UNAVAILABLE', 'the model of the project did not arrive'),
+        );
+      }
+      if (kept.length === 0) this.#modelWaiters.delete(key);
+      else this.#modelWaiters.set(key, kept);
+      open += kept.length;
+    }
+    const { cancelled } = this.#context;
+    if (open === 0 || cancelled.size > CANCELLED_MAX) cancelled.clear();
+    this.#postAnswers();
+  }
+
+  #postStats(): void {
+    this.#writer.stats(this.#takeStats());
+    this.#postAnswers();
+  }
+
+  #takeStats(): WorkerStats {
+    let shardsLoaded = 0;
+    let tuples = 0;
+    let watermarkLagMax = 0;
+    let queueDepth = 0;
+    for (const actor of this.#allActors()) {
+      if (actor.isLoaded) shardsLoaded += 1;
+      tuples += actor.tupleCount;
+      watermarkLagMax = Math.max(watermarkLagMax, actor.lag);
+      queueDepth += actor.depth;
+    }
+    const { load, loadFailure, catchUp } = this.#counts;
+    this.#counts.load = 0;
+    this.#counts.loadFailure = 0;
+    this.#counts.catchUp = 0;
+    return {
+      ...this.#stats.take(),
+      indexBytes: this.#budget.bytes,
+      shardsLoaded,
+      tuples,
+      watermarkLagMax,
+      queueDepth,
+      shardLoads: load,
+      shardLoadFailures: loadFailure,
+      shardEvictions: this.#budget.takeEvictions(),
+      catchUps: catchUp,
+    };
+  }
+}
+
+/** Text for the log: the stack names our code, an AppError's cause what the store said. */
+function textOfError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  return error instanceof AppError ? error.message + cause : (error.stack ?? error.message);
+}

@@ -1,0 +1,32 @@
+import type { PostgresTarget } from '../../store/pool.ts';
+
+/** What a decision worker is told in the hello message. Plain data. */
+export type WorkerSettings = {
+  readonly slot: number;
+  readonly database: PostgresTarget;
+  /** Connections of this worker to Postgres at most. */
+  readonly poolMax: number;
+  /** Bound of this worker's indexes together, bytes. */
+  readonly indexBytesMax: number;
+  /** Evaluation of one shard runs this long before other shards get their turn. */
+  readonly sliceMs: number;
+  /** Depth bound of an evaluation, nodes on one path. */
+  readonly depthMax: number;
+  /** Total budget of a BatchCheck, in budgets of one item. */
+  readonly batchBudgetFactor: number;
+  readonly batchItemsMax: number;
+  /** How often each loaded shard looks for changes without a hint. */
+  readonly pollMs: number;
+  /** A load or catch-up that takes longer fails. */
+  readonly loadTimeoutMs: number;
+};
+
+/** The settings that have a default; the composition root gives slot, database, poolMax and bytes. */
+export const WORKER_DEFAULTS = {
+  sliceMs: 2,
+  depthMax: 256,
+  batchBudgetFactor: 20,
+  batchItemsMax: 10_000,
+  pollMs: 1_000,
+  loadTimeoutMs: 60_000,
+} as const;

@@ -1,0 +1,75 @@
+import type { CommittedChange } from '../../model/committed-change.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { ControlMessage } from '../../protocol/messages.ts';
+
+const CHANGES_MAX = 4_096;
+const CHANGE_BYTES_MAX = 16 * 1024 * 1024;
+const HINTED_SHARDS_MAX = 4_096;
+
+/**
+ * What waits to be told to one worker besides requests. Bounded: beyond the bound, changes and
+ * hints are dropped and replaced by "every shard looks for changes", since a lost one costs
+ * latency and never correctness. Hints of one shard are coalesced into the highest.
+ */
+export class ControlQueue {
+  #messages: ControlMessage[] = [];
+  #changeCount = 0;
+  #changeBytes = 0;
+  #hints = new Map<string, { readonly shard: ShardKey; seq: number }>();
+  #hintAll = false;
+
+  get isEmpty(): boolean {
+    return this.#messages.length === 0 && this.#hints.size === 0 && !this.#hintAll;
+  }
+
+  /** Models and their refusals; few, and never dropped. */
+  push(message: ControlMessage): void {
+    this.#messages.push(message);
+  }
+
+  committed(change: CommittedChange): void {
+    if (
+      this.#changeCount >= CHANGES_MAX ||
+      this.#changeBytes + change.changes.length > CHANGE_BYTES_MAX
+    ) {
+      this.#hintAll = true;
+      return;
+    }
+    this.#changeCount += 1;
+    this.#changeBytes += change.changes.length;
+    this.#messages.push({ kind: 'committed', change });
+  }
+
+  hint(shard: ShardKey | null, seq: number): void {
+    if (shard === null) {
+      this.#hintAll = true;
+      return;
+    }
+    const key = `${shard.projectId}\0${shard.tenantId}`;
+    const known = this.#hints.get(key);
+    if (known !== undefined) {
+      known.seq = Math.max(known.seq, seq);
+    } else if (this.#hints.size >= HINTED_SHARDS_MAX) {
+      this.#hintAll = true;
+    } else {
+      this.#hints.set(key, { shard, seq });
+    }
+  }
+
+  /** Everything that waits, in order; hints last. Empties the queue. */
+  take(): readonly ControlMessage[] {
+    const taken = this.#messages;
+    for (const { shard, seq } of this.#hints.values()) taken.push({ kind: 'hint', shard, seq });
+    if (this.#hintAll) taken.push({ kind: 'hint', shard: null, seq: 0 });
+    this.clear();
+    return taken;
+  }
+
+  clear(): void {
+    this.#messages = [];
+    this.#changeCount = 0;
+    this.#changeBytes = 0;
+    this.#hints = new Map();
+    this.#hintAll = false;
+  }
+}

@@ -1,0 +1,149 @@
+import type { BatchRoom } from '../../protocol/batch-memory.ts';
+import type {
+  ControlMessage,
+  Method,
+  RequestBatch,
+  ScopeEntry,
+  WorkerRequest,
+} from '../../protocol/messages.ts';
+import { RAW_FIELDS } from '../../protocol/messages.ts';
+import type { RawScope, ReadScope } from '../../protocol/shard-client.ts';
+import { ParsedRequest, RawRequest } from './pending-request.ts';
+import type { PendingRequest } from './pending-request.ts';
+import type { SlotTransport } from './slot-transport.ts';
+
+/** Of longer ones on average, some outlive the reply, and would be copied again out of shared memory. */
+const SHARED_BODY_BYTES_MAX = 16 * 1024;
+const EMPTY_BYTES = new Uint8Array(0);
+const EMPTY_NUMBERS = new Float64Array(0);
+
+/**
+ * The message for these requests. Scopes that follow each other and are equal share one entry;
+ * bodies are copied once, into the transport's `room` where it has one for raw requests alone and they are
+ * short, else into a buffer of their own that it may transfer. O(requests + bytes).
+ */
+export function batchOfRequests(
+  requests: readonly PendingRequest[],
+  cancelled: readonly number[],
+  control: readonly ControlMessage[],
+  transport: Pick<SlotTransport, 'room'>,
+): RequestBatch {
+  const scopes = new ScopeTable();
+  const tokens: string[] = [''];
+  const parsed: WorkerRequest[] = [];
+  let rawCount = 0;
+  let bodyBytes = 0;
+  for (const request of requests) {
+    if (request instanceof RawRequest) {
+      rawCount += 1;
+      bodyBytes += request.body.length;
+    }
+  }
+  const isForRoom =
+    rawCount > 0 &&
+    rawCount === requests.length &&
+    bodyBytes <= rawCount * SHARED_BODY_BYTES_MAX &&
+    cancelled.length === 0 &&
+    control.length === 0;
+  const room = isForRoom ? transport.room(rawCount, bodyBytes) : null;
+  const { raw, bodies } = room ?? ownRoom(rawCount, bodyBytes);
+  let field = 0;
+  let end = 0;
+  for (const request of requests) {
+    if (request instanceof RawRequest) {
+      const { scope, body, expected } = request;
+      let token = 0;
+      if (expected.token !== '') token = tokens.push(expected.token) - 1;
+      bodies.set(body, end);
+      raw[field] = request.id;
+      raw[field + 1] = request.opcode;
+      raw[field + 2] = scopes.indexOf(scope, expected.projectId, expected.tenantId);
+      raw[field + 3] = scope.minSeq;
+      raw[field + 4] = scope.deadlineMs;
+      raw[field + 5] = end;
+      end += body.length;
+      raw[field + 6] = end;
+      raw[field + 7] = token;
+      field += RAW_FIELDS;
+    } else if (request instanceof ParsedRequest) {
+      parsed.push(wireOfParsed(request, scopes));
+    }
+  }
+  return { scopes: scopes.entries, tokens, raw, bodies, requests: parsed, cancelled, control };
+}
+
+function ownRoom(rawCount: number, bodyBytes: number): BatchRoom {
+  return {
+    raw: rawCount === 0 ? EMPTY_NUMBERS : new Float64Array(rawCount * RAW_FIELDS),
+    bodies:
+      bodyBytes === 0 ? EMPTY_BYTES : new Uint8Array(Buffer.allocUnsafeSlow(bodyBytes).buffer),
+  };
+}
+
+function wireOfParsed(request: ParsedRequest, scopes: ScopeTable): WorkerRequest {
+  const wire: {
+    readonly requestId: number;
+    readonly method: Method;
+    readonly scope: number;
+    readonly minSeq: number;
+    readonly deadlineMs: number;
+    readonly args: unknown;
+  } = {
+    requestId: request.id,
+    method: request.method,
+    scope: scopes.indexOf(request.scope, '', ''),
+    minSeq: request.scope.minSeq,
+    deadlineMs: request.scope.deadlineMs,
+    args: request.args,
+  };
+  // Method and args were correlated by the constructor of ParsedRequest<M>; the union loses that.
+  return wire as WorkerRequest;
+}
+
+/** Interns scopes of one batch; the last one is compared first, since requests of a shard come in runs. */
+class ScopeTable {
+  readonly entries: ScopeEntry[] = [];
+  readonly #indexByKey = new Map<string, number>();
+  #lastScope: ReadScope | null = null;
+  #lastExpectedProjectId: RawScope['projectId'] = '';
+  #lastExpectedTenantId: RawScope['tenantId'] = '';
+  #lastIndex = 0;
+
+  indexOf(scope: ReadScope, expectedProjectId: string, expectedTenantId: string): number {
+    const last = this.#lastScope;
+    if (
+      last !== null &&
+      last.tenantId === scope.tenantId &&
+      last.projectId === scope.projectId &&
+      last.modelVersion === scope.modelVersion &&
+      last.readBudget === scope.readBudget &&
+      last.epoch === scope.epoch &&
+      this.#lastExpectedProjectId === expectedProjectId &&
+      this.#lastExpectedTenantId === expectedTenantId
+    ) {
+      return this.#lastIndex;
+    }
+    const { projectId, tenantId, modelVersion, readBudget, epoch } = scope;
+    // Ids hold no U+0000, so the key is unambiguous.
+    const key = `${projectId}\0${tenantId}\0${expectedProjectId}\0${expectedTenantId}\0${modelVersion}\0${readBudget}\0${epoch}`;
+    let index = this.#indexByKey.get(key);
+    if (index === undefined) {
+      index = this.entries.length;
+      this.entries.push({
+        projectId,
+        tenantId,
+        modelVersion,
+        readBudget,
+        epoch,
+        expectedProjectId,
+        expectedTenantId,
+      });
+      this.#indexByKey.set(key, index);
+    }
+    this.#lastScope = scope;
+    this.#lastExpectedProjectId = expectedProjectId;
+    this.#lastExpectedTenantId = expectedTenantId;
+    this.#lastIndex = index;
+    return index;
+  }
+}

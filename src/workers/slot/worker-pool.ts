@@ -1,0 +1,315 @@
+import type { CheckQuery } from '../../model/check-query.ts';
+import type { CommittedChange } from '../../model/committed-change.ts';
+import type { ExpandTree } from '../../model/expand-tree.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import type {
+  ArgsMap,
+  Method,
+  ResultMap,
+  WorkerReport,
+  WorkerStats,
+} from '../../protocol/messages.ts';
+import { rawOpcode } from '../../protocol/messages.ts';
+import { ModelStore } from '../../protocol/model-store.ts';
+import type {
+  BatchItem,
+  BatchItemResult,
+  Cancellable,
+  RawAnswer,
+  RawMethod,
+  RawScope,
+  ReadScope,
+  ShardClient,
+  WireFormat,
+} from '../../protocol/shard-client.ts';
+import { slotOfShard } from '../../protocol/shard-routing.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { ParsedRequest, RawRequest } from './pending-request.ts';
+import type { PendingRequest, ShardQueue } from './pending-request.ts';
+import { RefusedRequests } from './refused-requests.ts';
+import type { SlotReason } from './slot-reason.ts';
+import type { CreateTransport } from './slot-transport.ts';
+import { WorkerSlot } from './worker-slot.ts';
+
+export type WorkerPoolEvent =
+  | { readonly kind: 'workerReport'; readonly slot: number; readonly report: WorkerReport }
+  | { readonly kind: 'workerReady'; readonly slot: number }
+  | {
+      readonly kind: 'workerLost';
+      readonly slot: number;
+      readonly cause: unknown;
+      readonly requestRemembered: boolean;
+    };
+
+export type WorkerPoolOptions = {
+  readonly workerCount: number;
+  readonly createTransport: CreateTransport;
+  /** Requests queued or in flight, per worker and per shard; beyond it: QUEUE_FULL. */
+  readonly queueDepthMax: number;
+  readonly shardQueueDepthMax: number;
+  readonly queueBytesMax: number;
+  /** A worker failed to start twice in a row: the instance must become not ready and exit. */
+  readonly onFatal: (cause: unknown) => void;
+  readonly onStats: (slot: number, stats: WorkerStats) => void;
+  readonly onEvent: (event: WorkerPoolEvent) => void;
+  /** The document of a model that the pool itself no longer holds, from who sets them. */
+  readonly findModel?:
+    | ((projectId: string, modelVersion: number) => string | undefined)
+    | undefined;
+  readonly clock?: Clock | undefined;
+};
+
+/** The decision side of one instance: a ShardClient with a life. Each step is idempotent. */
+export interface WorkerPool extends ShardClient {
+  /** Resolves when every worker said hello. Errors: rejects with the cause when one cannot start. */
+  start(): Promise<void>;
+  readonly isReady: boolean;
+  /** Requests queued or in flight over all workers. */
+  readonly pendingCount: number;
+  /** New requests fail with SHUTTING_DOWN; resolves when none is in flight, or after `timeoutMs`. */
+  drain(timeoutMs: number): Promise<void>;
+  /** Fails what is left with SHUTTING_DOWN and ends the workers. */
+  stop(): Promise<void>;
+}
+
+/** The pool over any transport; `createPiscinaTransport` is the real one. */
+export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
+  return new SlotPool(options);
+}
+
+const SHARD_QUEUES_MAX = 65_536;
+
+class SlotPool implements WorkerPool {
+  readonly #options: WorkerPoolOptions;
+  readonly #slots: readonly WorkerSlot[];
+  readonly #models = new ModelStore();
+  readonly #refused: RefusedRequests;
+  readonly #shards = new Map<string, Map<string, ShardQueue>>();
+  #shardCount = 0;
+  #requestId = 0;
+  #isDraining = false;
+
+  constructor(options: WorkerPoolOptions) {
+    this.#options = options;
+    const clock = options.clock ?? systemClock;
+    this.#refused = new RefusedRequests(() => clock.monotonicMs());
+    const limits = { queueDepthMax: options.queueDepthMax, queueBytesMax: options.queueBytesMax };
+    const reports = {
+      onStats: options.onStats,
+      onReport: (slot: number, report: WorkerReport) =>
+        options.onEvent({ kind: 'workerReport', slot, report }),
+      onReady: (slot: number) => options.onEvent({ kind: 'workerReady', slot }),
+      onLost: (slot: number, cause: unknown, killer: PendingRequest | null) => {
+        if (killer !== null) this.#refused.add(killer.label(), killer.bodyBytes());
+        options.onEvent({ kind: 'workerLost', slot, cause, requestRemembered: killer !== null });
+      },
+      onFatal: (_slot: number, cause: unknown) => options.onFatal(cause),
+      modelJson: (projectId: string, version: number) =>
+        this.#models.get(projectId, version) ?? options.findModel?.(projectId, version),
+    };
+    this.#slots = Array.from(
+      { length: options.workerCount },
+      (_, index) => new WorkerSlot(index, options.createTransport, limits, reports, clock),
+    );
+  }
+
+  async start(): Promise<void> {
+    await Promise.all(this.#slots.map((slot) => slot.start()));
+  }
+
+  get isReady(): boolean {
+    return this.#slots.every((slot) => slot.isReady);
+  }
+
+  get pendingCount(): number {
+    return this.#slots.reduce((sum, slot) => sum + slot.pendingCount, 0);
+  }
+
+  raw(
+    method: RawMethod,
+    format: WireFormat,
+    body: Uint8Array,
+    scope: ReadScope,
+    expected: RawScope,
+    onAnswer: (answer: RawAnswer) => void,
+  ): Cancellable {
+    this.#requestId += 1;
+    const shard = this.#shardQueue(scope);
+    const opcode = rawOpcode(method, format);
+    const request = new RawRequest(this.#requestId, shard, scope, opcode, body, expected, onAnswer);
+    return this.#submit(request);
+  }
+
+  check(scope: ReadScope, query: CheckQuery, signal?: AbortSignal): Promise<boolean> {
+    return this.#call(scope, 'check', query, signal);
+  }
+
+  batchCheck(
+    scope: ReadScope,
+    items: readonly BatchItem[],
+    signal?: AbortSignal,
+  ): Promise<readonly BatchItemResult[]> {
+    return this.#call(scope, 'batchCheck', items, signal);
+  }
+
+  expand(scope: ReadScope, query: ArgsMap['expand'], signal?: AbortSignal): Promise<ExpandTree> {
+    return this.#call(scope, 'expand', query, signal);
+  }
+
+  listObjects(
+    scope: ReadScope,
+    query: ArgsMap['listObjects'],
+    signal?: AbortSignal,
+  ): Promise<readonly string[]> {
+    return this.#call(scope, 'listObjects', query, signal);
+  }
+
+  async setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void> {
+    this.#models.set(projectId, modelVersion, modelJson);
+    await Promise.all(this.#slots.map((slot) => slot.setModel(projectId, modelVersion, modelJson)));
+  }
+
+  applyCommitted(changes: readonly CommittedChange[]): void {
+    for (const change of changes) this.#slotOf(change).control?.committed(change);
+  }
+
+  hint(shard: ShardKey | null, seq: number): void {
+    if (shard !== null) {
+      this.#slotOf(shard).control?.hint(shard, seq);
+      return;
+    }
+    for (const slot of this.#slots) slot.control?.hint(null, seq);
+  }
+
+  async drain(timeoutMs: number): Promise<void> {
+    this.#isDraining = true;
+    const untilMs = performance.now() + timeoutMs;
+    while (this.pendingCount > 0 && performance.now() < untilMs) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isDraining = true;
+    await Promise.all(this.#slots.map((slot) => slot.stop()));
+  }
+
+  #call<M extends Method>(
+    scope: ReadScope,
+    method: M,
+    args: ArgsMap[M],
+    signal: AbortSignal | undefined,
+  ): Promise<ResultMap[M]> {
+    const { promise, resolve, reject } = Promise.withResolvers<ResultMap[M]>();
+    if (signal?.aborted === true) {
+      reject(new AppError<SlotReason>('CANCELLED', 'the call was cancelled'));
+      return promise;
+    }
+    this.#requestId += 1;
+    let parts: string[] | null = null;
+    let cancellable: Cancellable | null = null;
+    const onAbort = (): void => {
+      cancellable?.cancel();
+      reject(new AppError<SlotReason>('CANCELLED', 'the call was cancelled'));
+    };
+    const request = new ParsedRequest<M>(
+      this.#requestId,
+      this.#shardQueue(scope),
+      scope,
+      method,
+      args,
+      (response) => {
+        if (response.error !== undefined) return;
+        if (response.method === 'listObjects' && (response.isPart || parts !== null)) {
+          parts ??= [];
+          for (const id of response.result) parts.push(id);
+          if (response.isPart) return;
+          // Of method listObjects, whose result is a list of ids.
+          resolve(parts as readonly string[] as ResultMap[M]);
+        } else {
+          // The worker answers a request with the result of the method that it names.
+          resolve(response.result as ResultMap[M]);
+        }
+        signal?.removeEventListener('abort', onAbort);
+      },
+      (error) => {
+        signal?.removeEventListener('abort', onAbort);
+        reject(error);
+      },
+    );
+    cancellable = this.#submit(request);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    return promise;
+  }
+
+  #submit(request: RawRequest | ParsedRequest): Cancellable {
+    const slot = this.#slots[request.shard.slot] as WorkerSlot; // by slotOfShard
+    const problem = this.#refusal(request) ?? slot.enqueue(request);
+    if (problem !== null) {
+      // Never inside the call: the caller has no handle yet.
+      queueMicrotask(() => {
+        if (request.state === 'done') return;
+        request.state = 'done';
+        request.fail(problem);
+      });
+      return { cancel: () => void (request.state = 'done') };
+    }
+    return { cancel: () => slot.cancel(request) };
+  }
+
+  #refusal(request: PendingRequest): AppError | null {
+    if (this.#isDraining)
+      return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
+    if (request.shard.pendingCount >= this.#options.shardQueueDepthMax) {
+      return new AppError<SlotReason>('QUEUE_FULL', 'the queue of this tenant is full', {
+        limit: String(this.#options.shardQueueDepthMax),
+      });
+    }
+    if (
+      this.#refused.size > 0 &&
+      this.#refused.isRefused(() => request.label(), request.bodyBytes())
+    ) {
+      return new AppError<SlotReason>(
+        'REQUEST_REFUSED',
+        'this request ended a decision worker before',
+      );
+    }
+    return null;
+  }
+
+  #slotOf(shard: ShardKey): WorkerSlot {
+    return this.#slots[slotOfShard(shard, this.#slots.length)] as WorkerSlot; // below length
+  }
+
+  /** Two lookups instead of a hash and a joined key per request. */
+  #shardQueue(key: ShardKey): ShardQueue {
+    const known = this.#shards.get(key.projectId)?.get(key.tenantId);
+    if (known !== undefined) return known;
+    if (this.#shardCount >= SHARD_QUEUES_MAX) this.#forgetIdleShards();
+    let tenants = this.#shards.get(key.projectId);
+    if (tenants === undefined) {
+      tenants = new Map();
+      this.#shards.set(key.projectId, tenants);
+    }
+    const { projectId, tenantId } = key;
+    const slot = slotOfShard(key, this.#slots.length);
+    const made: ShardQueue = { projectId, tenantId, slot, pendingCount: 0 };
+    tenants.set(tenantId, made);
+    this.#shardCount += 1;
+    return made;
+  }
+
+  #forgetIdleShards(): void {
+    for (const [projectId, tenants] of this.#shards) {
+      for (const [tenantId, shard] of tenants) {
+        if (shard.pendingCount === 0) {
+          tenants.delete(tenantId);
+          this.#shardCount -= 1;
+        }
+      }
+      if (tenants.size === 0) this.#shards.delete(projectId);
+    }
+  }
+}

@@ -1,0 +1,460 @@
+import type {
+  AnswerBatch,
+  WorkerReport,
+  WorkerResponse,
+  WorkerStats,
+} from '../../protocol/messages.ts';
+import {
+  ANSWER_ALLOWED,
+  ANSWER_BODY,
+  ANSWER_DENIED,
+  ANSWER_FALLBACK,
+  ANSWER_LARGE_BODY,
+} from '../../protocol/messages.ts';
+import type { RawAnswer } from '../../protocol/shard-client.ts';
+import { AppError, errorFromData } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { ControlQueue } from './control-queue.ts';
+import { ParsedRequest, RawRequest } from './pending-request.ts';
+import type { PendingRequest } from './pending-request.ts';
+import { batchOfRequests } from './request-batcher.ts';
+import type { SlotReason } from './slot-reason.ts';
+import type { CreateTransport, SlotTransport } from './slot-transport.ts';
+
+/** Batches that a worker holds at once: one under work, one waiting, so that it never idles. */
+const BATCHES_IN_FLIGHT_MAX = 2;
+const BATCH_REQUESTS_MAX = 512;
+const BATCH_BYTES_MAX = 1024 * 1024;
+const SWEEP_MS = 50;
+/** The worker answers an expired request itself; the client only when that did not come. */
+const DEADLINE_GRACE_MS = 100;
+const BOOTSTRAP_FAILURES_MAX = 2;
+/** A batch takes some slices; a worker that is silent this long with one at hand is stuck. */
+const SILENT_MS_MAX = 30_000;
+const RESTART_DELAY_FIRST_MS = 50;
+const RESTART_DELAY_MAX_MS = 5_000;
+/** A worker that lived longer than this restarts at once. */
+const STABLE_AFTER_MS = 10_000;
+
+const ALLOWED: RawAnswer = { kind: 'allowed' };
+const DENIED: RawAnswer = { kind: 'denied' };
+const FALLBACK: RawAnswer = { kind: 'fallback' };
+
+export type SlotLimits = {
+  readonly queueDepthMax: number;
+  readonly queueBytesMax: number;
+};
+
+/** What a slot tells the pool. */
+export type SlotReports = {
+  readonly onStats: (slot: number, stats: WorkerStats) => void;
+  readonly onReport: (slot: number, report: WorkerReport) => void;
+  readonly onReady: (slot: number) => void;
+  /** `killer` was under evaluation when the worker died. */
+  readonly onLost: (slot: number, cause: unknown, killer: PendingRequest | null) => void;
+  readonly onFatal: (slot: number, cause: unknown) => void;
+  readonly modelJson: (projectId: string, modelVersion: number) => string | undefined;
+};
+
+type SlotState = 'idle' | 'starting' | 'ready' | 'waiting to restart' | 'failed' | 'stopped';
+
+/**
+ * Slot k of the pool: a bounded queue before one worker at a time. Requests never leave their
+ * slot; when the worker is lost, those that it held fail with WORKER_LOST at once, those still
+ * queued wait for the next life of the worker or for their deadline.
+ */
+export class WorkerSlot {
+  readonly index: number;
+  readonly #createTransport: CreateTransport;
+  readonly #limits: SlotLimits;
+  readonly #reports: SlotReports;
+  readonly #clock: Clock;
+  readonly #control = new ControlQueue();
+  readonly #acks = new Map<number, { resolve(): void; reject(error: AppError): void }>();
+  readonly #sent = new Map<number, PendingRequest>();
+  #state: SlotState = 'idle';
+  #transport: SlotTransport | null = null;
+  #queue: PendingRequest[] = [];
+  #queueHead = 0;
+  #cancelled: number[] = [];
+  #pendingCount = 0;
+  #pendingBytes = 0;
+  #batchesInFlight = 0;
+  #flushScheduled = false;
+  #bootstrapFailures = 0;
+  #restartDelayMs = 0;
+  #readySinceMs = 0;
+  /** When the worker last answered, or got a batch while it had none. */
+  #heardAtMs = 0;
+  #ackId = 0;
+  #sweeper: NodeJS.Timeout | null = null;
+  #started: { resolve(): void; reject(error: unknown): void } | null = null;
+
+  constructor(
+    index: number,
+    createTransport: CreateTransport,
+    limits: SlotLimits,
+    reports: SlotReports,
+    clock: Clock,
+  ) {
+    this.index = index;
+    this.#createTransport = createTransport;
+    this.#limits = limits;
+    this.#reports = reports;
+    this.#clock = clock;
+  }
+
+  get isReady(): boolean {
+    return this.#state === 'ready';
+  }
+
+  /** Requests queued or in flight. */
+  get pendingCount(): number {
+    return this.#pendingCount;
+  }
+
+  /** Starts the worker. Errors: rejects when the first bootstraps failed (onFatal is called too). */
+  start(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#started = { resolve, reject };
+    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS);
+    this.#sweeper.unref();
+    this.#launch();
+    return promise;
+  }
+
+  /** Takes one request, or returns why not. The request is answered exactly once afterwards. */
+  enqueue(request: PendingRequest): AppError | null {
+    if (this.#state === 'stopped')
+      return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
+    if (this.#state === 'failed') {
+      return new AppError<SlotReason>(
+        'SHARD_UNAVAILABLE',
+        'the decision worker of this shard cannot start',
+      );
+    }
+    if (
+      this.#pendingCount >= this.#limits.queueDepthMax ||
+      this.#pendingBytes + request.bytes > this.#limits.queueBytesMax
+    ) {
+      return new AppError<SlotReason>('QUEUE_FULL', 'the queue of this decision worker is full', {
+        limit: String(this.#limits.queueDepthMax),
+      });
+    }
+    this.#pendingCount += 1;
+    this.#pendingBytes += request.bytes;
+    request.shard.pendingCount += 1;
+    this.#queue.push(request);
+    this.#schedule();
+    return null;
+  }
+
+  /** The caller has gone: nothing is answered, and the worker stops at its next slice. */
+  cancel(request: PendingRequest): void {
+    if (request.state === 'done') return;
+    if (request.state === 'sent') {
+      this.#cancelled.push(request.id);
+      this.#schedule();
+    }
+    this.#finish(request);
+  }
+
+  /** Resolves when the worker holds the model; at once if there is no worker that could hold an older one. */
+  setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void> {
+    if (this.#state !== 'ready') return Promise.resolve();
+    this.#ackId += 1;
+    const ackId = this.#ackId;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#acks.set(ackId, { resolve, reject });
+    this.#control.push({ kind: 'setModel', ackId, projectId, modelVersion, modelJson });
+    this.#schedule();
+    return promise;
+  }
+
+  /** Changes and hints for the shards of this slot. A worker that is not up needs none. */
+  get control(): ControlQueue | null {
+    if (this.#state !== 'ready') return null;
+    this.#schedule();
+    return this.#control;
+  }
+
+  /** Fails everything that waits with SHUTTING_DOWN and ends the worker. Idempotent. */
+  async stop(): Promise<void> {
+    if (this.#state === 'stopped') return;
+    const transport = this.#transport;
+    this.#transport = null;
+    this.#state = 'stopped';
+    if (this.#sweeper !== null) clearInterval(this.#sweeper);
+    this.#settleAcks();
+    this.#failAll(new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping'));
+    await transport?.stop();
+  }
+
+  #launch(): void {
+    const transport = this.#createTransport(this.index);
+    this.#transport = transport;
+    this.#state = 'starting';
+    let isLost = false;
+    const onLost = (cause: unknown): void => {
+      if (isLost || this.#transport !== transport) return;
+      isLost = true;
+      this.#workerLost(transport, cause);
+    };
+    const onAnswers = (answers: AnswerBatch): void => {
+      if (this.#transport === transport) this.#answersArrived(answers);
+    };
+    transport.start({ onAnswers, onLost }).then(
+      () => {
+        if (this.#transport !== transport) return;
+        this.#state = 'ready';
+        this.#bootstrapFailures = 0;
+        this.#readySinceMs = this.#clock.monotonicMs();
+        this.#started?.resolve();
+        this.#started = null;
+        this.#reports.onReady(this.index);
+        this.#schedule();
+      },
+      (cause: unknown) => onLost(cause),
+    );
+  }
+
+  #workerLost(transport: SlotTransport, cause: unknown): void {
+    const wasReady = this.#state === 'ready';
+    const killerId = transport.underEvaluation();
+    this.#transport = null;
+    this.#batchesInFlight = 0;
+    this.#cancelled = [];
+    this.#control.clear();
+    this.#settleAcks();
+    transport.stop().catch((error: unknown) => this.#reports.onLost(this.index, error, null));
+    const killer = wasReady ? (this.#sent.get(killerId) ?? null) : null;
+    const lost = [...this.#sent.values()];
+    this.#reports.onLost(this.index, cause, killer);
+    for (const request of lost) {
+      this.#finish(request);
+      request.fail(
+        new AppError<SlotReason>('WORKER_LOST', 'the decision worker was lost; try again'),
+      );
+    }
+    if (wasReady) {
+      const livedMs = this.#clock.monotonicMs() - this.#readySinceMs;
+      this.#restartDelayMs =
+        livedMs > STABLE_AFTER_MS
+          ? 0
+          : Math.min(
+              RESTART_DELAY_MAX_MS,
+              Math.max(RESTART_DELAY_FIRST_MS, this.#restartDelayMs * 2),
+            );
+    } else {
+      this.#bootstrapFailures += 1;
+      if (this.#bootstrapFailures >= BOOTSTRAP_FAILURES_MAX) {
+        this.#becomeFailed(cause);
+        return;
+      }
+    }
+    this.#state = 'waiting to restart';
+    setTimeout(() => {
+      if (this.#state === 'waiting to restart') this.#launch();
+    }, this.#restartDelayMs);
+  }
+
+  #becomeFailed(cause: unknown): void {
+    this.#state = 'failed';
+    this.#failAll(
+      new AppError<SlotReason>(
+        'SHARD_UNAVAILABLE',
+        'the decision worker of this shard cannot start',
+      ),
+    );
+    this.#started?.reject(cause);
+    this.#started = null;
+    this.#reports.onFatal(this.index, cause);
+  }
+
+  #schedule(): void {
+    if (this.#flushScheduled || this.#state !== 'ready') return;
+    this.#flushScheduled = true;
+    setImmediate(() => {
+      this.#flushScheduled = false;
+      this.#flush();
+    });
+  }
+
+  /** Sends at most what the worker takes now; the rest goes with the next reply. */
+  #flush(): void {
+    while (this.#state === 'ready' && this.#batchesInFlight < BATCHES_IN_FLIGHT_MAX) {
+      const requests = this.#takeQueued();
+      if (requests.length === 0 && this.#cancelled.length === 0 && this.#control.isEmpty) return;
+      const transport = this.#transport;
+      if (transport === null) return;
+      const cancelled = this.#cancelled;
+      this.#cancelled = [];
+      const batch = batchOfRequests(requests, cancelled, this.#control.take(), transport);
+      if (this.#batchesInFlight === 0) this.#heardAtMs = this.#clock.monotonicMs();
+      this.#batchesInFlight += 1;
+      transport.send(batch).then(
+        (answers) => {
+          if (this.#transport !== transport) return;
+          this.#batchesInFlight -= 1;
+          this.#heardAtMs = this.#clock.monotonicMs();
+          this.#answersArrived(answers);
+          this.#flush();
+        },
+        (cause: unknown) => {
+          if (this.#transport === transport) this.#workerLost(transport, cause);
+        },
+      );
+    }
+  }
+
+  #takeQueued(): PendingRequest[] {
+    const taken: PendingRequest[] = [];
+    let bytes = 0;
+    while (this.#queueHead < this.#queue.length && taken.length < BATCH_REQUESTS_MAX) {
+      const request = this.#queue[this.#queueHead] as PendingRequest; // below length
+      if (request.state === 'queued') {
+        if (taken.length > 0 && bytes + request.bytes > BATCH_BYTES_MAX) break;
+        bytes += request.bytes;
+        request.state = 'sent';
+        this.#sent.set(request.id, request);
+        taken.push(request);
+      }
+      this.#queueHead += 1;
+    }
+    if (this.#queueHead === this.#queue.length) {
+      this.#queue = [];
+      this.#queueHead = 0;
+    } else if (this.#queueHead > 4_096) {
+      this.#queue = this.#queue.slice(this.#queueHead);
+      this.#queueHead = 0;
+    }
+    return taken;
+  }
+
+  #answersArrived(answers: AnswerBatch): void {
+    this.#rawAnswersArrived(answers);
+    for (const response of answers.responses) this.#responseArrived(response);
+    for (const ack of answers.acks) {
+      const waiter = this.#acks.get(ack.ackId);
+      this.#acks.delete(ack.ackId);
+      if (ack.error === undefined) waiter?.resolve();
+      else waiter?.reject(errorFromData(ack.error));
+    }
+    for (const { projectId, modelVersion } of answers.modelsWanted) {
+      const modelJson = this.#reports.modelJson(projectId, modelVersion);
+      this.#control.push(
+        modelJson === undefined
+          ? { kind: 'modelUnknown', projectId, modelVersion }
+          : { kind: 'setModel', ackId: 0, projectId, modelVersion, modelJson },
+      );
+      this.#schedule();
+    }
+    if (answers.stats !== null) this.#reports.onStats(this.index, answers.stats);
+    for (const report of answers.reports) this.#reports.onReport(this.index, report);
+  }
+
+  #rawAnswersArrived(answers: AnswerBatch): void {
+    const { ids, kinds, bodies, bodyEnds, largeBodies } = answers;
+    let bodyIndex = 0;
+    let bodyStart = 0;
+    let largeIndex = 0;
+    for (let i = 0; i < ids.length; i++) {
+      const kind = kinds[i];
+      let body: Uint8Array | undefined;
+      if (kind === ANSWER_BODY) {
+        const end = bodyEnds[bodyIndex] as number; // one per ANSWER_BODY
+        bodyIndex += 1;
+        body = bodies.subarray(bodyStart, end);
+        bodyStart = end;
+      } else if (kind === ANSWER_LARGE_BODY) {
+        body = largeBodies[largeIndex];
+        largeIndex += 1;
+      }
+      const request = this.#sent.get(ids[i] as number); // below length
+      if (!(request instanceof RawRequest)) continue; // cancelled meanwhile
+      this.#finish(request);
+      if (kind === ANSWER_ALLOWED) request.onAnswer(ALLOWED);
+      else if (kind === ANSWER_DENIED) request.onAnswer(DENIED);
+      else if (kind === ANSWER_FALLBACK) request.onAnswer(FALLBACK);
+      else if (body !== undefined) request.onAnswer({ kind: 'body', body });
+      else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
+    }
+  }
+
+  #responseArrived(response: WorkerResponse): void {
+    const request = this.#sent.get(response.requestId);
+    if (request === undefined) return; // cancelled meanwhile
+    if (response.error === undefined && response.isPart) {
+      if (request instanceof ParsedRequest) request.onResponse(response);
+      return;
+    }
+    this.#finish(request);
+    if (response.error !== undefined) request.fail(errorFromData(response.error));
+    else if (request instanceof ParsedRequest) request.onResponse(response);
+    else request.fail(new AppError<SlotReason>('INTERNAL', 'internal error'));
+  }
+
+  #finish(request: PendingRequest): void {
+    if (request.state === 'sent') this.#sent.delete(request.id);
+    request.state = 'done';
+    this.#pendingCount -= 1;
+    this.#pendingBytes -= request.bytes;
+    request.shard.pendingCount -= 1;
+  }
+
+  #failAll(error: AppError): void {
+    const waiting = [...this.#sent.values()];
+    for (const request of this.#queue.slice(this.#queueHead)) {
+      if (request.state === 'queued') waiting.push(request);
+    }
+    this.#queue = [];
+    this.#queueHead = 0;
+    for (const request of waiting) {
+      this.#finish(request);
+      request.fail(error);
+    }
+  }
+
+  #settleAcks(): void {
+    // The next worker starts without any model and asks for the versions that requests name.
+    for (const waiter of this.#acks.values()) waiter.resolve();
+    this.#acks.clear();
+  }
+
+  /** Deadlines of requests that the worker did not answer: queued ones, or held by a busy worker. */
+  #sweep(): void {
+    this.#endSilentWorker();
+    if (this.#pendingCount === 0) return;
+    const nowMs = performance.timeOrigin + this.#clock.monotonicMs();
+    for (let i = this.#queueHead; i < this.#queue.length; i++) {
+      const request = this.#queue[i];
+      if (request?.state === 'queued' && request.scope.deadlineMs <= nowMs) this.#expire(request);
+    }
+    for (const request of this.#sent.values()) {
+      if (request.scope.deadlineMs + DEADLINE_GRACE_MS <= nowMs) {
+        this.#cancelled.push(request.id);
+        this.#schedule();
+        this.#expire(request);
+      }
+    }
+  }
+
+  #endSilentWorker(): void {
+    const transport = this.#transport;
+    if (transport === null || this.#batchesInFlight === 0) return;
+    if (this.#clock.monotonicMs() - this.#heardAtMs < SILENT_MS_MAX) return;
+    this.#workerLost(transport, new Error(`the worker was silent for ${SILENT_MS_MAX} ms`));
+  }
+
+  #expire(request: PendingRequest): void {
+    this.#finish(request);
+    request.fail(
+      this.#state === 'ready'
+        ? new AppError<SlotReason>('DEADLINE_EXCEEDED', 'the deadline ended before the decision')
+        : new AppError<SlotReason>(
+            'SHARD_UNAVAILABLE',
+            'the decision worker of this shard is restarting',
+          ),
+    );
+  }
+}

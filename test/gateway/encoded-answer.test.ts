@@ -1,0 +1,60 @@
+import { create, fromBinary, toBinary, toJsonString } from '@bufbuild/protobuf';
+import { expect, test } from 'vitest';
+import { encodedJsonOf, encodeList } from '../../src/gateway/connect/encoded-answer.ts';
+import { tupleToProto } from '../../src/gateway/rpc/tuple-to-proto.ts';
+import {
+  ListObjectsResponseSchema,
+  ReadRelationTuplesResponseSchema,
+} from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import type { RelationTuple } from '../../src/model/relation-tuple.ts';
+
+const JSON_WRITE = { useProtoFieldName: true, alwaysEmitImplicit: true };
+const shard = { projectId: 'p', tenantId: 't' };
+const tuples = Array.from({ length: 1000 }, (_, i): RelationTuple => {
+  const key = { namespace: 'doc', objectId: `é"\\${i}`, relation: 'viewer' };
+  if (i % 3 === 0) return { ...key, subject: { kind: 'wildcard' }, expiresAtUs: BigInt(i) };
+  return {
+    ...key,
+    subject: { kind: 'user', userId: `u${i}` },
+    conditionName: 'not_after',
+    conditionParams: '{"a":[1,{"b":"]}"}]}',
+  };
+});
+const ids = Array.from({ length: 777 }, (_, i) => `]}"${i}\u2028`);
+
+test.each([true, false])(
+  'a list of messages encodes as the message would (JSON: %s)',
+  async (isJson) => {
+    const desc = ReadRelationTuplesResponseSchema;
+    const messageOf = (items: readonly RelationTuple[]) => ({
+      tuples: items.map((tuple) => tupleToProto(shard, tuple)),
+    });
+    const whole = create(desc, messageOf(tuples));
+    const sliced = await encodeList({ desc, items: tuples, messageOf, isJson });
+    if (isJson) {
+      expect(Buffer.from(encodedJsonOf(sliced) ?? []).toString()).toBe(
+        toJsonString(desc, whole, JSON_WRITE),
+      );
+    } else {
+      expect(fromBinary(desc, toBinary(desc, sliced))).toEqual(whole);
+      expect(Buffer.from(toBinary(desc, sliced))).toEqual(Buffer.from(toBinary(desc, whole)));
+    }
+  },
+);
+
+test.each([true, false])(
+  'a list of strings encodes as the message would (JSON: %s)',
+  async (isJson) => {
+    const desc = ListObjectsResponseSchema;
+    const messageOf = (items: readonly string[]) => ({ objectIds: [...items] });
+    const whole = create(desc, messageOf(ids));
+    const sliced = await encodeList({ desc, items: ids, messageOf, isJson });
+    if (isJson) {
+      expect(Buffer.from(encodedJsonOf(sliced) ?? []).toString()).toBe(
+        toJsonString(desc, whole, JSON_WRITE),
+      );
+    } else {
+      expect(Buffer.from(toBinary(desc, sliced))).toEqual(Buffer.from(toBinary(desc, whole)));
+    }
+  },
+);

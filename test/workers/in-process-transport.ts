@@ -1,0 +1,87 @@
+import type { AnswerBatch, RequestBatch } from '../../src/protocol/messages.ts';
+import type { Clock } from '../../src/shared/clock.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import type { ShardSource } from '../../src/workers/shard/ports.ts';
+import { ShardHost } from '../../src/workers/shard/shard-host.ts';
+import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
+import type { WorkerSettings } from '../../src/workers/shard/worker-settings.ts';
+import type { SlotEvents, SlotTransport } from '../../src/workers/slot/slot-transport.ts';
+
+export type InProcessTransportOptions = {
+  readonly settings: Omit<WorkerSettings, 'slot' | 'database'>;
+  readonly source: ShardSource;
+  readonly clock?: Clock | undefined;
+};
+
+/** A worker without its thread: the same host and actors, messages cloned as a port would. */
+export class InProcessTransport implements SlotTransport {
+  readonly #options: InProcessTransportOptions;
+  readonly #underEvaluation = new Float64Array(1);
+  #host: ShardHost | null = null;
+  #events: SlotEvents | null = null;
+
+  constructor(options: InProcessTransportOptions) {
+    this.#options = options;
+  }
+
+  get host(): ShardHost | null {
+    return this.#host;
+  }
+
+  async start(events: SlotEvents): Promise<void> {
+    await Promise.resolve();
+    const { settings, source, clock } = this.#options;
+    this.#events = events;
+    this.#host = new ShardHost({
+      settings,
+      clock: clock ?? systemClock,
+      source,
+      createIndex: () => new TupleShardIndex(settings.indexBytesMax),
+      post: (answers) => {
+        const copy = structuredClone(answers);
+        setImmediate(() => {
+          if (this.#host !== null) events.onAnswers(copy);
+        });
+      },
+      underEvaluation: this.#underEvaluation,
+    });
+    this.#host.start();
+  }
+
+  room(): null {
+    return null;
+  }
+
+  async send(batch: RequestBatch): Promise<AnswerBatch> {
+    const copy = structuredClone(batch);
+    await new Promise((resolve) => setImmediate(resolve));
+    const host = this.#host;
+    if (host === null) throw new Error('the worker has been stopped');
+    const answers = structuredClone(host.handle(copy));
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.#host === null) throw new Error('the worker was lost');
+    return answers;
+  }
+
+  underEvaluation(): number {
+    return this.#underEvaluation[0] as number; // length 1
+  }
+
+  /** As a crash of the thread: nothing it held is answered any more. */
+  crash(requestId = 0): void {
+    if (this.#host === null) return;
+    this.#underEvaluation[0] = requestId;
+    this.#end();
+    this.#events?.onLost(new Error('the worker crashed'));
+  }
+
+  async stop(): Promise<void> {
+    await Promise.resolve();
+    this.#end();
+  }
+
+  #end(): void {
+    this.#host?.stop();
+    this.#host = null;
+  }
+}
