@@ -36,6 +36,9 @@ const SYSTEM_UNAVAILABLE = new Set([
 const DRIVER_UNAVAILABLE =
   /Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Connection ended unexpectedly|timeout expired|Query read timeout|Client was closed|connection is not queryable/i;
 
+const DRIVER_SILENT =
+  /timeout exceeded when trying to connect|connection timeout|timeout expired|Query read timeout/i;
+
 /** Five characters, or '' for errors that did not come from the server. */
 function sqlState(error: unknown): string {
   const code = errorCode(error);
@@ -74,6 +77,13 @@ export function isRetryable(error: unknown): boolean {
 /** The server or the connection is gone; of a commit in flight the outcome is unknown. */
 export function isUnavailable(error: unknown): boolean {
   return classifyPgError(error) === 'unavailable';
+}
+
+/** Nothing was heard of the server: neither an answer nor a refusal. */
+export function isSilence(error: unknown): boolean {
+  const isOfDriver =
+    error instanceof Error && sqlState(error) === '' && !(error instanceof AppError);
+  return isOfDriver && DRIVER_SILENT.test(error.message);
 }
 
 /** Name of the violated constraint, or undefined when it is another error. */
