@@ -40,9 +40,10 @@ export class PostgresWatch {
   update(): void {
     const instance = this.#parts?.instance;
     const isAlone = instance?.isAlone() === true;
+    const isSilent = instance?.isSilent === true;
     // Where the server hangs, what is not in memory waits for it in vain, and writes do.
     if (this.#isLost) {
-      this.#readiness.setPostgres(isAlone && instance?.isSilent === false ? 'degraded' : 'down');
+      this.#readiness.setPostgres(isAlone && !isSilent ? 'degraded' : 'down');
     } else {
       // Each decision asks the server once the lease is over, which has not answered for as long.
       this.#readiness.setPostgres(isAlone || instance === undefined ? 'up' : 'down');
