@@ -7,6 +7,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
   fileCircles,
+  floorsOf,
   foldersWithoutRoom,
   importFaults,
   type ImportRules,
@@ -181,6 +182,19 @@ describe('imports', () => {
 
   test('no files import each other, directly or around; types count', () => {
     expect(fileCircles(imports)).toEqual(CIRCLES_LEFT);
+  });
+
+  test('the drawing in docs/ARCHITECTURE.md shows each room on its floor', () => {
+    const [, section] = readFileSync('docs/ARCHITECTURE.md', 'utf8').split('## Rooms and floors');
+    const [, drawing = ''] = (section ?? '').split('```');
+    const drawn: [string, number][] = [];
+    let floor = 0;
+    for (const line of drawing.split('\n').slice(2, -1)) {
+      const [, number, rooms = ''] = /^ {2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
+      if (number !== ' ') floor = Number(number);
+      for (const room of rooms.split(' · ')) drawn.push([room === 'main.ts' ? TOP : room, floor]);
+    }
+    expect(drawn.sort()).toEqual([...floorsOf(RULES)].sort());
   });
 
   test("the linter's copy of the table is the table", async () => {

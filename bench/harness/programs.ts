@@ -18,6 +18,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/batch-steps.ts',
   },
   {
+    name: 'engine-caches',
+    yields: 'checks a second with each cache of the engine over those without it [ROUNDS]',
+    file: 'bench/engine-caches.ts',
+  },
+  {
     name: 'engine-peers',
     yields: 'checks a second of the engine alone, one thread [DATA_DIR] [ROUNDS]',
     file: 'bench/engine-peers.ts',

@@ -14,8 +14,9 @@ import { CheckRun } from './general/check-run.ts';
 import { ExpandRun } from './general/expand.ts';
 import { ListObjectsRun } from './general/list-objects-run.ts';
 import { SubjectSetRun } from './general/subject-set-run.ts';
-import { hotBackstops, hotReads, HOT_NODES_MAX } from './hot/hot-check.ts';
-import { HotPath } from './hot/hot-evaluator.ts';
+import { HOT_NODES_MAX } from './hot/hot-check.ts';
+import { HotEvaluator } from './hot/hot-evaluator.ts';
+import { HotScratch } from './hot/hot-scratch.ts';
 import type { Questions } from './hot/read-ahead.ts';
 
 /**
@@ -28,37 +29,42 @@ export class Evaluator {
   readonly #model: NamespaceModel;
   readonly #bound: BoundModel;
   /** Shared by evaluators of one index and one model, so that each finds the caches warm. */
-  readonly hotPath: HotPath;
+  readonly hot: HotEvaluator;
   readonly #options: EvaluatorOptions;
   readonly #clock: Clock;
-  readonly #conditions = new ConditionCache();
+  readonly #conditions: ConditionCache;
   readonly #hotNodesMax: number;
 
-  /** `hotPath` of another evaluator of the same index and model, if there is one. */
+  /**
+   * `hot`: that of another evaluator of the same index and model, or the memory in which a new one works, which
+   * all evaluators of a thread may share.
+   */
   constructor(
     reader: TupleReader,
     model: NamespaceModel,
     options: EvaluatorOptions,
     clock: Clock,
-    hotPath?: HotPath,
+    hot: HotEvaluator | HotScratch = new HotScratch(),
   ) {
     this.#reader = reader;
     this.#model = model;
     this.#bound = new BoundModel(model, reader);
-    this.hotPath = hotPath ?? new HotPath(reader, this.#bound, options);
+    this.hot =
+      hot instanceof HotEvaluator ? hot : new HotEvaluator(reader, this.#bound, options, hot);
     this.#options = options;
+    this.#conditions = new ConditionCache(options.cachesOff?.includes('conditions'));
     this.#clock = clock;
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }
 
   /** BACKSTOP_ bits of the last `checkUser` that did not say CHECK_GENERAL. */
   get lastBackstops(): number {
-    return hotBackstops();
+    return this.hot.lastBackstops;
   }
 
   /** Reads of the last `checkUser` that did not say CHECK_GENERAL: a batch has a total budget. */
   get lastReads(): number {
-    return hotReads();
+    return this.hot.lastReads;
   }
 
   /**
@@ -74,7 +80,7 @@ export class Evaluator {
     readBudget: number,
   ): number {
     const user = this.#reader.userNodeOf(userEntity);
-    return this.hotPath.check(entity, relation, user, this.#hotNodesMax, readBudget);
+    return this.hot.check(entity, relation, user, this.#hotNodesMax, readBudget);
   }
 
   /**
@@ -82,7 +88,7 @@ export class Evaluator {
    * processor's cache, all at once. A hint: it changes no answer. Hot.
    */
   readAhead(questions: Questions, count: number): void {
-    this.hotPath.readAhead(questions, count);
+    this.hot.readAhead(questions, count);
   }
 
   /** The general form of `checkUser`: any model, resumable, without context. */
@@ -153,7 +159,7 @@ export class Evaluator {
 
   /** Bytes of the caches that grow with use; of all evaluators that share a hot path together. */
   get cacheBytes(): number {
-    return this.hotPath.bytes;
+    return this.hot.bytes;
   }
 
   #scope(relationText: string, contextJson: string, nowMs: number, readBudget: number): Scope {

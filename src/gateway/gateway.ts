@@ -20,7 +20,7 @@ import {
 } from './connect/adapter.ts';
 import { sendConnectError } from './connect/connect-error.ts';
 import type { GatewayReason } from './gateway-reason.ts';
-import { HOT_METHODS, HotPath } from './hot/raw-decisions.ts';
+import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
 import {
   addHealthRoutes,
   addMetricsRoute,
@@ -97,7 +97,7 @@ class ListenerPair implements Gateway {
   readonly #health = new HealthState();
   readonly #draining = new AbortController();
   #adapter: ConnectAdapter | null = null;
-  #hotPath: HotPath | null = null;
+  #rawDecisions: RawDecisions | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
@@ -119,8 +119,8 @@ class ListenerPair implements Gateway {
     });
     for (const hot of HOT_METHODS) {
       this.#server.route('POST', hot.path, (exchange) => {
-        if (this.#hotPath === null) this.#handle(exchange);
-        else this.#hotPath.handle(exchange, hot);
+        if (this.#rawDecisions === null) this.#handle(exchange);
+        else this.#rawDecisions.handle(exchange, hot);
       });
     }
     addHealthRoutes(this.#server, options.readiness);
@@ -157,7 +157,12 @@ class ListenerPair implements Gateway {
     this.#adapter = adapter;
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
-    this.#hotPath = new HotPath({ ...options, authenticator, general: adapter, compressMinBytes });
+    this.#rawDecisions = new RawDecisions({
+      ...options,
+      authenticator,
+      general: adapter,
+      compressMinBytes,
+    });
   }
 
   updateHealth(): void {

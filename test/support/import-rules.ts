@@ -157,6 +157,21 @@ function escaped(path: string): string {
   return path.replaceAll('.', '\\.');
 }
 
+/** The floor of each room: 1 for those that import none, else one above the highest that it imports. No circles. */
+export function floorsOf(rules: ImportRules): ReadonlyMap<string, number> {
+  const floors = new Map<string, number>();
+  const floorOf = (room: string): number => {
+    const known = floors.get(room);
+    if (known !== undefined) return known;
+    const below = (rules.table[room] ?? []).map(floorOf);
+    const floor = Math.max(0, ...below) + 1;
+    floors.set(room, floor);
+    return floor;
+  };
+  for (const room of Object.keys(rules.table)) floorOf(room);
+  return floors;
+}
+
 /** Files that import each other, directly or around; imports of types count. */
 export function fileCircles(imports: readonly Import[]): readonly (readonly string[])[] {
   const targets = new Map<string, string[]>();

@@ -1,4 +1,3 @@
-
 /** Answers of `Evaluator.checkUser`. */
 export const CHECK_DENIED = 0;
 export const CHECK_ALLOWED = 1;
@@ -10,6 +9,10 @@ export const BACKSTOP_DEPTH = 1;
 export const BACKSTOP_CYCLE = 2;
 export const BACKSTOP_BUDGET = 4;
 
+/** What an evaluator remembers between evaluations (docs/caching.md). */
+export const ENGINE_CACHES = ['closures', 'objects', 'chains', 'conditions'] as const;
+export type EngineCache = (typeof ENGINE_CACHES)[number];
+
 /** Settings of an evaluator that do not change while it lives. */
 export type EvaluatorOptions = {
   /** Nodes on one path of a derivation (GATEWAY_MAX_CHECK_DEPTH, 256). */
@@ -18,6 +21,8 @@ export type EvaluatorOptions = {
   readonly closureBytesMax: number;
   /** Caches smaller than this are not read ahead; 8 MiB when absent. */
   readonly readAheadBytesMin?: number | undefined;
+  /** Caches that remember nothing, so that a measurement can tell what they gain; none when absent. */
+  readonly cachesOff?: readonly EngineCache[] | undefined;
 };
 
 /**

@@ -53,14 +53,20 @@ export type Target = {
 /** Prepared conditions by name and parameters, shared by the evaluations of one evaluator. */
 export class ConditionCache {
   readonly #prepared = new Map<string, PreparedCondition>();
+  readonly #entriesMax: number;
+
+  /** With `isOff` it remembers nothing. */
+  constructor(isOff = false) {
+    this.#entriesMax = isOff ? 0 : CONDITIONS_CACHED_MAX;
+  }
 
   get(name: string, params: string): PreparedCondition {
     const key = `${name} ${params}`;
     let condition = this.#prepared.get(key);
     if (condition === undefined) {
-      if (this.#prepared.size >= CONDITIONS_CACHED_MAX) this.#prepared.clear();
       condition = prepareCondition(name, params);
-      this.#prepared.set(key, condition);
+      if (this.#prepared.size >= this.#entriesMax) this.#prepared.clear();
+      if (this.#entriesMax > 0) this.#prepared.set(key, condition);
     }
     return condition;
   }

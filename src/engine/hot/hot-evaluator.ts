@@ -12,11 +12,13 @@ import {
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
 import type { BoundModel } from '../bound/bound-model.ts';
-import type { EvaluatorOptions } from '../bound/evaluator-api.ts';
+import type { EngineCache, EvaluatorOptions } from '../bound/evaluator-api.ts';
+import { ABSENT_CACHES } from './absent-caches.ts';
 import { ChainCache } from './chain-cache.ts';
 import { ClosureCache } from './closure-cache.ts';
 import { checkUserHot, type HotCaches } from './hot-check.ts';
 import { HOT_PLAIN, HotModel } from './hot-model.ts';
+import type { HotScratch } from './hot-scratch.ts';
 import { ObjectCache } from './object-cache.ts';
 import { type Questions, readAhead } from './read-ahead.ts';
 
@@ -25,36 +27,59 @@ const change = new Uint32Array(CHANGE_WORDS);
 const READ_AHEAD_BYTES_MIN = 8 * 1024 * 1024;
 
 /**
- * The hot path over one index and one model version with its caches, which follow the index's
+ * The hot path of the engine over one index and one model version with its caches, which follow the index's
  * changes. Holds nothing of a check between two, so that several evaluators may share one.
  */
-export class HotPath {
+export class HotEvaluator {
   readonly #reader: TupleReader;
   readonly #model: HotModel;
   readonly #closures: ClosureCache;
   readonly #objects: ObjectCache;
   readonly #chains: ChainCache;
   readonly #caches: HotCaches;
+  readonly #scratch: HotScratch;
   readonly #readAheadBytesMin: number;
   /** Revision that the caches speak of. */
   #revision: number;
 
   /** A quarter of `closureBytesMax` for closures, half for lines of objects, a quarter for chains. */
-  constructor(reader: TupleReader, model: BoundModel, options: EvaluatorOptions) {
+  constructor(
+    reader: TupleReader,
+    model: BoundModel,
+    options: EvaluatorOptions,
+    scratch: HotScratch,
+  ) {
+    this.#scratch = scratch;
     const quarter = options.closureBytesMax / 4;
     this.#readAheadBytesMin = options.readAheadBytesMin ?? READ_AHEAD_BYTES_MIN;
     this.#reader = reader;
     this.#model = new HotModel(model);
     this.#closures = new ClosureCache(reader, this.#model, quarter);
-    this.#objects = new ObjectCache(reader, this.#model, this.#closures, quarter * 2);
+    const isOn = (cache: EngineCache): boolean => options.cachesOff?.includes(cache) !== true;
+    const closures = isOn('closures') ? this.#closures : ABSENT_CACHES.closures;
+    this.#objects = new ObjectCache(reader, this.#model, closures, quarter * 2);
     this.#chains = new ChainCache(this.#model, this.#objects, quarter);
-    this.#caches = { closures: this.#closures, objects: this.#objects, chains: this.#chains };
+    this.#caches = {
+      closures,
+      objects: isOn('objects') ? this.#objects : ABSENT_CACHES.objects,
+      chains: isOn('chains') ? this.#chains : ABSENT_CACHES.chains,
+    };
     this.#revision = reader.revision;
   }
 
   /** Bytes of the caches. */
   get bytes(): number {
     return this.#closures.bytes + this.#objects.bytes + this.#chains.bytes;
+  }
+
+  /** BACKSTOP_ bits of the last `check` with the same scratch memory. */
+  get lastBackstops(): number {
+    return this.#scratch.backstops;
+  }
+
+  /** Reads of the last `check` with the same scratch memory. */
+  get lastReads(): number {
+    return this.#scratch.reads;
   }
 
   /** `checkUserHot` on the index as it is now. Hot. */
@@ -69,6 +94,7 @@ export class HotPath {
     if (reader.revision !== this.#revision) this.#catchUp();
     const caches = this.#caches;
     return checkUserHot(
+      this.#scratch,
       reader,
       this.#model,
       caches,

@@ -51,7 +51,7 @@ export class ObjectCache {
   readonly table: LineTable;
   readonly #reader: TupleReader;
   readonly #model: HotModel;
-  readonly #closures: ClosureCache;
+  readonly #closures: Pick<ClosureCache, 'summaryOf'>;
   // What `#decode` has gathered.
   #users = 0;
   #lists = 0;
@@ -62,7 +62,12 @@ export class ObjectCache {
   /** Users of a list that is copied into the line rather than named by it. */
   #fewUsers = FEW_USERS;
 
-  constructor(reader: TupleReader, model: HotModel, closures: ClosureCache, bytesMax: number) {
+  constructor(
+    reader: TupleReader,
+    model: HotModel,
+    closures: Pick<ClosureCache, 'summaryOf'>,
+    bytesMax: number,
+  ) {
     this.#reader = reader;
     this.#model = model;
     this.#closures = closures;

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { createHttpServer } from '../../http/http-server.ts';
-import { HOT_METHODS, HotPath } from './raw-decisions.ts';
+import { HOT_METHODS, RawDecisions } from './raw-decisions.ts';
 
 /** Sends a body and waits for the answer. */
 async function post(port: number, path: string, body: string): Promise<number> {
@@ -21,7 +21,7 @@ test('what the general path gets stays as it came, however long it is kept', asy
   const kept: Uint8Array[] = [];
   const hot = HOT_METHODS.find(({ method }) => method === 'batchCheck');
   if (hot === undefined) throw new Error('BatchCheck has a hot path');
-  const path = new HotPath({
+  const path = new RawDecisions({
     authenticator: { enabled: false, accepts: () => true },
     shards: {
       raw: () => {

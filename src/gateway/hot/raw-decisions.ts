@@ -24,7 +24,7 @@ import {
   type ScopeFieldNumbers,
 } from './scope-scan.ts';
 
-export type HotPathOptions = {
+export type RawDecisionsOptions = {
   readonly authenticator: Authenticator;
   readonly shards: Pick<ShardClient, 'raw'>;
   readonly scopes: Pick<ReadScopes, 'peek'>;
@@ -83,12 +83,12 @@ const NO_HEADERS: readonly string[] = [];
  * but the plain case: whatever is unusual, refused or not known yet goes to the general path with
  * the same body, so that both answer alike.
  */
-export class HotPath {
-  readonly #options: HotPathOptions;
+export class RawDecisions {
+  readonly #options: RawDecisionsOptions;
   readonly #scan = createScopeScan();
   readonly #bodies = new BodyPool();
 
-  constructor(options: HotPathOptions) {
+  constructor(options: RawDecisionsOptions) {
     this.#options = options;
   }
 
@@ -151,7 +151,7 @@ class HotCall {
   body: Uint8Array = NO_BYTES;
   /** Of `body`, which nobody reads any more once the call has its answer or its caller has gone. */
   lease: BodyLease | null = null;
-  readonly #options: HotPathOptions;
+  readonly #options: RawDecisionsOptions;
   readonly #exchange: HttpExchange;
   readonly #startedMs: number;
   /** Request headers are gone once the handler has returned: kept for the general path. */
@@ -160,7 +160,7 @@ class HotCall {
   readonly #timeout: string;
 
   constructor(
-    options: HotPathOptions,
+    options: RawDecisionsOptions,
     exchange: HttpExchange,
     hot: HotMethod,
     format: WireFormat,

@@ -1,6 +1,7 @@
 import type { EvaluatorOptions } from '../../engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../engine/evaluator.ts';
-import type { HotPath } from '../../engine/hot/hot-evaluator.ts';
+import type { HotEvaluator } from '../../engine/hot/hot-evaluator.ts';
+import { HotScratch } from '../../engine/hot/hot-scratch.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { JsonScanner } from '../raw/json-scanner.ts';
@@ -36,11 +37,11 @@ export class Bound {
   readonly counters = new Map<number, PairCounter>();
   /** For the next evaluation. */
   evaluator: Evaluator;
-  readonly #create: (hotPath?: HotPath) => Evaluator;
+  readonly #create: (hot?: HotEvaluator) => Evaluator;
   readonly #free: Evaluator[] = [];
 
   /** `create` makes an evaluator that shares the hot path of another, if given. */
-  constructor(model: NamespaceModel, create: (hotPath?: HotPath) => Evaluator) {
+  constructor(model: NamespaceModel, create: (hot?: HotEvaluator) => Evaluator) {
     this.model = model;
     this.#create = create;
     this.evaluator = create();
@@ -54,7 +55,7 @@ export class Bound {
   /** A task of `evaluator` was suspended. */
   lend(evaluator: Evaluator): void {
     if (this.evaluator !== evaluator) return;
-    this.evaluator = this.#free.pop() ?? this.#create(evaluator.hotPath);
+    this.evaluator = this.#free.pop() ?? this.#create(evaluator.hot);
   }
 
   /** That task has ended. */
@@ -107,6 +108,8 @@ export class JobContext {
   readonly json: JsonScanner;
   readonly proto: ProtoScanner;
   readonly #evaluatorOptions: EvaluatorOptions;
+  /** Of all evaluators of this thread. */
+  readonly #scratch = new HotScratch();
   readonly #bound = new WeakMap<JobIndex, Bound[]>();
 
   constructor(options: JobContextOptions) {
@@ -133,7 +136,14 @@ export class JobContext {
     }
     const made = new Bound(
       model,
-      (hotPath) => new Evaluator(index.reader, model, this.#evaluatorOptions, this.clock, hotPath),
+      (hot) =>
+        new Evaluator(
+          index.reader,
+          model,
+          this.#evaluatorOptions,
+          this.clock,
+          hot ?? this.#scratch,
+        ),
     );
     if (bound.length >= EVALUATORS_PER_INDEX) bound.shift();
     bound.push(made);
