@@ -3,6 +3,7 @@ import { validOrExit } from '../config/valid-or-exit.ts';
 import { createLogger, type LogLevel } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
+import { explainDamage } from '../store/embedded-postgres-damage.ts';
 import { createNotifyLog } from './event-log.ts';
 import { startNotificationService } from './notification-service.ts';
 import { loadNotifySettings, redactedNotifySettings } from './settings.ts';
@@ -62,7 +63,10 @@ onStopSignals({
   },
 });
 
-await starting.catch((error: unknown) => fail('start_failed', error));
+await starting.catch((error: unknown) => {
+  const embedded = settings.databaseUrl === undefined ? settings.dataDir : undefined;
+  fail('start_failed', explainDamage(error, embedded));
+});
 
 function versionOfPackage(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

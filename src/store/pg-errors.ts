@@ -36,6 +36,8 @@ const SYSTEM_UNAVAILABLE = new Set([
 const DRIVER_UNAVAILABLE =
   /Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Connection ended unexpectedly|timeout expired|Query read timeout|Client was closed|connection is not queryable/i;
 
+/** data_corrupted and index_corrupted. */
+const DAMAGE = new Set(['XX001', 'XX002']);
 const DRIVER_SILENT =
   /timeout exceeded when trying to connect|connection timeout|timeout expired|Query read timeout/i;
 
@@ -84,6 +86,19 @@ export function isSilence(error: unknown): boolean {
   const isOfDriver =
     error instanceof Error && sqlState(error) === '' && !(error instanceof AppError);
   return isOfDriver && DRIVER_SILENT.test(error.message);
+}
+
+/** The error, or the first of its causes, by which the server says that files are damaged; undefined: none. */
+export function damageIn(error: unknown): Error | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (DAMAGE.has(sqlState(at))) return at;
+  }
+  return undefined;
+}
+
+/** Whether the server refused the password. */
+export function isWrongPassword(error: unknown): boolean {
+  return sqlState(error) === '28P01';
 }
 
 /** Name of the violated constraint, or undefined when it is another error. */
