@@ -6,7 +6,7 @@ import {
 } from '../src/config/configuration-markdown.ts';
 import { OPTIONS } from '../src/config/options.ts';
 import { NOTIFY_OPTIONS } from '../src/notify/settings.ts';
-import { RUNNER_OPTIONS } from '../src/runner/settings.ts';
+import { RUNNER_OPTIONS } from '../src/runner/settings/settings.ts';
 
 const PATH = 'docs/configuration.md';
 const CHAPTERS: readonly ConfigurationChapter[] = [
@@ -18,7 +18,7 @@ const CHAPTERS: readonly ConfigurationChapter[] = [
   },
   {
     title: 'Workflow runner',
-    intro: 'Started by `npm run start:runner`; from `src/runner/settings.ts`.',
+    intro: 'Started by `npm run start:runner`; from `src/runner/settings/settings.ts`.',
     prefix: 'RUNNER_',
     table: RUNNER_OPTIONS,
   },

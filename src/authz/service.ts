@@ -8,6 +8,7 @@ import { createAuthzService } from '../gateway/rpc/authz-service.ts';
 import { createGroupService } from '../gateway/rpc/group-service.ts';
 import { createSeatService } from '../gateway/rpc/seat-service.ts';
 import { createWorkspaceService } from '../gateway/rpc/workspace-service.ts';
+import { HostAllowList } from '../http/host-allow-list.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
 import { systemClock } from '../shared/clock.ts';
@@ -76,6 +77,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     host: config.host,
     port: config.connectPort,
     metricsPort: config.metricsPort,
+    hosts: config.serviceAuthTokens.length > 0 ? undefined : new HostAllowList(config),
     readiness,
     renderMetrics: metrics.render,
     onIncident: createIncidentLog(log, systemClock),

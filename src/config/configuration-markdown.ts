@@ -1,4 +1,5 @@
 import type { Option, OptionTable } from './option.ts';
+import { fileVariableOf } from './secret-file.ts';
 
 /** The settings of one process as a chapter of docs/configuration.md. */
 export type ConfigurationChapter = {
@@ -15,6 +16,11 @@ Settings come from environment variables. An empty variable counts as unset. All
 together at start, with exit code 2; a variable with the prefix of a service that is not listed here is
 one of them. Secret values appear in no log or message.
 
+A setting that is marked secret may stand in a file instead: \`NAME_FILE\` is the path of it, for
+\`RUNNER_API_TOKEN\` for example \`RUNNER_API_TOKEN_FILE=/run/secrets/api-token\`. The file is read once, at start, at
+most 64 KiB, and one line end at its end does not count; both variables at once are refused. Prefer files: what
+a process was started with can be read by every other process of its user, its parents' (npm, a shell) included.
+
 This file is generated from the tables in the code by \`npm run docs:config\`.
 `;
 
@@ -30,7 +36,7 @@ function chapterText({ title, intro, prefix, table }: ConfigurationChapter): str
 
 function section(option: Option<unknown>): string {
   const unit = option.unit === '' ? '' : `, ${option.unit}`;
-  const secret = option.secret ? ', secret' : '';
+  const secret = option.secret ? `, secret (or in a file: \`${fileVariableOf(option.env)}\`)` : '';
   return [
     `### ${option.env}`,
     '',

@@ -2,7 +2,8 @@ import { availableParallelism, totalmem } from 'node:os';
 import { AppError } from '../shared/app-error.ts';
 import type { ConfigReason } from './config-reason.ts';
 import { nearestName } from './nearest-name.ts';
-import type { Machine, Option, OptionTable, OptionValues } from './option.ts';
+import type { Machine, Option, OptionTable, OptionValues, Resolved } from './option.ts';
+import { fileVariableOf, readSecretFile } from './secret-file.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -29,8 +30,8 @@ export function thisMachine(): Machine {
 
 /**
  * The settings of `table` that `env` describes; an empty variable counts as unset, surrounding white
- * space does not matter.
- * Errors: one CONFIG_INVALID that carries every problem, one line each. Values of secret options are
+ * space does not matter. A secret option NAME may stand in the file that NAME_FILE names instead, which
+ * is read here and now. Errors: one CONFIG_INVALID that carries every problem, one line each. Values of secret options are
  * in no message.
  */
 export function loadOptions<Table extends OptionTable>(
@@ -42,13 +43,15 @@ export function loadOptions<Table extends OptionTable>(
   const problems = unknownNames(table, rules, env);
   const resolved: Record<string, unknown> = {};
   for (const [name, option] of Object.entries(table)) {
-    const text = env[option.env] ?? '';
+    const isOfFile = option.secret && (env[fileVariableOf(option.env)] ?? '') !== '';
     try {
-      // Only empty is unset: a token list of blanks must fail, not switch authentication off.
-      resolved[name] = text === '' ? option.fallback(machine, resolved) : option.parse(text.trim());
+      resolved[name] = isOfFile
+        ? fromFile(option, env)
+        : fromVariable(option, env, machine, resolved);
     } catch (error) {
       if (!(error instanceof AppError) || error.reason !== 'CONFIG_INVALID') throw error;
-      problems.push(`${option.env}: ${error.message}`);
+      const variable = isOfFile ? fileVariableOf(option.env) : option.env;
+      problems.push(`${variable}: ${error.message}`);
     }
   }
   if (problems.length === 0) {
@@ -58,6 +61,46 @@ export function loadOptions<Table extends OptionTable>(
     if (problems.length === 0) return Object.freeze(values);
   }
   throw new AppError<ConfigReason>('CONFIG_INVALID', problems.join('\n'));
+}
+
+function fromVariable(
+  option: Option<unknown>,
+  env: Environment,
+  machine: Machine,
+  resolved: Resolved,
+): unknown {
+  const text = env[option.env] ?? '';
+  // Only empty is unset: a token list of blanks must fail, not switch authentication off.
+  return text === '' ? option.fallback(machine, resolved) : option.parse(text.trim());
+}
+
+function fromFile(option: Option<unknown>, env: Environment): unknown {
+  if ((env[option.env] ?? '') !== '') {
+    throw new AppError<ConfigReason>(
+      'CONFIG_INVALID',
+      `${option.env} is set, too; give one of the two`,
+    );
+  }
+  return option.parse(readSecretFile(env[fileVariableOf(option.env)] ?? ''));
+}
+
+/** Variables of `env` that hold the value of a secret option itself, which others may read there. */
+export function secretVariablesIn(table: OptionTable, env: Environment): readonly string[] {
+  return Object.values(table)
+    .filter((option) => option.secret && (env[option.env] ?? '') !== '')
+    .map((option) => option.env);
+}
+
+/** The values of all secret options that are set; those of lists one by one. */
+export function secretValuesOf<Table extends OptionTable>(
+  table: Table,
+  values: OptionValues<Table>,
+): readonly string[] {
+  const byName: Readonly<Record<string, unknown>> = values;
+  return Object.entries(table)
+    .filter(([, option]) => option.secret)
+    .flatMap(([name]) => byName[name])
+    .filter((value): value is string => typeof value === 'string' && value !== '');
 }
 
 /** The settings for people: by environment variable, secrets replaced. */
@@ -82,7 +125,9 @@ function unknownNames<Table extends OptionTable>(
   { prefix, foreign }: TableRules<Table>,
   env: Environment,
 ): string[] {
-  const known = Object.values(table).map((option) => option.env);
+  const known = Object.values(table).flatMap(({ env: name, secret }) =>
+    secret ? [name, fileVariableOf(name)] : [name],
+  );
   return Object.keys(env)
     .filter((name) => name.startsWith(prefix) && !known.includes(name))
     .filter((name) => foreign === undefined || !foreign.test(name))

@@ -1,3 +1,4 @@
+import { allowedHostsOption } from './allowed-hosts-option.ts';
 import {
   booleanOption,
   choiceOption,
@@ -59,6 +60,10 @@ export const OPTIONS = {
     pattern: /^[A-Za-z0-9.:_-]{1,255}$/,
     rule: 'an IP address or host name',
   }),
+  allowedHosts: allowedHostsOption(
+    'GATEWAY_ALLOWED_HOSTS',
+    'Without service tokens: names that requests may be addressed to (Host, :authority) on both ports, beside localhost, *.localhost, loopback addresses and, once GATEWAY_HOST is none of these, every IP address. Others are refused with permission_denied. With service tokens every name will do.',
+  ),
   databaseUrl: textOption({
     env: 'DATABASE_URL',
     description:

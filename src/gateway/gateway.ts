@@ -5,6 +5,8 @@ import { AuthzService } from '../gen/workspace/v1/authz_service_pb.ts';
 import { GroupService } from '../gen/workspace/v1/group_service_pb.ts';
 import { SeatService } from '../gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../gen/workspace/v1/workspace_service_pb.ts';
+import type { HostAllowList } from '../http/host-allow-list.ts';
+import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
@@ -19,6 +21,7 @@ import {
   type ConnectAdapterOptions,
 } from './connect/adapter.ts';
 import { sendConnectError } from './connect/connect-error.ts';
+import { createHostGuard } from './connect/host-guard.ts';
 import type { GatewayReason } from './gateway-reason.ts';
 import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
 import {
@@ -38,6 +41,8 @@ export type GatewayOptions = {
   readonly host: string;
   readonly port: number;
   readonly metricsPort: number;
+  /** What requests of both ports may be addressed to; undefined: any name, since callers have tokens. */
+  readonly hosts: HostAllowList | undefined;
   readonly readiness: Readiness;
   readonly renderMetrics: () => Promise<string>;
   readonly onIncident: (event: string, detail: string) => void;
@@ -115,6 +120,7 @@ class ListenerPair implements Gateway {
           else this.#adapter.handleHttp2(stream, headers, deadlines);
         },
       },
+      hostGuard: hostGuardOf(options),
       onIncident,
     });
     for (const hot of HOT_METHODS) {
@@ -206,9 +212,13 @@ const HTTP2_REFUSED_STREAM = 7;
 
 function createMetricsServer(options: GatewayOptions): HttpServer {
   const { host, metricsPort: port, onIncident } = options;
-  const server = createHttpServer({ host, port, onIncident });
+  const server = createHttpServer({ host, port, onIncident, hostGuard: hostGuardOf(options) });
   addHealthRoutes(server, options.readiness);
   addMetricsRoute(server, { contentType: METRICS_CONTENT_TYPE, render: options.renderMetrics });
   server.fallback(sendNotFound);
   return server;
+}
+
+function hostGuardOf({ hosts, onIncident }: GatewayOptions): HostGuard | undefined {
+  return hosts === undefined ? undefined : createHostGuard(hosts, onIncident);
 }

@@ -5,6 +5,7 @@ import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from '
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import { BodyDeadlines } from './body-deadlines.ts';
+import { isStreamAccepted, type HostGuard } from './host-guard.ts';
 import { HttpExchange, type ExchangeHost } from './http-exchange.ts';
 import { HTTP_LIMITS_DEFAULT, type HttpLimits } from './http-limits.ts';
 import type { HttpReason } from './http-reason.ts';
@@ -30,6 +31,8 @@ export type HttpServerOptions = {
         readonly isPortShared?: boolean | undefined;
       }
     | undefined;
+  /** Absent: requests may be addressed to any name, and nothing is looked at. */
+  readonly hostGuard?: HostGuard | undefined;
   /** Told of what no request can be told of: refused connections, broken HTTP/2 sessions. */
   readonly onIncident?: ((event: string, detail: string) => void) | undefined;
 };
@@ -93,7 +96,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
       options.http2 === undefined
         ? null
         : new Http2Listener(
-            options.http2.onStream,
+            guardedStreams(options.http2.onStream, options.hostGuard),
             this.#limits,
             this.bodyDeadlines,
             (event, detail) => this.#incident(event, detail),
@@ -126,9 +129,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     if (methods === undefined) this.#methodsOfPattern.set(pattern, (methods = new Set()));
     assert(!methods.has(method), 'a route is registered once');
     methods.add(method);
-    const take = (res: HttpResponse, req: HttpRequest): void => {
-      handler(new HttpExchange(res, req, this));
-    };
+    const take = this.#taking(handler);
     if (method === 'GET') this.#app.get(pattern, take);
     else if (method === 'POST') this.#app.post(pattern, take);
     else if (method === 'PUT') this.#app.put(pattern, take);
@@ -143,9 +144,15 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
   async listen(): Promise<{ readonly port: number; readonly http2Port: number }> {
     for (const [pattern, methods] of this.#methodsOfPattern) {
       const allow = ['allow', [...methods].join(', ')];
-      this.#app.any(pattern, (res, req) => new HttpExchange(res, req, this).sendEmpty(405, allow));
+      this.#app.any(
+        pattern,
+        this.#taking((exchange) => exchange.sendEmpty(405, allow)),
+      );
     }
-    this.#app.any('/*', (res, req) => this.#fallback(new HttpExchange(res, req, this)));
+    this.#app.any(
+      '/*',
+      this.#taking((exchange) => this.#fallback(exchange)),
+    );
     const peek = this.#options.http2?.isPortShared === false ? null : loadSocketPeek();
     if (peek === null) return this.#listenApart();
     this.#sniffing = new SniffingListener({
@@ -248,7 +255,33 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     return { port, http2Port };
   }
 
+  /** Hot. Every request of HTTP/1.1 comes in by one of these. */
+  #taking(handler: HttpHandler): (res: HttpResponse, req: HttpRequest) => void {
+    const { hostGuard } = this.#options;
+    if (hostGuard === undefined) return (res, req) => handler(new HttpExchange(res, req, this));
+    const { hosts, refuse } = hostGuard;
+    return (res, req) => {
+      const exchange = new HttpExchange(res, req, this);
+      if (hosts.accepts(exchange.header('host'), undefined)) handler(exchange);
+      else refuse(exchange);
+    };
+  }
+
   #incident(event: string, detail: string): void {
     this.#options.onIncident?.(event, detail);
   }
+}
+
+/** `onStream` behind the guard. */
+function guardedStreams(
+  onStream: Http2StreamHandler,
+  hostGuard: HostGuard | undefined,
+): Http2StreamHandler {
+  if (hostGuard === undefined) return onStream;
+  const { hosts, refuseStream } = hostGuard;
+  assert(refuseStream !== undefined, 'a guard of HTTP/2 can refuse its streams');
+  return (stream, headers, deadlines) => {
+    if (isStreamAccepted(hosts, headers)) onStream(stream, headers, deadlines);
+    else refuseStream(stream, headers);
+  };
 }

@@ -5,6 +5,7 @@ import type { Logger } from '../observability/logger.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { IdSource } from '../shared/ids.ts';
 import { serveConnect } from './api/connect-listener.ts';
+import { createHostGuard } from './api/host-guard.ts';
 import type { NotifyLog } from './event-log.ts';
 import { addClientRoutes } from './live/client-routes.ts';
 import type { LiveHub } from './live/live-hub.ts';
@@ -42,10 +43,12 @@ export type ListenerParts = {
 /** The listener of backends, not yet bound. */
 export function createInternalServer(parts: ListenerParts): HttpServer {
   const { settings, logger, log, metrics, refusals } = parts;
+  const onIncident = refusals.incidentOf('internal');
   const server = createHttpServer({
     host: settings.host,
     port: settings.internalPort,
-    onIncident: refusals.incidentOf('internal'),
+    hostGuard: createHostGuard(settings, onIncident),
+    onIncident,
   });
   serveConnect({
     server,
@@ -68,11 +71,13 @@ export function createInternalServer(parts: ListenerParts): HttpServer {
 /** The listener of users' devices, not yet bound. */
 export function createClientServer(parts: ListenerParts): HttpServer {
   const { settings, refusals } = parts;
+  const onIncident = refusals.incidentOf('client');
   const server = createHttpServer({
     host: settings.host,
     port: settings.clientPort,
     limits: { connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE },
-    onIncident: refusals.incidentOf('client'),
+    hostGuard: createHostGuard(settings, onIncident),
+    onIncident,
   });
   addClientRoutes({ ...settings, ...parts, server, isLive: settings.liveConnections });
   return server;

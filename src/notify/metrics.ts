@@ -48,7 +48,10 @@ export const STREAM_KINDS = [
 ] as const;
 export type StreamKind = (typeof STREAM_KINDS)[number];
 export const DROP_REASONS = ['buffer_full', 'too_old'] as const;
-/** Why a stream was not opened, and from `connection_limit` on why a connection was closed unheard. */
+/**
+ * Why a stream was not opened, from `connection_limit` on why a connection was closed unheard; and
+ * `host_refused`, a request of any port that was addressed to another name.
+ */
 export const REFUSAL_REASONS = [
   'instance_limit',
   'user_limit',
@@ -61,6 +64,7 @@ export const REFUSAL_REASONS = [
   'connection_limit',
   'sniffing_limit',
   'descriptor_limit',
+  'host_refused',
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 export const REQUEST_CODES: readonly string[] = [

@@ -2,6 +2,7 @@ import { createHttpServer, type HttpServer } from '../http/http-server.ts';
 import type { Logger } from '../observability/logger.ts';
 import { systemClock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
+import { createHostGuard } from './api/host-guard.ts';
 import { addOperationalRoutes } from './api/operational-routes.ts';
 import { Dispatcher } from './channels/dispatcher.ts';
 import { EmailSender } from './channels/email-sender.ts';
@@ -94,10 +95,12 @@ export async function startNotificationService(
   const isReady = (): boolean => state.phase === 'ready';
   const undo: (() => Promise<void>)[] = [];
   try {
+    const onIncident = refusals.incidentOf('metrics');
     const metricsServer = createHttpServer({
       host: settings.host,
       port: settings.metricsPort,
-      onIncident: refusals.incidentOf('metrics'),
+      hostGuard: createHostGuard(settings, onIncident),
+      onIncident,
     });
     addOperationalRoutes({ server: metricsServer, isReady, renderMetrics: metrics.render });
     const metricsPort = await listen(metricsServer, 'metrics', settings, log, undo);

@@ -22,7 +22,12 @@ const REASON_OF_ERROR: Readonly<Record<string, RefusalReason | undefined>> = {
   STREAMS_DISABLED: 'streams_disabled',
   SHUTTING_DOWN: 'shutting_down',
 } satisfies Partial<Record<ErrorReason, RefusalReason>>;
-const INCIDENT_REASONS = ['connection_limit', 'sniffing_limit', 'descriptor_limit'] as const;
+const INCIDENT_REASONS = [
+  'connection_limit',
+  'sniffing_limit',
+  'descriptor_limit',
+  'host_refused',
+] as const;
 
 /** Clients cause these at will: `stream_refused` is at most one line a second for each reason. */
 export function createRefusals(

@@ -1,3 +1,4 @@
+import { allowedHostsOption } from '../config/allowed-hosts-option.ts';
 import { loadOptions, redactedOptions, type Environment } from '../config/load-options.ts';
 import {
   booleanOption,
@@ -51,6 +52,10 @@ export const NOTIFY_OPTIONS = {
     pattern: /^[A-Za-z0-9.:_-]{1,255}$/,
     rule: 'an IP address or host name',
   }),
+  allowedHosts: allowedHostsOption(
+    'NOTIFY_ALLOWED_HOSTS',
+    'Without service tokens: names that requests may be addressed to (Host) on every port, beside localhost, *.localhost, loopback addresses and, once NOTIFY_HOST is none of these, every IP address. Others are refused with permission_denied. With service tokens every name will do.',
+  ),
   streamSecret: textOption({
     env: 'NOTIFY_STREAM_SECRET',
     description:

@@ -4,18 +4,23 @@ import { createLogger } from '../observability/logger.ts';
 import { stopOnSignals } from '../observability/stop-on-signals.ts';
 import { AppError } from '../shared/app-error.ts';
 import { systemClock } from '../shared/clock.ts';
+import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { createRunner } from './runner.ts';
-import { loadRunnerSettings, redactedRunnerSettings } from './settings.ts';
+import { secretVariables, withdrawSecrets } from './secrets/own-secrets.ts';
+import { loadRunnerSettings, redactedRunnerSettings } from './settings/settings.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;
 
+// Before anything is read: steps have the same user.
+hideFromOtherProcesses();
+const environment = withdrawSecrets(process.env);
 const [workspaceArgument] = process.argv.slice(2);
 const settings = validOrExit(() =>
   loadRunnerSettings(
     workspaceArgument === undefined
-      ? process.env
-      : { ...process.env, RUNNER_WORKSPACE: workspaceArgument },
+      ? environment
+      : { ...environment, RUNNER_WORKSPACE: workspaceArgument },
   ),
 );
 const logger = createLogger(settings.logLevel);
@@ -36,20 +41,19 @@ process.on('uncaughtException', (error) => fail('uncaught_exception', error));
 process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
 logger.debug({ settings: redactedRunnerSettings(settings) }, 'settings');
-if (settings.apiToken === undefined) {
-  const detail = 'whoever reaches the port can run commands; set RUNNER_API_TOKEN';
-  logger.warn({ detail }, 'api_token_unset');
-}
-if (settings.allowedOrigins.includes('*')) {
-  const detail = 'every web page may call; narrow RUNNER_ALLOWED_ORIGINS';
-  logger.warn({ detail }, 'every_origin_allowed');
+const exposed = secretVariables(environment);
+if (exposed.length > 0) {
+  const detail =
+    'other processes of this user, steps too, may read them where this process was started from; give secret settings as NAME_FILE';
+  logger.warn({ variables: exposed, detail }, 'secrets_in_environment');
 }
 
 const starting = createRunner(settings, {
   logger,
   version: versionOfPackage(),
   clock: systemClock,
-  environment: process.env,
+  environment,
+  isEager: true,
 });
 
 stopOnSignals(starting, logger, fail);

@@ -6,15 +6,16 @@ import { eventLogOf, type Logger } from '../observability/logger.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
-import { Access } from './api/access.ts';
-import { serveApi, type ApiOptions } from './api/api-server.ts';
-import { EVENTS_PATH } from './api/event-routes.ts';
-import type { Route } from './api/router.ts';
-import { INBOX_PATH } from './api/sync-routes.ts';
-import { removeEndpoint, STATE_DIR, writeEndpoint } from './endpoint-file.ts';
-import { startParts, type RunnerParts } from './runner-parts.ts';
-import { routesOf } from './runner-routes.ts';
-import type { RunnerSettings } from './settings.ts';
+import { Access } from './face/api/access.ts';
+import { serveApi, type ApiOptions } from './face/api/api-server.ts';
+import { EVENTS_PATH } from './face/api/event-routes.ts';
+import type { Route } from './face/api/router.ts';
+import { INBOX_PATH } from './face/api/sync-routes.ts';
+import { startParts, type RunnerParts } from './parts/runner-parts.ts';
+import { routesOf } from './parts/runner-routes.ts';
+import type { RunnerSettings } from './settings/settings.ts';
+import { apiTokenPath } from './storage/api-token-file.ts';
+import { removeEndpoint, STATE_DIR, writeEndpoint } from './storage/endpoint-file.ts';
 
 export type RunnerOptions = {
   readonly logger: Logger;
@@ -24,6 +25,8 @@ export type RunnerOptions = {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Milliseconds between two pings, for tests; 30 s. */
   readonly pingMs?: number | undefined;
+  /** Whether what the first job needs is started beside the rest; else when it comes. */
+  readonly isEager?: boolean | undefined;
 };
 
 /** A runner that serves. */
@@ -42,6 +45,8 @@ export interface Runner {
 
 /** `localhost` is both loopback addresses, as clients may try either. */
 const LOOPBACKS = ['127.0.0.1', '::1'];
+/** Characters of a path in a line of the log that a page can cause. */
+const PATH_SHOWN = 200;
 /** Answers that are on their way when everything else has stopped. */
 const ANSWERS_MS = 1_000;
 
@@ -116,6 +121,7 @@ class ServingRunner implements Runner {
 
   async listen(): Promise<void> {
     const settings = this.#settings;
+    this.#warn();
     const isStopping = (): boolean => this.#stopping !== undefined;
     const { inbox, routes } = routesOf(this.parts, isStopping, settings.apiToken !== undefined);
     const api = this.#apiOptions([...routes, inbox]);
@@ -135,6 +141,21 @@ class ServingRunner implements Runner {
     }
     if (settings.metricsPort !== undefined) {
       this.#metricsPort = await this.#serveMetrics(first, settings.metricsPort);
+    }
+  }
+
+  /** Of settings that leave the door open further than an operator may think. */
+  #warn(): void {
+    const { apiToken, allowedOrigins } = this.#settings;
+    const { logger } = this.#options;
+    if (apiToken === undefined) {
+      const detail =
+        'every program of this machine can run commands; pages of other origins need the token of this file';
+      logger.warn({ detail, token_file: apiTokenPath(this.#stateDir) }, 'api_token_unset');
+    }
+    if (allowedOrigins.includes('*')) {
+      const detail = 'every web page can run commands; narrow RUNNER_ALLOWED_ORIGINS';
+      logger.warn({ detail }, 'every_origin_allowed');
     }
   }
 
@@ -159,18 +180,26 @@ class ServingRunner implements Runner {
   }
 
   #apiOptions(routes: readonly Route[]): ApiOptions {
-    const { logger } = this.#options;
+    const { logger, clock } = this.#options;
     const requests = logger.child({});
+    // Pages cause these at will.
+    const refused = createIncidentLog(eventLogOf(logger), clock);
     return {
       routes,
-      access: new Access(this.#settings),
+      access: new Access(this.#settings, this.parts),
       openPaths: new Set([INBOX_PATH]),
       queryTokenPaths: new Set([EVENTS_PATH]),
       maxBodyBytes: this.#settings.maxBodyBytes,
       onFault: (error, requestId) => {
         logger.error({ error, request_id: requestId }, 'request_failed');
       },
-      onRequest: ({ requestId, method, path, durationMs, failure }) => {
+      onRequest: ({ requestId, method, path, actor, durationMs, failure }) => {
+        if (failure === 'origin_needs_token') {
+          refused(
+            'foreign_page_refused',
+            `${method} ${path.slice(0, PATH_SHOWN)} from ${actor.origin || 'another site'}`,
+          );
+        }
         const fields = { request_id: requestId, method, path, duration_ms: durationMs };
         requests.debug(failure === '' ? fields : { ...fields, code: failure }, 'request');
       },

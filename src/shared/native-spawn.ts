@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, statSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { constants as system } from 'node:os';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
@@ -16,9 +16,21 @@ export type NativeRequest = {
   readonly cwd: string;
   /** All of the child's environment. */
   readonly env: Readonly<Record<string, string>>;
-  /** stdin is /dev/null. The caller still owns and closes these. */
+  /** Default /dev/null. The caller still owns and closes these. */
+  readonly stdinFd?: number | undefined;
   readonly stdoutFd: number;
   readonly stderrFd: number;
+};
+
+/** A program that was started, or the name of the system's error: ENOENT, EACCES, E2BIG… */
+export type NativeStart = { readonly pid: number } | { readonly error: string };
+
+/** How a process ended. */
+export type NativeEnd = {
+  readonly pid: number;
+  /** Null when a signal ended it. */
+  readonly code: number | null;
+  readonly signal: string | null;
 };
 
 export interface NativeChild {
@@ -33,6 +45,7 @@ type Calls = {
   readonly spawn: Call;
   readonly waitpid: Call;
   readonly pipe2: Call;
+  readonly mkfifo: Call;
   readonly actionsInit: Call;
   readonly actionsDestroy: Call;
   readonly addOpen: Call;
@@ -72,9 +85,20 @@ let calls: Calls | null | undefined;
  * program, too long arguments): use node:child_process then, which also explains why.
  */
 export function spawnNative(request: NativeRequest): NativeChild | undefined {
+  const start = startUnwatched(request);
+  return start === undefined || 'error' in start ? undefined : watch(start.pid);
+}
+
+/**
+ * Starts a program that the caller waits for itself, by `takeEnded`. Undefined where that cannot be done
+ * at all (no glibc).
+ */
+export function startUnwatched(request: NativeRequest): NativeStart | undefined {
   const bound = loadCalls();
-  const file = bound === null ? undefined : findProgram(request);
-  if (bound === null || file === undefined || hasZero(request)) return undefined;
+  if (bound === null) return undefined;
+  if (hasZero(request)) return { error: 'EINVAL' };
+  const file = findProgram(request);
+  if (typeof file !== 'string') return file;
   const actions = Buffer.alloc(STRUCTURE_BYTES);
   const attributes = Buffer.alloc(STRUCTURE_BYTES);
   const pid = [0];
@@ -84,22 +108,26 @@ export function spawnNative(request: NativeRequest): NativeChild | undefined {
     bound.setFlags(attributes, SPAWN_FLAGS);
     bound.setDefaultSignals(attributes, Buffer.alloc(SIGNAL_SET_BYTES, 0xff));
     bound.setMask(attributes, Buffer.alloc(SIGNAL_SET_BYTES));
+    const hasInput =
+      request.stdinFd === undefined
+        ? bound.addOpen(actions, 0, '/dev/null', constants.O_RDONLY, 0)
+        : bound.addDup2(actions, request.stdinFd, 0);
     const isPrepared =
-      bound.addOpen(actions, 0, '/dev/null', constants.O_RDONLY, 0) === 0 &&
+      hasInput === 0 &&
       bound.addDup2(actions, request.stdoutFd, 1) === 0 &&
       bound.addDup2(actions, request.stderrFd, 2) === 0 &&
       bound.addChdir(actions, request.cwd) === 0 &&
       // The sockets of the HTTP server are not closed by themselves: a child could write to its callers,
       // and would keep their connections open when this process is gone.
       bound.addCloseFrom(actions, FIRST_OTHER_FD) === 0;
-    if (!isPrepared) return undefined;
+    if (!isPrepared) return { error: 'ENOMEM' };
     const argv = [request.file, ...request.args, null];
     const environment = Object.entries(request.env).map(([name, value]) => `${name}=${value}`);
     const code = bound.spawn(pid, file, actions, attributes, argv, [...environment, null]);
-    return code === 0 && pid[0] !== undefined ? watch(pid[0]) : undefined;
+    return code === 0 && pid[0] !== undefined ? { pid: pid[0] } : { error: errorName(code) };
   } catch {
     // More arguments than the binding takes at once.
-    return undefined;
+    return { error: 'E2BIG' };
   } finally {
     bound.actionsDestroy(actions);
     bound.attributesDestroy(attributes);
@@ -114,6 +142,12 @@ export function nativePipe(): { readonly readFd: number; readonly writeFd: numbe
   if (bound === null || bound.pipe2(fds, 0o2000000) !== 0) return undefined;
   const [readFd = 0, writeFd = 0] = fds;
   return { readFd, writeFd };
+}
+
+/** Makes a named pipe of this user alone; false where that cannot be done. */
+export function makeNamedPipe(path: string): boolean {
+  const bound = loadCalls();
+  return bound !== null && bound.mkfifo(path, 0o600) === 0;
 }
 
 /** Closes both ends of a pipe that was not used. */
@@ -139,6 +173,7 @@ function bind(): Calls | null {
       ),
       waitpid: libc.func('int waitpid(int pid, _Out_ int *status, int options)'),
       pipe2: libc.func('int pipe2(_Out_ int *fds, int flags)'),
+      mkfifo: libc.func('int mkfifo(const char *path, unsigned int mode)'),
       actionsInit: libc.func(`int posix_spawn_file_actions_init(${actions})`),
       actionsDestroy: libc.func(`int posix_spawn_file_actions_destroy(${actions})`),
       addOpen: libc.func(
@@ -160,14 +195,14 @@ function bind(): Calls | null {
 }
 
 /** As execvp(3) looks, but with the PATH of the child. */
-function findProgram({ file, cwd, env }: NativeRequest): string | undefined {
-  if (isAbsolute(file)) return isProgram(file) ? file : undefined;
-  if (file.includes('/')) {
-    const path = resolve(cwd, file);
-    return isProgram(path) ? path : undefined;
-  }
-  const folders = (env['PATH'] ?? '').split(delimiter).map((folder) => resolve(cwd, folder));
-  return folders.map((folder) => join(folder, file)).find(isProgram);
+function findProgram({ file, cwd, env }: NativeRequest): string | { readonly error: string } {
+  const candidates = file.includes('/')
+    ? [isAbsolute(file) ? file : resolve(cwd, file)]
+    : (env['PATH'] ?? '').split(delimiter).map((folder) => join(resolve(cwd, folder), file));
+  const found = candidates.find(isProgram);
+  if (found !== undefined) return found;
+  const isThere = candidates.some((path) => existsSync(path));
+  return { error: isThere ? 'EACCES' : 'ENOENT' };
 }
 
 function isProgram(path: string): boolean {
@@ -183,6 +218,23 @@ function isProgram(path: string): boolean {
 function hasZero({ file, args, cwd, env }: NativeRequest): boolean {
   const has = (text: string): boolean => text.includes('\0');
   return has(file) || has(cwd) || args.some(has) || Object.entries(env).flat().some(has);
+}
+
+function errorName(code: number): string {
+  const [name] = Object.entries(system.errno).find(([, number]) => number === code) ?? [];
+  return name ?? `E${code}`;
+}
+
+/**
+ * The next child of this process that has ended, whoever started it, adopted ones too; undefined while
+ * all of them run, `none` when there is no child at all. Only for a program all of whose children are
+ * started by `startUnwatched`: it would take Node's own children away from Node.
+ */
+export function takeEnded(): NativeEnd | 'none' | undefined {
+  const status = [0];
+  const ended = loadCalls()?.waitpid(-1, status, WNOHANG) ?? -1;
+  if (ended === 0) return undefined;
+  return ended < 0 ? 'none' : { pid: ended, ...outcomeOf(status[0] ?? 0) };
 }
 
 type ExitListener = Parameters<NativeChild['onExit']>[0];

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadNotifySettings } from '../../src/notify/settings.ts';
-import { loadRunnerSettings } from '../../src/runner/settings.ts';
+import { loadRunnerSettings } from '../../src/runner/settings/settings.ts';
 import { atPorts, shellBlocks } from '../support/readme.ts';
 import { Terminal } from '../support/terminal.ts';
 

@@ -8,6 +8,8 @@ type LogLine = { readonly msg?: string } & Readonly<Record<string, unknown>>;
 
 /** The three services as `npm run start:all` runs them, on free ports and in folders of their own. */
 export interface AllServices {
+  /** The process that started them. */
+  readonly pid: number | undefined;
   /** Base URLs. */
   readonly authz: string;
   readonly notifyInternal: string;
@@ -95,6 +97,7 @@ export async function startAllServices(options: AllServicesOptions = {}): Promis
       const text = await readFile(join(workspace, '.runner', 'endpoint.json'), 'utf8');
       return (JSON.parse(text) as { pid: number }).pid;
     },
+    pid: child.pid,
     signal: (signal) => child.kill(signal),
     exited,
     async stop() {

@@ -75,6 +75,7 @@ export async function startInstance(
       host: '127.0.0.1',
       port: 0,
       metricsPort: 0,
+      hosts: undefined,
       readiness: new Readiness(),
       renderMetrics: metrics.render,
       onIncident: (event, detail) => failures.push(`${event}: ${detail}`),

@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest';
 import { createArtifactStore } from '../../src/runner/execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../../src/runner/execution/cache/cache-store.ts';
 import { createJobExecutor } from '../../src/runner/execution/job-executor.ts';
+import type { Supervision } from '../../src/runner/host/process/supervision.ts';
 import { readWorkflow } from '../../src/runner/language/read-workflow.ts';
 import type {
   JobContexts,
@@ -50,6 +51,7 @@ export type JobOptions = {
   readonly environment?: Readonly<Record<string, string>>;
   readonly ladder?: { readonly interruptMs: number; readonly terminateMs: number };
   readonly nodePrograms?: ReadonlyMap<number, string>;
+  readonly supervision?: Supervision;
   /** Called with each line of the log as it comes. */
   readonly onLine?: (line: string, execution: JobExecution) => void;
   readonly onLog?: (lines: readonly string[]) => Promise<void> | undefined;
@@ -86,6 +88,7 @@ export async function runJob(text: string, options: JobOptions = {}): Promise<Re
     environment: { ...process.env, ...options.environment },
     ladder: options.ladder,
     nodePrograms: options.nodePrograms,
+    supervision: options.supervision,
   });
   const recorder = createRecorder(options);
   const request = { ...(await requestOf(text, projectDir, jobDir, options)), ...options.request };

@@ -16,11 +16,12 @@ export type RunnerProcess = {
 
 /**
  * The real process, on a free port, killed when the test ends. `env` are settings by variable. Rejects
- * with its log when it ends instead.
+ * with its log when it ends instead. `uid`: as another user, where this one is root.
  */
 export async function startProcess(
   workspace: string,
   env: Record<string, string> = {},
+  uid?: number,
 ): Promise<RunnerProcess> {
   const child = spawn(process.execPath, ['src/runner/main.ts', workspace], {
     env: {
@@ -32,6 +33,7 @@ export async function startProcess(
       ...env,
     },
     stdio: ['ignore', 'ignore', 'pipe'],
+    ...(uid === undefined ? {} : { uid, gid: uid }),
   });
   onTestFinished(() => {
     child.kill('SIGKILL');

@@ -20,6 +20,7 @@ export const CODE_OF_REASON = {
   TOKEN_INVALID: Code.InvalidArgument,
   NAMESPACE_RESERVED: Code.InvalidArgument,
   CREDENTIAL_INVALID: Code.Unauthenticated,
+  HOST_NOT_ALLOWED: Code.PermissionDenied,
   ADMIN_SECRET_INVALID: Code.PermissionDenied,
   ADMIN_DISABLED: Code.Unimplemented,
   METHOD_UNKNOWN: Code.Unimplemented,

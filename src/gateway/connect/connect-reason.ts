@@ -2,6 +2,7 @@
 export type ConnectReason =
   | 'BODY_MALFORMED' // not JSON or protobuf of the message, unknown field, wrong type
   | 'BODY_TOO_LARGE'
+  | 'HOST_NOT_ALLOWED' // Host or :authority names another service
   | 'RESULT_TOO_LARGE'
   | 'METHOD_UNKNOWN'
   | 'METHOD_UNIMPLEMENTED'

@@ -13,6 +13,7 @@ const CODE_OF_REASON: Readonly<Record<string, Code | undefined>> = {
   FIELD_REQUIRED: Code.InvalidArgument,
   BODY_TOO_LARGE: Code.ResourceExhausted,
   CREDENTIAL_INVALID: Code.Unauthenticated,
+  HOST_NOT_ALLOWED: Code.PermissionDenied,
   STREAM_TOKEN_INVALID: Code.Unauthenticated,
   METHOD_UNKNOWN: Code.Unimplemented,
   METHOD_UNIMPLEMENTED: Code.Unimplemented,

@@ -14,6 +14,7 @@ export type CommonReason =
   | 'FIELD_REQUIRED'
   | 'BODY_TOO_LARGE'
   | 'CREDENTIAL_INVALID'
+  | 'HOST_NOT_ALLOWED' // Host or :authority names another service
   | 'METHOD_UNKNOWN'
   | 'METHOD_UNIMPLEMENTED'
   | 'ORIGIN_NOT_ALLOWED'

@@ -1,6 +1,6 @@
 /**
  * Reasons of the workflow runner alone. On its wire a reason is spelled in lower case
- * (`run_not_found`); runner/api/error-answer.ts holds the only mapping to statuses.
+ * (`run_not_found`); runner/face/api/error-answer.ts holds the only mapping to statuses.
  */
 export type RunnerReason =
   | 'INVALID_JSON'
@@ -9,6 +9,7 @@ export type RunnerReason =
   | 'INVALID_SIGNATURE'
   | 'HOST_NOT_ALLOWED'
   | 'ORIGIN_NOT_ALLOWED'
+  | 'ORIGIN_NEEDS_TOKEN' // a page of another origin may change nothing without the API token
   | 'NOT_FOUND'
   | 'RUN_NOT_FOUND'
   | 'WORKFLOW_NOT_FOUND'
@@ -17,6 +18,9 @@ export type RunnerReason =
   | 'VARIABLE_NOT_FOUND'
   | 'METHOD_NOT_ALLOWED'
   | 'RUN_NOT_CANCELLABLE'
+  | 'RUN_NOT_WAITING' // approval of a run that does not wait for it
+  | 'MERGE_CONFLICT' // a pull request that cannot be merged with its base
+  | 'FORKS_REFUSED' // runs of forks are switched off, or cannot be kept apart here
   | 'RUN_NOT_FINISHED' // rerun or removal of a run that is still going on
   | 'AMBIGUOUS_WORKFLOW'
   | 'DUPLICATE_ARTIFACT'

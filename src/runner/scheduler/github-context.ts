@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import type { JsonObject, JsonValue, Trigger } from '../model/run.ts';
 import type { Workflow } from '../model/workflow.ts';
-import type { RunRequest } from './journal-records.ts';
 import type { ProjectIdentity, SchedulerOptions } from './scheduler-options.ts';
+import type { RunRequest } from './state/journal-records.ts';
 
 /** What the `github` context says of a run, whoever asks. */
 export type RunFacts = {
@@ -79,7 +79,7 @@ export function githubContext(facts: RunFacts): Readonly<Record<string, JsonValu
     graphql_url: identity.graphqlUrl,
     head_ref: textIn(objectIn(pullRequest, 'head'), 'ref'),
     ref: trigger.ref,
-    ref_name: trigger.ref.replace(/^refs\/(?:heads|tags)\//, ''),
+    ref_name: trigger.ref.replace(/^refs\/(?:heads|tags|pull)\//, ''),
     ref_protected: false,
     ref_type: trigger.ref.startsWith('refs/tags/') ? 'tag' : trigger.ref === '' ? '' : 'branch',
     repository: identity.repository,

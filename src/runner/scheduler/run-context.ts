@@ -1,12 +1,13 @@
 import type { Annotation, Conclusion, JsonObject, JsonValue, Sandbox } from '../model/run.ts';
+import type { PushedRef } from '../model/storage.ts';
 import type { JobDefinition, Workflow } from '../model/workflow.ts';
 import type { Cancellation } from './cancellation.ts';
 import type { ConcurrencyGroups } from './concurrency-groups.ts';
 import type { RunFacts } from './github-context.ts';
 import type { FairPermits } from './permits.ts';
-import type { PlanPlace } from './run-plan.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
+import type { PlanPlace } from './state/run-plan.ts';
 
 /** What all jobs of one run share while it is in progress. */
 export type RunContext = {
@@ -16,6 +17,8 @@ export type RunContext = {
   readonly groups: ConcurrencyGroups;
   readonly cancellation: Cancellation;
   readonly sandbox: Sandbox;
+  /** What steps have pushed since the last call; see PreparedSandbox. */
+  readonly takePushed: () => Promise<readonly PushedRef[]>;
   readonly facts: Omit<RunFacts, 'hasToken'>;
   /** Jobs of an earlier attempt that are not run again. */
   readonly kept: ReadonlySet<string>;

@@ -5,8 +5,8 @@ import type { RunFilter } from '../model/ports.ts';
 import type { WorkflowRun } from '../model/run.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { ifPresent } from '../storage/file-errors.ts';
-import { runView, type RunState } from './run-state.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
+import { runView, type RunState } from './state/run-state.ts';
 
 /** Keeps the highest run number when the run that had it is removed. */
 const NUMBER_FILE = 'last-run-number';
@@ -72,6 +72,12 @@ export class RunShelf {
     this.#inOrder.splice(this.#inOrder.indexOf(state), 1);
     await this.#options.store.remove(id);
     await this.#options.artifacts.removeRun(id);
+    await this.#options.sandboxes.forget(id);
+  }
+
+  /** Of all runs that are known. */
+  ids(): ReadonlySet<string> {
+    return new Set(this.#byId.keys());
   }
 
   /** Removes finished runs that are too old or too many, the oldest first. */

@@ -1,15 +1,15 @@
 import { AppError } from '../../shared/app-error.ts';
+import { evaluateText } from '../evaluation/evaluate.ts';
 import { resolveDispatchInputs, type ResolvedInputs } from '../language/dispatch-inputs.ts';
-import { evaluateText } from '../language/evaluate.ts';
 import { scriptInjectionWarnings } from '../language/references.ts';
 import type { StartRequest, WorkflowFile } from '../model/ports.ts';
 import type { Annotation, JsonObject, Trigger } from '../model/run.ts';
 import type { Workflow, WorkflowSource } from '../model/workflow.ts';
 import { dispatchEvent, githubContext, identityOf } from './github-context.ts';
-import type { RunHead, RunRecord, RunRequest } from './journal-records.ts';
-import { planOf, shortName, TOP } from './run-plan.ts';
 import { isoTime } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
+import type { RunHead, RunRecord, RunRequest } from './state/journal-records.ts';
+import { planOf, shortName, TOP } from './state/run-plan.ts';
 
 const DISPATCH_EVENT = 'workflow_dispatch';
 const ACTOR_DEFAULT = 'local';
@@ -49,13 +49,14 @@ export async function prepareStart(
   request: StartRequest,
   nextRunNumber: () => number,
 ): Promise<PreparedStart> {
-  const file = await options.catalog.find(request.workflow);
+  const { at: found, fork } = request;
+  const file = found?.file ?? (await options.catalog.find(request.workflow));
   const workflow = mustBeValid(file);
   const eventName = request.event ?? DISPATCH_EVENT;
   const isDispatch = eventName === DISPATCH_EVENT;
   const inputs = await inputsOf(options, workflow, request, isDispatch);
-  const { ref, strategy } = request.sandbox ?? {};
-  const resolved = await options.sandboxes.resolve(ref, strategy);
+  const { ref, strategy, allowPush } = request.sandbox ?? {};
+  const resolved = found?.commit ?? (await options.sandboxes.resolve(ref, strategy));
   const trigger: Trigger = { event: eventName, ref: resolved.ref, sha: resolved.sha };
   const actor = request.actor ?? ACTOR_DEFAULT;
   const event = isDispatch
@@ -63,7 +64,10 @@ export async function prepareStart(
     : payloadOf(request.payload);
   const runRequest: RunRequest = {
     strategy,
-    hasExplicitRef: ref !== undefined,
+    hasExplicitRef: ref !== undefined || found !== undefined,
+    ...(found === undefined ? {} : { isAdopted: true }),
+    ...(fork === undefined ? {} : { fork }),
+    ...(allowPush === true ? { allowPush } : {}),
     actor,
     eventName,
     inputs: inputs.typed,

@@ -78,10 +78,17 @@ export class JobSecrets {
     return variables.merged(parseEnvironment(environment));
   }
 
-  /** Every value that a job of this environment could be given. Never rejects; reports what it leaves out. */
+  /**
+   * Every value that a job of this environment could be given, and the runner's own, which none is given.
+   * Never rejects; reports what it leaves out. Cost: decrypts each; a read for each file with keys.
+   */
   async masksFor(environment: string): Promise<readonly string[]> {
-    const { local, process } = this.#stores;
+    const { local, process, ownSecrets } = this.#stores;
     const values = new Set(process.values.values());
+    for (const own of await Promise.allSettled(ownSecrets.map((find) => find()))) {
+      if (own.status === 'fulfilled') for (const value of own.value) values.add(value);
+      else this.#tellIncomplete(own.reason);
+    }
     try {
       await local.open();
       for (const entry of this.#entriesFor(environment)) {
@@ -89,10 +96,14 @@ export class JobSecrets {
       }
     } catch (error) {
       // What cannot be opened is given to no job either, which is then told why.
-      const cause = error instanceof Error ? error : new Error(String(error));
-      this.#report('secrets.masks_incomplete', cause);
+      this.#tellIncomplete(error);
     }
-    return [...values];
+    return [...values].filter((value) => value !== '');
+  }
+
+  #tellIncomplete(error: unknown): void {
+    const cause = error instanceof Error ? error : new Error(String(error));
+    this.#report('secrets.masks_incomplete', cause);
   }
 
   #lookUp(environment: string, name: string): FoundSecret | undefined {

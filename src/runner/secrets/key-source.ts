@@ -12,6 +12,8 @@ const SALT_BYTES = 16;
 const KEY_FILE_BYTES_MAX = 64 * 1024;
 /** RFC 7914; OWASP's first choice for interactive use. 128 MiB, about 0.4 s. */
 const SCRYPT = { N: 2 ** 17, r: 8, p: 1, maxmem: 192 * 1024 * 1024 } as const;
+/** What messages call it. */
+const KEY_FILE = 'the key file runner.key';
 const HEX_KEY = /^[0-9a-fA-F]{64}$/;
 const BASE64_KEY = /^[A-Za-z0-9+/]{43}=$/;
 
@@ -62,6 +64,13 @@ export class MasterKey {
         hkdfSync('sha256', master, salt, `gatehouse runner secrets v1: ${use}`, KEY_BYTES),
       );
     return { values: derive('values'), file: derive('file'), fingerprint: derive('fingerprint') };
+  }
+
+  /** The key as text, for masks: what was given, else what stands in the key file. Errors: BACKEND_UNAVAILABLE. */
+  async texts(): Promise<readonly string[]> {
+    if (this.#given !== undefined) return [this.#given];
+    const text = await readPrivateFile(this.#path, KEY_FILE);
+    return text === undefined ? [] : [text.trim()];
   }
 
   async #master(salt: Buffer, mayCreate: boolean): Promise<Buffer> {
@@ -128,14 +137,13 @@ export async function makePrivateFile(path: string, text: string, what: string):
 }
 
 async function readOrMakeKeyFile(path: string, mayCreate: boolean): Promise<Buffer> {
-  const what = 'the key file runner.key';
-  let text = await readPrivateFile(path, what);
+  let text = await readPrivateFile(path, KEY_FILE);
   if (text === undefined && mayCreate) {
-    await makePrivateFile(path, `${randomBytes(KEY_BYTES).toString('hex')}\n`, what);
-    text = await readPrivateFile(path, what);
+    await makePrivateFile(path, `${randomBytes(KEY_BYTES).toString('hex')}\n`, KEY_FILE);
+    text = await readPrivateFile(path, KEY_FILE);
   }
-  if (text === undefined) throw unavailable(`${what} is missing`);
-  if (!HEX_KEY.test(text.trim())) throw unavailable(`${what} holds no key`);
+  if (text === undefined) throw unavailable(`${KEY_FILE} is missing`);
+  if (!HEX_KEY.test(text.trim())) throw unavailable(`${KEY_FILE} holds no key`);
   return Buffer.from(text.trim(), 'hex');
 }
 

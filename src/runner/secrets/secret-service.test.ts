@@ -178,17 +178,35 @@ describe('secrets', () => {
   });
 
   test('are all masked, those that another one hides and those that no job names', async () => {
-    await restart({ environment: { HOME: dir, RUNNER_SECRET_E: 'env' } });
+    const own = async (): Promise<readonly string[]> => [
+      (await readFile(join(dir, 'config', 'runner.key'), 'utf8')).trim(),
+      ...((await readFile(join(dir, 'config', 'vault-identity.txt'), 'utf8')).match(
+        /^AGE-SECRET-KEY-.+$/m,
+      ) ?? []),
+      'token of the runner',
+    ];
+    const ownSecrets = [
+      () => Promise.reject(new Error('unreadable')),
+      () => Promise.resolve(['token of the runner', '']),
+    ];
+    await restart({ environment: { HOME: dir, RUNNER_SECRET_E: 'env' }, ownSecrets });
     await put('A', 'general');
     await put('A', 'special', 'production');
     await put('A', 'vaulted', 'production', 'vault');
     await put('B', 'other', 'staging');
     const masks = await service.masksFor('Production');
-    expect(masks.toSorted()).toEqual(['env', 'general', 'special', 'vaulted']);
-    expect((await service.masksFor('')).toSorted()).toEqual(['env', 'general']);
+    expect(masks.toSorted()).toEqual(
+      [...(await own()), 'env', 'general', 'special', 'vaulted'].toSorted(),
+    );
+    expect((await service.masksFor('')).toSorted()).toEqual(
+      [...(await own()), 'env', 'general'].toSorted(),
+    );
+    // One place that cannot be read hides nothing else.
+    expect(reports).toEqual(['secrets.masks_incomplete', 'secrets.masks_incomplete']);
+    reports = [];
     await writeFile(join(dir, 'secrets.json'), 'broken');
     await restart({ environment: { HOME: dir, RUNNER_SECRET_E: 'env' } });
-    expect(await service.masksFor('')).toEqual(['env']);
+    expect(await service.masksFor('')).toEqual(['env', ...(await own()).slice(0, -1)]);
     expect(reports).toEqual(['secrets.masks_incomplete']);
   });
 
@@ -376,7 +394,9 @@ describe('the code host', () => {
     expect(await service.put(request)).toMatchObject({ isCreated: false });
     expect(kept.get('production/A')).toBe('hunter2');
     expect(await inJob('production')).toEqual({});
-    expect(await service.masksFor('production')).toEqual([]);
+    expect(await service.masksFor('production')).toEqual([
+      (await readFile(join(dir, 'config', 'runner.key'), 'utf8')).trim(),
+    ]);
     expect(reports).toEqual([]);
     await service.sync();
     expect(await service.listNames()).toEqual(['A', 'BEFORE']);

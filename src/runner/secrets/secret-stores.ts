@@ -19,6 +19,8 @@ export type SecretStoresOptions = {
   /** `age1…` for a vault made here; default SOPS_AGE_RECIPIENTS, else the own identities. */
   readonly vaultRecipients?: readonly string[] | undefined;
   readonly host?: HostSecretPort | undefined;
+  /** Find secrets of the runner that stand elsewhere: no job is given them, and no log may show them. */
+  readonly ownSecrets?: SecretStores['ownSecrets'] | undefined;
   readonly clock: Clock;
 };
 
@@ -31,6 +33,8 @@ export type SecretStores = {
   /** Undefined: the workspace has no code host. */
   readonly host: HostSecretPort | undefined;
   readonly variables: VariableStore;
+  /** Each finds texts that no log may show: keys, identities, what else is the runner's own. */
+  readonly ownSecrets: readonly (() => Promise<readonly string[]>)[];
 };
 
 /** Reads no file yet: each store opens its own when it is first used. Never throws. */
@@ -45,5 +49,6 @@ export function createSecretStores(options: SecretStoresOptions): SecretStores {
     process: processSecrets(environment),
     host,
     variables: new VariableStore(stateDir),
+    ownSecrets: [() => masterKey.texts(), () => identities.texts(), ...(options.ownSecrets ?? [])],
   };
 }

@@ -61,6 +61,11 @@ export class VaultIdentities {
     return wrapped;
   }
 
+  /** The identities themselves, for masks. Errors: BACKEND_UNAVAILABLE. */
+  texts(): Promise<readonly string[]> {
+    return this.#identities();
+  }
+
   async #recipients(): Promise<readonly string[]> {
     const { recipients, environment } = this.#options;
     const named = recipients ?? environment['SOPS_AGE_RECIPIENTS']?.split(',') ?? [];

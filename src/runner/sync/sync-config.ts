@@ -49,6 +49,10 @@ const OWNER = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/;
 const REPO = /^(?!\.{1,2}$)[A-Za-z0-9_.][A-Za-z0-9_.-]{0,99}$/;
 const ENVIRONMENT = /^[^/\p{C}]{1,255}$/u;
 
+export function isSecretPlaceholder(text: string | undefined): boolean {
+  return text === SECRET_PLACEHOLDER;
+}
+
 /** `config` as it may be shown: the secret by its placeholder. */
 export function withoutSecret(config: SyncConfig): SyncConfig {
   const { webhookSecret, ...host } = config.host;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../shared/clock.ts';
 import type { ProblemReporter } from '../model/ports.ts';
+import type { TextSealer } from '../secrets/text-sealer.ts';
 import { storageError } from '../storage/file-errors.ts';
 import type { SyncKind } from './cache-entry.ts';
 import { openCache, type Cache } from './cache.ts';
@@ -29,6 +30,8 @@ export type SyncServiceOptions = {
   readonly stateDir: string;
   readonly projectDir: string;
   readonly settings: SyncSettings;
+  /** For the webhook secret of the configuration. */
+  readonly sealer: TextSealer;
   readonly clock: Clock;
   readonly report: ProblemReporter;
   /** Default Math.random: it spreads retries, nothing else. */
@@ -74,7 +77,7 @@ export async function openParts(options: SyncServiceOptions): Promise<SyncParts>
     signal: stop.signal,
   });
   const remote = createRemoteGit(settings.hostGitUrl, settings.hostToken);
-  const config = await openConfigStore(directory, report);
+  const config = await openConfigStore(directory, options.sealer, report);
   const mirror =
     settings.hostToken === undefined
       ? undefined

@@ -1,7 +1,9 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { CommitFetcher } from '../model/storage.ts';
 import type { HostSecretPort } from '../secrets/host-port.ts';
 import { SYNC_KINDS, type CacheEntry, type SyncKind } from './cache-entry.ts';
 import type { CacheQuery } from './cache.ts';
+import { createCommitFetcher } from './commit-fetcher.ts';
 import type { DeploymentLedger } from './deployment-ledger.ts';
 import type { RateLimit } from './host-answer.ts';
 import { createHostSecrets, type HostTarget } from './host-secrets.ts';
@@ -12,7 +14,7 @@ import { pullAll, type PullReport } from './pull-all.ts';
 import { pushStack, type PushResult } from './push-stack.ts';
 import { RejectionBudget } from './rejection-budget.ts';
 import type { SyncAuditQuery, SyncAuditRecord } from './sync-audit.ts';
-import { withoutSecret, type SyncConfig } from './sync-config.ts';
+import type { SyncConfig } from './sync-config.ts';
 import { openParts, type SyncParts, type SyncServiceOptions } from './sync-parts.ts';
 import { parsePullRequest, parsePushRequest, type PullRequest } from './sync-requests.ts';
 
@@ -33,7 +35,7 @@ export type SyncStatus = {
 export interface SyncService {
   /** The webhook secret shows as a placeholder. */
   getConfig(): SyncConfig;
-  /** Errors: INVALID_VALUE, metadata.field = the path; DISK_FULL, STORE_UNAVAILABLE. */
+  /** Errors: INVALID_VALUE, metadata.field = the path; BACKEND_UNAVAILABLE (the webhook secret), DISK_FULL, STORE_UNAVAILABLE. */
   putConfig(body: unknown): Promise<SyncConfig>;
   /** Errors: INVALID_REQUEST, SYNC_DISABLED, SYNC_IN_PROGRESS, SHUTTING_DOWN. What fails at the host stands in `errors`. */
   pull(body: unknown): Promise<PullReport>;
@@ -52,13 +54,20 @@ export interface SyncService {
   readonly deployments: DeploymentLedger;
   /** For the `host` backend of secrets. */
   readonly hostSecrets: HostSecretPort;
+  /** Records what kept a delivery that was accepted from starting runs. Never rejects. */
+  auditProblems(event: string, deliveryId: string, problems: readonly string[]): Promise<void>;
+  /** Commits that the project does not have. */
+  readonly commitFetcher: CommitFetcher;
+  /** Secrets of the configuration, which no log may show. Errors: BACKEND_UNAVAILABLE. */
+  secrets(): Promise<readonly string[]>;
   /** Ends what is in flight; files are complete when the promise resolves. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
  * Opens everything below `.runner/sync` and `.runner/deployments.jsonl`, and begins to poll when the
- * configuration says so. Errors: CONFIG_INVALID for settings, STORE_UNAVAILABLE, DISK_FULL.
+ * configuration says so. Errors: CONFIG_INVALID for settings, BACKEND_UNAVAILABLE for a webhook secret in
+ * clear that cannot be sealed, STORE_UNAVAILABLE, DISK_FULL.
  */
 export async function createSyncService(options: SyncServiceOptions): Promise<SyncService> {
   return new HostSyncService(await openParts(options));
@@ -67,6 +76,7 @@ export async function createSyncService(options: SyncServiceOptions): Promise<Sy
 class HostSyncService implements SyncService {
   readonly deployments: DeploymentLedger;
   readonly hostSecrets: HostSecretPort;
+  readonly commitFetcher: CommitFetcher;
   readonly #parts: SyncParts;
   readonly #poller: Poller;
   readonly #rejections = new RejectionBudget();
@@ -79,6 +89,7 @@ class HostSyncService implements SyncService {
     this.#parts = parts;
     this.deployments = parts.deployments;
     this.hostSecrets = createHostSecrets(parts.client, () => this.#target());
+    this.commitFetcher = createCommitFetcher(parts.remote, () => parts.config.get());
     this.#poller = startPoller({
       intervalMs: () => this.#pollIntervalMs(),
       pull: () => this.#poll(),
@@ -91,7 +102,7 @@ class HostSyncService implements SyncService {
   }
 
   getConfig(): SyncConfig {
-    return withoutSecret(this.#parts.config.get());
+    return this.#parts.config.get();
   }
 
   async putConfig(body: unknown): Promise<SyncConfig> {
@@ -157,9 +168,9 @@ class HostSyncService implements SyncService {
   async verifyDelivery(request: DeliveryRequest): Promise<Delivery> {
     const { config, deliveries, options, caches } = this.#parts;
     const { settings, report } = options;
-    const secret = settings.webhookSecret ?? config.get().host.webhookSecret;
     let delivery: Delivery;
     try {
+      const secret = settings.webhookSecret ?? (await config.webhookSecret());
       delivery = await verifyDelivery(request, secret, deliveries, this.#nowMs());
     } catch (error) {
       await this.#auditFailure('webhook', error);
@@ -206,6 +217,17 @@ class HostSyncService implements SyncService {
       },
       pendingMirrors: deployments.pendingMirrors(),
     };
+  }
+
+  async secrets(): Promise<readonly string[]> {
+    const secret = await this.#parts.config.webhookSecret();
+    return secret === undefined ? [] : [secret];
+  }
+
+  auditProblems(event: string, deliveryId: string, problems: readonly string[]): Promise<void> {
+    const detail = problems.join('; ');
+    const record = { kind: 'webhook', event, deliveryId, result: 'failed', detail } as const;
+    return this.#parts.audit.record(record, this.#nowMs());
   }
 
   close(): Promise<void> {

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { evaluateTemplate, evaluateText } from '../../../src/runner/language/evaluate.ts';
+import { evaluateTemplate, evaluateText } from '../../../src/runner/evaluation/evaluate.ts';
 import { templateFromText } from '../../../src/runner/language/template-scalar.ts';
 import type { Scope } from '../../../src/runner/model/execution.ts';
 import type { JsonValue } from '../../../src/runner/model/run.ts';

@@ -1,4 +1,5 @@
-import { readFile, stat } from 'node:fs/promises';
+import { createHmac } from 'node:crypto';
+import { chmod, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createFixture } from './fixture.ts';
@@ -40,26 +41,98 @@ describe('the configuration', () => {
   test('shows the secret as a placeholder, which keeps it; absent or empty removes it', async () => {
     const fixture = await createFixture({ config: {} });
     const { sync, stateDir } = fixture;
+    const path = join(stateDir, 'sync', 'config.json');
     const stored = async (): Promise<unknown> =>
-      (
-        JSON.parse(await readFile(join(stateDir, 'sync', 'config.json'), 'utf8')) as {
-          host: { webhookSecret?: string };
-        }
-      ).host.webhookSecret;
+      (JSON.parse(await readFile(path, 'utf8')) as Record<string, unknown>)['sealedWebhookSecret'];
     const shown = await sync.putConfig({ host: { webhookSecret: 'hush' } });
     expect(shown.host.webhookSecret).toBe('********');
-    expect(await stored()).toBe('hush');
-    expect((await stat(join(stateDir, 'sync', 'config.json'))).mode & 0o777).toBe(0o600);
+    const sealed = await stored();
+    expect(sealed).toBeDefined();
+    expect(await readFile(path, 'utf8')).not.toMatch(/hush|aHVzaA/);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
     await sync.putConfig(sync.getConfig());
-    expect(await stored()).toBe('hush');
+    expect(await stored()).toEqual(sealed);
     const reopened = await fixture.restart();
     expect(reopened.getConfig().host.webhookSecret).toBe('********');
+    expect(await reopened.secrets()).toEqual(['hush']);
     await reopened.putConfig({ host: { webhookSecret: '' } });
     expect(await stored()).toBeUndefined();
     // The placeholder of nothing is nothing.
     await reopened.putConfig({ host: { webhookSecret: '********' } });
     expect(reopened.getConfig().host.webhookSecret).toBeUndefined();
     expect(JSON.stringify(await reopened.audit({}))).not.toContain('hush');
+  });
+
+  test('a secret that an older version left in clear is sealed at the next start', async () => {
+    const fixture = await createFixture({ config: {} });
+    const path = join(fixture.stateDir, 'sync', 'config.json');
+    await writeFile(path, JSON.stringify({ host: { owner: 'o', webhookSecret: 'in the clear' } }));
+    const sync = await fixture.restart();
+    expect(await readFile(path, 'utf8')).not.toContain('in the clear');
+    expect(await readdir(join(fixture.stateDir, 'sync'))).not.toContainEqual(
+      expect.stringMatching(/^config\.json.+/),
+    );
+    expect(await sync.secrets()).toEqual(['in the clear']);
+    expect(sync.getConfig().host).toMatchObject({ owner: 'o', webhookSecret: '********' });
+    await fixture.restart();
+    expect(await fixture.sync.secrets()).toEqual(['in the clear']);
+    expect(fixture.problems).toEqual([]);
+  });
+
+  test('without its key the secret is refused with the reason, and not lost', async () => {
+    const fixture = await createFixture({ config: { host: { webhookSecret: 'kept' } } });
+    const path = join(fixture.stateDir, 'sync', 'config.json');
+    const key = join(fixture.settingsDir, 'runner.key');
+    await rename(key, `${key}.away`);
+    const sync = await fixture.restart();
+    expect(fixture.problems.map(({ event }) => event)).toEqual(['sync.webhook_secret_locked']);
+    const locked = {
+      reason: 'BACKEND_UNAVAILABLE',
+      message: expect.stringContaining('missing') as string,
+    };
+    await expect(sync.secrets()).rejects.toMatchObject(locked);
+    const delivery = { headers: new Headers(), rawBody: Buffer.from('{}') };
+    await expect(sync.verifyDelivery(delivery)).rejects.toMatchObject(locked);
+    // Nor can the placeholder be used as the secret.
+    const signature = createHmac('sha256', '********').update('{}').digest('hex');
+    const headers = new Headers({
+      'x-host-event': 'ping',
+      'x-host-signature-256': `sha256=${signature}`,
+    });
+    await expect(
+      sync.verifyDelivery({ headers, rawBody: Buffer.from('{}') }),
+    ).rejects.toMatchObject(locked);
+    const before = JSON.parse(await readFile(path, 'utf8')) as Record<string, unknown>;
+    expect(sync.getConfig().host.webhookSecret).toBe('********');
+    await sync.putConfig({ ...sync.getConfig(), deploymentLog: { issueNumber: 4 } });
+    const after = JSON.parse(await readFile(path, 'utf8')) as Record<string, unknown>;
+    expect(after['sealedWebhookSecret']).toEqual(before['sealedWebhookSecret']);
+    await rename(`${key}.away`, key);
+    expect(await sync.secrets()).toEqual(['kept']);
+    // A new one cannot be sealed under a key that others can read.
+    await chmod(key, 0o644);
+    await expect(sync.putConfig({ host: { webhookSecret: 'new' } })).rejects.toMatchObject({
+      reason: 'BACKEND_UNAVAILABLE',
+      message: expect.stringContaining('can be read by others') as string,
+    });
+    expect(await readFile(path, 'utf8')).not.toContain('new');
+    // One in clear is neither used nor left without a word.
+    await writeFile(path, JSON.stringify({ host: { webhookSecret: 'in the clear' } }));
+    await expect(fixture.restart()).rejects.toMatchObject({ reason: 'BACKEND_UNAVAILABLE' });
+  });
+
+  test('a seal that was changed does not open', async () => {
+    const fixture = await createFixture({ config: { host: { webhookSecret: 'kept' } } });
+    const path = join(fixture.stateDir, 'sync', 'config.json');
+    const stored = JSON.parse(await readFile(path, 'utf8')) as {
+      sealedWebhookSecret: { salt: string; value: string };
+    };
+    const bytes = Buffer.from(stored.sealedWebhookSecret.value, 'base64');
+    bytes[14] = (bytes[14] ?? 0) ^ 1;
+    stored.sealedWebhookSecret.value = bytes.toString('base64');
+    await writeFile(path, JSON.stringify(stored));
+    const sync = await fixture.restart();
+    await expect(sync.secrets()).rejects.toMatchObject({ reason: 'BACKEND_UNAVAILABLE' });
   });
 
   test('names the bad path', async () => {

@@ -65,7 +65,7 @@ test('neither token nor webhook secret stand in a file, an argument, an audit li
     expect(await filesWith(join(stateDir, '..'), text)).toEqual([]);
   }
   expect(await filesWith(join(stateDir, '..'), 'ls-remote')).toContain('./arguments');
-  expect(await filesWith(stateDir, secret)).toEqual(['./sync/config.json']);
+  expect(await filesWith(stateDir, secret)).toEqual([]);
   const told = JSON.stringify([failed, await sync.audit({}), sync.status(), sync.getConfig()]);
   for (const text of [host.token, basic, secret]) expect(told).not.toContain(text);
 });

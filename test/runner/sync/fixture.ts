@@ -2,6 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { MasterKey } from '../../../src/runner/secrets/key-source.ts';
+import { createTextSealer } from '../../../src/runner/secrets/text-sealer.ts';
 import { createSyncService, type SyncService } from '../../../src/runner/sync/sync-service.ts';
 import {
   startFakeCodeHost,
@@ -20,6 +22,8 @@ export type Fixture = {
   readonly host: FakeCodeHost;
   readonly sync: SyncService;
   readonly stateDir: string;
+  /** Where the key is made. */
+  readonly settingsDir: string;
   readonly projectDir: string;
   readonly clock: TestClock;
   readonly waits: Waits;
@@ -36,6 +40,8 @@ export type FixtureOptions = FakeHostOptions & {
     hostToken: string | undefined;
     webhookSecret: string | undefined;
   }>;
+  /** Default: a key file. */
+  readonly secretsKey?: string;
   /** git by paths instead of HTTP. */
   readonly isFileGit?: boolean;
   /** Pauses that do not end at once, such as the poller's. */
@@ -62,6 +68,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
         webhookSecret: undefined,
         ...options.settings,
       },
+      sealer: createTextSealer(new MasterKey(options.secretsKey, join(root, 'settings'))),
       clock,
       report: (event, error) => problems.push({ event, error }),
       random: () => 0.5,
@@ -93,6 +100,7 @@ export async function createFixture(options: FixtureOptions = {}): Promise<Fixtu
       return sync;
     },
     stateDir,
+    settingsDir: join(root, 'settings'),
     projectDir,
     clock,
     waits,

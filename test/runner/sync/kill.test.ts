@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
+import { MasterKey } from '../../../src/runner/secrets/key-source.ts';
+import { createTextSealer } from '../../../src/runner/secrets/text-sealer.ts';
 import { createSyncService } from '../../../src/runner/sync/sync-service.ts';
 import { systemClock } from '../../../src/shared/clock.ts';
 
@@ -51,6 +53,7 @@ test('what was acknowledged survives kill -9: deployments are there, deliveries 
       hostToken: undefined,
       webhookSecret: 'secret',
     },
+    sealer: createTextSealer(new MasterKey('a passphrase', stateDir)),
     clock: systemClock,
     report: () => undefined,
   });

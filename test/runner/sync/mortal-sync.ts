@@ -3,6 +3,8 @@
  * each once it is acknowledged. Its argument is the state folder.
  */
 import { createHmac } from 'node:crypto';
+import { MasterKey } from '../../../src/runner/secrets/key-source.ts';
+import { createTextSealer } from '../../../src/runner/secrets/text-sealer.ts';
 import { createSyncService } from '../../../src/runner/sync/sync-service.ts';
 import { systemClock } from '../../../src/shared/clock.ts';
 
@@ -17,6 +19,7 @@ const sync = await createSyncService({
     hostToken: undefined,
     webhookSecret: 'secret',
   },
+  sealer: createTextSealer(new MasterKey('a passphrase', stateDir)),
   clock: systemClock,
   report: (event) => {
     process.stdout.write(`problem ${event}\n`);

@@ -3,15 +3,15 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { evaluateTemplate, evaluateTexts } from '../../language/evaluate.ts';
-import { scopeOf } from '../job-state.ts';
+import { evaluateTemplate, evaluateTexts } from '../../evaluation/evaluate.ts';
+import { scopeOf } from '../state/job-state.ts';
+import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from '../steps/command-files.ts';
 import { splitArguments } from '../steps/shells.ts';
 import { processEnvironment } from '../steps/step-env.ts';
+import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
-import type { StepRun } from '../steps/step-run.ts';
 import { inputVariables, textOf } from '../steps/step-variables.ts';
-import { inputOf } from './action-inputs.ts';
 import { type ActionUse, githubOf } from './run-javascript.ts';
 
 const PROBE_TIMEOUT_MS = 10_000;
@@ -79,6 +79,10 @@ export async function runDockerAction(use: ActionUse, run: StepRun): Promise<boo
  */
 async function mustDocker(use: ActionUse, what: string): Promise<string> {
   const { job } = use.frame;
+  if (job.request.isolation !== undefined) {
+    const text = `'${what}' needs a container, which a job of a fork does not get`;
+    throw new AppError('BACKEND_UNAVAILABLE', text, { field: 'uses' });
+  }
   job.docker ??= findDocker(use);
   const docker = await job.docker;
   if (docker === undefined) {

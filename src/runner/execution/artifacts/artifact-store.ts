@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { copyFile, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, extname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import mimeTypes from 'mime-types';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ArtifactStore } from '../../model/ports.ts';
@@ -9,7 +10,7 @@ import type { Artifact } from '../../model/run.ts';
 import { syncDirectory, writeFileAtomic } from '../../storage/atomic-file.ts';
 import { ifPresent, storageError } from '../../storage/file-errors.ts';
 import { mustArtifactName, mustEntryName } from './artifact-names.ts';
-import { extractZip, prepareFile } from './extract-zip.ts';
+import { createFile, extractZip } from './extract-zip.ts';
 import { openRegular, writeZip, type ZipSource } from './write-zip.ts';
 
 /** Of one artifact as it is stored. */
@@ -129,7 +130,8 @@ class FileArtifactStore implements ArtifactStore {
       await extractZip(stored.artifact.path, targetDir, limits);
       return;
     }
-    await copyFile(stored.artifact.path, prepareFile(targetDir, stored.entry));
+    const target = await createFile(targetDir, stored.entry);
+    await pipeline(createReadStream(stored.artifact.path), target.createWriteStream());
   }
 
   async removeRun(runId: string): Promise<void> {
@@ -206,7 +208,7 @@ class FileArtifactStore implements ArtifactStore {
     try {
       const [first] = files;
       const isOne = files.length === 1 && first !== undefined;
-      const unpacked = isOne ? await copyInto(first.source, sink) : await writeZip(files, sink);
+      const unpacked = isOne ? await copyInto(first, sink) : await writeZip(files, sink);
       await target.sync();
       return { size, sha256: hash.digest('hex'), unpackedBytes: unpacked };
     } finally {
@@ -222,7 +224,7 @@ class FileArtifactStore implements ArtifactStore {
 }
 
 async function copyInto(
-  source: string,
+  source: ZipSource,
   sink: (chunk: Uint8Array) => Promise<void>,
 ): Promise<number> {
   const handle = await openRegular(source);

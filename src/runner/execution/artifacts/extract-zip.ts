@@ -1,9 +1,11 @@
-import { createWriteStream, lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
-import { dirname, join, sep } from 'node:path';
+import { lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Entry, openPromise, type ZipFile } from 'yauzl';
 import { AppError } from '../../../shared/app-error.ts';
+import { createWithin, isWithin } from '../../storage/contained-file.ts';
 import { mustEntryName } from './artifact-names.ts';
 
 export type ExtractLimits = {
@@ -19,6 +21,7 @@ export const EXTRACT_LIMITS: ExtractLimits = {
   ratioMax: 100,
 };
 
+const FILE_MODE = 0o644;
 const FILE_TYPE_MASK = 0o170000;
 const REGULAR_TYPE = 0o100000;
 const DIRECTORY_TYPE = 0o040000;
@@ -84,25 +87,22 @@ async function extractEntry(
   if (budget.bytesLeft < 0) throw tooLarge(`more than ${limits.bytesMax} bytes`);
   clearPlace(path, name);
   const stream: Readable = await zip.openReadStreamPromise(entry);
-  await pipeline(
-    stream,
-    boundedBy(uncompressedSize),
-    createWriteStream(path, { flags: 'wx', mode: 0o644 }),
-  );
+  const target = await createWithin(path, root, FILE_MODE);
+  await pipeline(stream, boundedBy(uncompressedSize), target.createWriteStream());
 }
 
 /**
- * The path of the file `name` below `targetDir`, with its folders made and nothing in its place.
+ * The new file `name` below `targetDir`, open to write, with its folders made and nothing in its place.
  * Errors: as extractZip.
  */
-export function prepareFile(targetDir: string, name: string): string {
+export async function createFile(targetDir: string, name: string): Promise<FileHandle> {
   mustEntryName(name);
   mkdirSync(targetDir, { recursive: true });
   const root = realpathSync(targetDir);
   const path = join(root, name);
   makeFolder(dirname(path), root, new Set());
   clearPlace(path, name);
-  return path;
+  return await createWithin(path, root, FILE_MODE);
 }
 
 /** Whatever lies there is replaced, not written through. */
@@ -130,7 +130,7 @@ function makeFolder(folder: string, root: string, known: Set<string>): void {
   const there = lstatSync(folder, { throwIfNoEntry: false });
   if (there === undefined) mkdirSync(folder);
   const real = realpathSync(folder);
-  if (real !== root && !real.startsWith(root + sep)) {
+  if (!isWithin(root, real)) {
     throw new AppError('INVALID_VALUE', 'A link in the folder leads out of it', { field: 'path' });
   }
   known.add(folder);

@@ -3,20 +3,26 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { crc32, createDeflateRaw } from 'node:zlib';
 import { Zip, type ZipInputFile } from 'fflate';
 import { AppError } from '../../../shared/app-error.ts';
+import { openWithin } from '../../storage/contained-file.ts';
 
 /** The central directory of a zip without its 64-bit form counts to this. */
 const ENTRIES_MAX = 50_000;
 const DEFLATE_METHOD = 8;
 
-export type ZipSource = { readonly source: string; readonly entry: string };
+export type ZipSource = {
+  readonly source: string;
+  readonly entry: string;
+  /** The real path of a folder that the file must lie in, or of the file itself; default: anywhere, but `source` is no link. */
+  readonly within?: string | undefined;
+};
 
 /** Takes the bytes of the archive in order. */
 export type ZipSink = (chunk: Uint8Array) => Promise<void>;
 
 /**
  * Writes files as a zip, piece by piece: compression runs beside the event loop, memory stays bounded.
- * Links are not followed. Returns the bytes of all files.
- * Errors: RESULT_TOO_LARGE for too many files, those of the file system and of `sink`.
+ * Returns the bytes of all files.
+ * Errors: INVALID_VALUE for a file that is not where it has to be, RESULT_TOO_LARGE for too many files, those of the file system and of `sink`.
  */
 export async function writeZip(files: readonly ZipSource[], sink: ZipSink): Promise<number> {
   if (files.length > ENTRIES_MAX) {
@@ -40,7 +46,7 @@ export async function writeZip(files: readonly ZipSource[], sink: ZipSink): Prom
 }
 
 async function addFile(zip: Zip, file: ZipSource, drain: () => Promise<void>): Promise<number> {
-  const handle = await openRegular(file.source);
+  const handle = await openRegular(file);
   const entry: ZipInputFile = {
     filename: file.entry,
     size: 0,
@@ -64,11 +70,12 @@ async function addFile(zip: Zip, file: ZipSource, drain: () => Promise<void>): P
   return entry.size;
 }
 
-/** Errors: INVALID_VALUE when it is no regular file (a link, a pipe, a folder). */
-export async function openRegular(path: string): Promise<FileHandle> {
+/** Errors: INVALID_VALUE when it is no regular file (a link, a pipe, a folder), or not where it has to be. */
+export async function openRegular({ source, within }: ZipSource): Promise<FileHandle> {
+  if (within !== undefined) return await openWithin(source, [within]);
   // Without O_NONBLOCK opening a named pipe would wait for its writer.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const handle = await open(path, flags);
+  const handle = await open(source, flags);
   const stats = await handle.stat();
   if (!stats.isFile()) {
     await handle.close();

@@ -2,8 +2,8 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { JsonObject } from '../../model/run.ts';
 import type { UsesStepDefinition } from '../../model/workflow.ts';
-import type { Frame } from '../job-state.ts';
-import type { StepRun } from '../steps/step-run.ts';
+import type { Frame } from '../state/job-state.ts';
+import type { StepRun } from '../state/step-run.ts';
 
 /** One use of a built-in action. */
 export type BuiltInCall = {
@@ -22,7 +22,8 @@ export type BuiltInCall = {
 /** A path of an input: relative ones start at the workspace, `~` is the home folder. */
 export function pathOf(call: BuiltInCall, text: string): string {
   const { workspace } = call.frame.job.folders;
-  if (text === '~' || text.startsWith('~/')) return join(homedir(), text.slice(1));
+  const home = call.frame.job.request.isolation?.home ?? homedir();
+  if (text === '~' || text.startsWith('~/')) return join(home, text.slice(1));
   return resolve(workspace, text);
 }
 

@@ -1,10 +1,14 @@
-import { lstatSync, realpathSync, statSync } from 'node:fs';
-import { dirname, relative, sep } from 'node:path';
+import { createReadStream, createWriteStream, mkdtempSync, statSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { AppError } from '../../../shared/app-error.ts';
-import { inputOf } from '../actions/action-inputs.ts';
+import { openApart } from '../../host/isolation/open-apart.ts';
+import { globFiles, type GlobResult } from '../../host/project/glob-files.ts';
+import type { JobIsolation } from '../../model/isolation.ts';
 import type { ZipSource } from '../artifacts/write-zip.ts';
+import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';
-import { globFiles, type GlobResult } from './glob-files.ts';
+import { JobPlaces } from './job-places.ts';
 
 const NAME_DEFAULT = 'artifact';
 
@@ -31,7 +35,12 @@ export async function runUploadArtifact(call: BuiltInCall): Promise<boolean> {
     },
     run.signal,
   );
-  const files = filesToUpload(call, found);
+  const { isolation } = job.request;
+  const candidates = isolation === undefined ? filesToUpload(call, found) : apartFiles(found);
+  const files =
+    isolation === undefined
+      ? candidates
+      : await copyApart(job.request.jobDir, isolation, candidates);
   if (files.length === 0) return reportNothing(call, patterns);
   const artifact = await job.dependencies.artifacts.add({
     runId: job.request.runId,
@@ -61,33 +70,57 @@ function reportNothing(call: BuiltInCall, patterns: readonly string[]): boolean 
   return true;
 }
 
+/** Whether they are files is seen when they are opened. */
+function apartFiles(found: GlobResult): ZipSource[] {
+  const root = rootOf(found.searchPaths, found.files);
+  return found.files.map((source) => ({ source, entry: relative(root, source) }));
+}
+
+/**
+ * Copies what is the job's own, so that the store reads files that nobody changes or swaps meanwhile. All
+ * else is left out. The folder goes with the job.
+ */
+async function copyApart(
+  jobDir: string,
+  isolation: JobIsolation,
+  candidates: readonly ZipSource[],
+): Promise<ZipSource[]> {
+  const folder = mkdtempSync(join(jobDir, 'upload-'));
+  const copied: ZipSource[] = [];
+  for (const { source, entry } of candidates) {
+    let fd: number;
+    try {
+      fd = openApart(source, isolation);
+    } catch (error) {
+      if (error instanceof AppError) continue;
+      throw error;
+    }
+    const copy = join(folder, String(copied.length));
+    const from = createReadStream(source, { fd, autoClose: true });
+    await pipeline(from, createWriteStream(copy, { mode: 0o600 }));
+    copied.push({ source: copy, entry });
+  }
+  return copied;
+}
+
 /** Files only; a link counts as the file it leads to, unless that lies outside of the workspace. */
 function filesToUpload(call: BuiltInCall, found: GlobResult): ZipSource[] {
-  const workspace = realpathSync(call.frame.job.folders.workspace);
-  const sources: { readonly path: string; readonly source: string }[] = [];
+  const places = new JobPlaces(call.frame.job.folders);
+  const sources: (Omit<ZipSource, 'entry'> & { readonly path: string })[] = [];
   for (const path of found.files) {
     if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) continue;
-    const source = realpathSync(path);
-    const isLinked = source !== path && !isPlainPath(path);
-    if (isLinked && !source.startsWith(workspace + sep)) {
+    const place = places.sourceOf(path);
+    if (place === undefined) {
       call.run.log.warn(`'${path}' is left out: it leads out of the workspace`);
       continue;
     }
-    sources.push({ path, source });
+    sources.push({ path, ...place });
   }
   const root = rootOf(
     found.searchPaths,
     sources.map(({ path }) => path),
   );
-  return sources.map(({ path, source }) => ({ source, entry: relative(root, path) }));
-}
-
-/** Whether neither the file nor a folder above it is a link. The workspace itself may be behind one. */
-function isPlainPath(path: string): boolean {
-  for (let at = path; dirname(at) !== at; at = dirname(at)) {
-    if (lstatSync(at).isSymbolicLink()) return false;
-  }
-  return true;
+  return sources.map(({ path, ...place }) => ({ ...place, entry: relative(root, path) }));
 }
 
 /** Names in the artifact begin below this folder: the nearest one that all patterns begin in. */

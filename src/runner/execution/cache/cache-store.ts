@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { writeFileAtomic } from '../../storage/atomic-file.ts';
 import { ifPresent, storageError } from '../../storage/file-errors.ts';
+import { nameLeadingOut, outwardLinks } from './outward-links.ts';
 
 /** All caches of a project together; the least recently used ones go first. */
 const CACHE_BYTES_MAX = 10 * 1024 * 1024 * 1024;
@@ -30,7 +31,8 @@ export interface CacheStore {
   find(keys: readonly string[], paths: readonly string[]): { readonly key: string } | undefined;
   /**
    * Unpacks what `find` gave; relative paths go below `workspace`.
-   * Errors: NOT_FOUND, STORE_UNAVAILABLE, CANCELLED.
+   * Errors: NOT_FOUND, INVALID_VALUE when a link in the workspace would lead what is unpacked out of it,
+   * STORE_UNAVAILABLE, CANCELLED.
    */
   restore(
     key: string,
@@ -114,6 +116,7 @@ class FileCacheStore implements CacheStore {
     await utimes(archive, now, now).catch((error: unknown) => {
       throw storageError('restoring the cache', error);
     });
+    await mustStayInside(archive, workspace, signal);
     await tar(['-xf', archive, '-P', '-C', workspace], signal);
   }
 
@@ -180,6 +183,20 @@ class FileCacheStore implements CacheStore {
   }
 }
 
+/** The archive is listed only where links lead out, which is rare: it has to be unpacked for that. */
+async function mustStayInside(
+  archive: string,
+  workspace: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const links = await outwardLinks(workspace);
+  if (links.length === 0) return;
+  const name = nameLeadingOut(await tar(['-tf', archive, '-P'], signal), links);
+  if (name === undefined) return;
+  const text = `The cache holds '${name}', which a link leads out of the workspace`;
+  throw new AppError('INVALID_VALUE', text, { field: 'path' });
+}
+
 function versionOf(paths: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(paths)).digest('hex');
 }
@@ -206,15 +223,19 @@ function isEntry(value: unknown): value is CacheEntry {
   return hasTexts && isOwnId && typeof entry['size'] === 'number';
 }
 
-/** The system's tar, which keeps links, modes and times; GNU's and BSD's alike. */
-async function tar(args: readonly string[], signal?: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
+/** The system's tar, which keeps links, modes and times; GNU's and BSD's alike. What it prints. */
+async function tar(args: readonly string[], signal?: AbortSignal): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
   const child = spawn('tar', ['--use-compress-program', COMPRESSION, ...args], {
     ...(signal === undefined ? {} : { signal }),
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' },
   });
   let message = '';
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     message = (message + text).slice(-MESSAGE_CHARACTERS_MAX);
   });
@@ -227,8 +248,8 @@ async function tar(args: readonly string[], signal?: AbortSignal): Promise<void>
     );
   });
   child.once('close', (code) => {
-    if (code === 0) resolve();
+    if (code === 0) resolve(output);
     else reject(new AppError('STORE_UNAVAILABLE', 'tar failed', {}, new Error(message)));
   });
-  await promise;
+  return await promise;
 }

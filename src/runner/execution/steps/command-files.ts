@@ -1,15 +1,26 @@
-import { closeSync, openSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  rmSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
+import { readApart } from '../../host/isolation/open-apart.ts';
+import type { JobIsolation } from '../../model/isolation.ts';
 import {
+  decodeCommandFile,
   maskSummary,
   parseEnvFile,
   parsePairs,
   parsePathFile,
   readCommandFile,
-} from '../../commands/file-commands.ts';
-import type { JobState } from '../job-state.ts';
-import type { StepRun } from './step-run.ts';
+} from '../../step-output/file-commands.ts';
+import type { JobState } from '../state/job-state.ts';
+import type { StepRun } from '../state/step-run.ts';
 
 type Kind = 'env' | 'output' | 'path' | 'state' | 'summary';
 
@@ -20,16 +31,31 @@ export type CommandFiles = {
   readonly variables: Readonly<Record<string, string>>;
 };
 
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+const NEW_FILE = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+
 let counter = 0;
 
-/** Makes empty files, since a step may append to them or read them first. Cost: five opens. */
+/**
+ * Makes empty files, since a step may append to them or read them first. Cost: five opens.
+ * Errors: INVALID_VALUE, and those of the file system.
+ */
 export function createCommandFiles(job: JobState): CommandFiles {
   counter += 1;
+  const { isolation } = job.request;
   const make = (kind: Kind): string => {
     const path = join(job.folders.commands, `${kind}_${counter}`);
-    closeSync(openSync(path, 'w', 0o600));
+    // An earlier step may have guessed the name and put a link there.
+    rmSync(path, { force: true });
+    const fd = openSync(path, NEW_FILE, 0o600);
+    if (isolation !== undefined) fchownSync(fd, isolation.uid, isolation.uid);
+    closeSync(fd);
     return path;
   };
+  // …or in place of the folder.
+  if (realpathSync(job.folders.commands) !== job.realFolders[0]) {
+    throw new AppError('INVALID_VALUE', 'The folder of the command files was replaced');
+  }
   const paths = {
     env: make('env'),
     output: make('output'),
@@ -59,11 +85,16 @@ export async function takeCommandFiles(
   files: CommandFiles,
 ): Promise<boolean> {
   let isFine = true;
+  const { isolation } = job.request;
   const take = async (kind: Kind, use: (text: string) => void): Promise<void> => {
     const path = files.paths[kind];
-    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
     try {
-      use(await readCommandFile(path));
+      if ((lstatSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+      use(
+        isolation === undefined
+          ? await readCommandFile(path, job.realFolders)
+          : readApartFile(path, isolation),
+      );
     } catch (error) {
       // A summary is for people: without it the step is as good as with it.
       if (kind !== 'summary') isFine = false;
@@ -83,6 +114,10 @@ export async function takeCommandFiles(
   });
   await take('summary', (text) => run.log.addSummary(maskSummary(text, job.masker)));
   return isFine;
+}
+
+function readApartFile(path: string, isolation: JobIsolation): string {
+  return decodeCommandFile(readApart(path, isolation));
 }
 
 function setVariables(run: StepRun, text: string): void {

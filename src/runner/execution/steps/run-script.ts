@@ -1,15 +1,15 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { evaluateText } from '../../language/evaluate.ts';
+import { evaluateText } from '../../evaluation/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { JsonObject } from '../../model/run.ts';
 import type { RunDefaults, RunStepDefinition, Template } from '../../model/workflow.ts';
-import type { Frame } from '../job-state.ts';
+import type { Frame } from '../state/job-state.ts';
+import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from './command-files.ts';
 import { resolveShell } from './shells.ts';
 import { processEnvironment } from './step-env.ts';
 import { judgeExit, runStepProcess } from './step-process.ts';
-import type { StepRun } from './step-run.ts';
 
 let scriptCounter = 0;
 
@@ -38,7 +38,11 @@ export async function runScript(
   const shell = resolveShell(shellName, env['PATH'] ?? '', job.finder);
   scriptCounter += 1;
   const path = join(job.folders.scripts, `${scriptCounter}${shell.extension}`);
-  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode: 0o700 });
+  // An earlier step may have guessed the name and put a link there.
+  rmSync(path, { force: true });
+  // Where the job is kept apart another user has to read it.
+  const mode = job.request.isolation === undefined ? 0o700 : 0o755;
+  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode, flag: 'wx' });
   const exit = await runStepProcess(job, run, {
     file: shell.file,
     args: shell.args.map((arg) => arg.replaceAll('{0}', path)),

@@ -1,0 +1,25 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { HostAllowList } from './host-allow-list.ts';
+import type { HttpExchange } from './http-exchange.ts';
+
+/** Who a listener answers to, and what it answers to others. Asked before anything else sees a request. */
+export type HostGuard = {
+  readonly hosts: HostAllowList;
+  /** Answers a request of HTTP/1.1 with a refusal. */
+  readonly refuse: (exchange: HttpExchange) => void;
+  /** The same for HTTP/2; needed where it is served. */
+  readonly refuseStream?:
+    | ((stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void)
+    | undefined;
+};
+
+/**
+ * Is a request of HTTP/2 addressed to one of `hosts`? `:authority` takes the place of Host; a request that
+ * has both must be right in both (RFC 9113 §8.3.1: they must not differ), and one with neither is refused.
+ */
+export function isStreamAccepted(hosts: HostAllowList, headers: IncomingHttpHeaders): boolean {
+  const { ':authority': authority, host } = headers;
+  if (authority === undefined) return hosts.accepts(host ?? '', undefined);
+  if (!hosts.accepts(authority, undefined)) return false;
+  return host === undefined || host === authority || hosts.accepts(host, undefined);
+}
