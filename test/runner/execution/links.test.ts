@@ -106,7 +106,7 @@ describe('upload-artifact', () => {
       reason: 'INVALID_VALUE',
     });
     const two = [...files, { ...files[0], source: join(dir, 'work', 'away', 'id'), entry: 'b' }];
-    await expect(store.add({ ...request, files: two as typeof files })).rejects.toMatchObject({
+    await expect(store.add({ ...request, files: two })).rejects.toMatchObject({
       reason: 'INVALID_VALUE',
     });
     unlinkSync(join(dir, 'work', 'sub'));
