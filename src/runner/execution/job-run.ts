@@ -3,7 +3,6 @@ import { evaluateNumber, evaluateTemplate, evaluateText } from '../language/eval
 import type { CancelKind, JobOutcome, JobReport, JobRequest } from '../model/execution.ts';
 import type { Conclusion, JsonObject } from '../model/run.ts';
 import type { StepDefinition } from '../model/workflow.ts';
-import { forgetFirstBirth } from '../process/process-births.ts';
 import type { Supervisor } from '../process/supervision.ts';
 import { sweepProcesses } from '../process/sweep.ts';
 import { noContainers, preStageOf } from './actions/run-uses.ts';
@@ -216,7 +215,6 @@ export class JobRun {
       const released = await supervisor?.release();
       const isSure = released?.isSure === true;
       const swept = isSure ? 0 : await sweepProcesses(this.#job.trackingId);
-      if (isSure) forgetFirstBirth(this.#job.trackingId);
       const count = (released?.killed ?? 0) + swept;
       if (count > 0) {
         const processes = count === 1 ? '1 process was' : `${count} processes were`;
