@@ -4,9 +4,9 @@ import { packageVersion } from '../observability/package-version.ts';
 import { AppError } from '../shared/app-error.ts';
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
-import { createNotifyLog } from './event-log.ts';
-import { startNotificationService } from './notification-service.ts';
-import { loadNotifySettings, redactedNotifySettings } from './settings.ts';
+import { createNotifyLog } from './core/event-log.ts';
+import { startNotificationService } from './service/notification-service.ts';
+import { loadNotifySettings, redactedNotifySettings } from './service/settings.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;

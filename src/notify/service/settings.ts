@@ -1,6 +1,6 @@
-import { allowedHostsOption } from '../config/allowed-hosts-option.ts';
-import { commitOption } from '../config/common-options.ts';
-import { loadOptions, redactedOptions, type Environment } from '../config/load-options.ts';
+import { allowedHostsOption } from '../../config/allowed-hosts-option.ts';
+import { commitOption } from '../../config/common-options.ts';
+import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,
   choiceOption,
@@ -11,7 +11,7 @@ import {
   type Machine,
   type OptionTable,
   type OptionValues,
-} from '../config/option.ts';
+} from '../../config/option.ts';
 
 const PORT_RANGE = { min: 0, max: 65_535 };
 
