@@ -157,7 +157,7 @@ function attempts({ url, pid, project }: Target, victim: string): string {
   const lines: Readonly<Record<string, string>> = {
     token: `cat ${project}/.runner/api-token`,
     state: `ls ${project}/.runner && cat ${project}/.runner/*`,
-    'config of the user': `cd ${base}/home; cat config/*/* .ssh/id_rsa`,
+    'config of the user': `(cd ${base}/home && cat config/*/* .ssh/id_rsa)`,
     'unpublished files': `cat ${project}/secret.txt && false`,
     environ: `cat /proc/${pid}/environ`,
     memory: `head -c 1 /proc/${pid}/mem`,
