@@ -1,4 +1,5 @@
 import { allowedHostsOption } from '../../config/allowed-hosts-option.ts';
+import { commitOption } from '../../config/common-options.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,
@@ -13,7 +14,6 @@ import {
 } from '../../config/option.ts';
 
 const PORT_RANGE = { min: 0, max: 65_535 };
-const PRINTABLE = { pattern: /^[\x21-\x7e]+$/, rule: 'printable ASCII without spaces' };
 
 /** Every setting of the notification service. */
 export const NOTIFY_OPTIONS = {
@@ -244,13 +244,7 @@ export const NOTIFY_OPTIONS = {
     max: 600_000,
     unit: 'ms',
   }),
-  commit: textOption({
-    env: 'NOTIFY_COMMIT',
-    description: 'Commit of the build, for the log and notify_build_info.',
-    fallback: 'unknown',
-    fallbackText: 'unknown',
-    ...PRINTABLE,
-  }),
+  commit: commitOption('NOTIFY_COMMIT', 'Commit of the build, for the log and notify_build_info.'),
 } as const satisfies OptionTable;
 
 export type NotifySettings = OptionValues<typeof NOTIFY_OPTIONS>;

@@ -1,4 +1,5 @@
 import { allowedHostsOption } from '../../config/allowed-hosts-option.ts';
+import { commitOption, logLevelOption, PRINTABLE } from '../../config/common-options.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,
@@ -21,7 +22,6 @@ const HTTP_URL = {
   pattern: /^https?:\/\/[^\s@]+$/,
   rule: 'an http:// or https:// URL without user',
 };
-const PRINTABLE = { pattern: /^[\x21-\x7e]+$/, rule: 'printable ASCII without spaces' };
 
 /**
  * Every setting of the workflow runner. None of them reaches a step. The list of names is the design's
@@ -248,19 +248,8 @@ export const RUNNER_OPTIONS = {
     max: 3_600_000,
     unit: 'milliseconds',
   }),
-  logLevel: choiceOption({
-    env: 'RUNNER_LOG_LEVEL',
-    description: 'Least severe log lines that are written. Audit records are written at any level.',
-    fallback: 'info',
-    values: ['debug', 'info', 'warn', 'error'],
-  }),
-  commit: textOption({
-    env: 'RUNNER_COMMIT',
-    description: 'Commit of the build, for runner_build_info.',
-    fallback: 'unknown',
-    fallbackText: 'unknown',
-    ...PRINTABLE,
-  }),
+  logLevel: logLevelOption('RUNNER_LOG_LEVEL'),
+  commit: commitOption('RUNNER_COMMIT', 'Commit of the build, for runner_build_info.'),
 } as const satisfies OptionTable;
 
 /** The validated settings of the runner. */

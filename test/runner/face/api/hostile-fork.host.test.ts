@@ -34,7 +34,7 @@ const asUser = ['--reuid=1000', '--regid=1000', '--clear-groups', '--'] as const
 function canBeUser(): boolean {
   const unshare = ['unshare', '-Urmpf', '--net', process.execPath, '-e', ''] as const;
   const [file, ...args] = isRoot ? (['setpriv', ...asUser, ...unshare] as const) : unshare;
-  const source = new URL('../../../src/runner/main.ts', import.meta.url).pathname;
+  const source = new URL('../../../../src/runner/main.ts', import.meta.url).pathname;
   const canRead = spawnSync('setpriv', [...asUser, 'cat', source]).status === 0;
   return spawnSync(file ?? '', args).status === 0 && (!isRoot || canRead);
 }
@@ -157,7 +157,7 @@ function attempts({ url, pid, project }: Target, victim: string): string {
   const lines: Readonly<Record<string, string>> = {
     token: `cat ${project}/.runner/api-token`,
     state: `ls ${project}/.runner && cat ${project}/.runner/*`,
-    'config of the user': `cat ${base}/home/config/*/* ${base}/home/.ssh/id_rsa`,
+    'config of the user': `(cd ${base}/home && cat config/*/* .ssh/id_rsa)`,
     'unpublished files': `cat ${project}/secret.txt && false`,
     environ: `cat /proc/${pid}/environ`,
     memory: `head -c 1 /proc/${pid}/mem`,
