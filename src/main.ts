@@ -6,10 +6,13 @@ import { Readiness } from './gateway/readiness.ts';
 import { createLogger, eventLogOf } from './observability/logger.ts';
 import { stopOnSignals } from './observability/stop-on-signals.ts';
 import { AppError } from './shared/app-error.ts';
+import { hideFromOtherProcesses } from './shared/process-control.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;
 
+// A runner on this machine may have the same user, and so have its steps.
+hideFromOtherProcesses();
 const config = loadConfigOrExit();
 const logger = createLogger(config.logLevel);
 

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { validOrExit } from '../config/valid-or-exit.ts';
 import { createLogger, type LogLevel } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
+import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
 import { createNotifyLog } from './core/event-log.ts';
 import { startNotificationService } from './service/notification-service.ts';
@@ -13,6 +14,8 @@ const EXIT_FAILURE = 1;
 const STOP_GRACE_MS = 5_000;
 const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
+// A runner on this machine may have the same user, and so have its steps.
+hideFromOtherProcesses();
 const settings = validOrExit(() => loadNotifySettings(process.env));
 const level = LOG_LEVELS.find((known) => known === settings.logLevel);
 const logger = createLogger(level ?? 'info');

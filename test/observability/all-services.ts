@@ -5,6 +5,8 @@ import { type LogLine, spawnService, watchService } from '../support/child-servi
 
 /** The three services as `npm run start:all` runs them, on free ports and in folders of their own. */
 export interface AllServices {
+  /** The process that started them. */
+  readonly pid: number | undefined;
   /** Base URLs. */
   readonly authz: string;
   readonly notifyInternal: string;
@@ -84,6 +86,7 @@ export async function startAllServices(options: AllServicesOptions = {}): Promis
       const text = await readFile(join(workspace, '.runner', 'endpoint.json'), 'utf8');
       return (JSON.parse(text) as { pid: number }).pid;
     },
+    pid: child.pid,
     signal: (signal) => child.kill(signal),
     exited,
     async stop() {

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import type { OptionTable } from '../../src/config/option.ts';
 import { OPTIONS } from '../../src/config/options.ts';
+import { HostAllowList } from '../../src/http/host-allow-list.ts';
 import { loadNotifySettings, NOTIFY_OPTIONS } from '../../src/notify/service/settings.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../../src/runner/settings/settings.ts';
 import {
@@ -176,6 +177,19 @@ describe.each(PRODUCTS)('%s', (name) => {
     expect(targets).toEqual([`${name}:${portsOf(name).metrics}`]);
     const networks = serviceOf('prometheus').networks ?? [];
     expect((serviceOf(name).networks ?? []).some((one) => networks.includes(one))).toBe(true);
+  });
+
+  test('answers to the name of its service', () => {
+    // Those two take any name once they have tokens; the runner looks at it in any case.
+    if (name === 'authz') expect(loadConfig(environmentOf(name)).serviceAuthTokens).not.toEqual([]);
+    else if (name === 'notify') {
+      expect(loadNotifySettings(environmentOf(name)).serviceAuthTokens).not.toEqual([]);
+    } else {
+      const hosts = new HostAllowList(loadRunnerSettings(environmentOf(name)));
+      for (const port of portsOf(name).all) {
+        expect(hosts.accepts(`${name}:${port}`, port)).toBe(true);
+      }
+    }
   });
 });
 

@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type AllServices, startAllServices, TOKEN } from './all-services.ts';
 
@@ -59,6 +60,45 @@ describe('the three services of one machine', () => {
     const given = await send();
     expect(given.status).toBe(status);
     expect(given.headers.get('x-request-id')).toBe('test-id.7');
+  });
+
+  test.skipIf(process.platform !== 'linux')('each has its own secrets only', () => {
+    const environments = new Map<string, string>();
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      try {
+        const parent = / \(.*\) \S (\d+) /s.exec(
+          ` ${readFileSync(`/proc/${pid}/stat`, 'latin1')}`,
+        )?.[1];
+        if (Number(parent) !== all.pid) continue;
+        const [, program = ''] = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
+        environments.set(
+          program.replace(/^.*\/src\//, ''),
+          readFileSync(`/proc/${pid}/environ`, 'latin1'),
+        );
+      } catch (error) {
+        // It ended meanwhile; or this is not root, from whom they are hidden.
+        expect((error as NodeJS.ErrnoException).code).toMatch(/ENOENT|ESRCH|EACCES/);
+      }
+    }
+    expect([...environments.keys()].toSorted()).toEqual(
+      process.getuid?.() === 0 ? ['main.ts', 'notify/main.ts', 'runner/main.ts'] : [],
+    );
+    for (const [program, text] of environments) {
+      const names = text.split('\0').map((entry) => entry.split('=')[0]);
+      const isOf = (prefix: string): boolean =>
+        names.some((name) => name?.startsWith(prefix) === true && /TOKEN|SECRET/.test(name));
+      expect({
+        program,
+        gateway: isOf('GATEWAY_'),
+        notify: isOf('NOTIFY_'),
+        runner: isOf('RUNNER_'),
+      }).toEqual({
+        program,
+        gateway: program === 'main.ts',
+        notify: program === 'notify/main.ts',
+        runner: program === 'runner/main.ts',
+      });
+    }
   });
 
   test('a request id of our own where the one of the caller is malformed', async () => {

@@ -31,15 +31,20 @@ const START_TIMEOUT_MS = 60_000;
 const LAST_LINES = 40;
 const LAST_LINES_MS = 500;
 
-/** Starts a program of this project with this Node.js, without waiting for anything. '' unsets a variable. */
+/**
+ * Starts a program of this project with this Node.js, without waiting for anything. '' unsets a variable.
+ * `uid`: as another user, which only root may.
+ */
 export function spawnService(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
+  uid?: number,
 ): ChildProcess {
   const settings = Object.entries(env).filter(([, value]) => value !== '' && value !== undefined);
   return spawn(process.execPath, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: Object.fromEntries(settings),
+    ...(uid === undefined ? {} : { uid, gid: uid }),
   });
 }
 

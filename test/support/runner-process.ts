@@ -17,20 +17,25 @@ export type RunnerProcess = {
 
 /**
  * The real process, on a free port, killed when the test ends. `env` are settings by variable. Rejects
- * with its log when it ends instead.
+ * with its log when it ends instead. `uid`: as another user, where this one is root.
  */
 export async function startProcess(
   workspace: string,
   env: Record<string, string> = {},
+  uid?: number,
 ): Promise<RunnerProcess> {
-  const child = spawnService(['src/runner/main.ts', workspace], {
-    ...process.env,
-    PORT: '0',
-    HOST: '127.0.0.1',
-    RUNNER_DISK_FLOOR_BYTES: '0',
-    XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')),
-    ...env,
-  });
+  const child = spawnService(
+    ['src/runner/main.ts', workspace],
+    {
+      ...process.env,
+      PORT: '0',
+      HOST: '127.0.0.1',
+      RUNNER_DISK_FLOOR_BYTES: '0',
+      XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')),
+      ...env,
+    },
+    uid,
+  );
   onTestFinished(() => {
     child.kill('SIGKILL');
   });

@@ -133,14 +133,17 @@ async function withHashes<T>(scope: Scope, evaluate: (run: Run) => T): Promise<T
       }
       hashes.set(
         JSON.stringify(error.args),
-        await hashFilesIn(scope.hashRoot ?? '', error.args, scope.signal).catch(
-          (cause: unknown) => {
-            throw evaluationError(cause, error.at);
-          },
-        ),
+        await hashed(scope, error.args).catch((cause: unknown) => {
+          throw evaluationError(cause, error.at);
+        }),
       );
     }
   }
+}
+
+function hashed(scope: Scope, args: readonly string[]): Promise<string> {
+  const { hashFiles, hashRoot = '', signal } = scope;
+  return hashFiles === undefined ? hashFilesIn(hashRoot, args, signal) : hashFiles(args, signal);
 }
 
 class WantedAt extends Error {

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { evaluateTexts } from '../evaluation/evaluate.ts';
 import { baseEnvironment } from '../host/process/step-environment.ts';
 import type { JobReport, JobRequest } from '../model/execution.ts';
 import type { JsonObject } from '../model/run.ts';
 import { createMasker } from '../step-output/masker.ts';
+import { jobGitConfig } from './job-git-config.ts';
 import { BackgroundSteps } from './state/background-steps.ts';
 import type { ExecutorDependencies } from './state/dependencies.ts';
 import { JobEnvironment } from './state/job-environment.ts';
@@ -25,9 +26,10 @@ export function createState(
   const folders: JobFolders = {
     workspace: request.workspaceDir,
     project: request.projectDir,
-    temp: join(request.jobDir, 'temp'),
+    temp: request.isolation?.temp ?? join(request.jobDir, 'temp'),
     scripts: request.jobDir,
-    commands: makeCommandFolder() ?? join(request.jobDir, 'commands'),
+    commands:
+      request.isolation?.commands ?? makeCommandFolder() ?? join(request.jobDir, 'commands'),
     actions: join(runnerDir, 'actions'),
   };
   const { vars, secrets } = request.contexts;
@@ -41,10 +43,10 @@ export function createState(
     folders,
     isDebug,
     trackingId: request.trackingId ?? `github_${randomUUID()}`,
-    baseVariables: baseEnvironment(dependencies.environment),
+    baseVariables: baseVariablesOf(request, dependencies),
     runner: runnerContext({
       temp: folders.temp,
-      toolCache: join(runnerDir, 'tool-cache'),
+      toolCache: join(request.isolation?.home ?? runnerDir, 'tool-cache'),
       workspace: dirname(request.workspaceDir),
       isDebug,
     }),
@@ -58,9 +60,33 @@ export function makeFolders(job: JobState): void {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
   job.realFolders = [commands, temp, workspace].map((folder) => realpathSync(folder));
-  writeFileSync(join(job.request.jobDir, 'event.json'), JSON.stringify(job.request.event), {
-    mode: 0o600,
-  });
+  const { isolation, jobDir, event } = job.request;
+  const mode = isolation === undefined ? 0o600 : 0o644;
+  writeFileSync(join(jobDir, 'event.json'), JSON.stringify(event), { mode });
+  if (isolation === undefined) {
+    const text = jobGitConfig(job.dependencies.environment);
+    writeFileSync(gitConfigPath(job.request), text, { mode });
+    return;
+  }
+  // The job may enter it, and change nothing there.
+  chmodSync(jobDir, 0o755);
+}
+
+/** A job that is kept apart has a home of its own, and with that settings of its own. */
+function baseVariablesOf(
+  request: JobRequest,
+  { environment }: ExecutorDependencies,
+): Readonly<Record<string, string>> {
+  const base = baseEnvironment(environment);
+  const { isolation } = request;
+  if (isolation === undefined) return { ...base, GIT_CONFIG_GLOBAL: gitConfigPath(request) };
+  const { USER: _user, LOGNAME: _name, SHELL: _shell, ...rest } = base;
+  return { ...rest, HOME: isolation.home, TMPDIR: isolation.temp };
+}
+
+/** What `git config --global` of a step changes. */
+function gitConfigPath(request: JobRequest): string {
+  return join(request.jobDir, 'gitconfig');
 }
 
 /** The command files, which may lie elsewhere than the folder that the caller removes. Cannot fail. */

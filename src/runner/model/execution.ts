@@ -1,3 +1,4 @@
+import type { JobIsolation } from './isolation.ts';
 import type { Annotation, Conclusion, JsonObject, JsonValue } from './run.ts';
 import type { StepsJobDefinition, Workflow } from './workflow.ts';
 
@@ -28,6 +29,10 @@ export type JobRequest = {
    * kills what the job left.
    */
   readonly trackingId?: string | undefined;
+  /** Whether pushes of steps go to the project's remotes. Default: they do not. */
+  readonly mayPush?: boolean | undefined;
+  /** Of a job of a fork: what keeps it apart from the runner. */
+  readonly isolation?: JobIsolation | undefined;
   /** The whole `event.json`, as GITHUB_EVENT_PATH shows it. */
   readonly event: JsonObject;
   /** Every value to hide, beside those that steps add. */
@@ -126,6 +131,10 @@ export type Scope = {
   readonly status?: StatusView | undefined;
   /** The folder that hashFiles looks in; absent where it is not available. */
   readonly hashRoot?: string | undefined;
+  /** Instead of looking into `hashRoot` itself. */
+  readonly hashFiles?:
+    | ((args: readonly string[], signal: AbortSignal | undefined) => Promise<string>)
+    | undefined;
   /** Ends a hashFiles that is going on, which then is an error. */
   readonly signal?: AbortSignal | undefined;
 };

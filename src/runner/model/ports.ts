@@ -1,5 +1,6 @@
 import type { AppError } from '../../shared/app-error.ts';
 import type { Annotation, Artifact, RunStatus, SandboxStrategy, WorkflowRun } from './run.ts';
+import type { EventCommit } from './storage.ts';
 import type { FileProblem, Workflow, WorkflowSource } from './workflow.ts';
 
 /** A file below .github/workflows, readable or not. */
@@ -32,13 +33,24 @@ export type StartRequest = {
   readonly workflow: string;
   readonly inputs?: Readonly<Record<string, string>> | undefined;
   readonly sandbox?:
-    | { readonly strategy?: SandboxStrategy | undefined; readonly ref?: string | undefined }
+    | {
+        readonly strategy?: SandboxStrategy | undefined;
+        readonly ref?: string | undefined;
+        /** Pushes of its steps go to the project's remotes. */
+        readonly allowPush?: boolean | undefined;
+      }
     | undefined;
   /** Default `workflow_dispatch`. The inbox and the schedule start others. */
   readonly event?: string | undefined;
   /** The webhook's payload, for events of the inbox. */
   readonly payload?: unknown;
   readonly actor?: string | undefined;
+  /** The commit of an event, and the workflow file in it, instead of those of the project. */
+  readonly at?: { readonly commit: EventCommit; readonly file: WorkflowFile } | undefined;
+  /** For a pull request of another repository. */
+  readonly fork?:
+    | { readonly needsApproval: boolean; readonly authorId?: string | undefined }
+    | undefined;
 };
 
 export type RunFilter = {
@@ -71,6 +83,10 @@ export interface RunService {
     id: string,
     which: { readonly failedOnly?: boolean | undefined; readonly job?: string | undefined },
   ): Promise<WorkflowRun>;
+  /** Lets a run go on that waits for it. Errors: RUN_NOT_FOUND, RUN_NOT_WAITING. */
+  approve(id: string): Promise<WorkflowRun>;
+  /** Whether a job of a fork is going on, or processes of one may be left. */
+  isForkRunning(): boolean;
   /**
    * A second call on a run that is being cancelled kills at once.
    * Errors: RUN_NOT_FOUND, RUN_NOT_CANCELLABLE.
@@ -94,7 +110,12 @@ export interface RunService {
   artifacts(id: string): readonly Artifact[];
   /** Errors: RUN_NOT_FOUND, RUN_NOT_FINISHED. */
   remove(id: string): Promise<void>;
-  counts(): { readonly queued: number; readonly inProgress: number };
+  counts(): {
+    readonly queued: number;
+    readonly inProgress: number;
+    /** Of those queued: they go on only when somebody approves them. */
+    readonly waitingForApproval: number;
+  };
 }
 
 /** Artifacts of runs: files below `.runner`, indexed by run and name; names are never joined to paths. */

@@ -79,6 +79,10 @@ export type WorkflowRun = {
   /** 1, and one more with each rerun. */
   readonly attempt: number;
   readonly status: RunStatus;
+  /** Present as long as a queued run of a fork waits for somebody to approve it. */
+  readonly waitingFor?: 'approval' | undefined;
+  /** When a run that needed it was approved. */
+  readonly approvedAt?: string | undefined;
   readonly conclusion?: Conclusion | undefined;
   readonly jobs: readonly Job[];
   readonly createdAt: string;

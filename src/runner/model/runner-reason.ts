@@ -18,6 +18,9 @@ export type RunnerReason =
   | 'VARIABLE_NOT_FOUND'
   | 'METHOD_NOT_ALLOWED'
   | 'RUN_NOT_CANCELLABLE'
+  | 'RUN_NOT_WAITING' // approval of a run that does not wait for it
+  | 'MERGE_CONFLICT' // a pull request that cannot be merged with its base
+  | 'FORKS_REFUSED' // runs of forks are switched off, or cannot be kept apart here
   | 'RUN_NOT_FINISHED' // rerun or removal of a run that is still going on
   | 'AMBIGUOUS_WORKFLOW'
   | 'DUPLICATE_ARTIFACT'

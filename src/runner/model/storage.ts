@@ -61,8 +61,53 @@ export interface LogWriter {
 
 export type PreparedSandbox = {
   readonly sandbox: Sandbox;
+  /**
+   * Takes what steps have pushed so far into the project's repository, below `refs/runner/<run>/`, and
+   * answers with what is new there. Errors: GIT_FAILED, RESULT_TOO_LARGE.
+   */
+  readonly takePushed: () => Promise<readonly PushedRef[]>;
   /** Removes what was made for the run; nothing for `none`. Idempotent. */
   readonly release: () => Promise<void>;
+};
+
+/** A branch or tag that a step has pushed: `heads/…` or `tags/…`. */
+export type PushedRef = { readonly name: string; readonly sha: string };
+
+/** Where commits come from that the project does not have. */
+export interface CommitFetcher {
+  /**
+   * Fetches a commit or ref into the git directory `dir`; `repository` (`owner/name`) is another one of
+   * the same host. False: it could not be had.
+   */
+  fetch(dir: string, what: string, repository?: string): Promise<boolean>;
+}
+
+/** A git directory for the commits of one event, beside the project's. Errors of all: those of Git. */
+export interface CommitRepository {
+  readonly dir: string;
+  /** Commits that are the project's own, to be held while a run needs them. */
+  readonly held: ReadonlySet<string>;
+  /** The commit that a revision leads to; undefined when it is not here. */
+  commitOf(revision: string): Promise<string | undefined>;
+  /** The same, of what the project itself has; to be asked before anything is fetched. */
+  commitHere(revision: string): Promise<string | undefined>;
+  parentsOf(sha: string): Promise<readonly string[]>;
+  /** From the project's remote `origin`, with its settings and credentials. False: it could not be had. */
+  fetchFromOrigin(what: string): Promise<boolean>;
+  /** The commit that joins two, undefined when they conflict. */
+  merge(base: string, head: string): Promise<string | undefined>;
+  /** A folder with `.github/workflows` of a commit as far as they are plain files. */
+  workflowsOf(sha: string): Promise<string>;
+  /** Copies what is here and not in the project. */
+  copyObjects(to: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The commit that a run is made for, when it does not come from the project's own branches. */
+export type EventCommit = {
+  readonly ref: string;
+  readonly sha: string;
+  readonly repository: CommitRepository;
 };
 
 export interface SandboxFactory {
@@ -75,13 +120,36 @@ export interface SandboxFactory {
     ref: string | undefined,
     strategy: SandboxStrategy | undefined,
   ): Promise<{ readonly ref: string; readonly sha: string }>;
+  /**
+   * Keeps the commit of a run that is about to be queued from being removed by `git gc` in the project,
+   * until `letGo`. What cannot be kept is reported. Idempotent.
+   */
+  hold(runId: string, trigger: Trigger, strategy: SandboxStrategy | undefined): Promise<void>;
+  /** For the commits of an event. Errors: GIT_FAILED when the project is in no repository that git takes. */
+  openCommits(): Promise<CommitRepository>;
+  /** Keeps what a run needs of the commit of an event, until `forget`. Errors: those of the file system. */
+  adopt(runId: string, commit: EventCommit): Promise<void>;
+  /** The run has ended: nothing of it is held any more. What its steps pushed stays. Idempotent. */
+  letGo(runId: string): Promise<void>;
+  /** The run is removed: what was kept for it and what its steps pushed goes, too. Idempotent. Errors: GIT_FAILED. */
+  forget(runId: string): Promise<void>;
   /** Strategy undefined: the automatic choice of the design (§2.1). */
   prepare(request: {
     readonly runId: string;
     readonly trigger: Trigger;
     readonly strategy: SandboxStrategy | undefined;
     readonly hasExplicitRef: boolean;
+    /** Its commit was adopted: the project itself may not have it. */
+    readonly isAdopted?: boolean | undefined;
+    /** Pushes of steps go to the project's remotes, for this run alone. */
+    readonly mayPush?: boolean | undefined;
   }): Promise<PreparedSandbox>;
-  /** Removes sandboxes of runs that no longer exist; `git worktree prune`. */
-  cleanUp(liveRunIds: ReadonlySet<string>): Promise<void>;
+  /**
+   * Removes what ended processes left: sandboxes and held commits of runs that no longer wait, and what
+   * was pushed by runs that are not known any more. What a killed run had pushed is taken first.
+   */
+  cleanUp(runs: {
+    readonly live: ReadonlySet<string>;
+    readonly known: ReadonlySet<string>;
+  }): Promise<void>;
 }

@@ -80,6 +80,10 @@ class LocalLink implements RunnerLink {
     return this.#parts.runs.rerun(id, which);
   }
 
+  async approve(id: string): Promise<void> {
+    await this.#parts.runs.approve(id);
+  }
+
   async cancel(id: string): Promise<void> {
     await this.#parts.runs.cancel(id);
   }
@@ -105,8 +109,9 @@ class LocalLink implements RunnerLink {
   }
 
   runsLeft(): number {
-    const { queued, inProgress } = this.#parts.runs.counts();
-    return queued + inProgress;
+    const { queued, inProgress, waitingForApproval } = this.#parts.runs.counts();
+    // Those stay queued until somebody approves them.
+    return queued + inProgress - waitingForApproval;
   }
 
   async close(): Promise<void> {

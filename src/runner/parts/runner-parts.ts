@@ -1,11 +1,16 @@
+import { join } from 'node:path';
 import type { Logger } from '../../observability/logger.ts';
 import type { IdempotencyKeys } from '../face/api/idempotency.ts';
 import type { EventHub } from '../face/events/event-hub.ts';
 import type { LogFollower } from '../face/events/log-follower.ts';
+import { createGit } from '../host/git/run-git.ts';
+import { createForkIsolation } from '../host/isolation/fork-isolation.ts';
 import { createSupervision } from '../host/process/supervision.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
+import { createSandboxFactory } from '../host/sandbox/sandbox-factory.ts';
 import type { WorkflowCatalog } from '../model/ports.ts';
 import type { Scheduler } from '../scheduler/run-service.ts';
+import { openApprovedAuthors } from '../scheduler/triggers/approved-authors.ts';
 import { InboxEvents } from '../scheduler/triggers/inbox-events.ts';
 import { Schedule } from '../scheduler/triggers/schedule.ts';
 import type { SecretService } from '../secrets/secret-api.ts';
@@ -76,7 +81,17 @@ async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts>
   const { hub, follower, metrics } = announcers;
   closings.push(() => Promise.resolve(hub.close()));
   const { events } = announcers;
-  const runs = await openScheduler(basis, foundation, { catalog, events, supervision });
+  const git = createGit(workspace);
+  const sandboxesDir = join(stateDir, 'sandboxes');
+  const sandboxes = createSandboxFactory({ projectDir: workspace, sandboxesDir, git, report });
+  const authors = await openApprovedAuthors(join(stateDir, 'approved-authors'));
+  const isolation = await createForkIsolation({
+    projectDir: workspace,
+    marksDir: join(stateDir, 'fork-folders'),
+    report,
+  });
+  const machine = { git, sandboxes, isolation, supervision };
+  const runs = await openScheduler(basis, foundation, { ...machine, catalog, events, authors });
   announcers.begin(runs);
   closings.push(() => runs.shutdown());
   sync.deployments.settleOrphans((id) => {
@@ -85,10 +100,19 @@ async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts>
   });
   const schedule = settings.enableSchedule ? new Schedule(catalog, runs, clock, report) : undefined;
   schedule?.start();
-  const inboxEvents = new InboxEvents(catalog, runs);
+  const inboxEvents = new InboxEvents({
+    catalog,
+    catalogOf: (dir) => createWorkflowCatalog(dir, workspace),
+    runs,
+    sandboxes,
+    fetcher: sync.commitFetcher,
+    forkApproval: settings.forkApproval,
+    authors,
+    isolation,
+  });
   const about = { workspace, version, logger, runsDir };
   const services = { catalog, runs, secrets, sync, keys, inboxEvents, schedule };
-  const credential = { apiToken, isTokenDemanded: () => false };
+  const credential = { apiToken, isTokenDemanded: () => isolation.isInUse };
   const stop = (): Promise<void> => closings.closeAll();
   return { ...about, ...services, ...credential, hub, follower, metrics, stop };
 }

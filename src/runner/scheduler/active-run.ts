@@ -52,6 +52,7 @@ export class ActiveRun {
   /** The line for a slot, which it leaves for one out of turn when runs with slots wait for it. */
   readonly #line = new Cancellation();
   readonly #kept: ReadonlySet<string>;
+  readonly #approval = Promise.withResolvers<void>();
   readonly #releases: Release[] = [];
   readonly #variables = new Map<string, Promise<JsonObject>>();
   #droppedAnnotations = 0;
@@ -119,6 +120,16 @@ export class ActiveRun {
     this.#cancellation.cancel(isSecond ? 'force' : 'cancel', 'run');
   }
 
+  /** Errors: RUN_NOT_WAITING. */
+  approve(): void {
+    if (this.recorder.live.run.waitingFor === undefined || !this.isQueued) {
+      const { id, status } = this.recorder.live.run;
+      throw new AppError('RUN_NOT_WAITING', `The run does not wait: it is ${status}`, { id });
+    }
+    this.recorder.record({ type: 'run.approved' });
+    this.#approval.resolve();
+  }
+
   /** Kills what runs, without a further record. */
   kill(): void {
     this.#cancellation.cancel('force', 'run');
@@ -143,21 +154,38 @@ export class ActiveRun {
   async #waitForTurn(): Promise<PreparedSandbox | undefined> {
     const { options, projectLock } = this.#shared;
     const { live } = this.recorder;
+    if (live.run.waitingFor !== undefined && !(await this.#waitForApproval())) return undefined;
     const setting = await this.#concurrency();
     if (setting !== undefined && !(await this.#enterGroup(setting))) return undefined;
     const { strategy, hasExplicitRef } = live.request;
+    const mayPush = options.allowPush === true || live.request.allowPush === true;
     const isAlone = setting === undefined;
     if (strategy === 'none' && isAlone && !(await this.#acquire(projectLock))) return undefined;
     const releaseSlot = await this.#acquireSlot();
     if (releaseSlot === undefined) return undefined;
     const { id: runId, trigger } = live.run;
-    const sandbox = await options.sandboxes.prepare({ runId, trigger, strategy, hasExplicitRef });
+    const sandbox = await options.sandboxes.prepare({
+      runId,
+      trigger,
+      strategy,
+      hasExplicitRef,
+      isAdopted: live.request.isAdopted,
+      mayPush,
+    });
     if (!isAlone || sandbox.sandbox.strategy !== 'none' || strategy === 'none') return sandbox;
     // The automatic choice fell on the project itself: it waits for that without a slot, as those that
     // asked for it do; two orders of waiting could wait for each other.
     releaseSlot();
     if (await this.#acquire(projectLock)) await this.#acquireSlot();
     return sandbox;
+  }
+
+  async #waitForApproval(): Promise<boolean> {
+    const left = Promise.withResolvers<void>();
+    const unfollow = this.#waiting.onCancel(() => left.resolve());
+    await Promise.race([this.#approval.promise, left.promise]);
+    unfollow();
+    return !this.#waiting.isCancelled;
   }
 
   async #acquire(permits: FairPermits): Promise<boolean> {
@@ -218,6 +246,7 @@ export class ActiveRun {
       slots: jobSlots,
       cancellation: this.#cancellation,
       sandbox: prepared.sandbox,
+      takePushed: prepared.takePushed,
       facts: this.#facts(),
       kept: this.#kept,
       variablesOf: (environment) => this.#variablesOf(environment),
@@ -240,6 +269,7 @@ export class ActiveRun {
   #facts(): Omit<RunFacts, 'hasToken'> {
     const { run, request } = this.recorder.live;
     const { id, runNumber, attempt, workflow, trigger } = run;
+    const identity = identityOf(this.#shared.options);
     return {
       id,
       runNumber,
@@ -248,13 +278,16 @@ export class ActiveRun {
       trigger,
       request,
       workflowPath: this.#workflow.path,
-      identity: identityOf(this.#shared.options),
+      // A token that can only read is not ours to make: a fork gets none.
+      identity: request.fork === undefined ? identity : { ...identity, token: '' },
     };
   }
 
   #secrets(): SecretProvider {
     const { secrets } = this.#shared.options;
     const { runId } = this.recorder;
+    // As GitHub does for a pull request from another repository.
+    if (this.recorder.live.request.fork !== undefined) return () => Promise.resolve({});
     return (request) => secrets.secretsFor({ runId, ...request });
   }
 

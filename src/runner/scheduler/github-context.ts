@@ -79,7 +79,7 @@ export function githubContext(facts: RunFacts): Readonly<Record<string, JsonValu
     graphql_url: identity.graphqlUrl,
     head_ref: textIn(objectIn(pullRequest, 'head'), 'ref'),
     ref: trigger.ref,
-    ref_name: trigger.ref.replace(/^refs\/(?:heads|tags)\//, ''),
+    ref_name: trigger.ref.replace(/^refs\/(?:heads|tags|pull)\//, ''),
     ref_protected: false,
     ref_type: trigger.ref.startsWith('refs/tags/') ? 'tag' : trigger.ref === '' ? '' : 'branch',
     repository: identity.repository,

@@ -87,7 +87,7 @@ class SchedulingRunService implements Scheduler {
     await Promise.all(closing);
     waiting.sort((a, b) => (a.live.queuedAt < b.live.queuedAt ? -1 : 1));
     const living = new Set(waiting.map(({ live }) => live.run.id));
-    await sandboxes.cleanUp(living);
+    await sandboxes.cleanUp({ live: living, known: this.#shelf.ids() });
     for (const states of waiting) await this.#resume(states);
     await this.#retain();
   }
@@ -95,15 +95,25 @@ class SchedulingRunService implements Scheduler {
   async start(
     request: StartRequest,
   ): Promise<{ readonly run: WorkflowRun; readonly warnings: readonly string[] }> {
-    this.#assertRoom();
+    this.#assertRoom(request.fork?.needsApproval === true);
     this.#starting += 1;
     try {
       await this.#options.store.assertDiskSpace();
       const { store } = this.#options;
       const prepared = await prepareStart(this.#options, request, () => this.#shelf.nextNumber());
       const { workflow, sources, record, warnings } = prepared;
-      await store.keepWorkflow(record.run.id, sources);
-      await store.append(record.run.id, record);
+      const { id, trigger } = record.run;
+      const { sandboxes } = this.#options;
+      try {
+        await (request.at === undefined
+          ? sandboxes.hold(id, trigger, record.request.strategy)
+          : sandboxes.adopt(id, request.at.commit));
+        await store.keepWorkflow(id, sources);
+        await store.append(id, record);
+      } catch (error) {
+        await sandboxes.forget(id);
+        throw error;
+      }
       const states = {
         live: applyRecord(undefined, record),
         visible: applyRecord(undefined, record),
@@ -122,7 +132,7 @@ class SchedulingRunService implements Scheduler {
     const state = this.#shelf.must(id);
     await this.#mustBeFinished(state);
     this.#assertRoom();
-    const { store, clock } = this.#options;
+    const { store, clock, sandboxes } = this.#options;
     const workflow = await workflowOfRun(this.#options, state.run);
     const reset = jobsToRerun(state, workflow, which);
     await store.assertDiskSpace();
@@ -134,7 +144,13 @@ class SchedulingRunService implements Scheduler {
     const states = { live, visible: state };
     this.#reviving.add(id);
     try {
+      const { strategy, isAdopted } = state.request;
+      // The project may not have what came with an event.
+      if (isAdopted !== true) await sandboxes.hold(id, state.run.trigger, strategy);
       await store.append(id, record);
+    } catch (error) {
+      await this.#letGo(id);
+      throw error;
     } finally {
       this.#reviving.delete(id);
     }
@@ -142,6 +158,25 @@ class SchedulingRunService implements Scheduler {
     const run = runView(state);
     this.#launch(new ActiveRun(this.#shared, this.#recorder(states), workflow));
     return run;
+  }
+
+  async approve(id: string): Promise<WorkflowRun> {
+    const state = this.#shelf.must(id);
+    const active = this.#active.get(id);
+    if (active === undefined) {
+      throw new AppError('RUN_NOT_WAITING', `The run does not wait: it is ${state.run.status}`, {
+        id,
+      });
+    }
+    active.approve();
+    await active.recorder.settled();
+    const { fork } = state.request;
+    if (fork?.authorId !== undefined) await this.#options.onApproved?.(fork.authorId);
+    return runView(state);
+  }
+
+  isForkRunning(): boolean {
+    return this.#options.isolation?.isInUse ?? false;
   }
 
   async cancel(id: string): Promise<{
@@ -220,15 +255,15 @@ class SchedulingRunService implements Scheduler {
     await this.#shelf.remove(id);
   }
 
-  counts(): { readonly queued: number; readonly inProgress: number } {
-    let queued = 0;
-    let inProgress = 0;
+  counts(): ReturnType<RunService['counts']> {
+    let [queued, inProgress, waitingForApproval] = [0, 0, 0];
     for (const { recorder } of this.#active.values()) {
       if (recorder.live.phase === 'finished') continue;
+      if (recorder.live.run.waitingFor !== undefined) waitingForApproval += 1;
       if (recorder.live.run.startedAt === undefined) queued += 1;
       else inProgress += 1;
     }
-    return { queued, inProgress };
+    return { queued, inProgress, waitingForApproval };
   }
 
   shutdown(): Promise<void> {
@@ -249,12 +284,15 @@ class SchedulingRunService implements Scheduler {
     clearTimeout(timer);
   }
 
-  #assertRoom(): void {
+  /** Those that wait for approval have places of their own: they keep nobody else from starting. */
+  #assertRoom(isWaiting = false): void {
     if (this.#shutdown !== undefined) {
       throw new AppError('SHUTTING_DOWN', 'The runner is shutting down');
     }
     const { queuedRunsMax } = this.#options.limits;
-    if (this.counts().queued + this.#starting >= queuedRunsMax) {
+    const { queued, waitingForApproval } = this.counts();
+    const taken = isWaiting ? waitingForApproval : queued - waitingForApproval;
+    if (taken + this.#starting >= queuedRunsMax) {
       throw new AppError('QUEUE_FULL', `${queuedRunsMax} runs are queued already`);
     }
   }
@@ -300,8 +338,19 @@ class SchedulingRunService implements Scheduler {
     // One that the shutdown parked is still queued.
     if (!run.isFinished) return;
     this.#active.delete(id);
+    await this.#letGo(id);
     await this.#compact(run.recorder.visible);
     await this.#retain();
+  }
+
+  /** What the project's repository keeps for a run goes with its end. */
+  async #letGo(id: string): Promise<void> {
+    const { sandboxes, report } = this.#options;
+    try {
+      await sandboxes.letGo(id);
+    } catch (error) {
+      report('runner.sandbox', error instanceof Error ? error : new Error(String(error)));
+    }
   }
 
   /** The journal of a finished run is one record: the next start reads less. */

@@ -72,6 +72,12 @@ export class RunShelf {
     this.#inOrder.splice(this.#inOrder.indexOf(state), 1);
     await this.#options.store.remove(id);
     await this.#options.artifacts.removeRun(id);
+    await this.#options.sandboxes.forget(id);
+  }
+
+  /** Of all runs that are known. */
+  ids(): ReadonlySet<string> {
+    return new Set(this.#byId.keys());
   }
 
   /** Removes finished runs that are too old or too many, the oldest first. */

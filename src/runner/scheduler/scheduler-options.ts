@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import type { Clock } from '../../shared/clock.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { JobExecutor } from '../model/execution.ts';
+import type { ForkIsolation } from '../model/isolation.ts';
 import type {
   ArtifactStore,
   DeploymentRecorder,
@@ -79,6 +80,12 @@ export type SchedulerOptions = {
   readonly report: ProblemReporter;
   /** Default: the project's folder as `local/<name>` on github.com. */
   readonly identity?: ProjectIdentity | undefined;
+  /** Told of the account whose pull request was approved. */
+  readonly onApproved?: ((authorId: string) => Promise<void>) | undefined;
+  /** What keeps jobs of forks apart. Absent: they are not run. */
+  readonly isolation?: ForkIsolation | undefined;
+  /** Pushes of steps go to the project's remotes (RUNNER_ALLOW_PUSH). Default: they do not. */
+  readonly allowPush?: boolean | undefined;
   /** `any` runs jobs whatever operating system they ask for (RUNNER_RUNS_ON). */
   readonly runsOn?: 'host' | 'any' | undefined;
   /** Default: process.platform. */

@@ -49,13 +49,14 @@ export async function prepareStart(
   request: StartRequest,
   nextRunNumber: () => number,
 ): Promise<PreparedStart> {
-  const file = await options.catalog.find(request.workflow);
+  const { at: found, fork } = request;
+  const file = found?.file ?? (await options.catalog.find(request.workflow));
   const workflow = mustBeValid(file);
   const eventName = request.event ?? DISPATCH_EVENT;
   const isDispatch = eventName === DISPATCH_EVENT;
   const inputs = await inputsOf(options, workflow, request, isDispatch);
-  const { ref, strategy } = request.sandbox ?? {};
-  const resolved = await options.sandboxes.resolve(ref, strategy);
+  const { ref, strategy, allowPush } = request.sandbox ?? {};
+  const resolved = found?.commit ?? (await options.sandboxes.resolve(ref, strategy));
   const trigger: Trigger = { event: eventName, ref: resolved.ref, sha: resolved.sha };
   const actor = request.actor ?? ACTOR_DEFAULT;
   const event = isDispatch
@@ -63,7 +64,10 @@ export async function prepareStart(
     : payloadOf(request.payload);
   const runRequest: RunRequest = {
     strategy,
-    hasExplicitRef: ref !== undefined,
+    hasExplicitRef: ref !== undefined || found !== undefined,
+    ...(found === undefined ? {} : { isAdopted: true }),
+    ...(fork === undefined ? {} : { fork }),
+    ...(allowPush === true ? { allowPush } : {}),
     actor,
     eventName,
     inputs: inputs.typed,

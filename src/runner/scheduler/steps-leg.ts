@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import { secretsReferencedBy } from '../language/references.ts';
-import type { JobContexts, JobExecution, JobOutcome, JobRequest } from '../model/execution.ts';
+import type { JobExecution, JobOutcome, JobRequest } from '../model/execution.ts';
+import type { JobIsolation } from '../model/isolation.ts';
 import type { Conclusion, JsonObject } from '../model/run.ts';
 import type { StepsJobDefinition } from '../model/workflow.ts';
 import { enterGroup } from './enter-group.ts';
@@ -15,6 +16,9 @@ import { JobReporter } from './job-report.ts';
 import { evaluateConcurrency, evaluateJobSettings, type JobSettings } from './job-settings.ts';
 import type { JobResult, Leg, LegContexts, RunContext } from './run-context.ts';
 import { runView } from './state/run-state.ts';
+
+/** More branches and tags than that are counted in the annotation that tells of them. */
+const PUSHED_NAMES_MAX = 20;
 
 /**
  * One job with steps, from its turn to its end: its settings, the operating system it asks for, its
@@ -101,18 +105,60 @@ async function startJob(
   // Also of those that the job does not name: a step may find them in a file or a program's output.
   const hidden = (await context.options.secrets.masksFor?.(environment)) ?? [];
   const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
+  const isolation = await isolationFor(context);
+  try {
+    return await startIn(context, leg, definition, settings, {
+      contexts,
+      vars,
+      secrets,
+      hidden,
+      isolation,
+    });
+  } finally {
+    await isolation?.end();
+  }
+}
+
+/** A job of a fork gets a place of its own, or does not run. Errors: FORKS_REFUSED. */
+async function isolationFor(context: RunContext): Promise<JobIsolation | undefined> {
+  if (context.facts.request.fork === undefined) return undefined;
+  const { isolation } = context.options;
+  if (isolation !== undefined) return isolation.begin(context.sandbox.path);
+  throw new AppError('FORKS_REFUSED', 'this runner does not keep jobs of forks apart');
+}
+
+type JobParts = {
+  readonly contexts: LegContexts;
+  readonly vars: JsonObject;
+  readonly secrets: Readonly<Record<string, string>>;
+  /** Values to hide, beside the secrets of the job. */
+  readonly hidden: readonly string[];
+  readonly isolation: JobIsolation | undefined;
+};
+
+async function startIn(
+  context: RunContext,
+  leg: Leg,
+  definition: StepsJobDefinition,
+  settings: JobSettings,
+  { contexts, vars, secrets, hidden, isolation }: JobParts,
+): Promise<JobResult> {
   const jobContexts = {
     ...contexts,
     github: {
       ...contexts.github,
       job: definition.key,
-      workspace: context.sandbox.path,
+      workspace: isolation?.workspace ?? context.sandbox.path,
     },
     vars,
     secrets: withToken(secrets, contexts.github),
   };
   const masks = [...Object.values(jobContexts.secrets).map(String), ...hidden];
-  const request = requestOf(context, leg, definition, settings, { contexts: jobContexts, masks });
+  const request = requestOf(context, leg, definition, settings, {
+    contexts: jobContexts,
+    masks,
+    isolation,
+  });
   if (leg.cancellation.isCancelled) return completeUnstarted(context, leg, 'cancelled');
   try {
     // One short call; the way through the thread pool takes ten times as long.
@@ -123,7 +169,8 @@ async function startJob(
   try {
     return await execute(context, leg, settings, request);
   } finally {
-    removeJobDir(context, request.jobDir);
+    // That of a job kept apart goes with all else of it.
+    if (isolation === undefined) removeJobDir(context, request.jobDir);
   }
 }
 
@@ -132,10 +179,12 @@ function requestOf(
   leg: Leg,
   definition: StepsJobDefinition,
   settings: JobSettings,
-  { contexts, masks }: { readonly contexts: JobContexts; readonly masks: readonly string[] },
+  parts: Pick<JobRequest, 'contexts' | 'masks' | 'isolation'>,
 ): JobRequest {
   const { options, facts, recorder, sandbox } = context;
   const folder = options.ids.uuid();
+  const { contexts, masks, isolation } = parts;
+  const jobsDir = isolation?.shared ?? join(options.projectDir, '.runner', JOBS_FOLDER);
   return {
     runId: recorder.runId,
     runNumber: facts.runNumber,
@@ -145,10 +194,12 @@ function requestOf(
     workflow: leg.scope.workflow,
     job: definition,
     contexts,
-    workspaceDir: sandbox.path,
+    workspaceDir: isolation?.workspace ?? sandbox.path,
+    isolation,
     projectDir: options.projectDir,
-    jobDir: join(options.projectDir, '.runner', JOBS_FOLDER, folder),
+    jobDir: join(jobsDir, folder),
     trackingId: trackingIdOf(folder),
+    mayPush: options.allowPush === true || facts.request.allowPush === true,
     event: facts.request.event,
     masks,
     timeoutMs: settings.timeoutMs,
@@ -182,6 +233,7 @@ async function execute(
     stop();
   }
   await reporter.close();
+  await tellPushed(context, jobId);
   const isForgiven = outcome.conclusion === 'failure' && settings.isContinuingOnError;
   const result = isForgiven ? 'success' : outcome.conclusion;
   const { conclusion, outputs, environmentUrl } = outcome;
@@ -192,6 +244,28 @@ async function execute(
   }
   assert(recorder.live.jobs.get(jobId)?.result === result, 'the job is completed');
   return { result, outputs };
+}
+
+/** What steps pushed stands in the project's repository before the job is seen to have ended. */
+async function tellPushed(context: RunContext, jobId: string): Promise<void> {
+  try {
+    const names = (await context.takePushed()).map(({ name }) => name);
+    if (names.length === 0) return;
+    const shown = names.slice(0, PUSHED_NAMES_MAX).join(', ');
+    const more =
+      names.length > PUSHED_NAMES_MAX ? ` and ${names.length - PUSHED_NAMES_MAX} more` : '';
+    const place = `refs/runner/${context.recorder.runId}/`;
+    const message = `Pushed to ${place} of the project, not to its remote: ${shown}${more}`;
+    context.annotate({ level: 'notice', message, jobId });
+  } catch (error) {
+    context.options.report(
+      'runner.push',
+      error instanceof Error ? error : new Error(String(error)),
+    );
+    const text = error instanceof AppError ? error.message : 'an internal error';
+    const message = `What was pushed did not arrive in the project: ${text}`;
+    context.annotate({ level: 'error', message, jobId });
+  }
 }
 
 /**

@@ -169,6 +169,19 @@ export const RUNNER_OPTIONS = {
     fallback: 'host',
     values: ['host', 'any'],
   }),
+  allowPush: booleanOption({
+    env: 'RUNNER_ALLOW_PUSH',
+    description:
+      "Lets `git push` of steps go to the project's remotes. Otherwise what they push stands below `refs/runner/<run>/` of the project's repository. `runner run --allow-push` and `sandbox.allowPush` of a call allow it for one run.",
+    fallback: false,
+  }),
+  forkApproval: choiceOption({
+    env: 'RUNNER_FORK_APPROVAL',
+    description:
+      'Which runs of pull requests from other repositories wait until somebody approves them: all (`always`), those of accounts that have contributed nothing yet (`first-time`: the code host says so, and no run of theirs was approved here), or none are run at all (`refuse`).',
+    fallback: 'always',
+    values: ['always', 'first-time', 'refuse'],
+  }),
   enableSchedule: booleanOption({
     env: 'RUNNER_ENABLE_SCHEDULE',
     description: 'Starts workflows at the times of their `on: schedule`.',

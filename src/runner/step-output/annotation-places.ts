@@ -16,6 +16,8 @@ export type RepositoryPlace = {
   /** `owner/name` and its server; without them every repository within the workspace counts as other. */
   readonly name?: string | undefined;
   readonly serverUrl?: string | undefined;
+  /** The job may read less than the runner. */
+  readonly isApart?: boolean | undefined;
 };
 
 /**
@@ -83,7 +85,9 @@ function fileOfMatch(match: ProblemMatch, repository: RepositoryPlace): string |
   if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) {
     return undefined;
   }
-  const root = rootOf(file, repository);
+  const isInside = file.startsWith(workspaceDir + sep);
+  // Another repository is not looked into on behalf of a job that may read less than the runner.
+  const root = repository.isApart === true && isInside ? workspaceDir : rootOf(file, repository);
   return root === undefined ? undefined : relative(root, file).replaceAll(sep, '/');
 }
 

@@ -29,6 +29,8 @@ export type CommandSessionOptions = {
   readonly allowsUnsecureCommands: boolean;
   /** ACTIONS_ALLOW_UNSECURE_STOPCOMMAND_TOKENS of the step's environment is `true`. */
   readonly allowsUnsecureTokens: boolean;
+  /** Reads the file of a problem matcher. Default: any file of the machine. Errors: INVALID_VALUE. */
+  readonly readFile?: ((path: string) => string) | undefined;
   /** Put into each annotation. */
   readonly jobId?: string | undefined;
   readonly stepNumber?: number | undefined;
@@ -381,18 +383,23 @@ class Session implements CommandSession {
       if (file === '') {
         this.#report('warning', `Command 'add-matcher' needs the path of a file`, {}, output);
       } else {
-        matchers.add(readMatcherFile(resolve(repository.workspaceDir, file)));
+        matchers.add(this.#readMatchers(resolve(repository.workspaceDir, file)));
       }
       return;
     }
     if ((owner === '') === (file === '')) {
       this.#report('warning', `Command 'remove-matcher' needs an owner or a file`, {}, output);
     } else if (owner === '') {
-      const definitions = readMatcherFile(resolve(repository.workspaceDir, file));
+      const definitions = this.#readMatchers(resolve(repository.workspaceDir, file));
       matchers.remove(definitions.map((definition) => definition.owner));
     } else {
       matchers.remove([owner]);
     }
+  }
+
+  #readMatchers(path: string): ReturnType<typeof parseProblemMatchers> {
+    const { readFile } = this.#options;
+    return readFile === undefined ? readMatcherFile(path) : parseProblemMatchers(readFile(path));
   }
 }
 

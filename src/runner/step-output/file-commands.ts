@@ -36,13 +36,14 @@ export async function readCommandFile(path: string, roots?: readonly string[]): 
         { bytes: String(size) },
       );
     }
-    return size === 0 ? '' : decodeText(await file.readFile());
+    return size === 0 ? '' : decodeCommandFile(await file.readFile());
   } finally {
     await file.close();
   }
 }
 
-function decodeText(bytes: Buffer): string {
+/** UTF-8, or UTF-16 with a byte order mark, which is left out. */
+export function decodeCommandFile(bytes: Buffer): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) {
     return new TextDecoder('utf-16le').decode(bytes);
   }

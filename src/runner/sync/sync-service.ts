@@ -1,7 +1,9 @@
 import { AppError } from '../../shared/app-error.ts';
+import type { CommitFetcher } from '../model/storage.ts';
 import type { HostSecretPort } from '../secrets/host-port.ts';
 import { SYNC_KINDS, type CacheEntry, type SyncKind } from './cache-entry.ts';
 import type { CacheQuery } from './cache.ts';
+import { createCommitFetcher } from './commit-fetcher.ts';
 import type { DeploymentLedger } from './deployment-ledger.ts';
 import type { RateLimit } from './host-answer.ts';
 import { createHostSecrets, type HostTarget } from './host-secrets.ts';
@@ -52,6 +54,10 @@ export interface SyncService {
   readonly deployments: DeploymentLedger;
   /** For the `host` backend of secrets. */
   readonly hostSecrets: HostSecretPort;
+  /** Records what kept a delivery that was accepted from starting runs. Never rejects. */
+  auditProblems(event: string, deliveryId: string, problems: readonly string[]): Promise<void>;
+  /** Commits that the project does not have. */
+  readonly commitFetcher: CommitFetcher;
   /** Secrets of the configuration, which no log may show. Errors: BACKEND_UNAVAILABLE. */
   secrets(): Promise<readonly string[]>;
   /** Ends what is in flight; files are complete when the promise resolves. Idempotent. */
@@ -70,6 +76,7 @@ export async function createSyncService(options: SyncServiceOptions): Promise<Sy
 class HostSyncService implements SyncService {
   readonly deployments: DeploymentLedger;
   readonly hostSecrets: HostSecretPort;
+  readonly commitFetcher: CommitFetcher;
   readonly #parts: SyncParts;
   readonly #poller: Poller;
   readonly #rejections = new RejectionBudget();
@@ -82,6 +89,7 @@ class HostSyncService implements SyncService {
     this.#parts = parts;
     this.deployments = parts.deployments;
     this.hostSecrets = createHostSecrets(parts.client, () => this.#target());
+    this.commitFetcher = createCommitFetcher(parts.remote, () => parts.config.get());
     this.#poller = startPoller({
       intervalMs: () => this.#pollIntervalMs(),
       pull: () => this.#poll(),
@@ -214,6 +222,12 @@ class HostSyncService implements SyncService {
   async secrets(): Promise<readonly string[]> {
     const secret = await this.#parts.config.webhookSecret();
     return secret === undefined ? [] : [secret];
+  }
+
+  auditProblems(event: string, deliveryId: string, problems: readonly string[]): Promise<void> {
+    const detail = problems.join('; ');
+    const record = { kind: 'webhook', event, deliveryId, result: 'failed', detail } as const;
+    return this.#parts.audit.record(record, this.#nowMs());
   }
 
   close(): Promise<void> {

@@ -168,6 +168,7 @@ function expectNothingLeft(workspace: string): void {
   }
   const worktrees = execFileSync('git', ['worktree', 'list', '--porcelain'], { cwd: workspace });
   expect(worktrees.toString().match(/^worktree /gm)).toHaveLength(1);
+  expect(readdirSync(join(workspace, '.git', 'refs'))).not.toContain('runner');
 }
 
 describe(`kill -9 of the whole service (SEED=${SEED})`, () => {

@@ -1,8 +1,12 @@
+import { execFile } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { join, normalize, resolve, sep } from 'node:path';
+import { cp, readFile } from 'node:fs/promises';
+import { join, normalize, relative, resolve, sep } from 'node:path';
+import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
+import { readApart } from '../../host/isolation/open-apart.ts';
 import { readAction } from '../../language/read-action.ts';
+import type { JobIsolation } from '../../model/isolation.ts';
 import type { ActionDefinition } from '../../model/workflow.ts';
 import { ifPresent } from '../../storage/file-errors.ts';
 import type { Frame, JobState } from '../state/job-state.ts';
@@ -84,7 +88,10 @@ async function loadLocal(
   const { workspace } = frame.job.folders;
   const root = reference.isOwnRepository ? frame.repositoryRoot : workspace;
   const dir = resolve(root, reference.path);
-  const definition = await readDefinition(dir, reference.path);
+  const { isolation } = frame.job.request;
+  // What the runner put there for the job; all else may be anything.
+  const isCopy = dir.startsWith(join(frame.job.request.jobDir, 'actions') + sep);
+  const definition = await readDefinition(dir, reference.path, isCopy ? undefined : isolation);
   if (definition === undefined) {
     const text = `Can't find 'action.yml', 'action.yaml' or 'Dockerfile' under '${reference.path}'. Did you forget to run actions/checkout before running your local action?`;
     throw new AppError('NOT_FOUND', text, { field: 'uses' });
@@ -113,16 +120,41 @@ async function loadRemote(
       : `Action '${key}' is not on this host, which downloads none: put its repository into ${shown} of the project`;
     throw new AppError('NOT_FOUND', text, { field: 'uses' });
   }
-  const loaded = { dir, definition, isLocal: false, repository, ref, root };
+  const place = await placeFor(job, root);
+  const loaded = {
+    dir: normalize(join(place, path)),
+    definition,
+    isLocal: false,
+    repository,
+    ref,
+    root: place,
+  };
   job.loadedActions.set(key, loaded);
   return loaded;
 }
 
-async function readDefinition(dir: string, shown: string): Promise<ActionDefinition | undefined> {
+/** Where a job finds the files of a remote action: one that is kept apart cannot enter the project. */
+async function placeFor(job: JobState, root: string): Promise<string> {
+  if (job.request.isolation === undefined) return root;
+  const place = join(job.request.jobDir, 'actions', relative(job.folders.actions, root));
+  await cp(root, place, { recursive: true });
+  await promisify(execFile)('/bin/chmod', ['-R', 'a+rX', join(job.request.jobDir, 'actions')]);
+  return place;
+}
+
+/** `isolation`: of a job that chose the files itself. */
+async function readDefinition(
+  dir: string,
+  shown: string,
+  isolation?: JobIsolation,
+): Promise<ActionDefinition | undefined> {
   for (const name of FILE_NAMES) {
     const path = join(dir, name);
     if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) continue;
-    const text = (await ifPresent(readFile(path, 'utf8'))) ?? '';
+    const text =
+      isolation === undefined
+        ? ((await ifPresent(readFile(path, 'utf8'))) ?? '')
+        : readApart(path, isolation).toString('utf8');
     return parseDefinition(text, `${shown}/${name}`);
   }
   if (!existsSync(join(dir, 'Dockerfile'))) return undefined;

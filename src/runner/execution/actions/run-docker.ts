@@ -79,6 +79,10 @@ export async function runDockerAction(use: ActionUse, run: StepRun): Promise<boo
  */
 async function mustDocker(use: ActionUse, what: string): Promise<string> {
   const { job } = use.frame;
+  if (job.request.isolation !== undefined) {
+    const text = `'${what}' needs a container, which a job of a fork does not get`;
+    throw new AppError('BACKEND_UNAVAILABLE', text, { field: 'uses' });
+  }
   job.docker ??= findDocker(use);
   const docker = await job.docker;
   if (docker === undefined) {

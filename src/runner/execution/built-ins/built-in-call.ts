@@ -22,7 +22,8 @@ export type BuiltInCall = {
 /** A path of an input: relative ones start at the workspace, `~` is the home folder. */
 export function pathOf(call: BuiltInCall, text: string): string {
   const { workspace } = call.frame.job.folders;
-  if (text === '~' || text.startsWith('~/')) return join(homedir(), text.slice(1));
+  const home = call.frame.job.request.isolation?.home ?? homedir();
+  if (text === '~' || text.startsWith('~/')) return join(home, text.slice(1));
   return resolve(workspace, text);
 }
 

@@ -1,11 +1,11 @@
 import { relative, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
+import { globFiles } from '../../host/project/glob-files.ts';
 import { mustCacheKey } from '../cache/cache-store.ts';
 import { addPostStep } from '../state/post-steps.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';
-import { globFiles } from './glob-files.ts';
 import { JobPlaces } from './job-places.ts';
 
 type CacheInputs = {
@@ -50,7 +50,7 @@ async function restore(call: BuiltInCall, inputs: CacheInputs): Promise<boolean 
   const { cache } = frame.job.dependencies;
   const { key, paths, restoreKeys } = inputs;
   run.outputs.set('cache-primary-key', key);
-  const found = cache.find([key, ...restoreKeys], paths);
+  const found = isApart(call) ? undefined : cache.find([key, ...restoreKeys], paths);
   if (found === undefined) {
     run.outputs.set('cache-hit', '');
     const text = `Cache not found for input keys: ${[key, ...restoreKeys].join(', ')}`;
@@ -69,6 +69,11 @@ async function restore(call: BuiltInCall, inputs: CacheInputs): Promise<boolean 
   run.outputs.set('cache-hit', String(isExact));
   run.outputs.set('cache-matched-key', found.key);
   return isExact;
+}
+
+/** Caches are the project's, whoever saved them: a fork could leave something in one for other runs. */
+function isApart({ frame }: BuiltInCall): boolean {
+  return frame.job.request.isolation !== undefined;
 }
 
 function addSave(call: BuiltInCall, inputs: CacheInputs): void {
@@ -92,6 +97,10 @@ function addSave(call: BuiltInCall, inputs: CacheInputs): void {
 async function save(call: BuiltInCall, inputs: CacheInputs, run: StepRun): Promise<void> {
   const { dependencies, folders } = call.frame.job;
   const { key, paths } = inputs;
+  if (isApart(call)) {
+    run.log.say('A job of a fork saves nothing that other runs would get');
+    return;
+  }
   const { files: found } = await globFiles(
     folders.workspace,
     paths,

@@ -1,5 +1,9 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
+import type { JobIsolation } from '../../model/isolation.ts';
 import type { Artifact } from '../../model/run.ts';
 import { mustStayWithin } from '../../storage/contained-file.ts';
 import { inputOf } from '../steps/step-input.ts';
@@ -9,9 +13,11 @@ import { type BuiltInCall, pathOf } from './built-in-call.ts';
 export async function runDownloadArtifact(call: BuiltInCall): Promise<boolean> {
   const { run, given, frame } = call;
   const store = frame.job.dependencies.artifacts;
+  const { isolation } = frame.job.request;
   const runId = inputOf(given, 'run-id', frame.job.request.runId);
   const target = pathOf(call, inputOf(given, 'path', '.'));
-  mustStayWithin(frame.job.folders.workspace, target);
+  // A job that is kept apart unpacks by itself, where it may.
+  if (isolation === undefined) mustStayWithin(frame.job.folders.workspace, target);
   const name = inputOf(given, 'name');
   const ids = inputOf(given, 'artifact-ids');
   const artifacts = choose(store.list(runId), call);
@@ -19,13 +25,36 @@ export async function runDownloadArtifact(call: BuiltInCall): Promise<boolean> {
   const isMerging = inputOf(given, 'merge-multiple', 'false') === 'true';
   for (const artifact of artifacts) {
     const folder = isSingle || isMerging ? target : join(target, artifact.name);
-    mustStayWithin(frame.job.folders.workspace, folder);
-    await store.extract(artifact, folder);
+    if (isolation === undefined) {
+      mustStayWithin(frame.job.folders.workspace, folder);
+      await store.extract(artifact, folder);
+    } else {
+      const { jobDir } = frame.job.request;
+      await extractApart(jobDir, isolation, folder, (place) => store.extract(artifact, place));
+    }
     run.log.say(`Artifact ${artifact.name}: ${artifact.size} bytes unpacked`);
   }
   if (artifacts.length === 0) run.log.say('There are no artifacts to download');
   run.outputs.set('download-path', target);
   return true;
+}
+
+/** Unpacked where only the runner writes, then copied by the job itself: its folders may hold links. */
+async function extractApart(
+  jobDir: string,
+  isolation: JobIsolation,
+  target: string,
+  extract: (place: string) => Promise<void>,
+): Promise<void> {
+  const place = await mkdtemp(join(jobDir, 'download-'));
+  await extract(place);
+  await promisify(execFile)('/bin/chmod', ['-R', 'a+rX', place]);
+  const script = 'mkdir -p -- "$2" && cp -R -- "$1/." "$2/"';
+  const env = { PATH: '/usr/bin:/bin' };
+  const args = ['-c', script, 'sh', place, target];
+  const start = isolation.wrap({ file: '/bin/sh', args, cwd: isolation.home, env });
+  await promisify(execFile)(start.file, [...start.args], { cwd: start.cwd, env: start.env });
+  await rm(place, { recursive: true, force: true });
 }
 
 function choose(all: readonly Artifact[], { given }: BuiltInCall): readonly Artifact[] {

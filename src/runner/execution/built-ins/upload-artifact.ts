@@ -1,10 +1,13 @@
-import { statSync } from 'node:fs';
-import { dirname, relative, sep } from 'node:path';
+import { createReadStream, createWriteStream, mkdtempSync, statSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { AppError } from '../../../shared/app-error.ts';
+import { openApart } from '../../host/isolation/open-apart.ts';
+import { globFiles, type GlobResult } from '../../host/project/glob-files.ts';
+import type { JobIsolation } from '../../model/isolation.ts';
 import type { ZipSource } from '../artifacts/write-zip.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';
-import { globFiles, type GlobResult } from './glob-files.ts';
 import { JobPlaces } from './job-places.ts';
 
 const NAME_DEFAULT = 'artifact';
@@ -32,7 +35,12 @@ export async function runUploadArtifact(call: BuiltInCall): Promise<boolean> {
     },
     run.signal,
   );
-  const files = filesToUpload(call, found);
+  const { isolation } = job.request;
+  const candidates = isolation === undefined ? filesToUpload(call, found) : apartFiles(found);
+  const files =
+    isolation === undefined
+      ? candidates
+      : await copyApart(job.request.jobDir, isolation, candidates);
   if (files.length === 0) return reportNothing(call, patterns);
   const artifact = await job.dependencies.artifacts.add({
     runId: job.request.runId,
@@ -60,6 +68,39 @@ function reportNothing(call: BuiltInCall, patterns: readonly string[]): boolean 
   if (behaviour === 'ignore') log.say(text);
   else log.warn(text);
   return true;
+}
+
+/** Whether they are files is seen when they are opened. */
+function apartFiles(found: GlobResult): ZipSource[] {
+  const root = rootOf(found.searchPaths, found.files);
+  return found.files.map((source) => ({ source, entry: relative(root, source) }));
+}
+
+/**
+ * Copies what is the job's own, so that the store reads files that nobody changes or swaps meanwhile. All
+ * else is left out. The folder goes with the job.
+ */
+async function copyApart(
+  jobDir: string,
+  isolation: JobIsolation,
+  candidates: readonly ZipSource[],
+): Promise<ZipSource[]> {
+  const folder = mkdtempSync(join(jobDir, 'upload-'));
+  const copied: ZipSource[] = [];
+  for (const { source, entry } of candidates) {
+    let fd: number;
+    try {
+      fd = openApart(source, isolation);
+    } catch (error) {
+      if (error instanceof AppError) continue;
+      throw error;
+    }
+    const copy = join(folder, String(copied.length));
+    const from = createReadStream(source, { fd, autoClose: true });
+    await pipeline(from, createWriteStream(copy, { mode: 0o600 }));
+    copied.push({ source: copy, entry });
+  }
+  return copied;
 }
 
 /** Files only; a link counts as the file it leads to, unless that lies outside of the workspace. */

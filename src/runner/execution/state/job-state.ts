@@ -13,6 +13,7 @@ import type { Masker } from '../../step-output/masker.ts';
 import { createMatcherSet } from '../../step-output/matcher-set.ts';
 import type { BackgroundSteps } from './background-steps.ts';
 import type { ExecutorDependencies } from './dependencies.ts';
+import { hashFilesApart } from './hash-apart.ts';
 import type { JobEnvironment } from './job-environment.ts';
 import { ANNOTATION_CHARACTERS_MAX } from './limits.ts';
 import type { LoadedAction } from './loaded-action.ts';
@@ -127,6 +128,7 @@ export class JobState {
       workspaceDir: parts.folders.workspace,
       name: typeof repository === 'string' ? repository : undefined,
       serverUrl: typeof serverUrl === 'string' ? serverUrl : undefined,
+      isApart: parts.request.isolation !== undefined,
     };
     this.budget = new LogBudget(parts.request.logBytesMax);
   }
@@ -202,6 +204,15 @@ export function scopeOf(
     },
     status: statusOf(frame),
     hashRoot: job.folders.workspace,
+    ...hashingOf(job),
+  };
+}
+
+function hashingOf({ request: { isolation } }: JobState): Pick<Scope, 'hashFiles'> {
+  if (isolation === undefined) return {};
+  const never = new AbortController().signal;
+  return {
+    hashFiles: (args, signal) => hashFilesApart(isolation, args, signal ?? never),
   };
 }
 

@@ -1,7 +1,18 @@
-import { closeSync, constants, lstatSync, openSync, realpathSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  rmSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
+import { readApart } from '../../host/isolation/open-apart.ts';
+import type { JobIsolation } from '../../model/isolation.ts';
 import {
+  decodeCommandFile,
   maskSummary,
   parseEnvFile,
   parsePairs,
@@ -31,11 +42,14 @@ let counter = 0;
  */
 export function createCommandFiles(job: JobState): CommandFiles {
   counter += 1;
+  const { isolation } = job.request;
   const make = (kind: Kind): string => {
     const path = join(job.folders.commands, `${kind}_${counter}`);
     // An earlier step may have guessed the name and put a link there.
     rmSync(path, { force: true });
-    closeSync(openSync(path, NEW_FILE, 0o600));
+    const fd = openSync(path, NEW_FILE, 0o600);
+    if (isolation !== undefined) fchownSync(fd, isolation.uid, isolation.uid);
+    closeSync(fd);
     return path;
   };
   // …or in place of the folder.
@@ -71,11 +85,16 @@ export async function takeCommandFiles(
   files: CommandFiles,
 ): Promise<boolean> {
   let isFine = true;
+  const { isolation } = job.request;
   const take = async (kind: Kind, use: (text: string) => void): Promise<void> => {
     const path = files.paths[kind];
     try {
       if ((lstatSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
-      use(await readCommandFile(path, job.realFolders));
+      use(
+        isolation === undefined
+          ? await readCommandFile(path, job.realFolders)
+          : readApartFile(path, isolation),
+      );
     } catch (error) {
       // A summary is for people: without it the step is as good as with it.
       if (kind !== 'summary') isFine = false;
@@ -95,6 +114,10 @@ export async function takeCommandFiles(
   });
   await take('summary', (text) => run.log.addSummary(maskSummary(text, job.masker)));
   return isFine;
+}
+
+function readApartFile(path: string, isolation: JobIsolation): string {
+  return decodeCommandFile(readApart(path, isolation));
 }
 
 function setVariables(run: StepRun, text: string): void {

@@ -40,7 +40,9 @@ export async function runScript(
   const path = join(job.folders.scripts, `${scriptCounter}${shell.extension}`);
   // An earlier step may have guessed the name and put a link there.
   rmSync(path, { force: true });
-  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode: 0o700, flag: 'wx' });
+  // Where the job is kept apart another user has to read it.
+  const mode = job.request.isolation === undefined ? 0o700 : 0o755;
+  writeFileSync(path, shell.contents(script.replaceAll('\r\n', '\n')), { mode, flag: 'wx' });
   const exit = await runStepProcess(job, run, {
     file: shell.file,
     args: shell.args.map((arg) => arg.replaceAll('{0}', path)),

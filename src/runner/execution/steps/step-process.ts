@@ -1,5 +1,7 @@
+import { readApart } from '../../host/isolation/open-apart.ts';
 import type { ProcessExit } from '../../host/process/run-process.ts';
 import { startSupervised } from '../../host/process/supervised-process.ts';
+import type { JobIsolation } from '../../model/isolation.ts';
 import { createCommandSession } from '../../step-output/command-session.ts';
 import { createLineSplitter } from '../../step-output/line-splitter.ts';
 import type { JobState } from '../state/job-state.ts';
@@ -32,6 +34,9 @@ export async function runStepProcess(
     isDebug: job.isDebug,
     allowsUnsecureCommands: isTrue(program.env['ACTIONS_ALLOW_UNSECURE_COMMANDS']),
     allowsUnsecureTokens: isTrue(program.env['ACTIONS_ALLOW_UNSECURE_STOPCOMMAND_TOKENS']),
+    ...(job.request.isolation === undefined
+      ? {}
+      : { readFile: apartReader(job.request.isolation) }),
     jobId: job.request.jobId,
     stepNumber: run.log.number,
   });
@@ -41,8 +46,10 @@ export async function runStepProcess(
     onLines: (lines, block) =>
       run.log.writeOutput(session.handle(lines, block), Buffer.byteLength(block) + 1),
   });
+  const { isolation } = job.request;
+  const env = { ...program.env, RUNNER_TRACKING_ID: job.trackingId };
   const request = {
-    ...program,
+    ...(isolation === undefined ? program : isolation.wrap({ ...program, env })),
     trackingId: job.trackingId,
     onChunk: (chunk: Buffer) => splitter.push(chunk),
     ladder: job.dependencies.ladder,
@@ -62,6 +69,10 @@ export async function runStepProcess(
   for (const [name, value] of session.outputs) run.outputs.set(name, value);
   for (const [name, value] of session.state) run.state.set(name, value);
   return { ...exit, hasFailed: session.hasFailed };
+}
+
+function apartReader(isolation: JobIsolation): (path: string) => string {
+  return (path) => readApart(path, isolation).toString('utf8');
 }
 
 function isTrue(text: string | undefined): boolean {

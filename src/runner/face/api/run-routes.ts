@@ -34,7 +34,7 @@ const WARNINGS_MAX = 10;
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 const MARKDOWN_TYPE = 'text/markdown; charset=utf-8';
 
-/** Runs: start, list, read, cancel, rerun, remove. Artifacts are in artifact-routes.ts. */
+/** Runs: start, list, read, approve, cancel, rerun, remove. Artifacts are in artifact-routes.ts. */
 export function runRoutes(options: RunRoutesOptions): readonly Route[] {
   const { runs } = options;
   const optionalJson = { kind: 'json', isRequired: false } as const;
@@ -74,6 +74,12 @@ export function runRoutes(options: RunRoutesOptions): readonly Route[] {
       pattern: '/api/runs/:id/cancel',
       body: optionalJson,
       handle: (call) => cancel(options, call),
+    },
+    {
+      method: 'POST',
+      pattern: '/api/runs/:id/approve',
+      body: optionalJson,
+      handle: (call) => approve(options, call),
     },
     {
       method: 'POST',
@@ -176,6 +182,14 @@ async function cancel({ runs, audit }: RunRoutesOptions, call: Call): Promise<An
   const answer = await runs.cancel(id);
   audit('run.cancel_requested', { run_id: id }, call);
   return jsonAnswer(202, answer);
+}
+
+async function approve({ runs, audit }: RunRoutesOptions, call: Call): Promise<Answer> {
+  new BodyFields(call.json).end();
+  const { id } = mustFind(runs, call);
+  const run = await runs.approve(id);
+  audit('run.approved', { run_id: id }, call);
+  return jsonAnswer(200, run);
 }
 
 async function rerun({ runs, audit }: RunRoutesOptions, call: Call): Promise<Answer> {

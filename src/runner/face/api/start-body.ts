@@ -26,6 +26,7 @@ export function parseStart(json: unknown): StartRequest {
       : {
           strategy: sandboxFields.choice('strategy', STRATEGIES),
           ref: sandboxFields.text('ref', REF_LENGTH_MAX),
+          allowPush: sandboxFields.flag('allowPush'),
         };
   sandboxFields?.end();
   return { workflow, inputs: inputs === undefined ? undefined : parseInputs(inputs), sandbox };

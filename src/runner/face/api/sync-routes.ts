@@ -97,6 +97,10 @@ export function inboxRoute(sync: SyncService, events: InboxEvents): Route {
       }
       try {
         const { runs, problems } = await events.start(event, delivery.payload);
+        const texts = problems.map(
+          ({ workflow, code, message }) => `${code}${workflow && ` (${workflow})`}: ${message}`,
+        );
+        if (texts.length > 0) await sync.auditProblems(event, deliveryId, texts);
         const more = problems.length === 0 ? {} : { problems };
         return jsonAnswer(202, { accepted: true, event, deliveryId, runs, ...more });
       } catch (error) {

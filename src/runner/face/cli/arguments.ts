@@ -24,6 +24,7 @@ const OPTIONS = {
   payload: { type: 'string' },
   strategy: { type: 'string' },
   ref: { type: 'string' },
+  'allow-push': { type: 'boolean' },
   status: { type: 'string' },
   workflow: { type: 'string' },
   limit: { type: 'string' },
@@ -38,10 +39,11 @@ type OptionName = keyof typeof OPTIONS;
 
 /** Which options a command takes beside `--help` and `--workspace`. */
 const TAKES: Readonly<Record<CommandName, readonly OptionName[]>> = {
-  run: ['json', 'quiet', 'input', 'event', 'payload', 'strategy', 'ref'],
+  run: ['json', 'quiet', 'input', 'event', 'payload', 'strategy', 'ref', 'allow-push'],
   list: ['json'],
   runs: ['json', 'status', 'workflow', 'limit'],
   logs: ['job', 'step', 'tail'],
+  approve: [],
   cancel: [],
   rerun: ['json', 'quiet', 'failed', 'job'],
   secrets: ['env', 'backend'],
@@ -60,6 +62,7 @@ export type CommandLine = {
   readonly payload: string | undefined;
   readonly strategy: SandboxStrategy | undefined;
   readonly ref: string | undefined;
+  readonly isPushAllowed: boolean;
   readonly status: RunStatus | undefined;
   readonly workflow: string | undefined;
   readonly limit: number;
@@ -96,6 +99,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     payload: values.payload,
     strategy: choice('strategy', values.strategy, STRATEGIES),
     ref: values.ref,
+    isPushAllowed: values['allow-push'] === true,
     status: choice('status', values.status, STATUSES),
     workflow: values.workflow,
     limit: integer('limit', values.limit, LIMIT_MAX) ?? LIMIT_DEFAULT,

@@ -33,6 +33,8 @@ export async function runCommand(
       return runs(line, context, screens);
     case 'logs':
       return logs(line, context, screens);
+    case 'approve':
+      return approve(line, context, screens);
     case 'cancel':
       return cancel(line, context, screens);
     case 'secrets':
@@ -43,7 +45,7 @@ export async function runCommand(
 }
 
 async function run(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {
-  const { inputs, event, strategy, ref, isJson, isQuiet } = line;
+  const { inputs, event, strategy, ref, isPushAllowed, isJson, isQuiet } = line;
   const [workflow] = wordsOf(line, 1, 1, '<workflow>');
   if (workflow === undefined) throw usage('run needs a workflow; `list` shows them');
   if (line.payload !== undefined && event === undefined) throw usage('--payload needs --event');
@@ -53,7 +55,8 @@ async function run(line: CommandLine, context: CliContext, screens: Screens): Pr
     if (event !== undefined && !isLocal) {
       throw usage('--event: not possible while a runner serves this workspace');
     }
-    const sandbox = strategy === undefined && ref === undefined ? undefined : { strategy, ref };
+    const allowPush = isPushAllowed ? true : undefined;
+    const sandbox = { strategy, ref, allowPush };
     const options = { link, ...screens, isJson, isQuiet };
     return await followRun(options, () =>
       link.start({ workflow, inputs, sandbox, event, payload }),
@@ -173,6 +176,24 @@ async function showParts(
     for (const one of lines) output.line(output.foreign(one));
   }
   if (rest !== '') output.line(output.foreign(rest));
+}
+
+async function approve(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {
+  // Never the newest by itself: who approves says what.
+  const [name] = wordsOf(line, 1, 1, '<run>');
+  const link = await (await links()).connectToRunning(context);
+  if (link === undefined) {
+    const text = 'no runner serves this workspace: start one, it goes on with the run';
+    throw new AppError('RUN_NOT_WAITING', text);
+  }
+  try {
+    const { id } = await findRun(link, name);
+    await link.approve(id);
+    screens.output.line(`Approved ${id}`);
+    return 0;
+  } finally {
+    await link.close();
+  }
 }
 
 async function cancel(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {

@@ -1,4 +1,13 @@
-export const COMMANDS = ['run', 'list', 'runs', 'logs', 'cancel', 'rerun', 'secrets'] as const;
+export const COMMANDS = [
+  'run',
+  'list',
+  'runs',
+  'logs',
+  'approve',
+  'cancel',
+  'rerun',
+  'secrets',
+] as const;
 export type CommandName = (typeof COMMANDS)[number];
 
 const WORKSPACE = `  -w, --workspace DIR    the project; default: RUNNER_WORKSPACE, else this directory`;
@@ -17,6 +26,8 @@ Usage: runner run <workflow> [options]
   -i, --input NAME=VALUE an input, as often as there are inputs
       --strategy S       where it works: worktree, copy or none (in the project itself)
       --ref REF          branch, tag or commit; default: what is there
+      --allow-push       git push of its steps goes to the project's remotes; otherwise what
+                         they push stands below refs/runner/ of the project
       --event NAME       as if this event had happened; default: workflow_dispatch
       --payload FILE     JSON document of the event, with --event
 ${FOLLOW}
@@ -45,6 +56,12 @@ Usage: runner logs [<run>] [options]
       --job ID           of this job only
       --step N           of this step only
       --tail N           only the last N lines of each step
+${WORKSPACE}`,
+  approve: `Lets a run of a pull request from another repository go on, which waits for that.
+
+Usage: runner approve <run> [options]
+
+  <run>                  its id or number
 ${WORKSPACE}`,
   cancel: `Cancels a run that another process runs; a second time kills it.
 

@@ -146,6 +146,10 @@ class HttpLink implements RunnerLink {
     return this.#caller.json('POST', `${pathOf(id)}/rerun`, which);
   }
 
+  async approve(id: string): Promise<void> {
+    await this.#caller.json('POST', `${pathOf(id)}/approve`);
+  }
+
   async cancel(id: string): Promise<void> {
     await this.#caller.json('POST', `${pathOf(id)}/cancel`);
   }

@@ -40,6 +40,8 @@ export interface RunnerLink extends RunReader {
     request: StartRequest,
   ): Promise<{ readonly run: WorkflowRun; readonly warnings: readonly string[] }>;
   rerun(id: string, which: RerunChoice): Promise<WorkflowRun>;
+  /** Lets a run of a fork go on that waits for it. */
+  approve(id: string): Promise<void>;
   /** Once cancels, a second time kills. */
   cancel(id: string): Promise<void>;
   annotations(id: string): Promise<readonly Annotation[]>;

@@ -82,7 +82,7 @@ function isWithin(root: string, target: string): boolean {
 
 /** A loader of called workflows of a project; tells each file that it looked at, present or not. */
 export function createCalledFileLoader(
-  projectDir: string,
+  folders: { readonly own: string; readonly remote: string },
   looked: (file: string, stamp: string) => void,
 ): CalledFileLoader {
   return async (uses, from): Promise<WorkflowSource | undefined> => {
@@ -90,7 +90,8 @@ export function createCalledFileLoader(
     if (located === undefined) {
       return undefined;
     }
-    const content = await readProjectFile(projectDir, located.file);
+    const folder = located.isRemote ? folders.remote : folders.own;
+    const content = await readProjectFile(folder, located.file);
     looked(located.file, content.stamp);
     return content.kind === 'text'
       ? { text: content.text, fileName: basename(located.file), path: located.path }

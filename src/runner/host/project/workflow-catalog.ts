@@ -23,18 +23,24 @@ type CacheEntry = {
 /**
  * The workflows of a project. Each call looks at the files; those that did not change since, nor those
  * that they call, are not read again. Links out of the project and files over 512 Ki characters are
- * listed with a problem.
+ * listed with a problem. `remotesDir`: the project whose `.runner/actions` has the workflows of other
+ * repositories, when it is another folder.
  */
-export function createWorkflowCatalog(projectDir: string): WorkflowCatalog {
-  return new FileCatalog(resolve(projectDir));
+export function createWorkflowCatalog(
+  projectDir: string,
+  remotesDir: string = projectDir,
+): WorkflowCatalog {
+  return new FileCatalog(resolve(projectDir), resolve(remotesDir));
 }
 
 class FileCatalog implements WorkflowCatalog {
   readonly #projectDir: string;
+  readonly #remotesDir: string;
   #cache = new Map<string, CacheEntry>();
 
-  constructor(projectDir: string) {
+  constructor(projectDir: string, remotesDir: string) {
     this.#projectDir = projectDir;
+    this.#remotesDir = remotesDir;
   }
 
   async list(): Promise<readonly WorkflowFile[]> {
@@ -108,7 +114,8 @@ class FileCatalog implements WorkflowCatalog {
     }
     const own = { text: content.text, fileName, path: `.github/workflows/${fileName}` };
     const read = new Map<string, WorkflowSource>([[own.path, own]]);
-    const load = createCalledFileLoader(this.#projectDir, (file, stamp) => stamps.set(file, stamp));
+    const folders = { own: this.#projectDir, remote: this.#remotesDir };
+    const load = createCalledFileLoader(folders, (file, stamp) => stamps.set(file, stamp));
     const { workflow, document, problems } = await readWorkflow(own, async (uses, from) => {
       const called = await load(uses, from);
       // As the reader does: the first text counts, should the file change meanwhile.

@@ -1,4 +1,4 @@
-import { lstat, readFile, realpath, stat } from 'node:fs/promises';
+import { lstatSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
 /** Where git keeps the project, found by looking at files alone: no process is started. */
@@ -15,42 +15,45 @@ export type Repository = {
 
 /**
  * The repository around `projectDir`, undefined when there is none. Layout: gitrepository-layout(5);
- * linked work trees and submodules have a `.git` file.
+ * linked work trees and submodules have a `.git` file. Cost: a few short calls of the file system, made
+ * at once: each way through the thread pool takes ten times as long.
  */
-export async function findRepository(projectDir: string): Promise<Repository | undefined> {
-  const start = await realpath(projectDir);
+export function findRepository(projectDir: string): Promise<Repository | undefined> {
+  const start = quietly(() => realpathSync(projectDir)) ?? projectDir;
   for (let dir = start; ; dir = dirname(dir)) {
-    const gitDir = await gitDirOf(dir);
+    const gitDir = gitDirOf(dir);
     if (gitDir !== undefined) {
-      const commonDir = await commonDirOf(gitDir);
-      return { rootDir: dir, prefix: relative(dir, start), gitDir, commonDir };
+      const commonDir = commonDirOf(gitDir);
+      return Promise.resolve({ rootDir: dir, prefix: relative(dir, start), gitDir, commonDir });
     }
-    if (dirname(dir) === dir) return undefined;
+    if (dirname(dir) === dir) return Promise.resolve(undefined);
   }
 }
 
-async function gitDirOf(dir: string): Promise<string | undefined> {
+function gitDirOf(dir: string): string | undefined {
   const path = join(dir, '.git');
-  const present = await quietly(stat(path));
+  const present = quietly(() => statSync(path, { throwIfNoEntry: false }));
   if (present === undefined) return undefined;
   let gitDir = path;
   if (present.isFile()) {
-    const target = /^gitdir: (.+?)\n?$/.exec((await quietly(readFile(path, 'utf8'))) ?? '')?.[1];
+    const text = quietly(() => readFileSync(path, 'utf8')) ?? '';
+    const target = /^gitdir: (.+?)\n?$/.exec(text)?.[1];
     if (target === undefined) return undefined;
     gitDir = resolve(dir, target);
   }
-  return (await quietly(lstat(join(gitDir, 'HEAD')))) === undefined ? undefined : gitDir;
+  const head = quietly(() => lstatSync(join(gitDir, 'HEAD'), { throwIfNoEntry: false }));
+  return head === undefined ? undefined : gitDir;
 }
 
-async function commonDirOf(gitDir: string): Promise<string> {
-  const text = await quietly(readFile(join(gitDir, 'commondir'), 'utf8'));
+function commonDirOf(gitDir: string): string {
+  const text = quietly(() => readFileSync(join(gitDir, 'commondir'), 'utf8'));
   return text === undefined ? gitDir : resolve(gitDir, text.trim());
 }
 
 /** What cannot be read is not there: git itself says so later when it matters. */
-async function quietly<T>(action: Promise<T>): Promise<T | undefined> {
+function quietly<T>(action: () => T): T | undefined {
   try {
-    return await action;
+    return action();
   } catch {
     return undefined;
   }

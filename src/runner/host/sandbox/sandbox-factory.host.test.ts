@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import {
   chmod,
   lstat,
@@ -8,6 +9,7 @@ import {
   readFile,
   readlink,
   realpath,
+  rename,
   rm,
   stat,
   symlink,
@@ -22,6 +24,7 @@ import type { PreparedSandbox, SandboxFactory } from '../../model/storage.ts';
 import { createGit } from '../git/run-git.ts';
 import { createSandboxFactory } from './sandbox-factory.ts';
 
+const NONE = { live: new Set<string>(), known: new Set<string>() };
 const NO_SHA = '0'.repeat(40);
 const AUTHOR = ['-c', 'user.name=n', '-c', 'user.email=n@example.com'];
 
@@ -85,12 +88,21 @@ async function prepare(
   return sandboxes.prepare({ runId, trigger, strategy, hasExplicitRef: ref !== undefined });
 }
 
+/** Of a git directory only its name. */
 async function filesOf(dir: string): Promise<string[]> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true });
-  return entries
+  const names = entries
     .filter((entry) => !entry.isDirectory())
     .map((entry) => join(entry.parentPath, entry.name).slice(dir.length + 1))
-    .toSorted();
+    .map((name) => (name.startsWith('.git/') ? '.git' : name));
+  return [...new Set(names)].toSorted();
+}
+
+/** What git knows of the project, as it was before the first run. */
+function expectNoTrace(): void {
+  expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+  expect(git(project, 'for-each-ref', 'refs/runner')).toBe('');
+  expect(existsSync(join(project, '.git', 'refs', 'runner'))).toBe(false);
 }
 
 describe('resolve', () => {
@@ -189,11 +201,11 @@ describe('a work tree', () => {
     expect(git(sandbox.path, 'rev-parse', 'HEAD')).toBe(head);
     expect(git(sandbox.path, 'status', '--porcelain')).toBe('');
     expect(git(sandbox.path, 'branch', '--show-current')).toBe('');
-    expect(git(project, 'worktree', 'list')).toContain('run-1');
+    expect((await stat(join(sandbox.path, '.git'))).isDirectory()).toBe(true);
     expect(git(project, 'fsck')).toBe('');
     await release();
     await release();
-    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+    expectNoTrace();
     expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual([]);
     expect(git(project, 'status', '--porcelain', '-uall')).toBe('?? .runner/vault.json');
   });
@@ -218,6 +230,8 @@ describe('a work tree', () => {
     git(sandbox.path, 'commit', '-qam', 'in the sandbox');
     expect(git(project, 'rev-parse', 'HEAD')).toBe(head);
     expect(git(project, 'status', '--porcelain')).toBe('');
+    git(sandbox.path, 'branch', 'own');
+    expect(git(project, 'branch', '--format=%(refname)')).toBe('refs/heads/main');
     await release();
   });
 
@@ -254,11 +268,11 @@ describe('a work tree', () => {
     const request = { runId: 'run-1', trigger, strategy: undefined, hasExplicitRef: false };
     await expect(factory().prepare(request)).rejects.toMatchObject({ reason: 'GIT_FAILED' });
     expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual([]);
-    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+    expectNoTrace();
     expect(reported).toEqual([]);
   });
 
-  test('is made by git itself where refs are not plain files', async () => {
+  test('gets the refs from git itself where they are not plain files', async () => {
     await createRepository();
     await mkdir(join(project, '.git', 'reftable'));
     const { sandbox, release } = await prepare();
@@ -268,7 +282,7 @@ describe('a work tree', () => {
     const copy = await prepare({ runId: 'run-2' });
     expect(git(copy.sandbox.path, 'diff', '--name-only')).toBe('a.txt');
     await Promise.all([release(), copy.release()]);
-    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+    expectNoTrace();
   });
 
   test('many at once are apart', async () => {
@@ -278,7 +292,7 @@ describe('a work tree', () => {
     );
     for (const { sandbox } of made) expect(git(sandbox.path, 'status', '--porcelain')).toBe('');
     await Promise.all(made.map(({ release }) => release()));
-    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+    expectNoTrace();
   });
 });
 
@@ -504,29 +518,31 @@ describe('cleaning up', () => {
     // A work tree of the user on a disk that is away.
     git(project, 'worktree', 'add', '-q', join(base, 'usb'));
     await rm(join(base, 'usb'), { recursive: true });
-    await factory().cleanUp(new Set(['live']));
+    await factory().cleanUp({ live: new Set(['live']), known: new Set(['live']) });
     expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual(['live']);
-    const listed = git(project, 'worktree', 'list');
-    expect(listed.split('\n')).toHaveLength(3);
-    expect(listed).toContain('usb');
+    expect(git(project, 'worktree', 'list')).toContain('usb');
     const live = join(project, '.runner', 'sandboxes', 'live');
     expect(git(live, 'status', '--porcelain')).toBe('');
   });
 
-  test('finishes what a kill left half made, and follows no sandbox elsewhere', async () => {
+  test('removes the linked work trees that sandboxes once were, and follows none elsewhere', async () => {
     await createRepository();
-    await prepare({ runId: 'killed' });
-    await prepare({ runId: 'liar' });
     const sandboxes = join(project, '.runner', 'sandboxes');
+    const link = (name: string): string =>
+      git(project, 'worktree', 'add', '-q', '--detach', join(sandboxes, name));
+    for (const name of ['whole', 'gone', 'killed', 'liar']) link(name);
+    await rm(join(sandboxes, 'gone'), { recursive: true });
     // Killed after git's folder was made, and before anything in it was written.
-    const link = await readFile(join(sandboxes, 'killed', '.git'), 'utf8');
-    const adminDir = link.replace('gitdir: ', '').trim();
-    for (const name of await readdir(adminDir)) await rm(join(adminDir, name));
+    const half = join(project, '.git', 'worktrees', 'killed-123456');
+    await rename(join(project, '.git', 'worktrees', 'killed'), half);
+    await writeFile(join(sandboxes, 'killed', '.git'), `gitdir: ${half}\n`);
+    for (const name of await readdir(half)) await rm(join(half, name), { recursive: true });
     // A step wrote where cleaning up looks.
+    await rm(join(project, '.git', 'worktrees', 'liar'), { recursive: true });
     await writeFile(join(sandboxes, 'liar', '.git'), `gitdir: ${join(project, '.git')}\n`);
-    await factory().cleanUp(new Set());
+    await factory().cleanUp(NONE);
     expect(await readdir(sandboxes)).toEqual([]);
-    expect(await readdir(join(project, '.git', 'worktrees'))).toEqual([]);
+    expectNoTrace();
     expect(git(project, 'status', '--porcelain')).toBe('');
     expect(reported).toEqual([]);
   });
@@ -534,17 +550,64 @@ describe('cleaning up', () => {
   test('a run that was killed while it was prepared is prepared again without a trace', async () => {
     await createRepository();
     await prepare({ runId: 'queued' });
-    await factory().cleanUp(new Set(['queued']));
+    await factory().cleanUp({ live: new Set(['queued']), known: new Set(['queued']) });
     const again = await prepare({ runId: 'queued' });
-    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(2);
+    expect(git(again.sandbox.path, 'status', '--porcelain')).toBe('');
     await again.release();
-    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+    expectNoTrace();
+  });
+
+  test('takes what a killed run had pushed, lets go of its commits, and forgets runs that are gone', async () => {
+    await createRepository();
+    for (const runId of ['killed', 'removed', 'waiting']) {
+      const sandboxes = factory();
+      const trigger = { event: 'push', ...(await sandboxes.resolve(undefined, undefined)) };
+      await sandboxes.hold(runId, trigger, undefined);
+      const { sandbox } = await prepare({ runId });
+      git(sandbox.path, 'push', '-q', 'origin', 'HEAD:refs/heads/pushed');
+      git(sandbox.path, 'push', '-q', 'origin', 'HEAD:refs/tags/t');
+    }
+    // As git does from time to time.
+    git(project, 'pack-refs', '--all');
+    // Of another runner on the same repository, or of the user.
+    git(project, 'update-ref', 'refs/runner/foreign/keep/head/0', 'HEAD');
+    await factory().cleanUp({
+      live: new Set(['waiting']),
+      known: new Set(['waiting', 'killed']),
+    });
+    const refs = (): string[] =>
+      git(project, 'for-each-ref', '--format=%(refname:lstrip=2)', 'refs/runner').split('\n');
+    expect(refs()).toEqual([
+      'foreign/keep/head/0',
+      'killed/heads/pushed',
+      'killed/tags/t',
+      'waiting/keep/head/0',
+    ]);
+    expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual(['waiting']);
+    await factory().forget('killed');
+    await factory().letGo('waiting');
+    expect(refs()).toEqual(['foreign/keep/head/0']);
+    expect(await readdir(join(project, '.runner', 'run-refs'))).toEqual([]);
+    expect(reported).toEqual([]);
+  });
+
+  test('a repository that cannot be written to is reported, and run all the same', async () => {
+    await createRepository();
+    await writeFile(join(project, '.git', 'refs', 'runner'), 'in the way');
+    const sandboxes = factory();
+    const trigger = { event: 'push', ...(await sandboxes.resolve(undefined, undefined)) };
+    await sandboxes.hold('run-1', trigger, undefined);
+    expect(reported).toEqual(['sandbox.not_held']);
+    const { sandbox, release } = await prepare();
+    expect(git(sandbox.path, 'status', '--porcelain')).toBe('');
+    await release();
+    await sandboxes.letGo('run-1');
   });
 
   test('does nothing where nothing was made', async () => {
-    await factory().cleanUp(new Set());
+    await factory().cleanUp(NONE);
     await createRepository();
-    await factory().cleanUp(new Set());
+    await factory().cleanUp(NONE);
     expect(git(project, 'status', '--porcelain')).toBe('');
   });
 });

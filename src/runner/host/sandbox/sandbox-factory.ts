@@ -1,21 +1,28 @@
-import { mkdir, readdir, realpath, stat } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { cp, mkdir, readdir, realpath, stat } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ProblemReporter } from '../../model/ports.ts';
 import { isRunId } from '../../model/run-id.ts';
-import type { SandboxStrategy } from '../../model/run.ts';
-import type { PreparedSandbox, SandboxFactory } from '../../model/storage.ts';
+import type { SandboxStrategy, Trigger } from '../../model/run.ts';
+import type {
+  CommitRepository,
+  EventCommit,
+  PreparedSandbox,
+  PushedRef,
+  SandboxFactory,
+} from '../../model/storage.ts';
 import { type Git, gitFailure } from '../git/run-git.ts';
-import {
-  copyIndex,
-  forgetWorktree,
-  linkedSandboxes,
-  linkOfSandbox,
-  linkWorktree,
-} from './linked-worktree.ts';
+import { openCommitRepository } from './commit-repository.ts';
+import { GitSettings } from './git-settings.ts';
+import { forgetWorktree, linkedSandboxes, linkOfSandbox } from './linked-worktree.ts';
+import { missingObjectsOptions } from './missing-objects.ts';
+import { copyIndex, makeOwnRepository, type OwnRepository } from './own-repository.ts';
+import { takePushed } from './push-target.ts';
 import { removeTree } from './remove-tree.ts';
 import { findRepository, type Repository } from './repository.ts';
 import { NO_SHA, resolveHead, resolveRef, type Revision } from './revision.ts';
+import { RunRefs } from './run-refs.ts';
+import { lookAt } from './small-file.ts';
 import { copyFiles, listTree, type Tree, type TreeLimits } from './tree-copy.ts';
 
 const CHECKOUT_TIMEOUT_MS = 10 * 60_000;
@@ -38,8 +45,9 @@ export type SandboxFactoryOptions = {
 type PrepareRequest = Parameters<SandboxFactory['prepare']>[0];
 
 /**
- * Sandboxes of one project. A work tree and a copy are linked work trees of the project's repository,
- * so that git commands of steps work there; without git a copy is files only and starts no process.
+ * Sandboxes of one project. A work tree and a copy have a git directory of their own that borrows the
+ * project's objects, so that git commands of steps work there and change nothing of the project; without
+ * git a copy is files only and starts no process.
  */
 export function createSandboxFactory(options: SandboxFactoryOptions): SandboxFactory {
   return new ProjectSandboxes(options);
@@ -47,11 +55,15 @@ export function createSandboxFactory(options: SandboxFactoryOptions): SandboxFac
 
 class ProjectSandboxes implements SandboxFactory {
   readonly #options: SandboxFactoryOptions;
+  readonly #settings: GitSettings;
+  readonly #refs: RunRefs;
   /** Whether the tree was clean the last time that it mattered. */
   #wasClean = true;
 
   constructor(options: SandboxFactoryOptions) {
     this.#options = options;
+    this.#settings = new GitSettings(options.git);
+    this.#refs = new RunRefs(options.git, join(dirname(options.sandboxesDir), 'run-refs'));
   }
 
   async resolve(ref: string | undefined, strategy: SandboxStrategy | undefined): Promise<Revision> {
@@ -91,6 +103,7 @@ class ProjectSandboxes implements SandboxFactory {
         this.#reportRefusal();
       }
     }
+    if (request.isAdopted === true) throw commitGone();
     if (strategy === 'worktree') throw needsCommit();
     const { projectDir } = this.#options;
     const limits = strategy === 'copy' ? NO_LIMITS : AUTOMATIC_LIMITS;
@@ -98,18 +111,93 @@ class ProjectSandboxes implements SandboxFactory {
     return tree === undefined ? this.#none() : this.#copyPlain(runId, tree);
   }
 
-  async cleanUp(liveRunIds: ReadonlySet<string>): Promise<void> {
-    const { sandboxesDir } = this.#options;
+  async hold(
+    runId: string,
+    { ref, sha }: Trigger,
+    strategy: SandboxStrategy | undefined,
+  ): Promise<void> {
+    if (strategy === 'none' || ref === '' || isNoSha(sha)) return;
+    const repository = await this.#repository();
+    if (repository === undefined) return;
+    await this.#holding(() => this.#refs.hold(repository, runId, 'head', new Set([sha])));
+  }
+
+  async openCommits(): Promise<CommitRepository> {
+    const repository = await this.#repository();
+    if (repository === undefined) {
+      throw new AppError('INVALID_REF', 'the project is not a git repository: it has no commits');
+    }
+    const { git, sandboxesDir } = this.#options;
+    return openCommitRepository({ git, settings: this.#settings, repository, sandboxesDir });
+  }
+
+  async adopt(runId: string, { repository: commits }: EventCommit): Promise<void> {
+    if (!isRunId(runId)) throw new AppError('RUN_NOT_FOUND', 'there is no such run');
+    await commits.copyObjects(this.#adoptedDir(runId));
+    const repository = await this.#repository();
+    if (repository === undefined || commits.held.size === 0) return;
+    await this.#holding(() => this.#refs.hold(repository, runId, 'head', commits.held));
+  }
+
+  async letGo(runId: string): Promise<void> {
+    const repository = await this.#repository();
+    if (repository !== undefined) await this.#refs.release(repository, runId);
+  }
+
+  async forget(runId: string): Promise<void> {
+    await removeTree(this.#adoptedDir(runId));
+    const repository = await this.#repository();
+    if (repository !== undefined) await this.#refs.remove(repository, runId);
+  }
+
+  async cleanUp({ live, known }: Parameters<SandboxFactory['cleanUp']>[0]): Promise<void> {
+    const { sandboxesDir, git } = this.#options;
     const names = await readdir(sandboxesDir).catch(() => []);
     const repository = await this.#repository();
     for (const name of names) {
-      if (liveRunIds.has(name)) continue;
-      await this.#tidy(() => removeSandbox(repository, join(sandboxesDir, name)));
+      if (live.has(name)) continue;
+      const dir = join(sandboxesDir, name);
+      if (repository !== undefined && known.has(name)) {
+        const gitDir = join(dir, '.git');
+        await this.#tidy(async () => void (await takePushed(git, gitDir, name, new Map())));
+      }
+      await this.#tidy(() => removeSandbox(repository, dir));
+    }
+    if (repository === undefined) return;
+    for (const runId of await readdir(this.#commitsDir).catch(() => [])) {
+      if (!known.has(runId)) await this.#tidy(() => removeTree(join(this.#commitsDir, runId)));
+    }
+    for (const runId of await this.#refs.runs()) {
+      if (live.has(runId)) continue;
+      await this.#tidy(() =>
+        known.has(runId)
+          ? this.#refs.release(repository, runId)
+          : this.#refs.remove(repository, runId),
+      );
     }
     const dir = await realpath(sandboxesDir).catch(() => undefined);
-    if (repository === undefined || dir === undefined) return;
+    if (dir === undefined) return;
     for (const { name, adminDir } of await linkedSandboxes(repository, dir)) {
-      if (!liveRunIds.has(name)) await this.#tidy(() => forgetWorktree(adminDir));
+      if (!live.has(name)) await this.#tidy(() => forgetWorktree(adminDir));
+    }
+  }
+
+  get #commitsDir(): string {
+    return join(dirname(this.#options.sandboxesDir), 'run-commits');
+  }
+
+  /** Objects of a run that the project may not have. */
+  #adoptedDir(runId: string): string {
+    return join(this.#commitsDir, runId);
+  }
+
+  /** A repository that cannot be written to is still run: it is its owner who can lose commits. */
+  async #holding(action: () => Promise<void>): Promise<void> {
+    try {
+      await action();
+    } catch (error) {
+      const text = 'commits of a run cannot be kept from git gc in the project';
+      this.#options.report('sandbox.not_held', new AppError('STORE_UNAVAILABLE', text, {}, error));
     }
   }
 
@@ -132,12 +220,12 @@ class ProjectSandboxes implements SandboxFactory {
     const isClean = isAutomatic ? this.#isClean() : Promise.resolve(false);
     isClean.catch(() => undefined);
     return this.#inNewFolder(runId, repository, async (dir, undo) => {
-      // A commit made in the sandbox of a project without any must not begin the project's branch.
-      const head = hasCommit ? trigger.sha : 'ref: refs/worktree/main';
-      const adminDir = await linkWorktree(this.#options.git, repository, dir, head);
-      undo.push(() => forgetWorktree(adminDir));
+      const own = await this.#makeRepository(request, repository, dir);
+      undo.push(() => this.#refs.release(repository, runId, 'refs'));
       const fill = (isAtCommit: boolean): Promise<void> =>
-        isAtCommit ? this.#checkOut(dir) : this.#copyWorkTree(repository, dir, adminDir);
+        isAtCommit
+          ? this.#checkOut(repository, dir, own)
+          : this.#copyWorkTree(repository, dir, own.gitDir);
       if (!isAutomatic) {
         const isAtCommit = hasCommit && (strategy === 'worktree' || hasExplicitRef);
         await fill(isAtCommit);
@@ -146,6 +234,32 @@ class ProjectSandboxes implements SandboxFactory {
       const isAtCommit = await this.#fillAsGuessed(dir, isClean, fill);
       return isAtCommit ? 'worktree' : 'copy';
     });
+  }
+
+  async #makeRepository(
+    { runId, trigger, mayPush = false, isAdopted = false }: PrepareRequest,
+    repository: Repository,
+    dir: string,
+  ): Promise<OwnRepository> {
+    const { git } = this.#options;
+    const hasCommit = !isNoSha(trigger.sha);
+    const own = await makeOwnRepository({
+      git,
+      settings: this.#settings,
+      repository,
+      dir,
+      head: hasCommit ? trigger.sha : `ref: ${trigger.ref}`,
+      mayPush,
+    });
+    if (isAdopted) {
+      const adopted = this.#adoptedDir(runId);
+      if (lookAt(adopted) === undefined) throw commitGone();
+      await cp(adopted, own.gitDir, { recursive: true });
+    }
+    const rest = new Set(own.commits);
+    rest.delete(trigger.sha);
+    if (rest.size > 0) await this.#holding(() => this.#refs.hold(repository, runId, 'refs', rest));
+    return own;
   }
 
   /**
@@ -172,15 +286,18 @@ class ProjectSandboxes implements SandboxFactory {
     return seen.value;
   }
 
-  async #checkOut(dir: string): Promise<void> {
+  async #checkOut(repository: Repository, dir: string, own: OwnRepository): Promise<void> {
     const args = ['reset', '--hard', '--quiet', '--no-recurse-submodules'];
-    await this.#options.git.in(dir).run(args, { timeoutMs: CHECKOUT_TIMEOUT_MS });
+    const fetching = own.isPartial
+      ? missingObjectsOptions(repository, await this.#settings.read(repository))
+      : {};
+    await this.#options.git.in(dir).run(args, { ...fetching, timeoutMs: CHECKOUT_TIMEOUT_MS });
   }
 
-  async #copyWorkTree(repository: Repository, dir: string, adminDir: string): Promise<void> {
+  async #copyWorkTree(repository: Repository, dir: string, gitDir: string): Promise<void> {
     const own = join(repository.prefix, this.#ownFolder()) + sep;
     await Promise.all([
-      copyIndex(repository, adminDir),
+      copyIndex(repository, gitDir),
       this.#copyListed(repository.rootDir, dir, own),
     ]);
   }
@@ -223,7 +340,22 @@ class ProjectSandboxes implements SandboxFactory {
     };
     try {
       const strategy = await fill(dir, undo);
-      return { sandbox: { path: join(dir, repository?.prefix ?? ''), strategy }, release };
+      const sandbox = { path: join(dir, repository?.prefix ?? ''), strategy };
+      const taken = new Map<string, string>();
+      const take = async (): Promise<readonly PushedRef[]> => {
+        if (repository === undefined) return [];
+        const fresh = await takePushed(this.#options.git, join(dir, '.git'), runId, taken);
+        for (const { name, sha } of fresh) taken.set(name, sha);
+        return fresh;
+      };
+      // Jobs that end together take turns: git locks what it writes.
+      let turn: Promise<unknown> = Promise.resolve();
+      const takeInTurn = (): Promise<readonly PushedRef[]> => {
+        const mine = turn.then(take);
+        turn = mine.catch(() => undefined);
+        return mine;
+      };
+      return { sandbox, takePushed: takeInTurn, release };
     } catch (error) {
       await release();
       throw error;
@@ -232,7 +364,11 @@ class ProjectSandboxes implements SandboxFactory {
 
   #none(): PreparedSandbox {
     const sandbox = { path: this.#options.projectDir, strategy: 'none' } as const;
-    return { sandbox, release: () => Promise.resolve() };
+    return {
+      sandbox,
+      takePushed: () => Promise.resolve([]),
+      release: () => Promise.resolve(),
+    };
   }
 
   async #isClean(): Promise<boolean> {
@@ -292,6 +428,10 @@ function isRefusal(error: unknown): boolean {
 
 function isNoSha(sha: string): boolean {
   return /^0*$/.test(sha);
+}
+
+function commitGone(): AppError {
+  return new AppError('INVALID_REF', 'the commit of the run is not here any more');
 }
 
 function needsCommit(): AppError {

@@ -13,13 +13,26 @@ import type {
 export type RunRequest = {
   readonly strategy?: SandboxStrategy | undefined;
   readonly hasExplicitRef: boolean;
+  /** Pushes of steps go to the project's remotes. */
+  readonly allowPush?: boolean | undefined;
   readonly actor: string;
+  /** The commit came with an event; the project itself may not have it. */
+  readonly isAdopted?: boolean | undefined;
+  /** The pull request is from another repository: its run gets no secrets and is kept apart. */
+  readonly fork?: ForkRequest | undefined;
   /** `github.event_name`. */
   readonly eventName: string;
   /** `inputs` context: booleans and numbers keep their types. */
   readonly inputs: JsonObject;
   /** `github.event`, as far as the request decides it. */
   readonly event: JsonObject;
+};
+
+/** What counts of the fork that a run is for. */
+export type ForkRequest = {
+  readonly needsApproval: boolean;
+  /** The host's id of the account that opened the pull request. */
+  readonly authorId?: string | undefined;
 };
 
 /** A job as it is known before it starts. */
@@ -77,6 +90,7 @@ export type RunRecord = { readonly at: string } & (
     }
   | { readonly type: 'run.started'; readonly sandbox: Sandbox }
   | { readonly type: 'run.env'; readonly env: Readonly<Record<string, string>> }
+  | { readonly type: 'run.approved' }
   | { readonly type: 'run.cancelRequested' }
   | { readonly type: 'run.completed'; readonly conclusion: Conclusion }
   /** Queued again; the jobs of `reset` lose what they had, the others keep it. */

@@ -1,6 +1,12 @@
 import { assert } from '../../../shared/assert.ts';
-import type { Conclusion, Job, Step } from '../../model/run.ts';
-import type { JobEntry, RunRecord, RunRecordType, RunSnapshot } from './journal-records.ts';
+import type { Conclusion, Job, Step, WorkflowRun } from '../../model/run.ts';
+import type {
+  JobEntry,
+  RunRecord,
+  RunRecordType,
+  RunRequest,
+  RunSnapshot,
+} from './journal-records.ts';
 import {
   JOB_TRANSITIONS,
   RUN_TRANSITIONS,
@@ -54,7 +60,13 @@ function createState(state: RunState | undefined, record: RecordOf<'run.queued'>
   }
   return {
     phase: 'queued',
-    run: { ...record.run, attempt: 1, status: 'queued', updatedAt: record.at },
+    run: {
+      ...record.run,
+      attempt: 1,
+      status: 'queued',
+      updatedAt: record.at,
+      ...waitOf(record.request, undefined),
+    },
     request: record.request,
     jobs,
     annotations: [...record.annotations],
@@ -77,8 +89,30 @@ function restoreState(snapshot: RunSnapshot): RunState {
   };
 }
 
+/** Approval is given once for a run: its reruns have the same commit and the same files. */
+function waitOf(
+  { fork }: RunRequest,
+  approvedAt: string | undefined,
+): Pick<WorkflowRun, 'waitingFor'> {
+  const isWaiting = fork?.needsApproval === true && approvedAt === undefined;
+  return isWaiting ? { waitingFor: 'approval' } : {};
+}
+
+function withoutWait({ waitingFor: _, ...run }: RunState['run']): RunState['run'] {
+  return run;
+}
+
 const HANDLERS: Handlers = {
+  'run.approved': (state, record) => {
+    if (state.run.waitingFor === undefined) {
+      throw new RefusedRecord('run.approved', 'the run does not wait for it');
+    }
+    state.run = { ...withoutWait(state.run), approvedAt: record.at };
+  },
   'run.started': (state, record) => {
+    if (state.run.waitingFor !== undefined) {
+      throw new RefusedRecord('run.started', 'the run waits for approval');
+    }
     state.run = { ...state.run, sandbox: record.sandbox, startedAt: record.at };
   },
   'run.env': (state, record) => {
@@ -93,7 +127,7 @@ const HANDLERS: Handlers = {
       if (job.status !== 'completed') throw new RefusedRecord(record.type, `${job.id} is open`);
     }
     state.run = {
-      ...state.run,
+      ...withoutWait(state.run),
       conclusion: record.conclusion,
       completedAt: record.at,
       ...durationOf(state.run.startedAt, record.at),
@@ -195,7 +229,8 @@ function rerun(state: RunState, record: RecordOf<'run.rerun'>): void {
     state.jobs.set(id, { job: queuedJob({ ...job, node }, attempt), node });
   }
   // What the last attempt as a whole came to is gone; of its jobs the kept ones speak.
-  const { id, workflow, fileName, name, runNumber, createdAt, trigger, inputs } = state.run;
+  const { id, workflow, fileName, name, runNumber, createdAt, trigger, inputs, approvedAt } =
+    state.run;
   state.run = {
     id,
     workflow,
@@ -207,6 +242,8 @@ function rerun(state: RunState, record: RecordOf<'run.rerun'>): void {
     createdAt,
     updatedAt: record.at,
     trigger,
+    ...(approvedAt === undefined ? {} : { approvedAt }),
+    ...waitOf(state.request, approvedAt),
     ...(inputs === undefined ? {} : { inputs }),
     ...(state.run.env === undefined ? {} : { env: state.run.env }),
   };

@@ -20,6 +20,7 @@ export const RUN_TRANSITIONS: Table<RunPhase, RunEvent> = {
   queued: {
     'run.started': 'in_progress',
     'run.env': 'queued',
+    'run.approved': 'queued',
     'run.cancelRequested': 'cancelling',
     // A run that cannot be started ends without having started.
     'run.completed': 'finished',
@@ -36,6 +37,7 @@ export const RUN_TRANSITIONS: Table<RunPhase, RunEvent> = {
   in_progress: {
     'run.started': 'refused',
     'run.env': 'in_progress',
+    'run.approved': 'refused',
     'run.cancelRequested': 'cancelling',
     'run.completed': 'finished',
     'run.rerun': 'refused',
@@ -51,6 +53,7 @@ export const RUN_TRANSITIONS: Table<RunPhase, RunEvent> = {
   cancelling: {
     'run.started': 'refused',
     'run.env': 'cancelling',
+    'run.approved': 'refused',
     // The second call, which kills.
     'run.cancelRequested': 'cancelling',
     'run.completed': 'finished',
@@ -68,6 +71,7 @@ export const RUN_TRANSITIONS: Table<RunPhase, RunEvent> = {
   finished: {
     'run.started': 'refused',
     'run.env': 'refused',
+    'run.approved': 'refused',
     'run.cancelRequested': 'refused',
     'run.completed': 'refused',
     'run.rerun': 'queued',

@@ -1,12 +1,20 @@
 import { AppError } from '../../../shared/app-error.ts';
 import { matchesTrigger, type FilteredEvent } from '../../language/event-filters.ts';
+import type { ForkIsolation } from '../../model/isolation.ts';
 import type { RunService, StartRequest, WorkflowCatalog } from '../../model/ports.ts';
 import type { JsonObject, JsonValue } from '../../model/run.ts';
 import type { ErrorReason } from '../../model/runner-reason.ts';
+import type { CommitFetcher, EventCommit, SandboxFactory } from '../../model/storage.ts';
 import type { WorkflowTrigger } from '../../model/workflow.ts';
+import type { ApprovedAuthors } from './approved-authors.ts';
+import { authorOf, subjectOf, type EventSubject } from './event-subject.ts';
+import { findCommit } from './find-commit.ts';
+import { needsApproval, type ForkApproval } from './fork-policy.ts';
+import { objectOf, textAt } from './payload.ts';
 
 /** Why a workflow that an event selects was not started. */
 export type StartProblem = {
+  /** '' when it kept all of them from starting. */
   readonly workflow: string;
   readonly code: string;
   readonly message: string;
@@ -25,29 +33,105 @@ const PASSING: ReadonlySet<string> = new Set<ErrorReason>([
   'SHUTTING_DOWN',
 ]);
 const DISPATCH_EVENT = 'workflow_dispatch';
-const ZERO_SHA = /^0+$/;
 
-/** Starts the workflows whose triggers an event of the code host matches (GitHub, "Events that trigger workflows"). */
+export type InboxOptions = {
+  /** Of the project as it is. */
+  readonly catalog: WorkflowCatalog;
+  /** Of the workflow files in another folder. */
+  readonly catalogOf: (dir: string) => WorkflowCatalog;
+  readonly runs: RunService;
+  readonly sandboxes: Pick<SandboxFactory, 'openCommits'>;
+  readonly fetcher: CommitFetcher;
+  readonly forkApproval: ForkApproval;
+  readonly authors: Pick<ApprovedAuthors, 'has'>;
+  readonly isolation: Pick<ForkIsolation, 'whyNot'>;
+};
+
+/** What the runs of one event have in common. */
+type Start = Pick<StartRequest, 'event' | 'payload' | 'actor' | 'inputs' | 'fork'>;
+
+/**
+ * Starts the workflows whose triggers an event of the code host matches (GitHub, "Events that trigger
+ * workflows"). An event of a commit runs that commit, with the workflow files that it has.
+ */
 export class InboxEvents {
-  readonly #catalog: WorkflowCatalog;
-  readonly #runs: RunService;
+  readonly #options: InboxOptions;
 
-  constructor(catalog: WorkflowCatalog, runs: RunService) {
-    this.#catalog = catalog;
-    this.#runs = runs;
+  constructor(options: InboxOptions) {
+    this.#options = options;
   }
 
   /**
-   * One run for each workflow with a trigger that matches. What keeps one of them from starting is a
-   * problem of the answer.
+   * One run for each workflow with a trigger that matches. What keeps one of them from starting, or all,
+   * is a problem of the answer.
    * Errors: QUEUE_FULL, DISK_FULL and SHUTTING_DOWN as long as no run was started.
    */
   async start(event: string, payload: JsonObject): Promise<EventRuns> {
+    if (isDeletion(event, payload)) return { runs: [], problems: [] };
+    try {
+      const subject = subjectOf(event, payload);
+      if (subject.kind === 'project') {
+        return await this.#startAll(this.#options.catalog, startOf(event, payload), undefined);
+      }
+      return await this.#startAtCommit(subject, event, payload);
+    } catch (error) {
+      if (!(error instanceof AppError) || PASSING.has(error.reason)) throw error;
+      return { runs: [], problems: [problemOf('', error)] };
+    }
+  }
+
+  /** Errors: those of findCommit, FORKS_REFUSED. */
+  async #startAtCommit(
+    subject: Exclude<EventSubject, { readonly kind: 'project' }>,
+    event: string,
+    payload: JsonObject,
+  ): Promise<EventRuns> {
+    const isFork = subject.kind === 'merge' && subject.isFork;
+    if (isFork) await this.#mustTakeForks();
+    const repository = await this.#options.sandboxes.openCommits();
+    try {
+      const found = await findCommit(subject, repository, this.#options.fetcher);
+      const catalog = this.#options.catalogOf(await repository.workflowsOf(found.sha));
+      const fork = isFork ? this.#forkOf(payload) : undefined;
+      const start = { ...startOf(event, payload), fork };
+      return await this.#startAll(catalog, start, { ...found, repository });
+    } finally {
+      await repository.close();
+    }
+  }
+
+  async #mustTakeForks(): Promise<void> {
+    if (this.#options.forkApproval === 'refuse') {
+      throw new AppError(
+        'FORKS_REFUSED',
+        'pull requests of forks are refused (RUNNER_FORK_APPROVAL)',
+      );
+    }
+    const why = await this.#options.isolation.whyNot();
+    if (why !== undefined) {
+      throw new AppError('FORKS_REFUSED', `jobs of forks cannot be kept apart here: ${why}`);
+    }
+  }
+
+  #forkOf(payload: JsonObject): StartRequest['fork'] {
+    const { forkApproval, authors } = this.#options;
+    return {
+      needsApproval: needsApproval(forkApproval, payload, (id) => authors.has(id)),
+      authorId: authorOf(payload)?.id,
+    };
+  }
+
+  async #startAll(
+    catalog: WorkflowCatalog,
+    start: Start & { readonly event: string; readonly payload: JsonObject },
+    commit: EventCommit | undefined,
+  ): Promise<EventRuns> {
+    const { event, payload } = start;
     const runs: string[] = [];
     const problems: StartProblem[] = [];
-    if (isDeletion(event, payload)) return { runs, problems };
     const filtered = filteredEventOf(event, payload);
-    for (const { fileName, workflow } of await this.#catalog.list()) {
+    for (const file of await catalog.list()) {
+      const { fileName, workflow } = file;
       const triggers = workflow?.triggers.filter((trigger) => trigger.event === event) ?? [];
       const isMatched = triggers.some(
         (trigger) => matchesTrigger(trigger, filtered) && isAfter(trigger, payload),
@@ -55,37 +139,33 @@ export class InboxEvents {
       if (!isMatched) continue;
       if (event === DISPATCH_EVENT && !isDispatched(fileName, payload)) continue;
       try {
-        runs.push(await this.#startOne(fileName, event, payload));
+        const at = commit === undefined ? undefined : { commit, file };
+        const { run } = await this.#options.runs.start({ ...start, workflow: fileName, at });
+        runs.push(run.id);
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
         if (runs.length === 0 && PASSING.has(error.reason)) throw error;
-        const { reason, message } = error;
-        problems.push({ workflow: fileName, code: reason.toLowerCase(), message });
+        problems.push(problemOf(fileName, error));
       }
     }
     return { runs, problems };
   }
+}
 
-  /** At the branch or commit of the event if the project has it, else at its HEAD. */
-  async #startOne(workflow: string, event: string, payload: JsonObject): Promise<string> {
-    const request: StartRequest = {
-      workflow,
-      event,
-      payload,
-      actor: textAt(payload, 'sender', 'login'),
-      inputs: event === DISPATCH_EVENT ? inputsOf(payload['inputs']) : undefined,
-    };
-    for (const ref of refsOf(event, payload)) {
-      try {
-        const { run } = await this.#runs.start({ ...request, sandbox: { ref } });
-        return run.id;
-      } catch (error) {
-        if (!(error instanceof AppError) || error.reason !== 'INVALID_REF') throw error;
-      }
-    }
-    const { run } = await this.#runs.start(request);
-    return run.id;
-  }
+function startOf(
+  event: string,
+  payload: JsonObject,
+): Start & { readonly event: string; readonly payload: JsonObject } {
+  return {
+    event,
+    payload,
+    actor: textAt(payload, 'sender', 'login'),
+    inputs: event === DISPATCH_EVENT ? inputsOf(payload['inputs']) : undefined,
+  };
+}
+
+function problemOf(workflow: string, { reason, message }: AppError): StartProblem {
+  return { workflow, code: reason.toLowerCase(), message };
 }
 
 /** Does the trigger name the workflow that a `workflow_run` tells of? Other events name none. */
@@ -124,22 +204,6 @@ function changedPathsOf(commits: JsonValue | undefined): readonly string[] | und
   return [...paths];
 }
 
-/** Where the run should be, best first. */
-function refsOf(event: string, payload: JsonObject): readonly string[] {
-  const isPullRequest = event.startsWith('pull_request');
-  const refs = isPullRequest
-    ? [textAt(payload, 'pull_request', 'head', 'sha')]
-    : [
-        textAt(payload, 'ref'),
-        textAt(payload, 'after'),
-        textAt(payload, 'release', 'tag_name'),
-        textAt(payload, 'workflow_run', 'head_sha'),
-      ];
-  return refs.filter(
-    (ref): ref is string => ref !== undefined && ref !== '' && !ZERO_SHA.test(ref),
-  );
-}
-
 /** A branch or tag that was deleted by a push starts nothing. */
 function isDeletion(event: string, payload: JsonObject): boolean {
   return event === 'push' && payload['deleted'] === true;
@@ -157,16 +221,4 @@ function inputsOf(value: JsonValue | undefined): Readonly<Record<string, string>
     typeof given === 'object' ? JSON.stringify(given) : String(given),
   ]);
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
-}
-
-function objectOf(value: JsonValue | undefined): JsonObject | undefined {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? (value as JsonObject) : undefined;
-}
-
-/** The text at a path of names, undefined when there is none. */
-function textAt(payload: JsonObject, ...path: readonly string[]): string | undefined {
-  let value: JsonValue | undefined = payload;
-  for (const name of path) value = objectOf(value)?.[name];
-  return typeof value === 'string' ? value : undefined;
 }

@@ -42,6 +42,7 @@ async function act(button: HTMLButtonElement): Promise<void> {
   button.disabled = true;
   try {
     if (action === 'cancel') await call('POST', `/api/runs/${id}/cancel`);
+    else if (action === 'approve') await call('POST', `/api/runs/${id}/approve`);
     else if (action === 'rerun') await call('POST', `/api/runs/${id}/rerun`, {});
     else if (action === 'rerun-failed') {
       await call('POST', `/api/runs/${id}/rerun`, { failedOnly: true });

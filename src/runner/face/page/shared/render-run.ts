@@ -68,14 +68,27 @@ function runHead(run: WorkflowRun, now: number): SafeHtml {
       ${trigger.event}${ref === '' ? null : html` · <span class="ref">${ref}</span>`} ·
       ${ago(createdAt, now)} · ${elapsed(run, now)}
     </p>
+    ${
+      run.waitingFor === undefined
+        ? null
+        : html`<p class="notice">
+            This run is for a pull request of another repository, and waits until somebody approves
+            it. It gets no secrets and is kept apart from this machine as far as that can be done;
+            look at what it changes first.
+          </p>`
+    }
     <div class="actions js-only">${actions(run)}</div>
   </div>`;
 }
 
 function actions(run: WorkflowRun): SafeHtml {
   if (run.completedAt === undefined) {
+    const approve =
+      run.waitingFor === undefined
+        ? null
+        : html`<button type="button" data-action="approve">Approve run</button>`;
     return run.cancelRequestedAt === undefined
-      ? html`<button type="button" data-action="cancel">Cancel run</button>`
+      ? html`${approve}<button type="button" data-action="cancel">Cancel run</button>`
       : html`<button type="button" class="danger" data-action="cancel">Force cancel</button>`;
   }
   const hasFailed = run.jobs.some(
