@@ -32,8 +32,8 @@ const LAST_LINES = 40;
 const LAST_LINES_MS = 500;
 
 /**
- * Starts a program of this project with this Node.js, without waiting for anything. '' unsets a variable.
- * `uid`: as another user, which only root may.
+ * Starts a program of this project with this Node.js, without waiting for anything. '' unsets a
+ * variable; `uid`: as another user, where this one is root.
  */
 export function spawnService(
   args: readonly string[],

@@ -24,18 +24,15 @@ export async function startProcess(
   env: Record<string, string> = {},
   uid?: number,
 ): Promise<RunnerProcess> {
-  const child = spawnService(
-    ['src/runner/main.ts', workspace],
-    {
-      ...process.env,
-      PORT: '0',
-      HOST: '127.0.0.1',
-      RUNNER_DISK_FLOOR_BYTES: '0',
-      XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')),
-      ...env,
-    },
-    uid,
-  );
+  const settings = {
+    ...process.env,
+    PORT: '0',
+    HOST: '127.0.0.1',
+    RUNNER_DISK_FLOOR_BYTES: '0',
+    XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')),
+    ...env,
+  };
+  const child = spawnService(['src/runner/main.ts', workspace], settings, uid);
   onTestFinished(() => {
     child.kill('SIGKILL');
   });
