@@ -19,8 +19,8 @@ import { createGit } from './git/run-git.ts';
 import { createForkIsolation } from './isolation/fork-isolation.ts';
 import { createWorkflowCatalog } from './language/workflow-catalog.ts';
 import type { EventPublisher } from './model/events.ts';
-import type { ProblemReporter, WorkflowCatalog } from './model/ports.ts';
 import type { ForkIsolation } from './model/isolation.ts';
+import type { ProblemReporter, WorkflowCatalog } from './model/ports.ts';
 import type { RunStore, SandboxFactory } from './model/storage.ts';
 import { ownSecretsOf } from './own-secrets.ts';
 import { createSupervision, type Supervision } from './process/supervision.ts';
@@ -38,9 +38,9 @@ import { createSecretService } from './secrets/secret-service.ts';
 import { createTextSealer } from './secrets/text-sealer.ts';
 import type { RunnerSettings } from './settings.ts';
 import { openJsonlFile } from './storage/jsonl-file.ts';
-import { openApprovedAuthors, type ApprovedAuthors } from './triggers/approved-authors.ts';
 import { openRunStore } from './storage/run-store.ts';
 import { createSyncService, type SyncService } from './sync/sync-service.ts';
+import { openApprovedAuthors, type ApprovedAuthors } from './triggers/approved-authors.ts';
 
 export type PartsOptions = {
   readonly logger: Logger;

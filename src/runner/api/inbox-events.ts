@@ -102,7 +102,10 @@ export class InboxEvents {
 
   async #mustTakeForks(): Promise<void> {
     if (this.#options.forkApproval === 'refuse') {
-      throw new AppError('FORKS_REFUSED', 'pull requests of forks are refused (RUNNER_FORK_APPROVAL)');
+      throw new AppError(
+        'FORKS_REFUSED',
+        'pull requests of forks are refused (RUNNER_FORK_APPROVAL)',
+      );
     }
     const why = await this.#options.isolation.whyNot();
     if (why !== undefined) {

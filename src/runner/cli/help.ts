@@ -1,4 +1,13 @@
-export const COMMANDS = ['run', 'list', 'runs', 'logs', 'approve', 'cancel', 'rerun', 'secrets'] as const;
+export const COMMANDS = [
+  'run',
+  'list',
+  'runs',
+  'logs',
+  'approve',
+  'cancel',
+  'rerun',
+  'secrets',
+] as const;
 export type CommandName = (typeof COMMANDS)[number];
 
 const WORKSPACE = `  -w, --workspace DIR    the project; default: RUNNER_WORKSPACE, else this directory`;

@@ -280,7 +280,9 @@ class ApartJob implements JobIsolation {
 }
 
 /** The root of a work tree, and where in it the project lies. */
-async function placeOf(source: string): Promise<{ readonly root: string; readonly prefix: string }> {
+async function placeOf(
+  source: string,
+): Promise<{ readonly root: string; readonly prefix: string }> {
   const text = await createGit(source).run(['rev-parse', '--show-toplevel', '--show-prefix']);
   const [root = source, prefix = ''] = text.split('\n');
   return { root, prefix };
@@ -302,7 +304,13 @@ async function checkOutApart(source: string, workspace: string): Promise<void> {
   const from = createGit(source);
   const format = (await from.run(['rev-parse', '--show-object-format'])).trim();
   await run('init', '--quiet', '--template=', `--object-format=${format}`);
-  const options = ['--quiet', '--no-tags', '--no-write-fetch-head', '--depth=1', '--update-shallow'];
+  const options = [
+    '--quiet',
+    '--no-tags',
+    '--no-write-fetch-head',
+    '--depth=1',
+    '--update-shallow',
+  ];
   await run('fetch', ...options, `file://${source}`, '+HEAD:refs/remotes/pull/merge');
   await takeOrigin(from, git);
   await run('checkout', '--quiet', '--detach', 'refs/remotes/pull/merge', '--');

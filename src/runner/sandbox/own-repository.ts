@@ -83,7 +83,9 @@ export async function makeOwnRepository(request: OwnRepositoryRequest): Promise<
   return {
     gitDir,
     commits: new Set(refs.refs.map(({ sha }) => sha)),
-    isPartial: own.some(({ key }) => /^(?:extensions\.partialclone|remote\..+\.promisor)$/s.test(key)),
+    isPartial: own.some(({ key }) =>
+      /^(?:extensions\.partialclone|remote\..+\.promisor)$/s.test(key),
+    ),
   };
 }
 
@@ -96,9 +98,7 @@ export async function copyIndex(repository: Repository, gitDir: string): Promise
   );
 }
 
-function readInfo(
-  repository: Repository,
-): readonly (readonly [name: string, content: Buffer])[] {
+function readInfo(repository: Repository): readonly (readonly [name: string, content: Buffer])[] {
   const places = [
     ...COMMON_INFO.map((name) => [repository.commonDir, name] as const),
     ...OWN_INFO.map((name) => [repository.gitDir, name] as const),

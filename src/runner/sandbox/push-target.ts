@@ -153,7 +153,10 @@ function looseRefs(target: string, kind: string, countMax: number): readonly Pus
       if (!NAME.test(name)) continue;
       if (entry.isDirectory()) folders.push(name);
       if (!entry.isFile() || found.length > countMax) continue;
-      const sha = readSmall(join(target, 'refs', name))?.toString('utf8').trim() ?? '';
+      const sha =
+        readSmall(join(target, 'refs', name))
+          ?.toString('utf8')
+          .trim() ?? '';
       if (SHA.test(sha)) found.push({ name, sha });
     }
   }

@@ -197,10 +197,7 @@ class ProjectSandboxes implements SandboxFactory {
       await action();
     } catch (error) {
       const text = 'commits of a run cannot be kept from git gc in the project';
-      this.#options.report(
-        'sandbox.not_held',
-        new AppError('STORE_UNAVAILABLE', text, {}, error),
-      );
+      this.#options.report('sandbox.not_held', new AppError('STORE_UNAVAILABLE', text, {}, error));
     }
   }
 

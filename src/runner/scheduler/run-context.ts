@@ -1,6 +1,6 @@
 import type { Annotation, Conclusion, JsonObject, JsonValue, Sandbox } from '../model/run.ts';
-import type { JobDefinition, Workflow } from '../model/workflow.ts';
 import type { PushedRef } from '../model/storage.ts';
+import type { JobDefinition, Workflow } from '../model/workflow.ts';
 import type { Cancellation } from './cancellation.ts';
 import type { ConcurrencyGroups } from './concurrency-groups.ts';
 import type { RunFacts } from './github-context.ts';

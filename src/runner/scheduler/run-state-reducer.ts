@@ -98,7 +98,7 @@ function waitOf(
   return isWaiting ? { waitingFor: 'approval' } : {};
 }
 
-function withoutWait({ waitingFor: _, ...run }: RunState['run']): RunState['run'] {
+function withoutWait({ waitingFor: _waitingFor, ...run }: RunState['run']): RunState['run'] {
   return run;
 }
 

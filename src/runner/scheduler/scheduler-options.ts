@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import type { Clock } from '../../shared/clock.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { JobExecutor } from '../model/execution.ts';
+import type { ForkIsolation } from '../model/isolation.ts';
 import type {
   ArtifactStore,
   DeploymentRecorder,
@@ -9,7 +10,6 @@ import type {
   SecretSource,
   WorkflowCatalog,
 } from '../model/ports.ts';
-import type { ForkIsolation } from '../model/isolation.ts';
 import type { RunStore, SandboxFactory } from '../model/storage.ts';
 
 /** Every limit of the scheduler. All counts are inclusive. */

@@ -107,7 +107,13 @@ async function startJob(
   const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
   const isolation = await isolationFor(context);
   try {
-    return await startIn(context, leg, definition, settings, { contexts, vars, secrets, hidden, isolation });
+    return await startIn(context, leg, definition, settings, {
+      contexts,
+      vars,
+      secrets,
+      hidden,
+      isolation,
+    });
   } finally {
     await isolation?.end();
   }
@@ -246,12 +252,16 @@ async function tellPushed(context: RunContext, jobId: string): Promise<void> {
     const names = (await context.takePushed()).map(({ name }) => name);
     if (names.length === 0) return;
     const shown = names.slice(0, PUSHED_NAMES_MAX).join(', ');
-    const more = names.length > PUSHED_NAMES_MAX ? ` and ${names.length - PUSHED_NAMES_MAX} more` : '';
+    const more =
+      names.length > PUSHED_NAMES_MAX ? ` and ${names.length - PUSHED_NAMES_MAX} more` : '';
     const place = `refs/runner/${context.recorder.runId}/`;
     const message = `Pushed to ${place} of the project, not to its remote: ${shown}${more}`;
     context.annotate({ level: 'notice', message, jobId });
   } catch (error) {
-    context.options.report('runner.push', error instanceof Error ? error : new Error(String(error)));
+    context.options.report(
+      'runner.push',
+      error instanceof Error ? error : new Error(String(error)),
+    );
     const text = error instanceof AppError ? error.message : 'an internal error';
     const message = `What was pushed did not arrive in the project: ${text}`;
     context.annotate({ level: 'error', message, jobId });

@@ -1,7 +1,9 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { HostSecretPort } from '../secrets/host-port.ts';
+import type { CommitFetcher } from '../triggers/find-commit.ts';
 import { SYNC_KINDS, type CacheEntry, type SyncKind } from './cache-entry.ts';
 import type { CacheQuery } from './cache.ts';
+import { createCommitFetcher } from './commit-fetcher.ts';
 import type { DeploymentLedger } from './deployment-ledger.ts';
 import type { RateLimit } from './host-answer.ts';
 import { createHostSecrets, type HostTarget } from './host-secrets.ts';
@@ -11,8 +13,6 @@ import { startPoller, type Poller } from './poller.ts';
 import { pullAll, type PullReport } from './pull-all.ts';
 import { pushStack, type PushResult } from './push-stack.ts';
 import { RejectionBudget } from './rejection-budget.ts';
-import type { CommitFetcher } from '../triggers/find-commit.ts';
-import { createCommitFetcher } from './commit-fetcher.ts';
 import type { SyncAuditQuery, SyncAuditRecord } from './sync-audit.ts';
 import type { SyncConfig } from './sync-config.ts';
 import { openParts, type SyncParts, type SyncServiceOptions } from './sync-parts.ts';

@@ -52,7 +52,11 @@ export function subjectOf(event: string, payload: JsonObject): EventSubject {
   if (AT_MERGE.has(event)) return mergeOf(payload);
   if (event === 'pull_request_target') {
     const branch = textAt(payload, 'pull_request', 'base', 'ref');
-    return { kind: 'commit', ref: `refs/heads/${mustText(branch, 'base.ref')}`, sha: baseOf(payload) };
+    return {
+      kind: 'commit',
+      ref: `refs/heads/${mustText(branch, 'base.ref')}`,
+      sha: baseOf(payload),
+    };
   }
   if (event === 'merge_group') {
     const sha = shaOf(textAt(payload, 'merge_group', 'head_sha'));

@@ -82,9 +82,7 @@ class Source {
     const { dir } = this.#commits;
     const places = [
       ...[id, ...refs].map((what) => () => this.#fetch(what)),
-      ...(repository === undefined
-        ? []
-        : [() => this.#fetcher.fetch(dir, id, repository)]),
+      ...(repository === undefined ? [] : [() => this.#fetcher.fetch(dir, id, repository)]),
     ];
     for (const place of places) {
       if (!(await place())) continue;
@@ -111,8 +109,6 @@ class Source {
   /** From the repository of the configuration, else from the remote of the project. */
   async #fetch(what: string): Promise<boolean> {
     const { dir } = this.#commits;
-    return (
-      (await this.#fetcher.fetch(dir, what)) || (await this.#commits.fetchFromOrigin(what))
-    );
+    return (await this.#fetcher.fetch(dir, what)) || (await this.#commits.fetchFromOrigin(what));
   }
 }

@@ -43,7 +43,11 @@ const canUnshare = !isRoot || spawnSync('unshare', ['--mount', 'true']).status =
 
 const MODES = [
   { mode: 'root, which gives jobs to another user', uid: 0, isPossible: isRoot },
-  { mode: 'a user, which puts jobs into namespaces', uid: isRoot ? USER : -1, isPossible: canBeUser() },
+  {
+    mode: 'a user, which puts jobs into namespaces',
+    uid: isRoot ? USER : -1,
+    isPossible: canBeUser(),
+  },
 ] as const;
 
 let base = '';
@@ -179,7 +183,9 @@ function attempts({ url, pid, project }: Target, victim: string): string {
     docker: 'docker ps',
   };
   return Object.entries(lines)
-    .map(([name, line]) => `( ${line} ) 2>/dev/null && echo "LEAK ${name}" || echo "blocked ${name}"`)
+    .map(
+      ([name, line]) => `( ${line} ) 2>/dev/null && echo "LEAK ${name}" || echo "blocked ${name}"`,
+    )
     .join('\n');
 }
 
@@ -284,7 +290,12 @@ describe.each(MODES)('the runner is $mode', ({ uid, isPossible }) => {
       let during = 0;
       while (during !== 401) {
         during = (await api(target, 'PUT', '/api/variables/OPEN', { value: 'x' }, false)).status;
-        if ((await fetch(`${target.url}/api/runs/${id}`).then((r) => r.text())).includes('completedAt":"')) break;
+        if (
+          (await fetch(`${target.url}/api/runs/${id}`).then((r) => r.text())).includes(
+            'completedAt":"',
+          )
+        )
+          break;
       }
       expect(during).toBe(401);
       const run = await runEnded(target.url, id);
@@ -325,28 +336,32 @@ describe.each(MODES)('the runner is $mode', ({ uid, isPossible }) => {
   );
 });
 
-test.skipIf(!isRoot)('what a killed runner left of a fork goes at the next start', async () => {
-  const project = makeProject(0);
-  const first = await startRunnerAs(0, project);
-  const baseSha = git(project, 'rev-parse', 'HEAD');
-  put(project, {
-    '.github/workflows/w.yml':
-      'on: pull_request\njobs: { j: { runs-on: x, steps: [{ run: "setsid env -i sleep 27182.8 & sleep 300" }] } }\n',
-  });
-  const head = commitAll(project, 'long');
-  git(project, 'reset', '-q', '--hard', baseSha);
-  await pull(first, head, baseSha);
-  const marks = join(project, '.runner', 'fork-folders');
-  const running = (): string => spawnSync('pgrep', ['-f', 'sleep 27182.8']).stdout.toString();
-  await expect.poll(running, { timeout: 30_000 }).not.toBe('');
-  const [mark = ''] = readdirSync(marks);
-  const [folder = ''] = readFileSync(join(marks, mark), 'utf8').split('\n');
-  expect(existsSync(folder)).toBe(true);
-  process.kill(first.pid, 'SIGKILL');
-  await expect.poll(() => existsSync(`/proc/${first.pid}`), { timeout: 10_000 }).toBe(false);
-  await startRunnerAs(0, project);
-  expect(existsSync(folder)).toBe(false);
-  expect(running()).toBe('');
-  expect(readdirSync(marks)).toEqual([]);
-  chownSync(base, 0, 0);
-}, 120_000);
+test.skipIf(!isRoot)(
+  'what a killed runner left of a fork goes at the next start',
+  async () => {
+    const project = makeProject(0);
+    const first = await startRunnerAs(0, project);
+    const baseSha = git(project, 'rev-parse', 'HEAD');
+    put(project, {
+      '.github/workflows/w.yml':
+        'on: pull_request\njobs: { j: { runs-on: x, steps: [{ run: "setsid env -i sleep 27182.8 & sleep 300" }] } }\n',
+    });
+    const head = commitAll(project, 'long');
+    git(project, 'reset', '-q', '--hard', baseSha);
+    await pull(first, head, baseSha);
+    const marks = join(project, '.runner', 'fork-folders');
+    const running = (): string => spawnSync('pgrep', ['-f', 'sleep 27182.8']).stdout.toString();
+    await expect.poll(running, { timeout: 30_000 }).not.toBe('');
+    const [mark = ''] = readdirSync(marks);
+    const [folder = ''] = readFileSync(join(marks, mark), 'utf8').split('\n');
+    expect(existsSync(folder)).toBe(true);
+    process.kill(first.pid, 'SIGKILL');
+    await expect.poll(() => existsSync(`/proc/${first.pid}`), { timeout: 10_000 }).toBe(false);
+    await startRunnerAs(0, project);
+    expect(existsSync(folder)).toBe(false);
+    expect(running()).toBe('');
+    expect(readdirSync(marks)).toEqual([]);
+    chownSync(base, 0, 0);
+  },
+  120_000,
+);

@@ -215,7 +215,17 @@ describe('a pull request from a branch', () => {
     git(project, 'fetch', '-q', 'origin');
     const tree = git(project, 'merge-tree', '--write-tree', base1, head);
     const made = git(project, 'commit-tree', '-p', base1, '-p', head, '-m', 'by the host', tree);
-    const stale = git(project, 'commit-tree', '-p', local, '-p', head, '-m', 'of another base', tree);
+    const stale = git(
+      project,
+      'commit-tree',
+      '-p',
+      local,
+      '-p',
+      head,
+      '-m',
+      'of another base',
+      tree,
+    );
     await start();
     const first = await deliver('pull_request', pull(1, { merge_commit_sha: made }));
     expect((await ended(first.runs[0])).run.trigger.sha).toBe(made);
@@ -332,10 +342,10 @@ describe('a pull request from a fork', () => {
     expect(log).toContain('secret=[] token=[]');
     expect(log).not.toContain(PLANTED);
     const again = await call('POST', `/api/runs/${id}/approve`);
-    expect([again.status, ((await again.json()) as { error: { code: string } }).error.code]).toEqual([
-      409,
-      'run_not_waiting',
-    ]);
+    expect([
+      again.status,
+      ((await again.json()) as { error: { code: string } }).error.code,
+    ]).toEqual([409, 'run_not_waiting']);
     // What was approved once may be run again.
     await call('POST', `/api/runs/${id}/rerun`);
     expect((await ended(id)).run).toMatchObject({ attempt: 2, conclusion: 'success' });

@@ -2,7 +2,14 @@
  * What a step does to git, and what of it the user's repository sees. Real runs: scheduler, sandboxes and
  * processes are the runner's own.
  */
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -200,11 +207,17 @@ describe('what a step pushes', () => {
     ['git push origin HEAD:main', { 'heads/main': 'made by a step' }],
     ['git push --force origin HEAD:refs/heads/main', { 'heads/main': 'made by a step' }],
     ['git push --force-with-lease origin HEAD:main', { 'heads/main': 'made by a step' }],
-    ['git switch -q -C main; git branch -q -u origin/main; git push', { 'heads/main': 'made by a step' }],
+    [
+      'git switch -q -C main; git branch -q -u origin/main; git push',
+      { 'heads/main': 'made by a step' },
+    ],
     ['git tag mine; git push --tags', { 'tags/mine': 'made by a step' }],
     ['git push -q origin HEAD:refs/heads/a/b/c v1', { 'heads/a/b/c': 'made by a step' }],
     ['git tag -f v1 && git push -f origin v1', { 'tags/v1': 'made by a step' }],
-    ['git push "$(git remote get-url origin)" HEAD:refs/heads/by-address', { 'heads/by-address': 'made by a step' }],
+    [
+      'git push "$(git remote get-url origin)" HEAD:refs/heads/by-address',
+      { 'heads/by-address': 'made by a step' },
+    ],
     ['git push origin :main', {}],
   ])('%s', async (command, expected) => {
     const bench = await benchOf(`${commit}\n${command}`);
@@ -217,7 +230,9 @@ describe('what a step pushes', () => {
     const pushed = git(project, 'for-each-ref', format, prefix).split('\n').filter(Boolean);
     expect(pushed).toEqual(Object.entries(expected).map(([name, text]) => `${name}=${text}`));
     const after = Object.entries(fingerprint(join(project, '.git')));
-    expect(Object.fromEntries(after.filter(([path]) => !path.startsWith('refs/runner')))).toEqual(before);
+    expect(Object.fromEntries(after.filter(([path]) => !path.startsWith('refs/runner')))).toEqual(
+      before,
+    );
     expect(fingerprint(far)).toEqual(farBefore);
     expect(git(project, 'fsck')).toBe('');
     const said = bench.service.annotations(run.id).map(({ message }) => message);

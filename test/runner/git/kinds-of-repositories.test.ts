@@ -131,8 +131,12 @@ test('a repository of SHA-256', async () => {
 });
 
 const hasRefTables = (): boolean =>
-  spawnSync('git', ['init', '-q', '--ref-format=reftable', mkdtempSync(join(tmpdir(), 'reftable-'))])
-    .status === 0;
+  spawnSync('git', [
+    'init',
+    '-q',
+    '--ref-format=reftable',
+    mkdtempSync(join(tmpdir(), 'reftable-')),
+  ]).status === 0;
 
 test.skipIf(!hasRefTables())('refs in tables (needs git 2.45)', async () => {
   makeOrigin(`${LOOK}\ngit push -q origin HEAD:refs/heads/x`, '--ref-format=reftable');
@@ -140,11 +144,14 @@ test.skipIf(!hasRefTables())('refs in tables (needs git 2.45)', async () => {
   expect(await linesOf(origin)).toEqual(
     LOOKED.map((line, index) => (index === 3 ? expect.stringMatching(/^v2-1-g/) : line)),
   );
-  expect(git(origin, 'for-each-ref', '--format=%(refname:lstrip=3)', 'refs/runner')).toBe('heads/x');
+  expect(git(origin, 'for-each-ref', '--format=%(refname:lstrip=3)', 'refs/runner')).toBe(
+    'heads/x',
+  );
 });
 
 describe('a partial clone', () => {
-  const script = 'git status --porcelain\ncat a.txt dir/b.txt\ngit show HEAD~2:a.txt\ngit log --format=%s';
+  const script =
+    'git status --porcelain\ncat a.txt dir/b.txt\ngit show HEAD~2:a.txt\ngit log --format=%s';
   const lines = ['two', 'b', 'one', 'three', 'two', 'one'];
   const missing = (dir: string): number =>
     git(dir, 'rev-list', '--objects', '--all', '--missing=print')

@@ -38,7 +38,9 @@ export async function runUploadArtifact(call: BuiltInCall): Promise<boolean> {
   const { isolation } = job.request;
   const candidates = isolation === undefined ? filesToUpload(call, found) : apartFiles(found);
   const files =
-    isolation === undefined ? candidates : await copyApart(job.request.jobDir, isolation, candidates);
+    isolation === undefined
+      ? candidates
+      : await copyApart(job.request.jobDir, isolation, candidates);
   if (files.length === 0) return reportNothing(call, patterns);
   const artifact = await job.dependencies.artifacts.add({
     runId: job.request.runId,

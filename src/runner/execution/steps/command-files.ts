@@ -1,4 +1,12 @@
-import { closeSync, constants, fchownSync, lstatSync, openSync, realpathSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fchownSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  rmSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import {

@@ -34,7 +34,9 @@ export async function runStepProcess(
     isDebug: job.isDebug,
     allowsUnsecureCommands: isTrue(program.env['ACTIONS_ALLOW_UNSECURE_COMMANDS']),
     allowsUnsecureTokens: isTrue(program.env['ACTIONS_ALLOW_UNSECURE_STOPCOMMAND_TOKENS']),
-    ...(job.request.isolation === undefined ? {} : { readFile: apartReader(job.request.isolation) }),
+    ...(job.request.isolation === undefined
+      ? {}
+      : { readFile: apartReader(job.request.isolation) }),
     jobId: job.request.jobId,
     stepNumber: run.log.number,
   });

@@ -72,8 +72,9 @@ function runHead(run: WorkflowRun, now: number): SafeHtml {
       run.waitingFor === undefined
         ? null
         : html`<p class="notice">
-            This run is for a pull request of another repository, and waits until somebody approves it. It gets no
-            secrets and is kept apart from this machine as far as that can be done; look at what it changes first.
+            This run is for a pull request of another repository, and waits until somebody approves
+            it. It gets no secrets and is kept apart from this machine as far as that can be done;
+            look at what it changes first.
           </p>`
     }
     <div class="actions js-only">${actions(run)}</div>
