@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '../src/observability/logger.ts';
 import { createRunner } from '../src/runner/runner.ts';
-import { loadRunnerSettings } from '../src/runner/settings.ts';
+import { loadRunnerSettings } from '../src/runner/settings/settings.ts';
 import { systemClock } from '../src/shared/clock.ts';
 
 type Totals = { readonly lines: number; readonly bytes: number; readonly closedEarly: number };

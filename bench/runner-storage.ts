@@ -15,9 +15,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createGit } from '../src/runner/git/run-git.ts';
+import { createGit } from '../src/runner/host/git/run-git.ts';
+import { createSandboxFactory } from '../src/runner/host/sandbox/sandbox-factory.ts';
 import type { RunStore, SandboxFactory } from '../src/runner/model/storage.ts';
-import { createSandboxFactory } from '../src/runner/sandbox/sandbox-factory.ts';
 import { openRunStore } from '../src/runner/storage/run-store.ts';
 
 const LINES = 1_000_000;

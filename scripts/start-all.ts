@@ -1,7 +1,7 @@
 /**
  * Starts the three services of one machine as child processes: `npm run start:all [project directory]`.
  *
- * Each keeps its own settings; only ports that would meet get another default. Without DATABASE_URL the
+ * Each keeps its own settings, and gets no secrets of the others; only ports that would meet get another default. Without DATABASE_URL the
  * authorization and the notification service start an embedded PostgreSQL each, under GATEWAY_DATA_DIR
  * and NOTIFY_DATA_DIR: such a server lives and dies with the process that owns it, so that a shared one
  * would tie the fate of one service to the other. With DATABASE_URL both use that one, in schemas of
@@ -16,6 +16,11 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { prettyFactory } from 'pino-pretty';
+import { secretVariablesIn } from '../src/config/load-options.ts';
+import { OPTIONS } from '../src/config/options.ts';
+import { NOTIFY_OPTIONS } from '../src/notify/service/settings.ts';
+import { secretVariables } from '../src/runner/secrets/own-secrets.ts';
+import { hideFromOtherProcesses } from '../src/shared/process-control.ts';
 import { createEchoFilter } from '../src/shared/stop-signals.ts';
 
 /** Ports besides the defaults of the services: their metrics ports would be the same, or none. */
@@ -24,9 +29,17 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   RUNNER_METRICS_PORT: '9092',
 };
 const PROGRAMS = [
-  { name: 'authz', path: '../src/main.ts' },
-  { name: 'notify', path: '../src/notify/main.ts' },
-  { name: 'runner', path: '../src/runner/main.ts' },
+  { name: 'authz', path: '../src/main.ts', secrets: () => secretVariablesIn(OPTIONS, process.env) },
+  {
+    name: 'notify',
+    path: '../src/notify/main.ts',
+    secrets: () => secretVariablesIn(NOTIFY_OPTIONS, process.env),
+  },
+  {
+    name: 'runner',
+    path: '../src/runner/main.ts',
+    secrets: () => secretVariables(process.env),
+  },
 ] as const;
 const EXIT_FAILURE = 1;
 const isEcho = createEchoFilter();
@@ -41,11 +54,13 @@ const pretty = process.stderr.isTTY ? prettyFactory({ translateTime: false }) : 
 let exitCode = 0;
 let isStopping = false;
 
-const services: readonly Service[] = PROGRAMS.map(({ name, path }) => {
+// Steps of the runner have the same user.
+hideFromOtherProcesses();
+const services: readonly Service[] = PROGRAMS.map(({ name, path, secrets }) => {
   const program = fileURLToPath(new URL(path, import.meta.url));
   const more = name === 'runner' ? process.argv.slice(2) : [];
   const child = spawn(process.execPath, [program, ...more], {
-    env: { ...DEFAULTS, ...presentOf(process.env) },
+    env: { ...DEFAULTS, ...environmentWith(secrets()) },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own: Ctrl-C reaches this process alone, which stops the others once and in order.
     detached: true,
@@ -72,9 +87,17 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
 await Promise.all(services.map(({ ended }) => ended));
 process.exitCode = exitCode;
 
-/** An empty variable counts as unset, here as in the services. */
-function presentOf(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+/**
+ * The environment without the secrets of other services than the one that `own` are of. An empty variable
+ * counts as unset, here as in the services.
+ */
+function environmentWith(own: readonly string[]): NodeJS.ProcessEnv {
+  const foreign = PROGRAMS.flatMap(({ secrets }) => secrets()).filter(
+    (name) => !own.includes(name),
+  );
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name, value]) => value !== '' && !foreign.includes(name)),
+  );
 }
 
 function prefixLines(name: string, from: Readable | null, to: NodeJS.WritableStream): void {

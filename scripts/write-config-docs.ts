@@ -5,8 +5,8 @@ import {
   type ConfigurationChapter,
 } from '../src/config/configuration-markdown.ts';
 import { OPTIONS } from '../src/config/options.ts';
-import { NOTIFY_OPTIONS } from '../src/notify/settings.ts';
-import { RUNNER_OPTIONS } from '../src/runner/settings.ts';
+import { NOTIFY_OPTIONS } from '../src/notify/service/settings.ts';
+import { RUNNER_OPTIONS } from '../src/runner/settings/settings.ts';
 
 const PATH = 'docs/configuration.md';
 const CHAPTERS: readonly ConfigurationChapter[] = [
@@ -18,13 +18,13 @@ const CHAPTERS: readonly ConfigurationChapter[] = [
   },
   {
     title: 'Workflow runner',
-    intro: 'Started by `npm run start:runner`; from `src/runner/settings.ts`.',
+    intro: 'Started by `npm run start:runner`; from `src/runner/settings/settings.ts`.',
     prefix: 'RUNNER_',
     table: RUNNER_OPTIONS,
   },
   {
     title: 'Notification service',
-    intro: 'Started by `npm run start:notify`; from `src/notify/settings.ts`.',
+    intro: 'Started by `npm run start:notify`; from `src/notify/service/settings.ts`.',
     prefix: 'NOTIFY_',
     table: NOTIFY_OPTIONS,
   },

@@ -4,6 +4,7 @@
  * (.oxlint-boundaries.json, for editors) is written from it by `npx vitest run test/tidy.test.ts -u`.
  */
 import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path/posix';
 import { describe, expect, test } from 'vitest';
 import {
   fileCircles,
@@ -79,8 +80,181 @@ const TABLE: ImportTable = {
     'observability',
     'protocol',
   ],
-  runner: ['config', 'http', 'observability', 'store'],
-  notify: ['config', 'gen/google', 'gen/notify', 'http', 'observability', 'store'],
+  'runner/face/text': [],
+  'runner/host/git': [],
+  'runner/model': [],
+  'runner/settings': ['config', 'http'],
+  'runner/face/events': ['http', 'runner/model'],
+  'runner/face/page/shared': ['runner/face/text', 'runner/model'],
+  'runner/host/process': ['runner/model'],
+  'runner/host/sandbox': ['runner/host/git', 'runner/model'],
+  'runner/host/isolation': [
+    'runner/host/git',
+    'runner/host/process',
+    'runner/host/sandbox',
+    'runner/model',
+  ],
+  'runner/language': ['runner/model'],
+  'runner/storage': ['runner/model', 'store'],
+  'runner/evaluation': ['runner/language', 'runner/model', 'runner/storage'],
+  'runner/execution/artifacts': ['runner/model', 'runner/storage'],
+  'runner/execution/cache': ['runner/storage'],
+  'runner/face/page/client': ['runner/face/page/shared', 'runner/face/text'],
+  'runner/host/project': ['runner/language', 'runner/model'],
+  'runner/scheduler/state': ['runner/language', 'runner/model'],
+  'runner/secrets': ['config', 'runner/model', 'runner/settings', 'runner/storage'],
+  'runner/step-output': ['runner/host/process', 'runner/model', 'runner/storage'],
+  'runner/execution/state': [
+    'runner/execution/cache',
+    'runner/host/isolation',
+    'runner/host/process',
+    'runner/host/project',
+    'runner/model',
+    'runner/step-output',
+  ],
+  'runner/face/cli': [
+    'config',
+    'observability',
+    'runner/face/text',
+    'runner/host/project',
+    'runner/model',
+    'runner/settings',
+    'runner/storage',
+  ],
+  'runner/scheduler': [
+    'runner/evaluation',
+    'runner/host/process',
+    'runner/language',
+    'runner/model',
+    'runner/scheduler/state',
+    'runner/step-output',
+    'runner/storage',
+  ],
+  'runner/scheduler/triggers': [
+    'runner/host/git',
+    'runner/host/project',
+    'runner/language',
+    'runner/model',
+    'runner/storage',
+  ],
+  'runner/sync': [
+    'runner/host/git',
+    'runner/host/sandbox',
+    'runner/model',
+    'runner/secrets',
+    'runner/storage',
+  ],
+  'runner/execution/steps': [
+    'runner/evaluation',
+    'runner/execution/state',
+    'runner/host/isolation',
+    'runner/host/process',
+    'runner/model',
+    'runner/step-output',
+  ],
+  'runner/face/api': [
+    'http',
+    'runner/face/events',
+    'runner/model',
+    'runner/scheduler/triggers',
+    'runner/secrets',
+    'runner/settings',
+    'runner/sync',
+  ],
+  'runner/execution/built-ins': [
+    'runner/execution/artifacts',
+    'runner/execution/cache',
+    'runner/execution/state',
+    'runner/execution/steps',
+    'runner/host/git',
+    'runner/host/isolation',
+    'runner/host/project',
+    'runner/host/sandbox',
+    'runner/model',
+    'runner/storage',
+  ],
+  'runner/face/page': ['runner/face/api', 'runner/face/page/shared', 'runner/model'],
+  'runner/execution/actions': [
+    'runner/evaluation',
+    'runner/execution/built-ins',
+    'runner/execution/state',
+    'runner/execution/steps',
+    'runner/host/isolation',
+    'runner/language',
+    'runner/model',
+    'runner/storage',
+  ],
+  'runner/execution': [
+    'runner/evaluation',
+    'runner/execution/actions',
+    'runner/execution/state',
+    'runner/execution/steps',
+    'runner/host/process',
+    'runner/model',
+    'runner/step-output',
+  ],
+  'runner/parts': [
+    'observability',
+    'runner/execution',
+    'runner/execution/artifacts',
+    'runner/execution/cache',
+    'runner/face/api',
+    'runner/face/cli',
+    'runner/face/events',
+    'runner/face/page',
+    'runner/host/git',
+    'runner/host/isolation',
+    'runner/host/process',
+    'runner/host/project',
+    'runner/host/sandbox',
+    'runner/model',
+    'runner/scheduler',
+    'runner/scheduler/state',
+    'runner/scheduler/triggers',
+    'runner/secrets',
+    'runner/settings',
+    'runner/storage',
+    'runner/sync',
+  ],
+  runner: [
+    'config',
+    'http',
+    'observability',
+    'runner/face/api',
+    'runner/face/cli',
+    'runner/parts',
+    'runner/secrets',
+    'runner/settings',
+    'runner/storage',
+  ],
+  'notify/model': [],
+  'notify/core': ['notify/model', 'observability'],
+  'notify/store': ['notify/model', 'store'],
+  'notify/channels': ['notify/core', 'notify/model', 'observability'],
+  'notify/live': ['http', 'notify/core', 'notify/model', 'observability'],
+  'notify/api': [
+    'gen/google',
+    'gen/notify',
+    'http',
+    'notify/core',
+    'notify/live',
+    'notify/model',
+    'observability',
+  ],
+  'notify/service': [
+    'config',
+    'gen/notify',
+    'http',
+    'notify/api',
+    'notify/channels',
+    'notify/core',
+    'notify/live',
+    'notify/model',
+    'notify/store',
+    'observability',
+    'store',
+  ],
+  notify: ['config', 'notify/core', 'notify/service', 'observability'],
   authz: [
     'cache',
     'config',
@@ -111,13 +285,8 @@ const RULES: ImportRules = {
   byAll: ['shared'],
   typesByAll: ['config'],
   isolated: ['shared', ...GENERATED],
-  whole: [...GENERATED, 'runner', 'notify'],
+  whole: GENERATED,
 };
-/** Circles that are being broken; each line goes with its circle. */
-const CIRCLES_LEFT: readonly (readonly string[])[] = [
-  ['src/runner/execution/actions/action-source.ts', 'src/runner/execution/job-state.ts'],
-];
-
 const LINES_MAX = 600;
 const TEST_LINES_MAX = 1000;
 
@@ -154,6 +323,30 @@ function filesOf(patterns: readonly string[]): readonly string[] {
     .map((path) => path.replaceAll('\\', '/'));
 }
 
+/** Headings of docs/ARCHITECTURE.md whose first block of code draws rooms, and the folder that their names begin below. */
+const DRAWINGS: readonly (readonly [string, string])[] = [
+  ['## Rooms and floors', TOP],
+  ['## The workflow runner', 'runner'],
+  ['## The notification service', 'notify'],
+];
+
+/** The rooms that a drawing shows, each with its floor; `main.ts` stands for the folder itself. */
+function roomsDrawn(heading: string, house: string): readonly (readonly [string, number])[] {
+  const [, section] = readFileSync('docs/ARCHITECTURE.md', 'utf8').split(`${heading}\n`);
+  const [, drawing = ''] = (section ?? '').split('```');
+  let floor = 0;
+  return drawing
+    .split('\n')
+    .slice(2, -1)
+    .flatMap((line) => {
+      const [, number, rooms = ''] = /^ {2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
+      if (number !== ' ') floor = Number(number);
+      return rooms.split(' · ').map((room): readonly [string, number] => {
+        return [room === 'main.ts' ? house : join(house, room), floor];
+      });
+    });
+}
+
 const sources = globSync('src/**/*.ts').map((path) => path.replaceAll('\\', '/'));
 const imports = sources
   .flatMap((path) => importsOf(path, readFileSync(path, 'utf8')))
@@ -181,20 +374,14 @@ describe('imports', () => {
   });
 
   test('no files import each other, directly or around; types count', () => {
-    expect(fileCircles(imports)).toEqual(CIRCLES_LEFT);
+    expect(fileCircles(imports)).toEqual([]);
   });
 
-  test('the drawing in docs/ARCHITECTURE.md shows each room on its floor', () => {
-    const [, section] = readFileSync('docs/ARCHITECTURE.md', 'utf8').split('## Rooms and floors');
-    const [, drawing = ''] = (section ?? '').split('```');
-    const drawn: [string, number][] = [];
-    let floor = 0;
-    for (const line of drawing.split('\n').slice(2, -1)) {
-      const [, number, rooms = ''] = /^ {2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
-      if (number !== ' ') floor = Number(number);
-      for (const room of rooms.split(' · ')) drawn.push([room === 'main.ts' ? TOP : room, floor]);
-    }
-    expect(drawn.sort()).toEqual([...floorsOf(RULES)].sort());
+  test('the drawings in docs/ARCHITECTURE.md show each room on its floor', () => {
+    const drawn = DRAWINGS.flatMap(([heading, house]) => roomsDrawn(heading, house));
+    const byRoom = (rooms: Iterable<readonly [string, number]>): readonly string[] =>
+      [...rooms].map(([room, floor]) => `${room} ${floor}`).toSorted();
+    expect(byRoom(drawn)).toEqual(byRoom(floorsOf(RULES)));
   });
 
   test("the linter's copy of the table is the table", async () => {

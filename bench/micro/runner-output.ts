@@ -2,10 +2,10 @@
 // to masked lines of the log.
 // Run: npm run bench -- runner-mask runner-lines
 import { createHash } from 'node:crypto';
-import { createCommandSession } from '../../src/runner/commands/command-session.ts';
-import { createLineSplitter } from '../../src/runner/commands/line-splitter.ts';
-import { createMasker, type Masker } from '../../src/runner/commands/masker.ts';
-import { createMatcherSet } from '../../src/runner/commands/matcher-set.ts';
+import { createCommandSession } from '../../src/runner/step-output/command-session.ts';
+import { createLineSplitter } from '../../src/runner/step-output/line-splitter.ts';
+import { createMasker, type Masker } from '../../src/runner/step-output/masker.ts';
+import { createMatcherSet } from '../../src/runner/step-output/matcher-set.ts';
 import { listOf, type MicroBench, mustHold } from '../harness/micro-bench.ts';
 
 const LINES = 10_000;

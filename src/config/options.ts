@@ -1,7 +1,7 @@
 import { allowedHostsOption } from './allowed-hosts-option.ts';
+import { commitOption, logLevelOption, PRINTABLE } from './common-options.ts';
 import {
   booleanOption,
-  choiceOption,
   decimalOption,
   integerOption,
   secretListOption,
@@ -44,8 +44,7 @@ export const OPTIONS = {
       'Operator secret that AdminService expects in `X-Admin-Secret`. Unset: AdminService is disabled.',
     fallback: undefined,
     fallbackText: 'unset',
-    pattern: /^[\x21-\x7e]+$/,
-    rule: 'printable ASCII without spaces',
+    ...PRINTABLE,
     secret: true,
   }),
   host: textOption({
@@ -263,20 +262,8 @@ export const OPTIONS = {
     description: 'Writes every tuple change and admin mutation to the log as an audit record.',
     fallback: false,
   }),
-  logLevel: choiceOption({
-    env: 'GATEWAY_LOG_LEVEL',
-    description: 'Least severe log lines that are written. Audit records are written at any level.',
-    fallback: 'info',
-    values: ['debug', 'info', 'warn', 'error'],
-  }),
-  commit: textOption({
-    env: 'GATEWAY_COMMIT',
-    description: 'Commit of the build, for gatehouse_build_info.',
-    fallback: 'unknown',
-    fallbackText: 'unknown',
-    pattern: /^[\x21-\x7e]+$/,
-    rule: 'printable ASCII without spaces',
-  }),
+  logLevel: logLevelOption('GATEWAY_LOG_LEVEL'),
+  commit: commitOption('GATEWAY_COMMIT', 'Commit of the build, for gatehouse_build_info.'),
 } as const satisfies OptionTable;
 
 /** The validated configuration. Passed explicitly; nothing else reads the environment. */

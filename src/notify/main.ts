@@ -1,11 +1,13 @@
-import { readFileSync } from 'node:fs';
 import { validOrExit } from '../config/valid-or-exit.ts';
 import { createLogger, type LogLevel } from '../observability/logger.ts';
+import { packageVersion } from '../observability/package-version.ts';
 import { AppError } from '../shared/app-error.ts';
+import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
-import { createNotifyLog } from './event-log.ts';
-import { startNotificationService } from './notification-service.ts';
-import { loadNotifySettings, redactedNotifySettings } from './settings.ts';
+import { explainDamage } from '../store/embedded-postgres-damage.ts';
+import { createNotifyLog } from './core/event-log.ts';
+import { startNotificationService } from './service/notification-service.ts';
+import { loadNotifySettings, redactedNotifySettings } from './service/settings.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;
@@ -13,6 +15,8 @@ const EXIT_FAILURE = 1;
 const STOP_GRACE_MS = 5_000;
 const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
+// A runner on this machine may have the same user, and so have its steps.
+hideFromOtherProcesses();
 const settings = validOrExit(() => loadNotifySettings(process.env));
 const level = LOG_LEVELS.find((known) => known === settings.logLevel);
 const logger = createLogger(level ?? 'info');
@@ -35,7 +39,7 @@ function fail(event: string, cause: unknown): never {
 process.on('uncaughtException', (error) => fail('uncaught_exception', error));
 process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
-const starting = startNotificationService({ settings, logger, version: versionOfPackage() });
+const starting = startNotificationService({ settings, logger, version: packageVersion() });
 
 onStopSignals({
   stop: (signal) => {
@@ -62,9 +66,7 @@ onStopSignals({
   },
 });
 
-await starting.catch((error: unknown) => fail('start_failed', error));
-
-function versionOfPackage(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}
+await starting.catch((error: unknown) => {
+  const embedded = settings.databaseUrl === undefined ? settings.dataDir : undefined;
+  fail('start_failed', explainDamage(error, embedded));
+});

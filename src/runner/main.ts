@@ -1,13 +1,13 @@
-import { readFileSync } from 'node:fs';
 import { validOrExit } from '../config/valid-or-exit.ts';
 import { createLogger } from '../observability/logger.ts';
+import { packageVersion } from '../observability/package-version.ts';
 import { stopOnSignals } from '../observability/stop-on-signals.ts';
 import { AppError } from '../shared/app-error.ts';
 import { systemClock } from '../shared/clock.ts';
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
-import { secretVariables, withdrawSecrets } from './own-secrets.ts';
 import { createRunner } from './runner.ts';
-import { loadRunnerSettings, redactedRunnerSettings } from './settings.ts';
+import { secretVariables, withdrawSecrets } from './secrets/own-secrets.ts';
+import { loadRunnerSettings, redactedRunnerSettings } from './settings/settings.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;
@@ -50,7 +50,7 @@ if (exposed.length > 0) {
 
 const starting = createRunner(settings, {
   logger,
-  version: versionOfPackage(),
+  version: packageVersion(),
   clock: systemClock,
   environment,
   isEager: true,
@@ -69,8 +69,3 @@ logger.info(
   },
   'ready',
 );
-
-function versionOfPackage(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}

@@ -6,16 +6,16 @@ import { eventLogOf, type Logger } from '../observability/logger.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
-import { apiTokenPath } from './api-token-file.ts';
-import { Access } from './api/access.ts';
-import { serveApi, type ApiOptions } from './api/api-server.ts';
-import { EVENTS_PATH } from './api/event-routes.ts';
-import type { Route } from './api/router.ts';
-import { INBOX_PATH } from './api/sync-routes.ts';
-import { removeEndpoint, STATE_DIR, writeEndpoint } from './endpoint-file.ts';
-import { startParts, type RunnerParts } from './runner-parts.ts';
-import { routesOf } from './runner-routes.ts';
-import type { RunnerSettings } from './settings.ts';
+import { Access } from './face/api/access.ts';
+import { serveApi, type ApiOptions } from './face/api/api-server.ts';
+import { EVENTS_PATH } from './face/api/event-routes.ts';
+import type { Route } from './face/api/router.ts';
+import { INBOX_PATH } from './face/api/sync-routes.ts';
+import { startParts, type RunnerParts } from './parts/runner-parts.ts';
+import { routesOf } from './parts/runner-routes.ts';
+import type { RunnerSettings } from './settings/settings.ts';
+import { apiTokenPath } from './storage/api-token-file.ts';
+import { removeEndpoint, STATE_DIR, writeEndpoint } from './storage/endpoint-file.ts';
 
 export type RunnerOptions = {
   readonly logger: Logger;

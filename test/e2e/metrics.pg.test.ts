@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { beforeAll, expect, test, vi } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
 
 /* What /metrics says of decisions, whichever path they took. */
-let database: TestDatabase;
-let instance: Instance;
+const { instance } = await instanceForFile();
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
   await call(instance, 'AdminService/CreateProject', { id: 'p', name: 'p', max_check_reads: 100 });
   const updates = Array.from({ length: 400 }, (_, i) => ({
     op: 'OP_INSERT',
@@ -21,11 +17,6 @@ beforeAll(async () => {
     },
   }));
   await call(instance, 'AuthzService/WriteRelationTuples', { updates, project_id: 'p' });
-});
-
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
 });
 
 async function valueOf(series: string): Promise<number> {
@@ -82,4 +73,36 @@ test('decisions, sizes, errors and backstops are counted once', async () => {
   await expectValue('authz_check_duration_seconds_count{rpc="Check"}', 6);
   await expectValue('authz_check_duration_seconds_count{rpc="CheckSet"}', 1);
   await expectValue('authz_check_duration_seconds_count{rpc="BatchCheck"}', 2);
+});
+
+test('items of a batch that are not valid are counted as errors, those of a batch that fails are not', async () => {
+  const item = {
+    namespace: 'group',
+    object_id: 'g399',
+    relation: 'member',
+    subject_user_id: 'alice',
+  };
+  const invalid = [
+    { ...item, object_id: '#' },
+    { ...item, subject_user_id: '' },
+    { ...item, namespace: 'No' },
+  ];
+  const ask = (baseUrl: string, items: readonly object[], project_id = 'p') =>
+    call({ ...instance, baseUrl }, 'AuthzService/BatchCheck', { project_id, items });
+  const series = 'authz_decision_errors_total{rpc="BatchCheck",reason="invalid_argument"}';
+  const before = await valueOf(series);
+  let count = 0;
+  for (const baseUrl of [instance.generalUrl, instance.baseUrl]) {
+    for (const items of [[item, ...invalid, item], invalid]) {
+      const { status, body } = await ask(baseUrl, items);
+      expect(status).toBe(200);
+      const results = body['results'] as { error: string }[];
+      expect(results.filter(({ error }) => error !== '')).toHaveLength(3);
+      count += 3;
+      await expectValue(series, before + count);
+    }
+    expect((await ask(baseUrl, invalid, 'nobody-has-it')).status).toBe(404);
+  }
+  await expectValue('authz_decision_errors_total{rpc="BatchCheck",reason="not_found"}', 2);
+  expect(await valueOf(series)).toBe(before + count);
 });

@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest';
 import { createArtifactStore } from '../../src/runner/execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../../src/runner/execution/cache/cache-store.ts';
 import { createJobExecutor } from '../../src/runner/execution/job-executor.ts';
+import type { Supervision } from '../../src/runner/host/process/supervision.ts';
 import { readWorkflow } from '../../src/runner/language/read-workflow.ts';
 import type {
   JobContexts,
@@ -15,7 +16,6 @@ import type {
 } from '../../src/runner/model/execution.ts';
 import type { ArtifactStore } from '../../src/runner/model/ports.ts';
 import type { Annotation, Conclusion, JsonObject } from '../../src/runner/model/run.ts';
-import type { Supervision } from '../../src/runner/process/supervision.ts';
 
 export type RecordedStep = {
   readonly number: number;

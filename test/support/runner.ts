@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createRunner, type Runner } from '../../src/runner/runner.ts';
-import { loadRunnerSettings } from '../../src/runner/settings.ts';
+import { loadRunnerSettings } from '../../src/runner/settings/settings.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 
 export type TestRunner = {
@@ -82,10 +82,11 @@ export async function startRun(
   url: string,
   workflow: string,
   inputs?: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const response = await fetch(`${url}/api/runs`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify({ workflow, inputs }),
   });
   if (response.status !== 201) throw new Error(`${response.status} ${await response.text()}`);
@@ -96,9 +97,10 @@ export async function startRun(
 export async function runEnded(
   url: string,
   id: string,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<{ status: string; conclusion: string; [key: string]: unknown }> {
   for (;;) {
-    const response = await fetch(`${url}/api/runs/${id}`);
+    const response = await fetch(`${url}/api/runs/${id}`, { headers });
     const run = (await response.json()) as { completedAt?: string } & Record<string, unknown>;
     if (run.completedAt !== undefined) {
       return run as { status: string; conclusion: string };

@@ -1,8 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import {
+  type Launcher,
+  type LogLine,
+  spawnService as spawnChild,
+  watchService,
+} from './child-service.ts';
 
 /** A running authorization service of the test's own, as a child process. */
 export interface Service {
@@ -24,22 +29,18 @@ export interface Service {
   kill(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-export type LogLine = { readonly msg?: string; readonly level?: string } & Readonly<
-  Record<string, unknown>
->;
-
 export type ServiceOptions = {
   /** Settings that replace or add to the ones of a test instance; '' unsets one. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Kept by `stop`, so that a test can start on it again. Default: a new one, removed by `stop`. */
   readonly dataDir?: string | undefined;
   readonly startTimeoutMs?: number | undefined;
+  /** What starts the service, in a process group of its own; `node src/main.ts` here when absent. */
+  readonly launcher?: Launcher | undefined;
 };
 
 export const TEST_TOKEN = 'test-token';
 export const TEST_ADMIN_SECRET = 'test-admin-secret';
-
-const START_TIMEOUT_MS = 60_000;
 
 /**
  * Starts `src/main.ts` on free ports of the loopback with its own embedded Postgres, or on
@@ -48,12 +49,22 @@ const START_TIMEOUT_MS = 60_000;
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
-  const child = spawnService(dataDir, options.env ?? {});
-  const log: LogLine[] = [];
-  const exited = new Promise<number | null>((resolve) => {
-    child.once('exit', (code) => resolve(code));
+  const child = spawnService(dataDir, options.env ?? {}, options.launcher);
+  const {
+    log,
+    exited,
+    ready: becomesReady,
+  } = watchService(child, {
+    see: (entry) =>
+      entry.msg === 'ready'
+        ? { port: Number(entry['port']), metricsPort: Number(entry['metrics_port']) }
+        : undefined,
+    timeoutMs: options.startTimeoutMs,
   });
-  const ready = await waitUntilReady(child, log, options.startTimeoutMs ?? START_TIMEOUT_MS);
+  const ready = await becomesReady.catch((error: unknown) => {
+    child.kill('SIGKILL');
+    throw error;
+  });
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<number | null> => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
     return exited;
@@ -78,8 +89,12 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 }
 
 /** Starts the process without waiting for anything; for tests of starts that must fail. */
-export function spawnService(dataDir: string, env: Readonly<Record<string, string>>): ChildProcess {
-  const settings: Record<string, string> = {
+export function spawnService(
+  dataDir: string,
+  env: Readonly<Record<string, string>>,
+  launcher?: Launcher,
+): ChildProcess {
+  const settings = {
     PATH: process.env['PATH'] ?? '',
     GATEWAY_DATA_DIR: dataDir,
     GATEWAY_HOST: '127.0.0.1',
@@ -90,41 +105,7 @@ export function spawnService(dataDir: string, env: Readonly<Record<string, strin
     GATEWAY_DRAIN_MS: '50',
     ...env,
   };
-  for (const [name, value] of Object.entries(settings)) if (value === '') delete settings[name];
-  return spawn(process.execPath, ['src/main.ts'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: settings,
-  });
-}
-
-type Ready = { readonly port: number; readonly metricsPort: number };
-
-function waitUntilReady(child: ChildProcess, log: LogLine[], timeoutMs: number): Promise<Ready> {
-  const { promise, resolve, reject } = Promise.withResolvers<Ready>();
-  const last: string[] = [];
-  const fail = (what: string): void => {
-    reject(new Error(`the service ${what}:\n${last.join('\n')}`));
-  };
-  const timer = setTimeout(() => {
-    child.kill('SIGKILL');
-    fail(`was not ready after ${timeoutMs} ms`);
-  }, timeoutMs);
-  if (child.stderr === null) throw new Error('stderr of the service must be a pipe');
-  createInterface({ input: child.stderr }).on('line', (line) => {
-    last.push(line);
-    if (last.length > 30) last.shift();
-    if (!line.startsWith('{')) return;
-    const entry = JSON.parse(line) as LogLine;
-    log.push(entry);
-    if (entry.msg !== 'ready') return;
-    clearTimeout(timer);
-    resolve({ port: Number(entry['port']), metricsPort: Number(entry['metrics_port']) });
-  });
-  child.once('exit', (code, signal) => {
-    clearTimeout(timer);
-    fail(`ended with ${code ?? signal}`);
-  });
-  return promise;
+  return spawnChild(['src/main.ts'], settings, { launcher });
 }
 
 /** A POST of JSON to a method, with the service token; the parsed answer. */

@@ -1,6 +1,6 @@
 import type { JobExecutor } from '../model/execution.ts';
-import type { ExecutorDependencies } from './dependencies.ts';
 import { JobRun } from './job-run.ts';
+import type { ExecutorDependencies } from './state/dependencies.ts';
 
 /**
  * Runs jobs on this host, each in its own folder, with real processes. See JobExecutor for what it

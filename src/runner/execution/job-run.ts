@@ -1,18 +1,23 @@
 import { AppError } from '../../shared/app-error.ts';
-import { evaluateNumber, evaluateTemplate, evaluateText } from '../language/evaluate.ts';
+import { evaluateNumber, evaluateTemplate, evaluateText } from '../evaluation/evaluate.ts';
+import { forgetFirstBirth } from '../host/process/process-births.ts';
+import type { Supervisor } from '../host/process/supervision.ts';
+import { sweepProcesses } from '../host/process/sweep.ts';
 import type { CancelKind, JobOutcome, JobReport, JobRequest } from '../model/execution.ts';
 import type { Conclusion, JsonObject } from '../model/run.ts';
 import type { StepDefinition } from '../model/workflow.ts';
-import { forgetFirstBirth } from '../process/process-births.ts';
-import type { Supervisor } from '../process/supervision.ts';
-import { sweepProcesses } from '../process/sweep.ts';
 import { noContainers, preStageOf } from './actions/run-uses.ts';
-import type { ExecutorDependencies } from './dependencies.ts';
 import { createFrame, createState, makeFolders, removeCommandFiles } from './job-setup.ts';
-import { type Frame, type JobState, frameEnv, scopeOf } from './job-state.ts';
-import { CANCEL_TIMEOUT_MS, OUTPUT_BYTES_PER_JOB_MAX, STEPS_MAX, TIMER_MS_MAX } from './limits.ts';
-import { type PlannedStep, planStage, planSteps } from './steps/step-plan.ts';
-import { runSteps, skipAll } from './steps/steps-runner.ts';
+import type { ExecutorDependencies } from './state/dependencies.ts';
+import { type Frame, type JobState, frameEnv, scopeOf } from './state/job-state.ts';
+import {
+  CANCEL_TIMEOUT_MS,
+  OUTPUT_BYTES_PER_JOB_MAX,
+  STEPS_MAX,
+  TIMER_MS_MAX,
+} from './state/limits.ts';
+import { type PlannedStep, planStage, planSteps } from './state/step-plan.ts';
+import { runSteps, skipAll } from './steps-runner.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -216,7 +221,6 @@ export class JobRun {
       const released = await supervisor?.release();
       const isSure = released?.isSure === true;
       const swept = isSure ? 0 : await sweepProcesses(this.#job.trackingId);
-      if (isSure) forgetFirstBirth(this.#job.trackingId);
       const count = (released?.killed ?? 0) + swept;
       if (count > 0) {
         const processes = count === 1 ? '1 process was' : `${count} processes were`;

@@ -1,19 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { createMasker } from '../commands/masker.ts';
-import { evaluateTexts } from '../language/evaluate.ts';
+import { evaluateTexts } from '../evaluation/evaluate.ts';
+import { baseEnvironment } from '../host/process/step-environment.ts';
 import type { JobReport, JobRequest } from '../model/execution.ts';
 import type { JsonObject } from '../model/run.ts';
-import { baseEnvironment } from '../process/step-environment.ts';
-import { makeCommandFolder } from './command-folder.ts';
-import type { ExecutorDependencies } from './dependencies.ts';
-import { JobEnvironment } from './job-environment.ts';
+import { createMasker } from '../step-output/masker.ts';
 import { jobGitConfig } from './job-git-config.ts';
-import { type Frame, type JobFolders, JobState, scopeOf } from './job-state.ts';
-import { BackgroundSteps } from './steps/background-steps.ts';
-import { inputVariables, runnerContext } from './steps/step-variables.ts';
-import { runSteps } from './steps/steps-runner.ts';
+import { BackgroundSteps } from './state/background-steps.ts';
+import type { ExecutorDependencies } from './state/dependencies.ts';
+import { JobEnvironment } from './state/job-environment.ts';
+import { type Frame, type JobFolders, JobState, scopeOf } from './state/job-state.ts';
+import { runnerContext } from './state/runner-context.ts';
+import { runSteps } from './steps-runner.ts';
+import { makeCommandFolder } from './steps/command-folder.ts';
+import { inputVariables } from './steps/step-variables.ts';
 
 /** The state of a job that has not begun. Cannot fail. */
 export function createState(

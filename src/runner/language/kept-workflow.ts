@@ -1,5 +1,5 @@
 import type { Workflow, WorkflowSource } from '../model/workflow.ts';
-import { locateCalledWorkflow } from './project-files.ts';
+import { locateCalledWorkflow } from './called-workflow-path.ts';
 import { readWorkflow, type WorkflowReading } from './read-workflow.ts';
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Reasons of the workflow runner alone. On its wire a reason is spelled in lower case
- * (`run_not_found`); runner/api/error-answer.ts holds the only mapping to statuses.
+ * (`run_not_found`); runner/face/api/error-answer.ts holds the only mapping to statuses.
  */
 export type RunnerReason =
   | 'INVALID_JSON'

@@ -73,6 +73,15 @@ export type PreparedSandbox = {
 /** A branch or tag that a step has pushed: `heads/…` or `tags/…`. */
 export type PushedRef = { readonly name: string; readonly sha: string };
 
+/** Where commits come from that the project does not have. */
+export interface CommitFetcher {
+  /**
+   * Fetches a commit or ref into the git directory `dir`; `repository` (`owner/name`) is another one of
+   * the same host. False: it could not be had.
+   */
+  fetch(dir: string, what: string, repository?: string): Promise<boolean>;
+}
+
 /** A git directory for the commits of one event, beside the project's. Errors of all: those of Git. */
 export interface CommitRepository {
   readonly dir: string;

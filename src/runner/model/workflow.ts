@@ -12,7 +12,7 @@ export type FileProblem = Position & {
 
 /**
  * A value of a workflow file that may hold `${{ }}`. It is parsed once, with its expressions, when the
- * file is read; language/evaluate.ts turns it into JSON.
+ * file is read; evaluation/evaluate.ts turns it into JSON.
  */
 export type Template =
   | {

@@ -1,10 +1,10 @@
 import { AppError } from '../../shared/app-error.ts';
-import { createMasker } from '../commands/masker.ts';
-import { evaluateTexts } from '../language/evaluate.ts';
+import { evaluateTexts } from '../evaluation/evaluate.ts';
 import { secretsReferencedBy } from '../language/references.ts';
 import type { Annotation, Conclusion, JsonObject } from '../model/run.ts';
 import type { PreparedSandbox } from '../model/storage.ts';
 import type { StepsJobDefinition, Workflow } from '../model/workflow.ts';
+import { createMasker } from '../step-output/masker.ts';
 import { Cancellation } from './cancellation.ts';
 import { groupKey, type ConcurrencyGroups, type ConcurrencySetting } from './concurrency-groups.ts';
 import { githubContext, identityOf, type RunFacts } from './github-context.ts';
@@ -12,10 +12,10 @@ import { evaluateConcurrency } from './job-settings.ts';
 import type { FairPermits, Release } from './permits.ts';
 import type { RunContext, SecretProvider } from './run-context.ts';
 import { runGraph } from './run-graph.ts';
-import { TOP } from './run-plan.ts';
 import type { RunRecorder } from './run-recorder.ts';
-import { conclusionOf } from './run-state-reducer.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
+import { TOP } from './state/run-plan.ts';
+import { conclusionOf } from './state/run-state-reducer.ts';
 
 /** Refers to nothing: with it only the workflow itself is looked at. */
 const NO_JOB: StepsJobDefinition = {

@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
-import { resolveCallInputs } from '../language/call-inputs.ts';
-import { evaluateTemplate, evaluateText } from '../language/evaluate.ts';
+import { resolveCallInputs } from '../evaluation/call-inputs.ts';
+import { evaluateTemplate, evaluateText } from '../evaluation/evaluate.ts';
 import { secretsReferencedBy } from '../language/references.ts';
 import type { JsonObject, JsonValue } from '../model/run.ts';
 import type { CallJobDefinition } from '../model/workflow.ts';
@@ -15,8 +15,8 @@ import type {
   SecretProvider,
   WorkflowScope,
 } from './run-context.ts';
-import { placeBelow } from './run-plan.ts';
-import { concludeRun } from './run-state.ts';
+import { placeBelow } from './state/run-plan.ts';
+import { concludeRun } from './state/run-state.ts';
 import { legContexts, withToken } from './steps-leg.ts';
 
 type RunWorkflow = (

@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import type { JsonObject, JsonValue, Trigger } from '../model/run.ts';
 import type { Workflow } from '../model/workflow.ts';
-import type { RunRequest } from './journal-records.ts';
 import type { ProjectIdentity, SchedulerOptions } from './scheduler-options.ts';
+import type { RunRequest } from './state/journal-records.ts';
 
 /** What the `github` context says of a run, whoever asks. */
 export type RunFacts = {

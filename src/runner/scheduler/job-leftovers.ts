@@ -1,6 +1,6 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sweepProcesses } from '../process/sweep.ts';
+import { sweepProcesses } from '../host/process/sweep.ts';
 import { ifPresent } from '../storage/file-errors.ts';
 
 /** Folders of jobs in progress, below the project's `.runner`. */

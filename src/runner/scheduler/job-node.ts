@@ -5,14 +5,13 @@ import {
   evaluateNumber,
   evaluateTemplate,
   evaluateText,
-} from '../language/evaluate.ts';
+} from '../evaluation/evaluate.ts';
 import { expandMatrix, legName } from '../language/matrix.ts';
 import type { StatusView } from '../model/execution.ts';
 import type { Conclusion, JsonObject, JsonValue } from '../model/run.ts';
 import type { JobDefinition } from '../model/workflow.ts';
 import { Cancellation } from './cancellation.ts';
 import { githubContext } from './github-context.ts';
-import type { PlannedJob } from './journal-records.ts';
 import { FairPermits } from './permits.ts';
 import type {
   JobResult,
@@ -22,9 +21,10 @@ import type {
   RunContext,
   WorkflowScope,
 } from './run-context.ts';
-import { legId, needsOf, placeBelow, planOf, shortName } from './run-plan.ts';
-import { isAtOrBelow } from './run-state-reducer.ts';
-import { concludeRun } from './run-state.ts';
+import type { PlannedJob } from './state/journal-records.ts';
+import { legId, needsOf, placeBelow, planOf, shortName } from './state/run-plan.ts';
+import { isAtOrBelow } from './state/run-state-reducer.ts';
+import { concludeRun } from './state/run-state.ts';
 
 const FAIL_FAST_DEFAULT = true;
 

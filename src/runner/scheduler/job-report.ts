@@ -1,8 +1,8 @@
 import type { JobReport } from '../model/execution.ts';
 import type { Annotation, Step } from '../model/run.ts';
 import type { LogWriter } from '../model/storage.ts';
-import type { PlannedStep } from './journal-records.ts';
 import type { RunContext } from './run-context.ts';
+import type { PlannedStep } from './state/journal-records.ts';
 
 /**
  * What a job in progress tells, as records of its run. The executor is never failed by what goes wrong

@@ -4,7 +4,7 @@ import {
   evaluateNumber,
   evaluateTemplate,
   evaluateText,
-} from '../language/evaluate.ts';
+} from '../evaluation/evaluate.ts';
 import type { Scope } from '../model/execution.ts';
 import type { StepsJobDefinition, Template } from '../model/workflow.ts';
 import { concurrencySetting, type ConcurrencySetting } from './concurrency-groups.ts';

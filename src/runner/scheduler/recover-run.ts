@@ -1,8 +1,8 @@
 import type { JournalRecord } from '../model/storage.ts';
-import type { RunRecord } from './journal-records.ts';
 import type { StatePair } from './run-recorder.ts';
-import { applyRecord } from './run-state-reducer.ts';
-import type { RunState } from './run-state.ts';
+import type { RunRecord } from './state/journal-records.ts';
+import { applyRecord } from './state/run-state-reducer.ts';
+import type { RunState } from './state/run-state.ts';
 
 /**
  * The state that the records of a journal lead to, twice: one to go on with, one to show. Undefined

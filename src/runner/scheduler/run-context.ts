@@ -5,9 +5,9 @@ import type { Cancellation } from './cancellation.ts';
 import type { ConcurrencyGroups } from './concurrency-groups.ts';
 import type { RunFacts } from './github-context.ts';
 import type { FairPermits } from './permits.ts';
-import type { PlanPlace } from './run-plan.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
+import type { PlanPlace } from './state/run-plan.ts';
 
 /** What all jobs of one run share while it is in progress. */
 export type RunContext = {

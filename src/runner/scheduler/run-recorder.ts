@@ -3,9 +3,9 @@ import type { Clock } from '../../shared/clock.ts';
 import type { EventPublisher, RunnerEvent } from '../model/events.ts';
 import type { Job } from '../model/run.ts';
 import type { RunStore } from '../model/storage.ts';
-import type { RunRecord, RunRecordBody } from './journal-records.ts';
-import { applyRecord } from './run-state-reducer.ts';
-import { runView, type RunState } from './run-state.ts';
+import type { RunRecord, RunRecordBody } from './state/journal-records.ts';
+import { applyRecord } from './state/run-state-reducer.ts';
+import { runView, type RunState } from './state/run-state.ts';
 
 /** Lines that may wait for the disk before the writer is asked to pause. */
 const WAITING_LINES_MAX = 50_000;

@@ -5,8 +5,8 @@ import type { RunFilter } from '../model/ports.ts';
 import type { WorkflowRun } from '../model/run.ts';
 import { writeFileAtomic } from '../storage/atomic-file.ts';
 import { ifPresent } from '../storage/file-errors.ts';
-import { runView, type RunState } from './run-state.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
+import { runView, type RunState } from './state/run-state.ts';
 
 /** Keeps the highest run number when the run that had it is removed. */
 const NUMBER_FILE = 'last-run-number';

@@ -1,15 +1,15 @@
 import { AppError } from '../../shared/app-error.ts';
+import { evaluateText } from '../evaluation/evaluate.ts';
 import { resolveDispatchInputs, type ResolvedInputs } from '../language/dispatch-inputs.ts';
-import { evaluateText } from '../language/evaluate.ts';
 import { scriptInjectionWarnings } from '../language/references.ts';
 import type { StartRequest, WorkflowFile } from '../model/ports.ts';
 import type { Annotation, JsonObject, Trigger } from '../model/run.ts';
 import type { Workflow, WorkflowSource } from '../model/workflow.ts';
 import { dispatchEvent, githubContext, identityOf } from './github-context.ts';
-import type { RunHead, RunRecord, RunRequest } from './journal-records.ts';
-import { planOf, shortName, TOP } from './run-plan.ts';
 import { isoTime } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
+import type { RunHead, RunRecord, RunRequest } from './state/journal-records.ts';
+import { planOf, shortName, TOP } from './state/run-plan.ts';
 
 const DISPATCH_EVENT = 'workflow_dispatch';
 const ACTOR_DEFAULT = 'local';

@@ -15,7 +15,7 @@ import { JOBS_FOLDER, trackingIdOf } from './job-leftovers.ts';
 import { JobReporter } from './job-report.ts';
 import { evaluateConcurrency, evaluateJobSettings, type JobSettings } from './job-settings.ts';
 import type { JobResult, Leg, LegContexts, RunContext } from './run-context.ts';
-import { runView } from './run-state.ts';
+import { runView } from './state/run-state.ts';
 
 /** More branches and tags than that are counted in the annotation that tells of them. */
 const PUSHED_NAMES_MAX = 20;

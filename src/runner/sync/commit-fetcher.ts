@@ -1,5 +1,5 @@
-import { fetchArguments } from '../sandbox/commit-repository.ts';
-import type { CommitFetcher } from '../triggers/find-commit.ts';
+import { fetchArguments } from '../host/sandbox/commit-repository.ts';
+import type { CommitFetcher } from '../model/storage.ts';
 import type { RemoteGit } from './remote-git.ts';
 import type { SyncConfig } from './sync-config.ts';
 

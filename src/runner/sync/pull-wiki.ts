@@ -1,7 +1,7 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
-import { createGit, type Git } from '../git/run-git.ts';
+import { createGit, type Git } from '../host/git/run-git.ts';
 import { keyOfEntry, type CacheEntry } from './cache-entry.ts';
 import { withFolderLimit } from './folder-size.ts';
 import { mustStillBe, repositoryOf, type PullContext, type PullPart } from './pull-lists.ts';

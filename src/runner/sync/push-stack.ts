@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import { createGit, type Git } from '../git/run-git.ts';
+import { createGit, type Git } from '../host/git/run-git.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import type { HostClient } from './host-client.ts';
 import { openPushMemory } from './push-memory.ts';

@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import { createGit, type GitOptions, type GitResult } from '../git/run-git.ts';
+import { createGit, type GitOptions, type GitResult } from '../host/git/run-git.ts';
 
 /** The code host as git sees it: where repositories are, and with which credentials. */
 export interface RemoteGit {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../shared/app-error.ts';
-import { mustRef, type Git } from '../git/run-git.ts';
+import { mustRef, type Git } from '../host/git/run-git.ts';
 
 /** A host takes stacks of up to 100 pull requests; people read far smaller ones. */
 const LAYERS_MAX = 100;

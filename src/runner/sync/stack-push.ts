@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import { createGit, mustRef, type Git, type GitResult } from '../git/run-git.ts';
+import { createGit, mustRef, type Git, type GitResult } from '../host/git/run-git.ts';
 import { printable } from './host-answer.ts';
 import type { PushMemory } from './push-memory.ts';
 import { remoteFailure, type RemoteGit } from './remote-git.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WorkflowRun } from '../../../src/runner/model/run.ts';
-import type { RunnerParts } from '../../../src/runner/runner-parts.ts';
+import type { RunnerParts } from '../../../src/runner/parts/runner-parts.ts';
 import { AppError } from '../../../src/shared/app-error.ts';
 import type { ActCase } from './act-cases.ts';
 import { fileNamesOf } from './act-workspace.ts';

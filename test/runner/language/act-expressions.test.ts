@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { evaluateTemplate } from '../../../src/runner/language/evaluate.ts';
+import { evaluateTemplate } from '../../../src/runner/evaluation/evaluate.ts';
 import type { JsonValue } from '../../../src/runner/model/run.ts';
 
 type Row = {

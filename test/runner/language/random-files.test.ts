@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import { evaluateTemplate } from '../../../src/runner/language/evaluate.ts';
+import { evaluateTemplate } from '../../../src/runner/evaluation/evaluate.ts';
 import { readAction } from '../../../src/runner/language/read-action.ts';
 import { readWorkflow } from '../../../src/runner/language/read-workflow.ts';
 import type { Template } from '../../../src/runner/model/workflow.ts';

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { createArtifactStore } from '../../../src/runner/execution/artifacts/artifact-store.ts';
-import { createGit } from '../../../src/runner/git/run-git.ts';
-import { createWorkflowCatalog } from '../../../src/runner/language/workflow-catalog.ts';
+import { createGit } from '../../../src/runner/host/git/run-git.ts';
+import { createWorkflowCatalog } from '../../../src/runner/host/project/workflow-catalog.ts';
+import { createSandboxFactory } from '../../../src/runner/host/sandbox/sandbox-factory.ts';
 import type { JobExecutor } from '../../../src/runner/model/execution.ts';
 import type {
   ArtifactStore,
@@ -10,7 +11,6 @@ import type {
 } from '../../../src/runner/model/ports.ts';
 import type { Annotation } from '../../../src/runner/model/run.ts';
 import type { RunStore } from '../../../src/runner/model/storage.ts';
-import { createSandboxFactory } from '../../../src/runner/sandbox/sandbox-factory.ts';
 import { createRunService, type Scheduler } from '../../../src/runner/scheduler/run-service.ts';
 import {
   defaultSchedulerLimits,

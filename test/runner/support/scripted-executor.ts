@@ -1,4 +1,4 @@
-import { evaluateCondition, evaluateText } from '../../../src/runner/language/evaluate.ts';
+import { evaluateCondition, evaluateText } from '../../../src/runner/evaluation/evaluate.ts';
 import type {
   CancelKind,
   JobExecution,

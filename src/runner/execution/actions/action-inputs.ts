@@ -1,7 +1,7 @@
-import { evaluateText } from '../../language/evaluate.ts';
+import { evaluateText } from '../../evaluation/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { ActionDefinition } from '../../model/workflow.ts';
-import type { StepLog } from '../steps/step-log.ts';
+import type { StepLog } from '../state/step-log.ts';
 
 /**
  * The inputs of an action by the names it declares: what the step gives, else the defaults. Given ones
@@ -40,16 +40,4 @@ export async function resolveActionInputs(
     }
   }
   return inputs;
-}
-
-/** The value of a built-in action's input, in any letter case, trimmed. */
-export function inputOf(
-  given: Readonly<Record<string, string>>,
-  name: string,
-  fallback = '',
-): string {
-  for (const [key, value] of Object.entries(given)) {
-    if (key.toLowerCase() === name) return value.trim() === '' ? fallback : value.trim();
-  }
-  return fallback;
 }

@@ -4,12 +4,13 @@ import { cp, readFile } from 'node:fs/promises';
 import { join, normalize, relative, resolve, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
-import { readApart } from '../../isolation/open-apart.ts';
+import { readApart } from '../../host/isolation/open-apart.ts';
 import { readAction } from '../../language/read-action.ts';
 import type { JobIsolation } from '../../model/isolation.ts';
 import type { ActionDefinition } from '../../model/workflow.ts';
 import { ifPresent } from '../../storage/file-errors.ts';
-import type { Frame, JobState } from '../job-state.ts';
+import type { Frame, JobState } from '../state/job-state.ts';
+import type { LoadedAction } from '../state/loaded-action.ts';
 
 /** What a `uses:` names. */
 export type ActionReference =
@@ -23,19 +24,6 @@ export type ActionReference =
       readonly path: string;
       readonly ref: string;
     };
-
-/** An action whose files are on this host. */
-export type LoadedAction = {
-  /** Absolute. */
-  readonly dir: string;
-  readonly definition: ActionDefinition;
-  readonly isLocal: boolean;
-  /** Of remote actions: GITHUB_ACTION_REPOSITORY and GITHUB_ACTION_REF. */
-  readonly repository: string;
-  readonly ref: string;
-  /** The root of the repository that it lies in: what `$/` means within it. */
-  readonly root: string;
-};
 
 const IMAGE_PREFIX = 'docker://';
 const FILE_NAMES: readonly string[] = ['action.yml', 'action.yaml'];

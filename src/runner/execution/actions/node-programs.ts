@@ -1,5 +1,5 @@
-import type { JobState } from '../job-state.ts';
-import type { StepLog } from '../steps/step-log.ts';
+import type { JobState } from '../state/job-state.ts';
+import type { StepLog } from '../state/step-log.ts';
 
 /**
  * The node for `using: node<N>`: the one of the same or the next higher major version that is there,

@@ -1,11 +1,11 @@
 import { AppError } from '../../../shared/app-error.ts';
-import { evaluateText } from '../../language/evaluate.ts';
+import { evaluateText } from '../../evaluation/evaluate.ts';
 import type { StepDefinition } from '../../model/workflow.ts';
-import { type Frame, frameEnv, scopeOf } from '../job-state.ts';
-import { COMPOSITE_DEPTH_MAX } from '../limits.ts';
-import { BackgroundSteps } from '../steps/background-steps.ts';
-import { planSteps } from '../steps/step-plan.ts';
-import type { StepRun } from '../steps/step-run.ts';
+import { BackgroundSteps } from '../state/background-steps.ts';
+import { type Frame, frameEnv, scopeOf } from '../state/job-state.ts';
+import { COMPOSITE_DEPTH_MAX } from '../state/limits.ts';
+import { planSteps } from '../state/step-plan.ts';
+import type { StepRun } from '../state/step-run.ts';
 import { type ActionUse, githubOf } from './run-javascript.ts';
 
 /**

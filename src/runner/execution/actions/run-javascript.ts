@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import type { JsonObject } from '../../model/run.ts';
-import type { Frame } from '../job-state.ts';
+import type { Frame } from '../state/job-state.ts';
+import type { LoadedAction } from '../state/loaded-action.ts';
+import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from '../steps/command-files.ts';
 import { processEnvironment } from '../steps/step-env.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
-import type { StepRun } from '../steps/step-run.ts';
 import { inputVariables } from '../steps/step-variables.ts';
-import type { LoadedAction } from './action-source.ts';
 import { nodeFor } from './node-programs.ts';
 
 /** One use of an action: what its stages have in common. */

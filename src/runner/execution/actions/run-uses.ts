@@ -1,21 +1,22 @@
 import { AppError } from '../../../shared/app-error.ts';
-import { evaluateTexts } from '../../language/evaluate.ts';
+import { evaluateTexts } from '../../evaluation/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { JsonObject } from '../../model/run.ts';
 import type { Condition, StepDefinition, UsesStepDefinition } from '../../model/workflow.ts';
 import { runBuiltIn, isBuiltIn } from '../built-ins/built-in-actions.ts';
-import { type Frame, scopeOf } from '../job-state.ts';
-import { COMPOSITE_DEPTH_MAX } from '../limits.ts';
+import { type Frame, scopeOf } from '../state/job-state.ts';
+import { COMPOSITE_DEPTH_MAX } from '../state/limits.ts';
+import type { LoadedAction } from '../state/loaded-action.ts';
+import { addPostStep } from '../state/post-steps.ts';
 import {
   type PlannedStep,
   planStage,
   planSteps,
   type StageDefinition,
-} from '../steps/step-plan.ts';
-import type { StepRun } from '../steps/step-run.ts';
+} from '../state/step-plan.ts';
+import type { StepRun } from '../state/step-run.ts';
 import { resolveActionInputs } from './action-inputs.ts';
-import { isCached, type LoadedAction, loadAction, parseUses } from './action-source.ts';
-import { addPostStep } from './post-steps.ts';
+import { isCached, loadAction, parseUses } from './action-source.ts';
 import { compositeFrame, runComposite } from './run-composite.ts';
 import { runDockerAction, runImage } from './run-docker.ts';
 import { type ActionUse, githubOf, runJavaScript } from './run-javascript.ts';

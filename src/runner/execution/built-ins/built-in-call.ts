@@ -2,8 +2,8 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { JsonObject } from '../../model/run.ts';
 import type { UsesStepDefinition } from '../../model/workflow.ts';
-import type { Frame } from '../job-state.ts';
-import type { StepRun } from '../steps/step-run.ts';
+import type { Frame } from '../state/job-state.ts';
+import type { StepRun } from '../state/step-run.ts';
 
 /** One use of a built-in action. */
 export type BuiltInCall = {

@@ -1,11 +1,11 @@
 import { relative, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { inputOf } from '../actions/action-inputs.ts';
-import { addPostStep } from '../actions/post-steps.ts';
+import { globFiles } from '../../host/project/glob-files.ts';
 import { mustCacheKey } from '../cache/cache-store.ts';
-import type { StepRun } from '../steps/step-run.ts';
+import { addPostStep } from '../state/post-steps.ts';
+import type { StepRun } from '../state/step-run.ts';
+import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';
-import { globFiles } from './glob-files.ts';
 import { JobPlaces } from './job-places.ts';
 
 type CacheInputs = {

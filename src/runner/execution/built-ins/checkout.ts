@@ -2,13 +2,13 @@ import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { createGit, type Git, mustRef } from '../../git/run-git.ts';
-import { GitSettings } from '../../sandbox/git-settings.ts';
-import { makeOwnRepository } from '../../sandbox/own-repository.ts';
-import { pushTargetOf } from '../../sandbox/push-target.ts';
-import { findRepository, type Repository } from '../../sandbox/repository.ts';
+import { createGit, type Git, mustRef } from '../../host/git/run-git.ts';
+import { GitSettings } from '../../host/sandbox/git-settings.ts';
+import { makeOwnRepository } from '../../host/sandbox/own-repository.ts';
+import { pushTargetOf } from '../../host/sandbox/push-target.ts';
+import { findRepository, type Repository } from '../../host/sandbox/repository.ts';
 import { mustStayWithin } from '../../storage/contained-file.ts';
-import { inputOf } from '../actions/action-inputs.ts';
+import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
 
 /**

@@ -6,7 +6,7 @@ import { AppError } from '../../../shared/app-error.ts';
 import type { JobIsolation } from '../../model/isolation.ts';
 import type { Artifact } from '../../model/run.ts';
 import { mustStayWithin } from '../../storage/contained-file.ts';
-import { inputOf } from '../actions/action-inputs.ts';
+import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
 
 /** actions/download-artifact from version 4 on. Errors: those of ArtifactStore.extract, ARTIFACT_NOT_FOUND. */

@@ -1,7 +1,7 @@
 import { lstatSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isWithin } from '../../storage/contained-file.ts';
-import type { JobFolders } from '../job-state.ts';
+import type { JobFolders } from '../state/job-state.ts';
 
 /**
  * What a built-in action may read for a job: files by their own path wherever they are, as the workflow

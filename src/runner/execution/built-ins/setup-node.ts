@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { inputOf } from '../actions/action-inputs.ts';
+import { inputOf } from '../steps/step-input.ts';
 import type { BuiltInCall } from './built-in-call.ts';
 
 /** actions/setup-node: the node of the host is used as it is; says which, and that it was not chosen. */

@@ -2,12 +2,12 @@ import { createReadStream, createWriteStream, mkdtempSync, statSync } from 'node
 import { dirname, join, relative, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { AppError } from '../../../shared/app-error.ts';
-import { openApart } from '../../isolation/open-apart.ts';
+import { openApart } from '../../host/isolation/open-apart.ts';
+import { globFiles, type GlobResult } from '../../host/project/glob-files.ts';
 import type { JobIsolation } from '../../model/isolation.ts';
-import { inputOf } from '../actions/action-inputs.ts';
 import type { ZipSource } from '../artifacts/write-zip.ts';
+import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, linesOf } from './built-in-call.ts';
-import { globFiles, type GlobResult } from './glob-files.ts';
 import { JobPlaces } from './job-places.ts';
 
 const NAME_DEFAULT = 'artifact';

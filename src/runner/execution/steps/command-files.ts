@@ -9,6 +9,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
+import { readApart } from '../../host/isolation/open-apart.ts';
+import type { JobIsolation } from '../../model/isolation.ts';
 import {
   decodeCommandFile,
   maskSummary,
@@ -16,11 +18,9 @@ import {
   parsePairs,
   parsePathFile,
   readCommandFile,
-} from '../../commands/file-commands.ts';
-import { readApart } from '../../isolation/open-apart.ts';
-import type { JobIsolation } from '../../model/isolation.ts';
-import type { JobState } from '../job-state.ts';
-import type { StepRun } from './step-run.ts';
+} from '../../step-output/file-commands.ts';
+import type { JobState } from '../state/job-state.ts';
+import type { StepRun } from '../state/step-run.ts';
 
 type Kind = 'env' | 'output' | 'path' | 'state' | 'summary';
 

@@ -1,15 +1,15 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { evaluateText } from '../../language/evaluate.ts';
+import { evaluateText } from '../../evaluation/evaluate.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { JsonObject } from '../../model/run.ts';
 import type { RunDefaults, RunStepDefinition, Template } from '../../model/workflow.ts';
-import type { Frame } from '../job-state.ts';
+import type { Frame } from '../state/job-state.ts';
+import type { StepRun } from '../state/step-run.ts';
 import { createCommandFiles, takeCommandFiles } from './command-files.ts';
 import { resolveShell } from './shells.ts';
 import { processEnvironment } from './step-env.ts';
 import { judgeExit, runStepProcess } from './step-process.ts';
-import type { StepRun } from './step-run.ts';
 
 let scriptCounter = 0;
 

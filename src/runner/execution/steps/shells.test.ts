@@ -2,7 +2,8 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { temporaryDir, writeFiles } from '../../../../test/support/job-harness.ts';
-import { ProgramFinder, resolveShell, splitArguments } from './shells.ts';
+import { ProgramFinder } from '../state/program-finder.ts';
+import { resolveShell, splitArguments } from './shells.ts';
 
 /** A folder with programs of these names, and some that are none. */
 function programs(...names: string[]): string {

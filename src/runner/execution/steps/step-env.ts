@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../model/run.ts';
-import type { JobEnvironment } from '../job-environment.ts';
-import type { JobState } from '../job-state.ts';
+import type { JobEnvironment } from '../state/job-environment.ts';
+import type { JobState } from '../state/job-state.ts';
 import { githubVariables } from './step-variables.ts';
 
 /** Where programs are when nobody says. */

@@ -1,12 +1,12 @@
-import { createCommandSession } from '../../commands/command-session.ts';
-import { createLineSplitter } from '../../commands/line-splitter.ts';
-import { readApart } from '../../isolation/open-apart.ts';
+import { readApart } from '../../host/isolation/open-apart.ts';
+import type { ProcessExit } from '../../host/process/run-process.ts';
+import { startSupervised } from '../../host/process/supervised-process.ts';
 import type { JobIsolation } from '../../model/isolation.ts';
-import type { ProcessExit } from '../../process/run-process.ts';
-import { startSupervised } from '../../process/supervised-process.ts';
-import type { JobState } from '../job-state.ts';
-import { LOG_LINE_BYTES_MAX } from '../limits.ts';
-import type { StepRun } from './step-run.ts';
+import { createCommandSession } from '../../step-output/command-session.ts';
+import { createLineSplitter } from '../../step-output/line-splitter.ts';
+import type { JobState } from '../state/job-state.ts';
+import { LOG_LINE_BYTES_MAX } from '../state/limits.ts';
+import type { StepRun } from '../state/step-run.ts';
 
 export type StepProcess = {
   readonly file: string;

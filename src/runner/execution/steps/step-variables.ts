@@ -1,4 +1,3 @@
-import { arch, platform } from 'node:os';
 import type { JsonObject, JsonValue } from '../../model/run.ts';
 
 /** The properties of `github` that steps get as GITHUB_*: the runner's own list (GitHubContext.cs). */
@@ -47,18 +46,6 @@ const VARIABLE_OF_NAME = new Map(
   GITHUB_NAMES.map((name) => [name, `GITHUB_${name.toUpperCase()}`]),
 );
 
-const OS_NAMES: Readonly<Record<string, string>> = {
-  linux: 'Linux',
-  darwin: 'macOS',
-  win32: 'Windows',
-};
-const ARCH_NAMES: Readonly<Record<string, string>> = {
-  x64: 'X64',
-  ia32: 'X86',
-  arm: 'ARM',
-  arm64: 'ARM64',
-};
-
 /** The listed properties of a `github` context as GITHUB_* variables; GITHUB_ACTIONS is true. */
 export function githubVariables(github: JsonObject): Record<string, string> {
   const variables: Record<string, string> = { GITHUB_ACTIONS: 'true' };
@@ -67,34 +54,6 @@ export function githubVariables(github: JsonObject): Record<string, string> {
     if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number') {
       variables[variable] = String(value);
     }
-  }
-  return variables;
-}
-
-/** The `runner` context of a job. Folders are absolute. */
-export function runnerContext(folders: {
-  readonly temp: string;
-  readonly toolCache: string;
-  readonly workspace: string;
-  readonly isDebug: boolean;
-}): Readonly<Record<string, string>> {
-  return {
-    name: 'local',
-    os: OS_NAMES[platform()] ?? platform(),
-    arch: ARCH_NAMES[arch()] ?? arch().toUpperCase(),
-    temp: folders.temp,
-    tool_cache: folders.toolCache,
-    workspace: folders.workspace,
-    environment: 'self-hosted',
-    ...(folders.isDebug ? { debug: '1' } : {}),
-  };
-}
-
-/** The `runner` context as RUNNER_* variables. */
-export function runnerVariables(runner: Readonly<Record<string, string>>): Record<string, string> {
-  const variables: Record<string, string> = {};
-  for (const [name, value] of Object.entries(runner)) {
-    variables[`RUNNER_${name.toUpperCase()}`] = value;
   }
   return variables;
 }

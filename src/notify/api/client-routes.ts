@@ -1,0 +1,146 @@
+import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { HttpServer } from '../../http/http-server.ts';
+import { requestIdOf } from '../../http/request-id.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { IdSource } from '../../shared/ids.ts';
+import type { NotifyLog } from '../core/event-log.ts';
+import type { Refusals } from '../core/refusals.ts';
+import { LiveConnection } from '../live/live-connection.ts';
+import type { LiveHub } from '../live/live-hub.ts';
+import type { LiveMetrics } from '../live/live-metrics.ts';
+import type { StreamGrant, StreamTokens } from '../live/stream-token.ts';
+import type { UserKey } from '../model/notification.ts';
+import { errorAnswer, invalidField } from './notify-error.ts';
+
+export type ClientRoutesOptions = {
+  readonly server: HttpServer;
+  readonly hub: LiveHub;
+  readonly tokens: StreamTokens;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly metrics: LiveMetrics;
+  readonly log: NotifyLog;
+  readonly refusals: Pick<Refusals, 'stream'>;
+  /** `*` for any. */
+  readonly allowedOrigins: readonly string[];
+  readonly bufferEventsMax: number;
+  /** False: streams are switched off. */
+  readonly isLive: boolean;
+  /** Streams are being closed; until then new ones are taken, since EventSource gives up on a refusal. */
+  readonly isClosing: () => boolean;
+};
+
+const STREAM_PATH = '/v1/stream';
+const SEQUENCE = /^\d{1,15}$/;
+const RETRY_AFTER = ['retry-after', '5'];
+const PREFLIGHT = [
+  'access-control-allow-methods',
+  'GET, OPTIONS',
+  'access-control-allow-headers',
+  'Authorization, Cache-Control, Last-Event-ID, X-Request-Id',
+  'access-control-max-age',
+  '600',
+];
+
+/**
+ * GET /v1/stream: a user's live stream. The token comes as `Authorization: Bearer` or, since EventSource
+ * cannot set headers, as `?access_token=`. `Last-Event-ID`, or `?last_event_id=`, replays what followed.
+ */
+export function addClientRoutes(options: ClientRoutesOptions): void {
+  // Not as a route: a page's preflight needs OPTIONS on the same path.
+  options.server.fallback((exchange) => {
+    const requestId = requestIdOf(exchange.header('x-request-id'));
+    const cors = corsHeaders(options.allowedOrigins, exchange.header('origin'));
+    const headers = [...(cors ?? []), 'x-request-id', requestId];
+    const method = exchange.method();
+    if (exchange.path() !== STREAM_PATH) {
+      refuse(exchange, new AppError('METHOD_UNKNOWN', 'no such path'), headers);
+    } else if (cors === null) {
+      const error = new AppError('ORIGIN_NOT_ALLOWED', 'this origin may not open streams');
+      options.refusals.stream(error, undefined);
+      refuse(exchange, error, headers);
+    } else if (method === 'GET') {
+      open(options, exchange, headers);
+    } else if (method === 'OPTIONS') {
+      exchange.sendEmpty(204, [...headers, ...PREFLIGHT]);
+    } else {
+      exchange.sendEmpty(405, [...headers, 'allow', 'GET, OPTIONS']);
+    }
+  });
+}
+
+function open(
+  options: ClientRoutesOptions,
+  exchange: HttpExchange,
+  headers: readonly string[],
+): void {
+  let user: UserKey | undefined;
+  try {
+    const query = new URLSearchParams(exchange.query());
+    const grant = grantOf(options, exchange, query);
+    user = grant;
+    options.hub.assertRoom(grant);
+    const lastSequence = placeOf(exchange, query);
+    const { tenantId, userId, deviceType } = grant;
+    const identity = { tenantId, userId, deviceType, connectionId: options.ids.uuid() };
+    const { metrics, log, hub, bufferEventsMax } = options;
+    const connection = new LiveConnection({
+      exchange,
+      identity,
+      headers,
+      bufferEventsMax,
+      metrics,
+      log,
+      onClosed: (closed) => {
+        hub.remove(closed);
+        metrics.streamEvents.close.add();
+        log.streamClosed(identity);
+      },
+    });
+    log.streamOpened(identity);
+    hub.add(connection, lastSequence);
+  } catch (error) {
+    options.refusals.stream(error, user);
+    refuse(exchange, error, headers);
+  }
+}
+
+/** Errors: STREAM_TOKEN_INVALID, STREAMS_DISABLED, SHUTTING_DOWN. */
+function grantOf(
+  options: ClientRoutesOptions,
+  exchange: HttpExchange,
+  query: URLSearchParams,
+): StreamGrant {
+  if (options.isClosing()) throw new AppError('SHUTTING_DOWN', 'shutting down');
+  if (!options.isLive) throw new AppError('STREAMS_DISABLED', 'live streams are switched off');
+  const bearer = /^bearer +(.*)$/i.exec(exchange.header('authorization'))?.[1];
+  const token = bearer ?? query.get('access_token') ?? '';
+  return options.tokens.check(token, options.clock.nowMs());
+}
+
+/** The last sequence that the client saw; undefined: it begins now. Errors: FIELD_INVALID. */
+function placeOf(exchange: HttpExchange, query: URLSearchParams): number | undefined {
+  const header = exchange.header('last-event-id');
+  const last = header === '' ? (query.get('last_event_id') ?? '') : header;
+  if (last === '') return undefined;
+  if (!SEQUENCE.test(last)) {
+    throw invalidField('last_event_id', 'must be the id of an event of this stream');
+  }
+  return Number(last);
+}
+
+/** The headers that let a page of `origin` read the answer; null when it may not. */
+function corsHeaders(allowed: readonly string[], origin: string): readonly string[] | null {
+  const exposed = ['access-control-expose-headers', 'x-request-id, retry-after'];
+  if (allowed.includes('*')) return ['access-control-allow-origin', '*', ...exposed];
+  if (origin === '') return ['vary', 'origin'];
+  if (!allowed.includes(origin)) return null;
+  return ['access-control-allow-origin', origin, 'vary', 'origin', ...exposed];
+}
+
+function refuse(exchange: HttpExchange, error: unknown, headers: readonly string[]): void {
+  const { status, body } = errorAnswer(error);
+  const extra = status === 429 || status === 503 ? [...headers, ...RETRY_AFTER] : headers;
+  exchange.send(status, 'application/json', body, extra);
+}

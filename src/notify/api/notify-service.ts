@@ -1,0 +1,234 @@
+import { create, type JsonObject as ProtoJsonObject } from '@bufbuild/protobuf';
+import {
+  type CreateStreamTokenRequest,
+  CreateStreamTokenResponseSchema,
+  type DeleteEndpointRequest,
+  DeleteEndpointResponseSchema,
+  type ListEndpointsRequest,
+  ListEndpointsResponseSchema,
+  type ListNotificationsRequest,
+  ListNotificationsResponseSchema,
+  type MarkReadRequest,
+  MarkReadResponseSchema,
+  type NotifyRequest,
+  NotifyResponseSchema,
+  type PutEndpointRequest,
+  PutEndpointResponseSchema,
+} from '../../gen/notify/v1/notify_service_pb.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { IdSource } from '../../shared/ids.ts';
+import type { NotificationWriter } from '../core/notification-writer.ts';
+import { deviceTypeOf, type StreamTokens } from '../live/stream-token.ts';
+import type { NotificationStore } from '../model/notification-store.ts';
+import type { Channel, Json, JsonObject, OutboundChannel } from '../model/notification.ts';
+import type { Handler } from './connect-listener.ts';
+import { checkedAddress } from './endpoint-address.ts';
+import { invalidField } from './notify-error.ts';
+import {
+  channelsFromProto,
+  endpointToProto,
+  notificationToProto,
+  timestampOf,
+} from './proto-mapping.ts';
+import { boundedText, requiredId, requiredSlug, userKey, wholeNumber } from './request-fields.ts';
+
+export type NotifyServiceOptions = {
+  readonly store: NotificationStore;
+  readonly writer: NotificationWriter;
+  readonly tokens: StreamTokens;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  /** Channels that this process is set up for. */
+  readonly channels: ReadonlySet<Channel>;
+  readonly allowsPrivateWebhooks: boolean;
+};
+
+const TITLE_MAX = 256;
+const BODY_MAX = 16_384;
+const DATA_BYTES_MAX = 16_384;
+const DEDUPE_KEY_MAX = 128;
+const PAGE_SIZE_DEFAULT = 50;
+const PAGE_SIZE_MAX = 500;
+const MARK_IDS_MAX = 500;
+const TTL_SECONDS_DEFAULT = 300;
+const TTL_SECONDS_MAX = 3_600;
+const SECRET = /^[\x20-\x7e]{16,256}$/;
+/** As libraries for Standard Webhooks write it: base64 of 24 to 64 bytes. */
+const STANDARD_SECRET = /^whsec_(?=.{32,88}$)[A-Za-z0-9+/]+={0,2}$/;
+
+/** The methods of notify.v1.NotifyService, by local name. */
+export function createNotifyService(
+  options: NotifyServiceOptions,
+): Readonly<Record<string, Handler>> {
+  // The listener decodes each request by the schema of its method.
+  return {
+    notify: (request) => notify(options, request as NotifyRequest),
+    listNotifications: (request) => list(options, request as ListNotificationsRequest),
+    markRead: (request) => markRead(options, request as MarkReadRequest),
+    createStreamToken: (request) => createToken(options, request as CreateStreamTokenRequest),
+    putEndpoint: (request) => putEndpoint(options, request as PutEndpointRequest),
+    deleteEndpoint: (request) => deleteEndpoint(options, request as DeleteEndpointRequest),
+    listEndpoints: (request) => listEndpoints(options, request as ListEndpointsRequest),
+  };
+}
+
+async function notify(options: NotifyServiceOptions, request: NotifyRequest) {
+  const user = userKey(request);
+  const channels = channelsFromProto(request.channels);
+  const missing = channels.find((channel) => !options.channels.has(channel));
+  if (missing !== undefined) {
+    const problem = `the channel ${missing} is not set up here`;
+    throw new AppError('CHANNEL_UNAVAILABLE', problem, { field: 'channels', channel: missing });
+  }
+  const title = boundedText('title', request.title, TITLE_MAX);
+  if (title === '') throw new AppError('FIELD_REQUIRED', 'title is required', { field: 'title' });
+  if (/[\r\n]/.test(title)) throw invalidField('title', 'must be one line');
+  const { notification, isDuplicate } = await options.writer.write({
+    ...user,
+    id: options.ids.uuid(),
+    title,
+    body: boundedText('body', request.body, BODY_MAX),
+    data: checkedData(request.data),
+    channels,
+    dedupeKey: boundedText('dedupe_key', request.dedupeKey, DEDUPE_KEY_MAX),
+    createdAtMs: options.clock.nowMs(),
+  });
+  return create(NotifyResponseSchema, {
+    notification: notificationToProto(notification),
+    isDuplicate,
+  });
+}
+
+function checkedData(data: ProtoJsonObject | undefined): JsonObject | null {
+  if (data === undefined) return null;
+  assertStorable(data);
+  const text = JSON.stringify(data);
+  if (Buffer.byteLength(text) > DATA_BYTES_MAX) {
+    throw invalidField('data', `must be at most ${DATA_BYTES_MAX} bytes as JSON`);
+  }
+  // As every later reader gets it, for example without negative zero.
+  return JSON.parse(text) as JsonObject;
+}
+
+/** Errors: FIELD_INVALID for what JSON or Postgres' jsonb cannot hold. */
+function assertStorable(value: Json): void {
+  if (typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())) {
+    throw invalidField('data', 'must hold well-formed text without NUL');
+  }
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw invalidField('data', 'must hold finite numbers');
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, member] of Object.entries(value)) {
+    assertStorable(key);
+    assertStorable(member);
+  }
+}
+
+async function list({ store }: NotifyServiceOptions, request: ListNotificationsRequest) {
+  const user = userKey(request);
+  const limit = wholeNumber('page_size', request.pageSize, 0, PAGE_SIZE_MAX) || PAGE_SIZE_DEFAULT;
+  const beforeSequence = sequenceOfPageToken(request.pageToken);
+  const query = { ...user, unreadOnly: request.unreadOnly, limit: limit + 1, beforeSequence };
+  const [found, unreadCount] = await Promise.all([store.list(query), store.unreadCount(user)]);
+  const page = found.slice(0, limit);
+  return create(ListNotificationsResponseSchema, {
+    notifications: page.map(notificationToProto),
+    nextPageToken: found.length > limit ? String(page.at(-1)?.sequence ?? '') : '',
+    unreadCount: BigInt(unreadCount),
+  });
+}
+
+function sequenceOfPageToken(token: string): number {
+  if (token === '') return Infinity;
+  if (!/^[1-9]\d{0,15}$/.test(token)) throw invalidField('page_token', 'is not from an answer');
+  return Number(token);
+}
+
+async function markRead({ store, clock }: NotifyServiceOptions, request: MarkReadRequest) {
+  const user = userKey(request);
+  const { ids } = request;
+  const upToSequence = Number(request.upToSequence);
+  if ((ids.length === 0) === (upToSequence === 0)) {
+    throw invalidField('ids', 'give either ids or up_to_sequence');
+  }
+  if (ids.length > MARK_IDS_MAX) throw invalidField('ids', `must be at most ${MARK_IDS_MAX}`);
+  if (upToSequence < 0) throw invalidField('up_to_sequence', 'must not be negative');
+  const which = ids.length > 0 ? { ids } : { upToSequence };
+  const result = await store.markRead(user, which, clock.nowMs());
+  return create(MarkReadResponseSchema, {
+    markedCount: BigInt(result.markedCount),
+    unreadCount: BigInt(result.unreadCount),
+  });
+}
+
+function createToken({ tokens, clock }: NotifyServiceOptions, request: CreateStreamTokenRequest) {
+  const user = userKey(request);
+  const given = wholeNumber('ttl_seconds', request.ttlSeconds, 0, TTL_SECONDS_MAX);
+  const expiresAtMs = clock.nowMs() + (given || TTL_SECONDS_DEFAULT) * 1000;
+  const deviceType = deviceTypeOf(request.deviceType);
+  return Promise.resolve(
+    create(CreateStreamTokenResponseSchema, {
+      token: tokens.create({ ...user, deviceType, expiresAtMs }),
+      expiresAt: timestampOf(expiresAtMs),
+    }),
+  );
+}
+
+async function putEndpoint(options: NotifyServiceOptions, request: PutEndpointRequest) {
+  const { endpoint: given, signingSecret } = request;
+  if (given === undefined) {
+    throw new AppError('FIELD_REQUIRED', 'endpoint is required', { field: 'endpoint' });
+  }
+  const tenantId = requiredId('endpoint.tenant_id', given.tenantId);
+  const id = requiredSlug('endpoint.id', given.id);
+  const [channel] = channelsFromProto([given.channel], 'endpoint.channel');
+  if (channel === undefined || channel === 'live') {
+    throw invalidField('endpoint.channel', 'must be webhook or email');
+  }
+  const userId = endpointUser(channel, given.userId);
+  const address = checkedAddress(channel, given.address, options.allowsPrivateWebhooks);
+  assertSecret(signingSecret);
+  if (channel === 'webhook' && signingSecret === '') {
+    if (!(await options.store.hasSigningSecret(tenantId, id))) {
+      const problem = 'signing_secret is required for a webhook that has none';
+      throw new AppError('FIELD_REQUIRED', problem, { field: 'signing_secret' });
+    }
+  }
+  const endpoint = { tenantId, id, userId, channel, address };
+  await options.store.putEndpoint(endpoint, signingSecret === '' ? undefined : signingSecret);
+  return create(PutEndpointResponseSchema, { endpoint: endpointToProto(endpoint) });
+}
+
+function assertSecret(secret: string): void {
+  if (secret !== '' && !SECRET.test(secret)) {
+    throw invalidField('signing_secret', 'must be 16 to 256 characters of printable ASCII');
+  }
+  if (secret.startsWith('whsec_') && !STANDARD_SECRET.test(secret)) {
+    throw invalidField('signing_secret', 'must be base64 of 24 to 64 bytes after whsec_');
+  }
+}
+
+function endpointUser(channel: OutboundChannel, userId: string): string {
+  if (userId === '' && channel === 'webhook') return '';
+  return requiredId('endpoint.user_id', userId);
+}
+
+async function deleteEndpoint({ store }: NotifyServiceOptions, request: DeleteEndpointRequest) {
+  const tenantId = requiredId('tenant_id', request.tenantId);
+  const id = requiredSlug('id', request.id);
+  if (!(await store.deleteEndpoint(tenantId, id))) {
+    throw new AppError('ENDPOINT_UNKNOWN', 'no such endpoint of this tenant', { id });
+  }
+  return create(DeleteEndpointResponseSchema);
+}
+
+async function listEndpoints({ store }: NotifyServiceOptions, request: ListEndpointsRequest) {
+  const tenantId = requiredId('tenant_id', request.tenantId);
+  const { userId } = request;
+  if (userId !== '') requiredId('user_id', userId);
+  const all = await store.listEndpoints(tenantId);
+  const shown = all.filter((e) => userId === '' || e.userId === '' || e.userId === userId);
+  return create(ListEndpointsResponseSchema, { endpoints: shown.map(endpointToProto) });
+}

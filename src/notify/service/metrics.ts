@@ -1,0 +1,212 @@
+import { Code } from '@connectrpc/connect';
+import { codeToString } from '@connectrpc/connect/protocol-connect';
+import type { Gauge } from 'prom-client';
+import {
+  type HotCounter,
+  type HotHistogram,
+  MetricStore,
+} from '../../observability/metric-store.ts';
+import { registerProcessMetrics } from '../../observability/process-metrics.ts';
+import { ATTEMPT_OUTCOMES, type DispatchMetrics } from '../channels/dispatch-metrics.ts';
+import { REFUSAL_REASONS, type RefusalMetrics } from '../core/refusals.ts';
+import { DROP_REASONS, type LiveMetrics, STREAM_KINDS } from '../live/live-metrics.ts';
+import { type Channel, DEVICE_TYPES } from '../model/notification.ts';
+import {
+  STORE_CODES,
+  STORE_OPS,
+  type StoreCode,
+  type StoreMetrics,
+  type StoreOp,
+} from '../store/store-metrics.ts';
+
+/** Who carries a channel's notifications; one each. */
+const PROVIDER_OF_CHANNEL = {
+  live: 'sse',
+  webhook: 'http',
+  email: 'smtp',
+} as const satisfies Record<Channel, string>;
+/**
+ * `failed` is tried again, `dead` is not; `offline`: no stream of the user is open in this process;
+ * `dropped`: a stream lost it, since its buffer was full.
+ */
+const SEND_STATUSES = [...ATTEMPT_OUTCOMES, 'dropped', 'offline'] as const;
+type SendStatus = (typeof SEND_STATUSES)[number];
+const REQUEST_CODES: readonly string[] = [
+  'ok',
+  ...Object.values(Code).flatMap((code) => (typeof code === 'number' ? [codeToString(code)] : [])),
+];
+
+/** Seconds. */
+const DURATION_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** What the composition itself counts and shows. */
+type ServiceMetrics = {
+  /** The text of /metrics; never rejects, whatever a collector does. */
+  readonly render: () => Promise<string>;
+  /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
+  readonly onCollect: (collector: () => void) => void;
+  /** A call on the internal listener; `code` is `ok` or a Connect code. */
+  readonly request: (code: string) => void;
+  readonly send: (channel: Channel, status: SendStatus, seconds: number) => void;
+  readonly liveConnections: Gauge<'device_type'>;
+  readonly sendInflight: Gauge;
+  readonly queueDepth: Gauge;
+  readonly oldestDue: Gauge;
+  readonly writeQueueDepth: Gauge;
+  readonly ready: Gauge;
+  readonly pool: Readonly<Record<'open' | 'idle' | 'waiting', Gauge>>;
+};
+
+/**
+ * The metrics of one process of the notification service: what each room asks for, and what the
+ * composition adds. Every series exists from the first scrape.
+ */
+export type NotifyMetrics = ServiceMetrics &
+  DispatchMetrics &
+  LiveMetrics &
+  RefusalMetrics &
+  StoreMetrics;
+
+/** Body of /metrics when nothing can be rendered: still a valid, empty exposition. */
+export const METRICS_PLACEHOLDER = '# no series at this moment\n';
+
+/** `version` and `commit` are the product's own. */
+export function createNotifyMetrics(version: string, commit: string): NotifyMetrics {
+  const store = new MetricStore('notify');
+  store
+    .gauge({
+      name: 'notify_build_info',
+      help: 'Always 1; the labels name the build.',
+      labelNames: ['version', 'commit', 'node'],
+    })
+    .set({ version, commit, node: process.version }, 1);
+  registerProcessMetrics(store);
+  const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
+  return {
+    ...requestMetrics(store),
+    ...sendMetrics(store),
+    ...storeMetrics(store),
+    ...streamMetrics(store),
+    sendInflight: gauge('notify_send_inflight', 'Attempts to deliver that have not ended.'),
+    queueDepth: gauge(
+      'notify_queue_depth',
+      'Deliveries that wait for their first or next attempt.',
+    ),
+    oldestDue: gauge('notify_queue_oldest_due_seconds', 'How long the oldest due delivery waits.'),
+    writeQueueDepth: gauge('notify_write_queue_requests', 'Notify calls waiting for the store.'),
+    ready: gauge('notify_ready', '1 while /healthz answers 200, else 0.'),
+    pool: {
+      open: gauge('notify_pg_pool_connections', 'Connections open to PostgreSQL.'),
+      idle: gauge('notify_pg_pool_idle_connections', 'Connections that nobody uses.'),
+      waiting: gauge('notify_pg_pool_waiting_requests', 'Callers waiting for a connection.'),
+    },
+    onCollect: (collector) => store.onCollect(collector),
+    render: async () => {
+      try {
+        return await store.render();
+      } catch {
+        // Scrapers must always find something they can parse; the next scrape tries again.
+        return METRICS_PLACEHOLDER;
+      }
+    },
+  };
+}
+
+/** One cell per value of a closed set. */
+function cellsOf<K extends string, Cell>(
+  keys: readonly K[],
+  cell: (key: K) => Cell,
+): Record<K, Cell> {
+  // Object.fromEntries loses the keys; every one of them is present.
+  return Object.fromEntries(keys.map((key) => [key, cell(key)])) as Record<K, Cell>;
+}
+
+function requestMetrics(store: MetricStore): Pick<NotifyMetrics, 'request'> {
+  const requests = store.counters({
+    name: 'notify_notify_requests_total',
+    help: 'Calls of Notify by Connect code.',
+  });
+  const byCode = new Map(REQUEST_CODES.map((code) => [code, requests.cell({ code })]));
+  return { request: (code) => (byCode.get(code) ?? byCode.get('unknown'))?.add() };
+}
+
+function sendMetrics(store: MetricStore): Pick<NotifyMetrics, 'send' | 'liveDropped' | 'retries'> {
+  const total = store.counters({
+    name: 'notify_send_total',
+    help: 'Attempts to deliver by channel, provider and outcome.',
+  });
+  const duration = store.histograms(
+    { name: 'notify_send_duration_seconds', help: 'How long an attempt to deliver took.' },
+    DURATION_BOUNDS,
+  );
+  const cells = cellsOf(['live', 'webhook', 'email'] as const, (channel) => {
+    const labels = { channel, provider: PROVIDER_OF_CHANNEL[channel] };
+    return {
+      total: cellsOf(SEND_STATUSES, (status) => total.cell({ ...labels, status })),
+      duration: duration.cell(labels),
+    };
+  });
+  const retries = store.counters({
+    name: 'notify_retry_total',
+    help: 'Attempts after the first one, by result.',
+  });
+  return {
+    send: (channel, status, seconds) => {
+      cells[channel].total[status].add();
+      cells[channel].duration.observe(seconds);
+    },
+    liveDropped: cells.live.total.dropped,
+    retries: cellsOf(ATTEMPT_OUTCOMES, (result) => retries.cell({ result })),
+  };
+}
+
+function storeMetrics(store: MetricStore): Pick<NotifyMetrics, 'storeOp'> {
+  const total = store.counters({
+    name: 'notify_store_op_total',
+    help: 'Operations of the store by outcome.',
+  });
+  const duration = store.histograms(
+    { name: 'notify_store_op_duration_seconds', help: 'How long operations of the store took.' },
+    DURATION_BOUNDS,
+  );
+  const cells: Record<StoreOp, { total: Record<StoreCode, HotCounter>; duration: HotHistogram }> =
+    cellsOf(STORE_OPS, (op) => ({
+      total: cellsOf(STORE_CODES, (code) => total.cell({ op, code })),
+      duration: duration.cell({ op }),
+    }));
+  return {
+    storeOp: (op, code, seconds) => {
+      cells[op].total[code].add();
+      cells[op].duration.observe(seconds);
+    },
+  };
+}
+
+function streamMetrics(
+  store: MetricStore,
+): Pick<NotifyMetrics, 'streamEvents' | 'dropped' | 'refused' | 'liveConnections'> {
+  const events = store.counters({
+    name: 'notify_stream_events_total',
+    help: 'What happened on live streams, by kind.',
+  });
+  const dropped = store.counters({
+    name: 'notify_events_dropped_total',
+    help: 'Events that a stream did not get: its buffer was full, or they were no longer kept.',
+  });
+  const refused = store.counters({
+    name: 'notify_connections_refused_total',
+    help: 'Streams that were not opened and connections that were closed unheard, by reason.',
+  });
+  const liveConnections = store.gauge<'device_type'>({
+    name: 'notify_live_connections',
+    help: 'Live streams open now.',
+    labelNames: ['device_type'],
+  });
+  for (const deviceType of DEVICE_TYPES) liveConnections.set({ device_type: deviceType }, 0);
+  return {
+    streamEvents: cellsOf(STREAM_KINDS, (kind) => events.cell({ kind })),
+    dropped: cellsOf(DROP_REASONS, (reason) => dropped.cell({ reason })),
+    refused: cellsOf(REFUSAL_REASONS, (reason) => refused.cell({ reason })),
+    liveConnections,
+  };
+}

@@ -1,0 +1,305 @@
+import { createHttpServer, type HttpServer } from '../../http/http-server.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { IdSource } from '../../shared/ids.ts';
+import { createHostGuard } from '../api/host-guard.ts';
+import { addOperationalRoutes } from '../api/operational-routes.ts';
+import { Dispatcher } from '../channels/dispatcher.ts';
+import { EmailSender } from '../channels/email-sender.ts';
+import type { Sender } from '../channels/sender.ts';
+import { WebhookSender } from '../channels/webhook-sender.ts';
+import { createNotifyLog, type ListenerName, type NotifyLog } from '../core/event-log.ts';
+import { NotificationWriter } from '../core/notification-writer.ts';
+import { createRefusals, type Refusals } from '../core/refusals.ts';
+import { DelayedHints } from '../live/delayed-hints.ts';
+import { LiveHub } from '../live/live-hub.ts';
+import { StreamTokens } from '../live/stream-token.ts';
+import type { NotificationStore, PutResult } from '../model/notification-store.ts';
+import { type Channel, DEVICE_TYPES, type OutboundChannel } from '../model/notification.ts';
+import { measuredStore } from '../store/measured-store.ts';
+import { createClientServer, createInternalServer, type ListenerParts } from './listeners.ts';
+import { createNotifyMetrics, type NotifyMetrics } from './metrics.ts';
+import { openStore, type OpenStore } from './open-store.ts';
+import type { NotifySettings } from './settings.ts';
+
+export type NotificationServiceOptions = {
+  readonly settings: NotifySettings;
+  readonly logger: Logger;
+  readonly version: string;
+};
+
+/** The running notification service. */
+export interface NotificationService {
+  readonly internalPort: number;
+  readonly clientPort: number;
+  readonly metricsPort: number;
+  /**
+   * /healthz fails at once; everything goes on being served for NOTIFY_DRAIN_MS; then calls and
+   * deliveries in progress end, streams are closed, and last of all the metrics port. Idempotent.
+   */
+  stop(): Promise<void>;
+}
+
+const HINT_DELAY_MS = 25;
+const PURGE_INTERVAL_MS = 60_000;
+const PURGE_BATCH = 10_000;
+const BACKLOG_INTERVAL_MS = 2_000;
+const HOUR_MS = 3_600_000;
+/** Connections of one host or mail server, of those in progress. */
+const CONNECTIONS_PER_HOST_MAX = 8;
+
+/** Draining: told by /healthz alone. Closing: what is in progress ends, nothing new begins. */
+type State = { phase: 'starting' | 'ready' | 'draining' | 'closing' };
+type Telling = {
+  readonly log: NotifyLog;
+  readonly metrics: NotifyMetrics;
+  readonly refusals: Refusals;
+};
+type Parts = {
+  readonly settings: NotifySettings;
+  readonly state: State;
+  readonly log: NotifyLog;
+  readonly metricsServer: HttpServer;
+  readonly internalServer: HttpServer;
+  readonly clientServer: HttpServer;
+  readonly opened: OpenStore;
+  readonly writer: NotificationWriter;
+  readonly hub: LiveHub;
+  readonly hints: DelayedHints;
+  readonly dispatcher: Dispatcher;
+  readonly timers: readonly NodeJS.Timeout[];
+};
+
+/**
+ * Starts everything in order: the metrics port (not ready yet), the store, the other ports.
+ * Errors: those of the part that cannot start; what had started is stopped again.
+ */
+export async function startNotificationService(
+  options: NotificationServiceOptions,
+): Promise<NotificationService> {
+  const { settings, logger, version } = options;
+  const log = createNotifyLog(logger);
+  log.starting({
+    version,
+    commit: settings.commit,
+    store_driver: settings.storeDriver,
+    live_connections: settings.liveConnections,
+    client_port: settings.clientPort,
+    internal_port: settings.internalPort,
+    metrics_port: settings.metricsPort,
+  });
+  if (settings.serviceAuthTokens.length === 0) logger.warn('service_auth_disabled');
+  const metrics = createNotifyMetrics(version, settings.commit);
+  const refusals = createRefusals(logger, metrics, systemClock);
+  const state: State = { phase: 'starting' };
+  const isReady = (): boolean => state.phase === 'ready';
+  const undo: (() => Promise<void>)[] = [];
+  try {
+    const onIncident = refusals.incidentOf('metrics');
+    const metricsServer = createHttpServer({
+      host: settings.host,
+      port: settings.metricsPort,
+      hostGuard: createHostGuard(settings, onIncident),
+      onIncident,
+    });
+    addOperationalRoutes({ server: metricsServer, isReady, renderMetrics: metrics.render });
+    const metricsPort = await listen(metricsServer, 'metrics', settings, log, undo);
+    const opened = await openStore(settings, logger, metrics);
+    undo.push(opened.close);
+    const parts = assemble(options, { log, metrics, refusals }, metricsServer, opened, state);
+    const internalPort = await listen(parts.internalServer, 'internal', settings, log, undo);
+    const clientPort = await listen(parts.clientServer, 'client', settings, log, undo);
+    metrics.onCollect(() => metrics.ready.set(isReady() ? 1 : 0));
+    state.phase = 'ready';
+    parts.dispatcher.wake();
+    let stopping: Promise<void> | undefined;
+    return { internalPort, clientPort, metricsPort, stop: () => (stopping ??= stop(parts)) };
+  } catch (error) {
+    for (const step of undo.toReversed()) await step().catch(ignoreWhileFailing);
+    throw error;
+  }
+}
+
+async function listen(
+  server: HttpServer,
+  name: ListenerName,
+  settings: NotifySettings,
+  log: NotifyLog,
+  undo: (() => Promise<void>)[],
+): Promise<number> {
+  const { port } = await server.listen();
+  undo.push(() => server.stop(0));
+  log.listening(name, settings.host, port);
+  return port;
+}
+
+function assemble(
+  { settings, logger }: NotificationServiceOptions,
+  { log, metrics, refusals }: Telling,
+  metricsServer: HttpServer,
+  opened: OpenStore,
+  state: State,
+): Parts {
+  const store = measuredStore(opened.store, metrics);
+  const hub = new LiveHub({ store, metrics, log, ...settings });
+  const hints = new DelayedHints(HINT_DELAY_MS, (user, sequence) => hub.hint(user, sequence));
+  store.onStored((user, sequence) => hints.add(user, sequence));
+  const senders = createSenders(settings);
+  const clock = systemClock;
+  const dispatcher = new Dispatcher({
+    ...settings,
+    store,
+    senders,
+    clock,
+    random: Math.random,
+    metrics,
+    log,
+  });
+  const writer = new NotificationWriter({
+    store,
+    queueMax: settings.writeQueueMax,
+    onStored: (result) => announce(result, hub, dispatcher, metrics, clock.nowMs()),
+  });
+  const shared: ListenerParts = {
+    settings,
+    logger,
+    log,
+    metrics,
+    refusals,
+    store,
+    writer,
+    hub,
+    tokens: new StreamTokens(settings.streamSecret),
+    clock,
+    ids: new IdSource(clock),
+    channels: channelsOf(settings, senders),
+    isClosing: () => state.phase === 'closing',
+  };
+  collectFigures(metrics, hub, writer, dispatcher);
+  const timers = startUpkeep(settings, store, metrics);
+  return {
+    settings,
+    state,
+    log,
+    metricsServer,
+    internalServer: createInternalServer(shared),
+    clientServer: createClientServer(shared),
+    opened,
+    writer,
+    hub,
+    hints,
+    dispatcher,
+    timers,
+  };
+}
+
+function channelsOf(
+  settings: NotifySettings,
+  senders: Readonly<Partial<Record<OutboundChannel, Sender>>>,
+): ReadonlySet<Channel> {
+  const channels = new Set<Channel>(Object.keys(senders) as OutboundChannel[]);
+  if (settings.liveConnections) channels.add('live');
+  return channels;
+}
+
+function createSenders(
+  settings: NotifySettings,
+): Readonly<Partial<Record<OutboundChannel, Sender>>> {
+  const webhook = new WebhookSender({
+    clock: systemClock,
+    allowsPrivate: settings.webhookPrivate,
+    connectionsPerHostMax: CONNECTIONS_PER_HOST_MAX,
+  });
+  if (settings.smtpUrl === undefined) return { webhook };
+  const email = new EmailSender({
+    smtpUrl: settings.smtpUrl,
+    from: settings.mailFrom,
+    timeoutMs: settings.sendTimeoutMs,
+    connectionsMax: CONNECTIONS_PER_HOST_MAX,
+  });
+  return { webhook, email };
+}
+
+/** A notification has been committed: to the open streams at once, and outbound soon. */
+function announce(
+  { notification }: PutResult,
+  hub: LiveHub,
+  dispatcher: Dispatcher,
+  metrics: NotifyMetrics,
+  nowMs: number,
+): void {
+  const count = hub.deliver(notification);
+  if (notification.channels.includes('live')) {
+    const seconds = Math.max(0, nowMs - notification.createdAtMs) / 1000;
+    metrics.send('live', count > 0 ? 'sent' : 'offline', seconds);
+  }
+  if (notification.deliveries.length > 0) dispatcher.wake();
+}
+
+function collectFigures(
+  metrics: NotifyMetrics,
+  hub: LiveHub,
+  writer: NotificationWriter,
+  dispatcher: Dispatcher,
+): void {
+  metrics.onCollect(() => {
+    const counts = hub.countByDeviceType();
+    for (const type of DEVICE_TYPES) {
+      metrics.liveConnections.set({ device_type: type }, counts[type] ?? 0);
+    }
+    metrics.writeQueueDepth.set(writer.depth);
+    metrics.sendInflight.set(dispatcher.inflightCount);
+  });
+}
+
+function startUpkeep(
+  settings: NotifySettings,
+  store: NotificationStore,
+  metrics: NotifyMetrics,
+): readonly NodeJS.Timeout[] {
+  const purge = async (): Promise<void> => {
+    const beforeMs = systemClock.nowMs() - settings.retentionHours * HOUR_MS;
+    while ((await store.purge(beforeMs, PURGE_BATCH)) === PURGE_BATCH);
+  };
+  const backlog = async (): Promise<void> => {
+    const { pending, oldestDueMs } = await store.backlog(systemClock.nowMs());
+    metrics.queueDepth.set(pending);
+    metrics.oldestDue.set(oldestDueMs / 1000);
+  };
+  const every = (intervalMs: number, work: () => Promise<void>): NodeJS.Timeout => {
+    let isRunning = false;
+    const turn = async (): Promise<void> => {
+      // A database that hangs must not gather them, each with a connection of the pool.
+      if (isRunning) return;
+      isRunning = true;
+      // A failure is counted by the store's series; the next turn tries again.
+      await work().catch(ignoreWhileFailing);
+      isRunning = false;
+    };
+    return setInterval(() => void turn(), intervalMs).unref();
+  };
+  return [every(PURGE_INTERVAL_MS, purge), every(BACKLOG_INTERVAL_MS, backlog)];
+}
+
+/** In the order in which each part still needs the next one. */
+async function stop(parts: Parts): Promise<void> {
+  const { settings, state, hub, writer, dispatcher } = parts;
+  state.phase = 'draining';
+  await new Promise((resolve) => setTimeout(resolve, settings.drainMs));
+  state.phase = 'closing';
+  for (const timer of parts.timers) clearInterval(timer);
+  const deadlineMs = performance.now() + settings.shutdownTimeoutMs;
+  const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
+  await parts.internalServer.stop(leftMs());
+  await writer.close();
+  hub.close();
+  parts.hints.close();
+  await parts.clientServer.stop(leftMs());
+  await dispatcher.close(leftMs());
+  await parts.opened.close();
+  await parts.metricsServer.stop(0);
+}
+
+function ignoreWhileFailing(): void {
+  // The failure that matters is told elsewhere.
+}

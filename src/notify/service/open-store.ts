@@ -1,0 +1,68 @@
+import type { Logger } from '../../observability/logger.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedded-postgres.ts';
+import type { StoreLog } from '../../store/store-log.ts';
+import type { NotificationStore } from '../model/notification-store.ts';
+import { MemoryStore } from '../store/memory-store.ts';
+import { migrateNotify } from '../store/migrate-notify.ts';
+import { PostgresStore } from '../store/postgres-store.ts';
+import type { NotifyMetrics } from './metrics.ts';
+import type { NotifySettings } from './settings.ts';
+
+/** Connections that an embedded server grants beyond those of the pool. */
+const SPARE_CONNECTIONS = 20;
+
+export type OpenStore = {
+  readonly store: NotificationStore;
+  /** Closes the store, and stops an embedded server. */
+  readonly close: () => Promise<void>;
+};
+
+/**
+ * The store that the settings ask for, migrated and ready.
+ * Errors: STORE_UNAVAILABLE with what to do about it; whatever was started is stopped again.
+ */
+export async function openStore(
+  settings: NotifySettings,
+  logger: Logger,
+  metrics: NotifyMetrics,
+): Promise<OpenStore> {
+  if (settings.storeDriver === 'memory') {
+    const store = new MemoryStore();
+    return { store, close: () => store.close() };
+  }
+  // At info only the events of the contract are logged.
+  const log: StoreLog = (level, event, fields) =>
+    logger[level === 'info' ? 'debug' : level](fields, event);
+  const server = await startServer(settings, log);
+  try {
+    const target = server?.target ?? { connectionString: settings.databaseUrl ?? '' };
+    await migrateNotify(target, log);
+    const store = new PostgresStore({ target, poolMax: settings.pgPoolSize, log });
+    await store.started;
+    metrics.onCollect(() => {
+      metrics.pool.open.set(store.pool.totalCount);
+      metrics.pool.idle.set(store.pool.idleCount);
+      metrics.pool.waiting.set(store.pool.waitingCount);
+    });
+    const close = async (): Promise<void> => {
+      await store.close();
+      await server?.stop();
+    };
+    return { store, close };
+  } catch (error) {
+    await server?.stop();
+    throw error;
+  }
+}
+
+async function startServer(
+  settings: NotifySettings,
+  log: StoreLog,
+): Promise<EmbeddedPostgres | undefined> {
+  if (settings.databaseUrl !== undefined) return undefined;
+  return startEmbeddedPostgres({
+    dataDirectory: settings.dataDir,
+    maxConnections: settings.pgPoolSize + SPARE_CONNECTIONS,
+    log,
+  });
+}

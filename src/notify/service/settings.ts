@@ -1,0 +1,276 @@
+import { allowedHostsOption } from '../../config/allowed-hosts-option.ts';
+import { commitOption } from '../../config/common-options.ts';
+import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
+import {
+  booleanOption,
+  choiceOption,
+  integerOption,
+  listOption,
+  secretListOption,
+  textOption,
+  type Machine,
+  type OptionTable,
+  type OptionValues,
+} from '../../config/option.ts';
+
+const PORT_RANGE = { min: 0, max: 65_535 };
+
+/** Every setting of the notification service. */
+export const NOTIFY_OPTIONS = {
+  internalPort: integerOption({
+    env: 'NOTIFY_INTERNAL_PORT',
+    description: 'Port on which backends call notify.v1.NotifyService. 0 takes a free one.',
+    fallback: 9200,
+    ...PORT_RANGE,
+  }),
+  clientPort: integerOption({
+    env: 'NOTIFY_CLIENT_PORT',
+    description: "Port on which users' devices open their live streams. 0 takes a free one.",
+    fallback: 9100,
+    ...PORT_RANGE,
+  }),
+  metricsPort: integerOption({
+    env: 'NOTIFY_METRICS_PORT',
+    description: 'Port of /metrics, /healthz, /health and /livez. 0 takes a free one.',
+    fallback: 9090,
+    ...PORT_RANGE,
+  }),
+  serviceAuthTokens: secretListOption({
+    env: 'NOTIFY_SERVICE_AUTH_TOKENS',
+    description:
+      'Service tokens that backends may present as `Authorization: Bearer` on the internal listener. Empty: every caller is trusted, and a warning is logged at start.',
+  }),
+  host: textOption({
+    env: 'NOTIFY_HOST',
+    description:
+      'Address that all listeners bind to. Without service tokens only this machine can connect unless it is set.',
+    fallback: (_machine, resolved) => {
+      const tokens = resolved['serviceAuthTokens'];
+      return Array.isArray(tokens) && tokens.length > 0 ? '0.0.0.0' : '127.0.0.1';
+    },
+    fallbackText: '127.0.0.1 without service tokens, else 0.0.0.0',
+    pattern: /^[A-Za-z0-9.:_-]{1,255}$/,
+    rule: 'an IP address or host name',
+  }),
+  allowedHosts: allowedHostsOption(
+    'NOTIFY_ALLOWED_HOSTS',
+    'Without service tokens: names that requests may be addressed to (Host) on every port, beside localhost, *.localhost, loopback addresses and, once NOTIFY_HOST is none of these, every IP address. Others are refused with permission_denied. With service tokens every name will do.',
+  ),
+  streamSecret: textOption({
+    env: 'NOTIFY_STREAM_SECRET',
+    description:
+      'Key of stream tokens, the same on every instance. Unset: a random one, so that tokens end with the process.',
+    fallback: undefined,
+    fallbackText: 'unset',
+    pattern: /^[\x21-\x7e]{16,}$/,
+    rule: 'at least 16 characters of printable ASCII without spaces',
+    secret: true,
+  }),
+  allowedOrigins: listOption({
+    env: 'NOTIFY_ALLOWED_ORIGINS',
+    description:
+      'Origins of pages that may open streams; `*` for any, since a stream token is needed in any case.',
+    fallback: ['*'],
+    pattern: /^(?:\*|https?:\/\/[^\s/]+)$/,
+    rule: '* or origins such as https://app.example',
+  }),
+  storeDriver: choiceOption({
+    env: 'NOTIFY_STORE_DRIVER',
+    description:
+      '`postgres` keeps notifications in PostgreSQL (DATABASE_URL, else an embedded server); `memory` forgets them with the process.',
+    fallback: 'postgres',
+    values: ['postgres', 'memory'],
+  }),
+  databaseUrl: textOption({
+    env: 'DATABASE_URL',
+    description:
+      'PostgreSQL to use, in schema `notify`; it may be the one of the authorization service. Unset: an embedded server under NOTIFY_DATA_DIR.',
+    fallback: undefined,
+    fallbackText: 'unset',
+    pattern: /^postgres(?:ql)?:\/\/\S+$/,
+    rule: 'a postgres:// URL',
+    secret: true,
+  }),
+  dataDir: textOption({
+    env: 'NOTIFY_DATA_DIR',
+    description: 'Where the embedded server keeps its data.',
+    fallback: '.data/notify',
+    fallbackText: '.data/notify',
+    pattern: /^[^\0]+$/,
+    rule: 'a path',
+  }),
+  pgPoolSize: integerOption({
+    env: 'NOTIFY_PG_POOL_SIZE',
+    description: 'Connections to PostgreSQL, beside one that listens.',
+    fallback: 8,
+    min: 1,
+    max: 200,
+  }),
+  logLevel: textOption({
+    env: 'NOTIFY_LOG_LEVEL',
+    description:
+      'debug, info, warn or error. Anything else counts as info and is told with a warning. At debug each call is logged.',
+    fallback: 'info',
+    fallbackText: 'info',
+    pattern: /^.*$/s,
+    rule: 'debug, info, warn, error',
+  }),
+  liveConnections: booleanOption({
+    env: 'NOTIFY_LIVE_CONNECTIONS',
+    description: 'Whether devices may open live streams; false: the client listener answers 503.',
+    fallback: true,
+  }),
+  connectionsMax: integerOption({
+    env: 'NOTIFY_MAX_CONNECTIONS',
+    description: 'Live streams open at once; further ones are answered 429.',
+    fallback: 10_000,
+    min: 1,
+    max: 1_000_000,
+  }),
+  connectionsPerUserMax: integerOption({
+    env: 'NOTIFY_MAX_CONNECTIONS_PER_USER',
+    description: 'Live streams of one user open at once; further ones are answered 429.',
+    fallback: 20,
+    min: 1,
+    max: 10_000,
+  }),
+  bufferEventsMax: integerOption({
+    env: 'NOTIFY_CONNECTION_BUFFER_EVENTS',
+    description:
+      'Events that may wait for a stream whose client reads slowly; beyond that the oldest is dropped.',
+    fallback: 256,
+    min: 1,
+    max: 100_000,
+  }),
+  heartbeatMs: integerOption({
+    env: 'NOTIFY_HEARTBEAT_MS',
+    description: 'How often a comment is sent on each stream.',
+    fallback: 15_000,
+    min: 100,
+    max: 600_000,
+    unit: 'ms',
+  }),
+  writeQueueMax: integerOption({
+    env: 'NOTIFY_WRITE_QUEUE_MAX',
+    description: 'Notify calls that may wait for the store; further ones are refused.',
+    fallback: 10_000,
+    min: 1,
+    max: 1_000_000,
+  }),
+  sendsMax: integerOption({
+    env: 'NOTIFY_SENDS_MAX',
+    description: 'Webhook and mail deliveries in progress at once.',
+    fallback: 32,
+    min: 1,
+    max: 1_000,
+  }),
+  sendTimeoutMs: integerOption({
+    env: 'NOTIFY_SEND_TIMEOUT_MS',
+    description: 'How long one attempt to deliver may take.',
+    fallback: 10_000,
+    min: 100,
+    max: 120_000,
+    unit: 'ms',
+  }),
+  attemptsMax: integerOption({
+    env: 'NOTIFY_SEND_ATTEMPTS',
+    description: 'Attempts to deliver before a delivery is dead.',
+    fallback: 10,
+    min: 1,
+    max: 100,
+  }),
+  retryBaseMs: integerOption({
+    env: 'NOTIFY_RETRY_BASE_MS',
+    description: 'Wait before the second attempt; doubles with each further one, with jitter.',
+    fallback: 1_000,
+    min: 1,
+    max: 3_600_000,
+    unit: 'ms',
+  }),
+  retryMaxMs: integerOption({
+    env: 'NOTIFY_RETRY_MAX_MS',
+    description: 'Longest wait between two attempts.',
+    fallback: 3_600_000,
+    min: 1,
+    max: 86_400_000,
+    unit: 'ms',
+  }),
+  webhookPrivate: booleanOption({
+    env: 'NOTIFY_WEBHOOK_ALLOW_PRIVATE',
+    description:
+      'Whether webhooks may go to loopback, private and link-local addresses. Leave it off where tenants choose the addresses.',
+    fallback: false,
+  }),
+  smtpUrl: textOption({
+    env: 'NOTIFY_SMTP_URL',
+    description:
+      'Mail server, such as smtp://user:password@mail.example:587. Unset: the email channel is refused.',
+    fallback: undefined,
+    fallbackText: 'unset',
+    pattern: /^smtps?:\/\/\S+$/,
+    rule: 'an smtp:// or smtps:// URL',
+    secret: true,
+  }),
+  mailFrom: textOption({
+    env: 'NOTIFY_MAIL_FROM',
+    description: 'Sender of mails.',
+    fallback: 'notifications@localhost',
+    fallbackText: 'notifications@localhost',
+    pattern: /^[^\s@<>"]+@[^\s@<>"]+$/,
+    rule: 'a mail address',
+  }),
+  retentionHours: integerOption({
+    env: 'NOTIFY_RETENTION_HOURS',
+    description: 'How long notifications and their deliveries are kept.',
+    fallback: 720,
+    min: 1,
+    max: 87_600,
+    unit: 'hours',
+  }),
+  drainMs: integerOption({
+    env: 'NOTIFY_DRAIN_MS',
+    description:
+      'How long everything goes on being served after shutdown has begun, while /healthz answers 503.',
+    fallback: 1_000,
+    min: 0,
+    max: 600_000,
+    unit: 'ms',
+  }),
+  shutdownTimeoutMs: integerOption({
+    env: 'NOTIFY_SHUTDOWN_TIMEOUT_MS',
+    description: 'How long calls and deliveries in progress may take to end after that.',
+    fallback: 10_000,
+    min: 0,
+    max: 600_000,
+    unit: 'ms',
+  }),
+  commit: commitOption('NOTIFY_COMMIT', 'Commit of the build, for the log and notify_build_info.'),
+} as const satisfies OptionTable;
+
+export type NotifySettings = OptionValues<typeof NOTIFY_OPTIONS>;
+
+/** NOTIFY_SOCKET is systemd's: every service of `Type=notify` has it. */
+const RULES = { prefix: 'NOTIFY_', foreign: /^NOTIFY_SOCKET$/, contradictions };
+
+/** Errors: one CONFIG_INVALID with every problem. */
+export function loadNotifySettings(env: Environment, machine?: Machine): NotifySettings {
+  return loadOptions(NOTIFY_OPTIONS, RULES, env, machine);
+}
+
+/** For people: by environment variable, secrets replaced. */
+export function redactedNotifySettings(settings: NotifySettings): Record<string, unknown> {
+  return redactedOptions(NOTIFY_OPTIONS, settings);
+}
+
+function contradictions(settings: NotifySettings): readonly string[] {
+  const problems: string[] = [];
+  const ports = [settings.internalPort, settings.clientPort, settings.metricsPort];
+  const fixed = ports.filter((port) => port !== 0);
+  if (new Set(fixed).size !== fixed.length) {
+    problems.push('NOTIFY_INTERNAL_PORT, NOTIFY_CLIENT_PORT, NOTIFY_METRICS_PORT: must differ');
+  }
+  if (settings.retryMaxMs < settings.retryBaseMs) {
+    problems.push('NOTIFY_RETRY_MAX_MS: must not be below NOTIFY_RETRY_BASE_MS');
+  }
+  return problems;
+}

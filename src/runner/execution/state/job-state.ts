@@ -1,0 +1,228 @@
+import type { Supervisor } from '../../host/process/supervision.ts';
+import type {
+  CancelKind,
+  JobReport,
+  JobRequest,
+  Scope,
+  StatusView,
+} from '../../model/execution.ts';
+import type { AnnotationLevel, JsonObject, JsonValue } from '../../model/run.ts';
+import type { RunDefaults } from '../../model/workflow.ts';
+import type { RepositoryPlace } from '../../step-output/annotation-places.ts';
+import type { Masker } from '../../step-output/masker.ts';
+import { createMatcherSet } from '../../step-output/matcher-set.ts';
+import type { BackgroundSteps } from './background-steps.ts';
+import type { ExecutorDependencies } from './dependencies.ts';
+import { hashFilesApart } from './hash-apart.ts';
+import type { JobEnvironment } from './job-environment.ts';
+import { ANNOTATION_CHARACTERS_MAX } from './limits.ts';
+import type { LoadedAction } from './loaded-action.ts';
+import { ProgramFinder } from './program-finder.ts';
+import { runnerVariables } from './runner-context.ts';
+import { LogBudget } from './step-log.ts';
+import type { PlannedStep, StageDefinition } from './step-plan.ts';
+import type { StepRun } from './step-run.ts';
+
+/** Folders of one job, absolute. */
+export type JobFolders = {
+  readonly workspace: string;
+  readonly project: string;
+  /** RUNNER_TEMP. */
+  readonly temp: string;
+  readonly scripts: string;
+  /** GITHUB_ENV and its like. */
+  readonly commands: string;
+  /** Actions by `<owner>/<repo>@<ref>`. */
+  readonly actions: string;
+};
+
+/** A step that waits until the steps of the job are done. */
+export type PostStep = {
+  readonly name: string;
+  /** Of the step that left it; they share STATE_*. */
+  readonly key: string;
+  readonly frame: Frame;
+  readonly definition: StageDefinition;
+};
+
+export type RunSteps = (
+  frame: Frame,
+  steps: readonly PlannedStep[],
+  parent?: StepRun,
+) => Promise<void>;
+
+/** Everything that is one for a job, whatever step or action asks. */
+export class JobState {
+  readonly request: JobRequest;
+  readonly report: JobReport;
+  readonly dependencies: ExecutorDependencies;
+  /** Runs steps of a frame: what composite actions need of their own user. */
+  readonly runSteps: RunSteps;
+  readonly masker: Masker;
+  readonly folders: JobFolders;
+  readonly trackingId: string;
+  readonly finder = new ProgramFinder();
+  readonly matchers = createMatcherSet();
+  readonly repository: RepositoryPlace;
+  readonly isDebug: boolean;
+  /** `job.workflow_*`. */
+  readonly workflowContext: JsonObject;
+  readonly budget: LogBudget;
+  /** The `runner` context. */
+  readonly runner: Readonly<Record<string, string>>;
+  /** The same as RUNNER_* variables. */
+  readonly runnerVariables: Readonly<Record<string, string>>;
+  /** What every process of the job gets, below `env`. */
+  readonly baseVariables: Readonly<Record<string, string>>;
+  /** Step runs that are going on, of the job and of composite actions. */
+  readonly running = new Set<StepRun>();
+  /** The last one runs first. */
+  readonly posts: PostStep[] = [];
+  /** STATE_* by the step that they belong to: its frame's path and its key. */
+  readonly states = new Map<string, Map<string, string>>();
+  /** Remote actions that were read already. */
+  readonly loadedActions = new Map<string, LoadedAction>();
+  /** Real paths of the folders that steps may keep command files in, that of the files first. Set once they are made. */
+  realFolders: readonly string[] = [];
+  /** The parent of the job's processes; undefined where there is none. */
+  supervisor: Supervisor | undefined;
+  /** The docker program, if it works; undefined before somebody asked. */
+  docker: Promise<string | undefined> | undefined;
+  cancelKind: CancelKind | undefined;
+  /** A timeout makes the job fail, even if it is killed later. */
+  hasTimedOut = false;
+  outputBytes = 0;
+
+  constructor(parts: {
+    readonly request: JobRequest;
+    readonly report: JobReport;
+    readonly dependencies: ExecutorDependencies;
+    readonly runSteps: RunSteps;
+    readonly masker: Masker;
+    readonly folders: JobFolders;
+    readonly trackingId: string;
+    readonly isDebug: boolean;
+    readonly runner: Readonly<Record<string, string>>;
+    readonly baseVariables: Readonly<Record<string, string>>;
+  }) {
+    this.request = parts.request;
+    this.report = parts.report;
+    this.dependencies = parts.dependencies;
+    this.runSteps = parts.runSteps;
+    this.masker = parts.masker;
+    this.folders = parts.folders;
+    this.trackingId = parts.trackingId;
+    this.runner = parts.runner;
+    this.runnerVariables = runnerVariables(parts.runner);
+    this.baseVariables = parts.baseVariables;
+    this.isDebug = parts.isDebug;
+    const { github } = parts.request.contexts;
+    const { repository, server_url: serverUrl } = github;
+    this.workflowContext = {
+      workflow_ref: github['workflow_ref'] ?? '',
+      workflow_sha: github['workflow_sha'] ?? '',
+      workflow_repository: repository ?? '',
+      workflow_file_path: parts.request.workflow.path,
+    };
+    this.repository = {
+      workspaceDir: parts.folders.workspace,
+      name: typeof repository === 'string' ? repository : undefined,
+      serverUrl: typeof serverUrl === 'string' ? serverUrl : undefined,
+      isApart: parts.request.isolation !== undefined,
+    };
+    this.budget = new LogBudget(parts.request.logBytesMax);
+  }
+
+  get jobId(): string {
+    return this.request.jobId;
+  }
+
+  get isCancelled(): boolean {
+    return this.cancelKind !== undefined;
+  }
+
+  /** An annotation of the job itself. */
+  annotate(level: AnnotationLevel, message: string): void {
+    this.report.annotate({
+      level,
+      message: this.masker.mask(message).slice(0, ANNOTATION_CHARACTERS_MAX),
+      jobId: this.request.jobId,
+    });
+  }
+}
+
+/**
+ * A list of steps and what they see: the job itself, or one use of a composite action. What a frame's
+ * steps do to each other (`steps`, `hasFailure`) stays within it.
+ */
+export type Frame = {
+  readonly job: JobState;
+  /** 0 for the job, 1 for a composite action that it uses… */
+  readonly depth: number;
+  /** '' for the job, then the keys of the steps that use the actions, with a `/` behind each. */
+  readonly path: string;
+  /** What `$/` means. */
+  readonly repositoryRoot: string;
+  readonly environment: JobEnvironment;
+  /** `env` of the steps that use this action: goes before the environment. */
+  readonly overrides: Readonly<Record<string, string>>;
+  /** The `github` context, with what is the action's own. */
+  readonly github: JsonObject;
+  /** Contexts beside github, env, steps, job and runner. */
+  readonly contexts: Readonly<Record<string, JsonValue | undefined>>;
+  readonly defaults: readonly RunDefaults[];
+  /** INPUT_* for run steps. */
+  readonly inputVariables: Readonly<Record<string, string>>;
+  /** The `steps` context; grows. */
+  readonly steps: Record<string, JsonValue>;
+  /** Names for GITHUB_ACTION that are taken. */
+  readonly actionNames: Map<string, number>;
+  readonly background: BackgroundSteps;
+  hasFailure: boolean;
+};
+
+/** What status functions answer within a frame. */
+export function statusOf(frame: Frame): StatusView {
+  return { isCancelled: frame.job.isCancelled, hasFailure: frame.hasFailure };
+}
+
+/** What expressions of a frame's steps see. `env` is the step's. */
+export function scopeOf(
+  frame: Frame,
+  env: Readonly<Record<string, string>>,
+  github: JsonObject = frame.github,
+): Scope {
+  const { job } = frame;
+  return {
+    contexts: {
+      ...frame.contexts,
+      github,
+      env,
+      steps: frame.steps,
+      job: { ...job.workflowContext, status: jobStatus(frame), services: {}, container: {} },
+      runner: job.runner,
+    },
+    status: statusOf(frame),
+    hashRoot: job.folders.workspace,
+    ...hashingOf(job),
+  };
+}
+
+function hashingOf({ request: { isolation } }: JobState): Pick<Scope, 'hashFiles'> {
+  if (isolation === undefined) return {};
+  const never = new AbortController().signal;
+  return {
+    hashFiles: (args, signal) => hashFilesApart(isolation, args, signal ?? never),
+  };
+}
+
+function jobStatus(frame: Frame): string {
+  if (frame.job.isCancelled) return 'cancelled';
+  return frame.hasFailure ? 'failure' : 'success';
+}
+
+/** `env` as a frame's steps start with: the job's, then that of the steps which use the action. */
+export function frameEnv(frame: Frame): Readonly<Record<string, string>> {
+  if (frame.depth === 0) return frame.environment.values;
+  return { ...frame.environment.values, ...frame.overrides };
+}

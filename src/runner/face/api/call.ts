@@ -1,0 +1,65 @@
+import { AppError } from '../../../shared/app-error.ts';
+
+/** Who calls, as the audit trail keeps it. */
+export type Actor = {
+  readonly ip: string;
+  /** '' when the request has no such header. */
+  readonly origin: string;
+  readonly userAgent: string;
+};
+
+/** One request, its body read. */
+export type Call = {
+  readonly method: string;
+  /** As sent. */
+  readonly path: string;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly headers: Headers;
+  /** The JSON document, undefined when there was no body; of routes that read JSON. */
+  readonly json: unknown;
+  /** Of routes that read bytes, else empty. */
+  readonly bytes: Uint8Array;
+  readonly actor: Actor;
+  readonly requestId: string;
+  readonly isHead: boolean;
+};
+
+const JSON_CONTENT = /^application\/json\s*(;.*)?$/i;
+
+/** A header's value, '' when it is absent. */
+export function headerOf(headers: Headers, name: string): string {
+  return headers.get(name) ?? '';
+}
+
+/** Errors: UNSUPPORTED_MEDIA_TYPE unless the content is JSON, as it stands (RFC 9110 §15.5.16). */
+export function requireJson(headers: Headers): void {
+  if (!JSON_CONTENT.test(headerOf(headers, 'content-type'))) {
+    throw new AppError('UNSUPPORTED_MEDIA_TYPE', 'Content-Type must be application/json');
+  }
+  requirePlainEncoding(headers);
+}
+
+/** Errors: UNSUPPORTED_MEDIA_TYPE for a compressed body. */
+export function requirePlainEncoding(headers: Headers): void {
+  const encoding = headerOf(headers, 'content-encoding').toLowerCase();
+  if (encoding !== '' && encoding !== 'identity') {
+    throw new AppError('UNSUPPORTED_MEDIA_TYPE', 'Content-Encoding is not supported');
+  }
+}
+
+/** The document in `bytes`. Errors: INVALID_JSON, also for text that is no UTF-8. */
+export function parseJson(bytes: Uint8Array): unknown {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    // The parser's own text quotes the body, which may hold a secret.
+    throw new AppError('INVALID_JSON', 'the body is not valid JSON in UTF-8', {}, error);
+  }
+}
+
+/** A parameter of the path. */
+export function parameterOf(call: Call, name: string): string {
+  return call.parameters[name] ?? '';
+}

@@ -1,0 +1,38 @@
+import { AppError } from '../../../shared/app-error.ts';
+import type { WorkflowCatalog, WorkflowFile } from '../../model/ports.ts';
+import { workflowInfo } from '../../model/workflow-info.ts';
+import { jsonAnswer } from './answer.ts';
+import { parameterOf } from './call.ts';
+import type { Route } from './router.ts';
+
+export function workflowRoutes(catalog: WorkflowCatalog): readonly Route[] {
+  return [
+    {
+      method: 'GET',
+      pattern: '/api/workflows',
+      handle: async () => jsonAnswer(200, (await catalog.list()).map(workflowInfo), [], true),
+    },
+    {
+      method: 'GET',
+      pattern: '/api/workflows/:name',
+      handle: async (call) => {
+        const file = await catalog.find(parameterOf(call, 'name'));
+        if (file.document === undefined) throw unreadable(file);
+        return jsonAnswer(200, { info: workflowInfo(file), definition: file.document }, [], true);
+      },
+    },
+  ];
+}
+
+function unreadable({ fileName, problems }: WorkflowFile): AppError {
+  const [first] = problems;
+  const place = first === undefined ? '' : ` (line ${first.line}, column ${first.column})`;
+  const text = `${fileName} cannot be read: ${first?.message ?? 'it is no YAML'}${place}`;
+  const details = Object.fromEntries(
+    problems.map((problem, index) => [
+      `errors[${index}]`,
+      `${problem.line}:${problem.column} ${problem.message}`,
+    ]),
+  );
+  return new AppError('INVALID_WORKFLOW', text, details);
+}

@@ -1,0 +1,26 @@
+import type { Logger } from '../../../observability/logger.ts';
+import type { RunnerSettings } from '../../settings/settings.ts';
+import type { RunnerLink, RunReader, SecretLink } from './runner-link.ts';
+
+/** What a runner in this process is made from. */
+export type LocalContext = {
+  readonly settings: RunnerSettings;
+  readonly logger: Logger;
+  readonly version: string;
+  /** Absolute. */
+  readonly workspace: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+};
+
+/**
+ * The runner in this process, for a workspace that no other one serves. It takes its time to load: who
+ * calls another runner need not wait for it, so nothing is loaded before one of these is called.
+ * Errors: STORE_UNAVAILABLE when another process has the workspace.
+ */
+export interface LocalRunner {
+  /** Runs that waited in the queue when the last runner ended go on, too. */
+  openLink(context: LocalContext): Promise<RunnerLink>;
+  openSecrets(context: LocalContext): Promise<SecretLink>;
+  /** The recorded runs as they lie on the disk: nothing is started or recovered. */
+  openStoredRuns(context: LocalContext): Promise<RunReader>;
+}

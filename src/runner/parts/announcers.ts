@@ -1,0 +1,53 @@
+import { assert } from '../../shared/assert.ts';
+import { EventHub } from '../face/events/event-hub.ts';
+import { LogFollower } from '../face/events/log-follower.ts';
+import type { EventPublisher } from '../model/events.ts';
+import type { RunStore } from '../model/storage.ts';
+import type { Scheduler } from '../scheduler/run-service.ts';
+import { EventFan } from './event-fan.ts';
+import type { PartsBasis } from './parts-basis.ts';
+import { RunnerMetrics } from './runner-metrics.ts';
+
+/** Takers of events, which the scheduler needs; two of them need the scheduler in turn. */
+export type Announcers = {
+  readonly hub: EventHub;
+  readonly follower: LogFollower;
+  readonly metrics: RunnerMetrics;
+  /** All of them, in the order in which they are told. */
+  readonly events: EventPublisher;
+  /** Hands the scheduler over, once it is there. */
+  begin(runs: Scheduler): void;
+};
+
+export function createAnnouncers(basis: PartsBasis, store: RunStore): Announcers {
+  const { settings, version, pingMs } = basis;
+  let scheduler: Scheduler | undefined;
+  const runs = (): Scheduler => {
+    // Nobody can ask before the listeners are bound.
+    assert(scheduler !== undefined, 'the scheduler is there when it is asked for');
+    return scheduler;
+  };
+  const hub = new EventHub({
+    subscribersMax: settings.maxSubscribers,
+    bufferBytesMax: settings.subscriberBufferBytes,
+    pingMs,
+  });
+  const follower = new LogFollower(runs, (...place) => store.readLog(...place));
+  const metrics = new RunnerMetrics({
+    counts: () => runs().counts(),
+    hub: () => hub.stats,
+    build: { version, commit: settings.commit },
+    queuedMax: settings.maxQueuedRuns,
+    activeMax: settings.maxConcurrentRuns,
+  });
+  const more = basis.events === undefined ? [] : [basis.events];
+  return {
+    hub,
+    follower,
+    metrics,
+    events: new EventFan([hub, follower, metrics, ...more]),
+    begin: (started) => {
+      scheduler = started;
+    },
+  };
+}

@@ -1,0 +1,74 @@
+import { join } from 'node:path';
+import { IdSource } from '../../shared/ids.ts';
+import { createArtifactStore } from '../execution/artifacts/artifact-store.ts';
+import { createCacheStore } from '../execution/cache/cache-store.ts';
+import { createJobExecutor } from '../execution/job-executor.ts';
+import type { Git } from '../host/git/run-git.ts';
+import type { Supervision } from '../host/process/supervision.ts';
+import type { EventPublisher } from '../model/events.ts';
+import type { ForkIsolation } from '../model/isolation.ts';
+import type { WorkflowCatalog } from '../model/ports.ts';
+import type { SandboxFactory } from '../model/storage.ts';
+import { createRunService, type Scheduler } from '../scheduler/run-service.ts';
+import { defaultSchedulerLimits, type SchedulerLimits } from '../scheduler/scheduler-options.ts';
+import type { ApprovedAuthors } from '../scheduler/triggers/approved-authors.ts';
+import type { RunnerSettings } from '../settings/settings.ts';
+import type { Foundation } from './foundation.ts';
+import type { PartsBasis } from './parts-basis.ts';
+import { identityOf } from './project-identity.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+type SchedulerNeeds = {
+  readonly git: Git;
+  readonly sandboxes: SandboxFactory;
+  readonly isolation: ForkIsolation;
+  readonly supervision: Supervision;
+  readonly catalog: WorkflowCatalog;
+  readonly events: EventPublisher;
+  readonly authors: ApprovedAuthors;
+};
+
+/** The scheduler with all that runs jobs for it. Recovered runs go on from here. */
+export async function openScheduler(
+  basis: PartsBasis,
+  { store, sync, secrets }: Foundation,
+  { git, sandboxes, isolation, supervision, catalog, events, authors }: SchedulerNeeds,
+): Promise<Scheduler> {
+  const { settings, clock, workspace, environment, stateDir, runsDir, report } = basis;
+  const artifacts = await createArtifactStore(runsDir);
+  const cache = await createCacheStore(join(stateDir, 'cache'));
+  return createRunService({
+    catalog,
+    store,
+    sandboxes,
+    onApproved: (authorId) => authors.add(authorId),
+    isolation,
+    executor: createJobExecutor({ artifacts, cache, environment, supervision, onProblem: report }),
+    secrets,
+    artifacts,
+    deployments: sync.deployments,
+    events,
+    clock,
+    ids: new IdSource(clock),
+    limits: limitsOf(settings),
+    projectDir: workspace,
+    report,
+    identity: await identityOf(settings, sync, git),
+    runsOn: settings.runsOn,
+    allowPush: settings.allowPush,
+  });
+}
+
+function limitsOf(settings: RunnerSettings): SchedulerLimits {
+  return {
+    ...defaultSchedulerLimits,
+    runsInProgressMax: settings.maxConcurrentRuns,
+    jobsInProgressMax: settings.maxConcurrentJobs,
+    queuedRunsMax: settings.maxQueuedRuns,
+    retainedRunsMax: settings.retainedRuns,
+    retainedAgeMs: settings.retainedDays * DAY_MS,
+    jobLogBytesMax: settings.maxJobLogBytes,
+    shutdownTimeoutMs: settings.shutdownTimeoutMs,
+  };
+}

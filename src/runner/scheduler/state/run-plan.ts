@@ -1,0 +1,92 @@
+import { AppError } from '../../../shared/app-error.ts';
+import { expandMatrix, legName } from '../../language/matrix.ts';
+import { hasExpression, jsonFromTemplate } from '../../language/template-access.ts';
+import type { JsonObject } from '../../model/run.ts';
+import type { JobDefinition, Workflow } from '../../model/workflow.ts';
+import type { PlannedJob } from './journal-records.ts';
+
+/** Most characters of a job's name. */
+const NAME_CHARACTERS_MAX = 255;
+
+/** Where the jobs of a workflow stand in a run. */
+export type PlanPlace = {
+  /** '' for the run's own workflow, `caller/` for one that `caller` calls. */
+  readonly idPrefix: string;
+  /** '' or `Caller / `. */
+  readonly namePrefix: string;
+};
+
+export const TOP: PlanPlace = { idPrefix: '', namePrefix: '' };
+
+/** The place of the workflow that the job `callerId`, shown as `callerName`, calls. */
+export function placeBelow(callerId: string, callerName: string): PlanPlace {
+  return { idPrefix: `${callerId}/`, namePrefix: `${callerName} / ` };
+}
+
+/**
+ * The jobs of a workflow as far as the file alone tells: the legs of a matrix without expressions, and
+ * the jobs of the workflows that are called. What only the run can tell is one job, which its legs will
+ * replace.
+ * Errors: INVALID_WORKFLOW beyond `jobsMax`.
+ */
+export function planOf(workflow: Workflow, place: PlanPlace, jobsMax: number): PlannedJob[] {
+  const jobs: PlannedJob[] = [];
+  const add = (job: PlannedJob): void => {
+    jobs.push(job);
+    if (jobs.length > jobsMax) {
+      throw new AppError('INVALID_WORKFLOW', `The workflow has more than ${jobsMax} jobs`);
+    }
+  };
+  const visit = (current: Workflow, { idPrefix, namePrefix }: PlanPlace): void => {
+    for (const job of current.jobs.values()) {
+      const node = idPrefix + job.key;
+      const needs = needsOf(job, idPrefix);
+      const legs = knownLegs(job);
+      for (const [index, matrix] of (legs ?? [null]).entries()) {
+        const id = matrix === null ? node : legId(node, index);
+        const name = namePrefix + plainName(job, matrix);
+        const isOpen = job.strategy?.matrix !== undefined && legs === undefined;
+        if (job.kind === 'call' && !isOpen) visit(job.called, placeBelow(id, name));
+        else
+          add({ id, name: shortName(name), needs, node, ...(matrix === null ? {} : { matrix }) });
+      }
+    }
+  };
+  visit(workflow, place);
+  return jobs;
+}
+
+/** The id of a leg of `node`, by its place from 0. */
+export function legId(node: string, index: number): string {
+  return `${node}:${index + 1}`;
+}
+
+/** The legs of a matrix without expressions. One that cannot be fails its job when that has its turn. */
+function knownLegs(job: JobDefinition): readonly JsonObject[] | undefined {
+  const matrix = job.strategy?.matrix;
+  if (matrix === undefined || hasExpression(matrix)) return undefined;
+  try {
+    return expandMatrix(jsonFromTemplate(matrix));
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
+
+/** The ids of the jobs that `job` waits for. */
+export function needsOf(job: JobDefinition, idPrefix: string): readonly string[] {
+  return job.needs.map((key) => idPrefix + key);
+}
+
+/** A name that fits; cut ones end in `...`. */
+export function shortName(name: string): string {
+  const line = name.replaceAll(/\s*[\r\n]+\s*/g, ' ');
+  return line.length <= NAME_CHARACTERS_MAX ? line : `${line.slice(0, NAME_CHARACTERS_MAX - 3)}...`;
+}
+
+/** The name before anything can be evaluated. */
+function plainName(job: JobDefinition, matrix: JsonObject | null): string {
+  const isGiven = job.name?.kind === 'literal' && job.name.value !== null;
+  const name = isGiven ? String(job.name.value) : job.key;
+  return matrix === null ? name : legName(name, matrix);
+}

@@ -1,0 +1,224 @@
+import { AppError } from '../../../shared/app-error.ts';
+import { matchesTrigger, type FilteredEvent } from '../../language/event-filters.ts';
+import type { ForkIsolation } from '../../model/isolation.ts';
+import type { RunService, StartRequest, WorkflowCatalog } from '../../model/ports.ts';
+import type { JsonObject, JsonValue } from '../../model/run.ts';
+import type { ErrorReason } from '../../model/runner-reason.ts';
+import type { CommitFetcher, EventCommit, SandboxFactory } from '../../model/storage.ts';
+import type { WorkflowTrigger } from '../../model/workflow.ts';
+import type { ApprovedAuthors } from './approved-authors.ts';
+import { authorOf, subjectOf, type EventSubject } from './event-subject.ts';
+import { findCommit } from './find-commit.ts';
+import { needsApproval, type ForkApproval } from './fork-policy.ts';
+import { objectOf, textAt } from './payload.ts';
+
+/** Why a workflow that an event selects was not started. */
+export type StartProblem = {
+  /** '' when it kept all of them from starting. */
+  readonly workflow: string;
+  readonly code: string;
+  readonly message: string;
+};
+
+/** What an event led to. */
+export type EventRuns = {
+  readonly runs: readonly string[];
+  readonly problems: readonly StartProblem[];
+};
+
+/** Reasons for which the sender of a webhook should try again later. */
+const PASSING: ReadonlySet<string> = new Set<ErrorReason>([
+  'QUEUE_FULL',
+  'DISK_FULL',
+  'SHUTTING_DOWN',
+]);
+const DISPATCH_EVENT = 'workflow_dispatch';
+
+export type InboxOptions = {
+  /** Of the project as it is. */
+  readonly catalog: WorkflowCatalog;
+  /** Of the workflow files in another folder. */
+  readonly catalogOf: (dir: string) => WorkflowCatalog;
+  readonly runs: RunService;
+  readonly sandboxes: Pick<SandboxFactory, 'openCommits'>;
+  readonly fetcher: CommitFetcher;
+  readonly forkApproval: ForkApproval;
+  readonly authors: Pick<ApprovedAuthors, 'has'>;
+  readonly isolation: Pick<ForkIsolation, 'whyNot'>;
+};
+
+/** What the runs of one event have in common. */
+type Start = Pick<StartRequest, 'event' | 'payload' | 'actor' | 'inputs' | 'fork'>;
+
+/**
+ * Starts the workflows whose triggers an event of the code host matches (GitHub, "Events that trigger
+ * workflows"). An event of a commit runs that commit, with the workflow files that it has.
+ */
+export class InboxEvents {
+  readonly #options: InboxOptions;
+
+  constructor(options: InboxOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * One run for each workflow with a trigger that matches. What keeps one of them from starting, or all,
+   * is a problem of the answer.
+   * Errors: QUEUE_FULL, DISK_FULL and SHUTTING_DOWN as long as no run was started.
+   */
+  async start(event: string, payload: JsonObject): Promise<EventRuns> {
+    if (isDeletion(event, payload)) return { runs: [], problems: [] };
+    try {
+      const subject = subjectOf(event, payload);
+      if (subject.kind === 'project') {
+        return await this.#startAll(this.#options.catalog, startOf(event, payload), undefined);
+      }
+      return await this.#startAtCommit(subject, event, payload);
+    } catch (error) {
+      if (!(error instanceof AppError) || PASSING.has(error.reason)) throw error;
+      return { runs: [], problems: [problemOf('', error)] };
+    }
+  }
+
+  /** Errors: those of findCommit, FORKS_REFUSED. */
+  async #startAtCommit(
+    subject: Exclude<EventSubject, { readonly kind: 'project' }>,
+    event: string,
+    payload: JsonObject,
+  ): Promise<EventRuns> {
+    const isFork = subject.kind === 'merge' && subject.isFork;
+    if (isFork) await this.#mustTakeForks();
+    const repository = await this.#options.sandboxes.openCommits();
+    try {
+      const found = await findCommit(subject, repository, this.#options.fetcher);
+      const catalog = this.#options.catalogOf(await repository.workflowsOf(found.sha));
+      const fork = isFork ? this.#forkOf(payload) : undefined;
+      const start = { ...startOf(event, payload), fork };
+      return await this.#startAll(catalog, start, { ...found, repository });
+    } finally {
+      await repository.close();
+    }
+  }
+
+  async #mustTakeForks(): Promise<void> {
+    if (this.#options.forkApproval === 'refuse') {
+      throw new AppError(
+        'FORKS_REFUSED',
+        'pull requests of forks are refused (RUNNER_FORK_APPROVAL)',
+      );
+    }
+    const why = await this.#options.isolation.whyNot();
+    if (why !== undefined) {
+      throw new AppError('FORKS_REFUSED', `jobs of forks cannot be kept apart here: ${why}`);
+    }
+  }
+
+  #forkOf(payload: JsonObject): StartRequest['fork'] {
+    const { forkApproval, authors } = this.#options;
+    return {
+      needsApproval: needsApproval(forkApproval, payload, (id) => authors.has(id)),
+      authorId: authorOf(payload)?.id,
+    };
+  }
+
+  async #startAll(
+    catalog: WorkflowCatalog,
+    start: Start & { readonly event: string; readonly payload: JsonObject },
+    commit: EventCommit | undefined,
+  ): Promise<EventRuns> {
+    const { event, payload } = start;
+    const runs: string[] = [];
+    const problems: StartProblem[] = [];
+    const filtered = filteredEventOf(event, payload);
+    for (const file of await catalog.list()) {
+      const { fileName, workflow } = file;
+      const triggers = workflow?.triggers.filter((trigger) => trigger.event === event) ?? [];
+      const isMatched = triggers.some(
+        (trigger) => matchesTrigger(trigger, filtered) && isAfter(trigger, payload),
+      );
+      if (!isMatched) continue;
+      if (event === DISPATCH_EVENT && !isDispatched(fileName, payload)) continue;
+      try {
+        const at = commit === undefined ? undefined : { commit, file };
+        const { run } = await this.#options.runs.start({ ...start, workflow: fileName, at });
+        runs.push(run.id);
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        if (runs.length === 0 && PASSING.has(error.reason)) throw error;
+        problems.push(problemOf(fileName, error));
+      }
+    }
+    return { runs, problems };
+  }
+}
+
+function startOf(
+  event: string,
+  payload: JsonObject,
+): Start & { readonly event: string; readonly payload: JsonObject } {
+  return {
+    event,
+    payload,
+    actor: textAt(payload, 'sender', 'login'),
+    inputs: event === DISPATCH_EVENT ? inputsOf(payload['inputs']) : undefined,
+  };
+}
+
+function problemOf(workflow: string, { reason, message }: AppError): StartProblem {
+  return { workflow, code: reason.toLowerCase(), message };
+}
+
+/** Does the trigger name the workflow that a `workflow_run` tells of? Other events name none. */
+function isAfter({ workflows }: WorkflowTrigger, payload: JsonObject): boolean {
+  if (workflows === undefined) return true;
+  const name = textAt(payload, 'workflow', 'name') ?? textAt(payload, 'workflow_run', 'name');
+  return name !== undefined && workflows.includes(name);
+}
+
+/** What the filters of `on:` look at. */
+function filteredEventOf(event: string, payload: JsonObject): FilteredEvent {
+  const action = textAt(payload, 'action');
+  const base = textAt(payload, 'pull_request', 'base', 'ref');
+  if (base !== undefined) return { ref: `refs/heads/${base}`, action };
+  const tag = textAt(payload, 'release', 'tag_name');
+  if (tag !== undefined) return { ref: `refs/tags/${tag}`, action };
+  const branch = textAt(payload, 'workflow_run', 'head_branch');
+  if (branch !== undefined) return { ref: `refs/heads/${branch}`, action };
+  const ref = textAt(payload, 'ref') ?? textAt(payload, 'repository', 'default_branch') ?? '';
+  const changedPaths = event === 'push' ? changedPathsOf(payload['commits']) : undefined;
+  return { ref, action, changedPaths };
+}
+
+/** Paths that the commits of a push name; undefined when it lists none. */
+function changedPathsOf(commits: JsonValue | undefined): readonly string[] | undefined {
+  if (!Array.isArray(commits) || commits.length === 0) return undefined;
+  const paths = new Set<string>();
+  for (const commit of commits as readonly JsonValue[]) {
+    for (const kind of ['added', 'modified', 'removed']) {
+      const list = objectOf(commit)?.[kind];
+      if (!Array.isArray(list)) continue;
+      for (const path of list as readonly JsonValue[])
+        if (typeof path === 'string') paths.add(path);
+    }
+  }
+  return [...paths];
+}
+
+/** A branch or tag that was deleted by a push starts nothing. */
+function isDeletion(event: string, payload: JsonObject): boolean {
+  return event === 'push' && payload['deleted'] === true;
+}
+
+/** A dispatch names its one workflow by path; without a name all that can be dispatched are meant. */
+function isDispatched(fileName: string, payload: JsonObject): boolean {
+  const path = textAt(payload, 'workflow');
+  return path === undefined || path === fileName || path.endsWith(`/${fileName}`);
+}
+
+function inputsOf(value: JsonValue | undefined): Readonly<Record<string, string>> | undefined {
+  const entries = Object.entries(objectOf(value) ?? {}).map(([name, given]): [string, string] => [
+    name,
+    typeof given === 'object' ? JSON.stringify(given) : String(given),
+  ]);
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}

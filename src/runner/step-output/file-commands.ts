@@ -1,0 +1,196 @@
+import { realpath } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { AppError } from '../../shared/app-error.ts';
+import { isBlockedName, isSuspiciousName } from '../host/process/step-environment.ts';
+import { openWithin } from '../storage/contained-file.ts';
+import type { Masker } from './masker.ts';
+
+/** Of each of the files of a step: GITHUB_ENV, GITHUB_OUTPUT, GITHUB_STATE, GITHUB_PATH, summary. */
+const COMMAND_FILE_BYTES_MAX = 1024 * 1024;
+
+/**
+ * The text of a file that a step wrote for the runner: UTF-8, or UTF-16 with a byte order mark, which is
+ * left out. '' when there is no such file. What a step put in its place is read only where it lies within
+ * `roots` (real paths; default its own folder): links to files of the runner are not followed.
+ * Errors: RESULT_TOO_LARGE above 1 MiB (metadata.bytes), INVALID_VALUE for a file elsewhere, one with other
+ * names, and what is no file, and those of the file system.
+ */
+export async function readCommandFile(path: string, roots?: readonly string[]): Promise<string> {
+  let file;
+  try {
+    file = await openWithin(path, roots ?? [await realpath(dirname(path))]);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+      return '';
+    }
+    throw error;
+  }
+  try {
+    const { size, nlink } = await file.stat();
+    // A second name may be that of any file of this user.
+    if (nlink > 1) throw new AppError('INVALID_VALUE', 'The file has other names');
+    if (size > COMMAND_FILE_BYTES_MAX) {
+      throw new AppError(
+        'RESULT_TOO_LARGE',
+        `The file holds ${Math.ceil(size / 1024)} KiB, at most ${COMMAND_FILE_BYTES_MAX / 1024} KiB are read`,
+        { bytes: String(size) },
+      );
+    }
+    return size === 0 ? '' : decodeCommandFile(await file.readFile());
+  } finally {
+    await file.close();
+  }
+}
+
+/** UTF-8, or UTF-16 with a byte order mark, which is left out. */
+export function decodeCommandFile(bytes: Buffer): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) {
+    return new TextDecoder('utf-16le').decode(bytes);
+  }
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) {
+    return new TextDecoder('utf-16be').decode(bytes);
+  }
+  // Takes the byte order mark off.
+  return new TextDecoder('utf-8').decode(bytes);
+}
+
+/**
+ * The pairs of GITHUB_OUTPUT and GITHUB_STATE: lines `name=value`, or `name<<delimiter`, lines, the
+ * delimiter alone on a line. Whichever of `=` and `<<` comes first in a line decides. Empty lines are
+ * skipped, a later pair wins, lines end with LF or CRLF, line ends within a value stay as they are.
+ * Errors: INVALID_VALUE. The line itself, which may hold a secret, is not in the message, its number is.
+ */
+export function parsePairs(text: string): Map<string, string> {
+  const pairs = new Map<string, string>();
+  const reader = createLineReader(text.startsWith('\uFEFF') ? text.slice(1) : text);
+  for (let line = reader.next(); line !== undefined; line = reader.next()) {
+    if (line.text !== '') {
+      const [name, value] = readPair(line, reader);
+      pairs.set(name, value);
+    }
+  }
+  return pairs;
+}
+
+/** What GITHUB_ENV sets for the steps that follow. */
+export type EnvironmentChange = {
+  readonly values: ReadonlyMap<string, string>;
+  /** Names that may not be set: an error annotation each. */
+  readonly refused: readonly string[];
+  /** Names among `values` that load code into other programs: a warning annotation each. */
+  readonly suspicious: readonly string[];
+};
+
+/** GITHUB_ENV; the form and the errors of parsePairs. */
+export function parseEnvFile(text: string): EnvironmentChange {
+  const values = new Map<string, string>();
+  const refused: string[] = [];
+  const suspicious: string[] = [];
+  for (const [name, value] of parsePairs(text)) {
+    if (isBlockedName(name)) {
+      refused.push(name);
+    } else {
+      values.set(name, value);
+    }
+    if (isSuspiciousName(name)) {
+      suspicious.push(name);
+    }
+  }
+  return { values, refused, suspicious };
+}
+
+/** The folders of GITHUB_PATH, a line each, in the order in which they were added. */
+export function parsePathFile(text: string): string[] {
+  const bare = text.startsWith('\uFEFF') ? text.slice(1) : text;
+  return bare.split(/\r\n|\r|\n/u).filter((line) => line !== '');
+}
+
+/** The Markdown of GITHUB_STEP_SUMMARY, masked line by line. '' when nothing was written. */
+export function maskSummary(text: string, masker: Masker): string {
+  const bare = text.startsWith('\uFEFF') ? text.slice(1) : text;
+  if (!masker.contains(bare)) {
+    return bare;
+  }
+  const lines = bare.split('\n').map((line) => masker.mask(line));
+  // Secrets that run over several lines.
+  return masker.mask(lines.join('\n'));
+}
+
+type Line = {
+  readonly text: string;
+  readonly number: number;
+  /** '' when the text ended without one. */
+  readonly ending: string;
+  /** Where the next line starts. */
+  readonly next: number;
+};
+
+interface LineReader {
+  next(): Line | undefined;
+  slice(start: number, end: number): string;
+}
+
+function createLineReader(text: string): LineReader {
+  let at = 0;
+  let number = 0;
+  return {
+    next() {
+      if (at >= text.length) {
+        return undefined;
+      }
+      const start = at;
+      number += 1;
+      const feed = text.indexOf('\n', at);
+      at = feed === -1 ? text.length : feed + 1;
+      const hasReturn = feed > start && text[feed - 1] === '\r';
+      const ending = feed === -1 ? '' : hasReturn ? '\r\n' : '\n';
+      return { text: text.slice(start, at - ending.length), number, ending, next: at };
+    },
+    slice: (start, end) => text.slice(start, end),
+  };
+}
+
+function readPair(line: Line, reader: LineReader): [name: string, value: string] {
+  const equals = line.text.indexOf('=');
+  const heredoc = line.text.indexOf('<<');
+  const isPlain = equals !== -1 && (heredoc === -1 || equals < heredoc);
+  if (!isPlain && heredoc === -1) {
+    throw invalid(line, 'neither name=value nor name<<delimiter');
+  }
+  const name = line.text.slice(0, isPlain ? equals : heredoc);
+  if (name === '') {
+    throw invalid(line, 'the name is empty');
+  }
+  if (isPlain) {
+    return [name, line.text.slice(equals + 1)];
+  }
+  const delimiter = line.text.slice(heredoc + 2);
+  if (delimiter === '') {
+    throw invalid(line, 'the delimiter is empty');
+  }
+  return [name, readHeredoc(line, delimiter, reader)];
+}
+
+function readHeredoc(opening: Line, delimiter: string, reader: LineReader): string {
+  const start = opening.next;
+  let end = start;
+  for (;;) {
+    const line = reader.next();
+    if (line === undefined) {
+      throw invalid(opening, 'the delimiter that ends the value was not found');
+    }
+    if (line.text === delimiter) {
+      return reader.slice(start, end);
+    }
+    if (line.ending === '') {
+      throw invalid(opening, 'the value ends without a line break before its delimiter');
+    }
+    end = line.next - line.ending.length;
+  }
+}
+
+function invalid(line: Line, problem: string): AppError {
+  return new AppError('INVALID_VALUE', `Line ${line.number}: ${problem}`, {
+    line: String(line.number),
+  });
+}
