@@ -221,7 +221,6 @@ export class JobRun {
       const released = await supervisor?.release();
       const isSure = released?.isSure === true;
       const swept = isSure ? 0 : await sweepProcesses(this.#job.trackingId);
-      if (isSure) forgetFirstBirth(this.#job.trackingId);
       const count = (released?.killed ?? 0) + swept;
       if (count > 0) {
         const processes = count === 1 ? '1 process was' : `${count} processes were`;
