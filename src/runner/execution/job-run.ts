@@ -1,6 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
 import { evaluateNumber, evaluateTemplate, evaluateText } from '../evaluation/evaluate.ts';
-import { forgetFirstBirth } from '../host/process/process-births.ts';
 import type { Supervisor } from '../host/process/supervision.ts';
 import { sweepProcesses } from '../host/process/sweep.ts';
 import type { CancelKind, JobOutcome, JobReport, JobRequest } from '../model/execution.ts';
