@@ -20,7 +20,7 @@ async function clusterMs(): Promise<number> {
   const parent = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'));
   const binaries = findPostgresBinaries(join(parent, 'lib'));
   const cluster = join(parent, 'cluster');
-  const user = chooseServerUser(cluster, [cluster, binaries.postgres]);
+  const user = chooseServerUser(cluster, binaries);
   const cache = join(parent, 'cache');
   mkdirSync(cache);
   const tools = { binaries, user, logPath: join(parent, 'log'), log: silentLog, cache };

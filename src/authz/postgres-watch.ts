@@ -38,8 +38,15 @@ export class PostgresWatch {
 
   /** Puts the present state into the readiness; also called by a timer, since leases end silently. */
   update(): void {
-    if (!this.#isLost) this.#readiness.setPostgres('up');
-    else
-      this.#readiness.setPostgres(this.#parts?.instance.isAlone() === true ? 'degraded' : 'down');
+    const instance = this.#parts?.instance;
+    const isAlone = instance?.isAlone() === true;
+    const isSilent = instance?.isSilent === true;
+    // Where the server hangs, what is not in memory waits for it in vain, and writes do.
+    if (this.#isLost) {
+      this.#readiness.setPostgres(isAlone && !isSilent ? 'degraded' : 'down');
+    } else {
+      // Each decision asks the server once the lease is over, which has not answered for as long.
+      this.#readiness.setPostgres(isAlone || instance === undefined ? 'up' : 'down');
+    }
   }
 }

@@ -13,6 +13,7 @@ import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
 import { systemClock } from '../shared/clock.ts';
 import { type ChangeFeed, startChangeFeed } from '../store/change-feed.ts';
+import { explainDamage } from '../store/embedded-postgres-damage.ts';
 import { ChangeRetention } from '../store/retention.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
@@ -95,7 +96,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     return { ...ports, stop: () => (stopping ??= stopParts(parts)) };
   } catch (error) {
     for (const step of undo.toReversed()) await step().catch(ignoreWhileFailing);
-    throw error;
+    throw explainDamage(error, config.databaseUrl === undefined ? config.dataDir : undefined);
   }
 }
 

@@ -27,7 +27,7 @@ export class Readiness {
     this.#phase = 'draining';
   }
 
-  /** `degraded`: Postgres is away, but loaded shards still decide; `down`: they may not either. */
+  /** `degraded`: Postgres is away, but loaded shards still decide; `down`: they may not either, or it hangs. */
   setPostgres(state: 'up' | 'degraded' | 'down'): void {
     this.#postgres = state;
   }

@@ -46,10 +46,17 @@ export type ProjectServiceOptions = {
   readonly audit?: AuditSink | undefined;
 };
 
-type Cached = { readonly settings: ProjectSettings; untilMs: number };
+type Cached = {
+  readonly settings: ProjectSettings;
+  untilMs: number;
+  /** When the database could not be asked last. */
+  failedMs: number;
+};
 
 /** How long settings stay believed after the database could not be asked. */
 const UNAVAILABLE_RETRY_MS = 1_000;
+/** How long it counts as away after that: longer than it takes to find out again. */
+const AWAY_MS = 30_000;
 
 /**
  * Projects and the settings that every call needs.
@@ -103,15 +110,23 @@ export class ProjectService {
   async settings(projectId: string): Promise<ProjectSettings> {
     const known = this.peek(projectId);
     if (known !== undefined) return known;
-    try {
-      return await this.load(projectId);
-    } catch (error) {
-      const cached = this.#cache.get(this.resolveId(projectId));
-      if (!(error instanceof AppError) || error.reason !== 'STORE_UNAVAILABLE') throw error;
-      if (cached === undefined) throw error;
-      cached.untilMs = this.#options.clock.monotonicMs() + UNAVAILABLE_RETRY_MS;
-      return cached.settings;
-    }
+    const nowMs = this.#options.clock.monotonicMs();
+    const loading = this.load(projectId).catch((error: unknown) => this.#keep(projectId, error));
+    const cached = this.#cache.get(this.resolveId(projectId));
+    if (cached === undefined || nowMs - cached.failedMs >= AWAY_MS) return loading;
+    // The database was away just now: nobody waits to see whether it still is.
+    loading.catch(ignoreLoadError);
+    return cached.settings;
+  }
+
+  /** What was known last, again for a moment. Errors: `error`, where that is no answer to it. */
+  #keep(projectId: string, error: unknown): ProjectSettings {
+    const cached = this.#cache.get(this.resolveId(projectId));
+    if (!(error instanceof AppError) || error.reason !== 'STORE_UNAVAILABLE') throw error;
+    if (cached === undefined) throw error;
+    cached.failedMs = this.#options.clock.monotonicMs();
+    cached.untilMs = cached.failedMs + UNAVAILABLE_RETRY_MS;
+    return cached.settings;
   }
 
   /** The document of a model version that this instance distributed, while it is remembered. */
@@ -220,7 +235,8 @@ export class ProjectService {
     const now = this.#cache.get(project.id);
     if (now !== undefined && now.settings.version > project.version) return now.settings;
     const settings = settingsFromProject(project, region, readBudgetDefault, modelVersion);
-    this.#cache.set(project.id, { settings, untilMs: askedMs + ttlMs });
+    const untilMs = askedMs + ttlMs;
+    this.#cache.set(project.id, { settings, untilMs, failedMs: Number.NEGATIVE_INFINITY });
     return settings;
   }
 
@@ -239,6 +255,10 @@ export class ProjectService {
       throw storeError(error);
     });
   }
+}
+
+function ignoreLoadError(): void {
+  // Settings that are gone are not remembered: the next call is told.
 }
 
 /** PROJECT_UNKNOWN that names the id. */

@@ -77,7 +77,7 @@ export async function prepareTemplate(cache = CACHE): Promise<void> {
   const fresh = `${template}.${randomUUID()}`;
   const tools: ClusterTools = {
     binaries,
-    user: chooseServerUser(fresh, [fresh, binaries.postgres]),
+    user: chooseServerUser(fresh, binaries),
     logPath: `${fresh}.log`,
     log: () => undefined,
   };
@@ -135,6 +135,15 @@ async function copyTemplate(
   makeDirectory(tools, directory);
   const args = ['-R', `${template}/.`, directory];
   await runToEnd(commandOf(tools, 'cp', args), 'copying the empty cluster');
+  await setPassword(tools, directory, password);
+}
+
+/** Gives the superuser of a cluster that no server runs on a password; on disk when it resolves. */
+export async function setPassword(
+  tools: ClusterTools,
+  directory: string,
+  password: string,
+): Promise<void> {
   const quoted = `'${password.replaceAll("'", "''")}'`;
   await runAlone(tools, directory, `alter role ${SUPERUSER} password ${quoted}`);
   await sync(tools, directory);

@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../shared/app-error.ts';
+import { endOfLog, logError, type LogPosition } from './embedded-postgres-damage.ts';
 import type { ServerUser } from './embedded-postgres-user.ts';
 import type { StoreReason } from './store-reason.ts';
 
@@ -65,36 +66,40 @@ export function spawnDetached(serverCommand: ServerCommand): ChildProcess {
   }
 }
 
-/** Runs a command to its end. Errors: STORE_UNAVAILABLE with the last lines of the log. */
+/** Runs a command to its end. Errors: STORE_UNAVAILABLE with what the log says of it. */
 export async function runToEnd(serverCommand: ServerCommand, what: string): Promise<void> {
+  const log = endOfLog(serverCommand.logPath);
   const child = spawnDetached(serverCommand);
   const code = await new Promise<number | string | null>((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (status, signal) => resolve(status ?? signal));
   });
-  if (code !== 0) throw serverError(`${what} ended with ${code}`, serverCommand.logPath);
+  if (code !== 0) throw logError(`${what} ended with ${code}`, log);
 }
 
-/** Waits until the server accepts connections. Errors: STORE_UNAVAILABLE when it ends instead. */
+/**
+ * Waits until the server accepts connections. `log` is where its own words begin. Errors:
+ * STORE_UNAVAILABLE when it ends instead.
+ */
 export async function waitReady(
   child: ChildProcess,
   dataDirectory: string,
-  logPath: string,
+  log: LogPosition,
   timeoutMs: number,
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   let failed: Error | undefined;
   child.once('error', (error) => (failed = error));
   for (;;) {
-    if (failed !== undefined) throw serverError('PostgreSQL did not start', logPath, failed);
+    if (failed !== undefined) throw logError('PostgreSQL did not start', log, failed);
     if (child.exitCode !== null || child.signalCode !== null) {
       const end = child.exitCode ?? child.signalCode;
-      throw serverError(`PostgreSQL ended with ${end} while starting`, logPath);
+      throw logError(`PostgreSQL ended with ${end} while starting`, log);
     }
     const file = readPidFile(dataDirectory);
     if (file?.pid === child.pid && file?.status === 'ready') return;
     if (performance.now() > deadline) {
-      throw serverError(`PostgreSQL was not ready after ${timeoutMs} ms`, logPath);
+      throw logError(`PostgreSQL was not ready after ${timeoutMs} ms`, log);
     }
     await sleep(POLL_MS);
   }
@@ -167,15 +172,15 @@ function processIn(dataDirectory: string): number | undefined {
 
 /**
  * Stops a server: fast shutdown first (sessions are cut, a checkpoint is written), then immediate
- * (recovery at the next start), then kill. Resolves when the process is gone.
+ * (recovery at the next start), then kill; `isBroken`: at once immediate. Resolves when the process is gone.
  */
-export async function stopServer(pid: number): Promise<void> {
+export async function stopServer(pid: number, isBroken = false): Promise<void> {
   const steps = [
     ['SIGINT', FAST_STOP_MS],
     ['SIGQUIT', IMMEDIATE_STOP_MS],
     ['SIGKILL', IMMEDIATE_STOP_MS],
   ] as const;
-  for (const [signal, waitMs] of steps) {
+  for (const [signal, waitMs] of isBroken ? steps.slice(1) : steps) {
     if (!sendSignal(pid, signal)) return;
     const deadline = performance.now() + waitMs;
     while (performance.now() < deadline) {
@@ -194,19 +199,4 @@ function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
     if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
     throw error;
   }
-}
-
-function serverError(problem: string, logPath: string, cause?: unknown): AppError {
-  let tail = '';
-  try {
-    tail = readFileSync(logPath, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
-  } catch {
-    // Nothing was logged yet.
-  }
-  return new AppError<StoreReason>(
-    'STORE_UNAVAILABLE',
-    `${problem}; its log ${logPath} ends with:\n${tail}`,
-    {},
-    cause,
-  );
 }

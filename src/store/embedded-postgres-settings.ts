@@ -1,5 +1,5 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AppError } from '../shared/app-error.ts';
@@ -34,14 +34,6 @@ export function socketDirectory(root: string): string {
   if (Buffer.byteLength(path) <= SOCKET_PATH_BYTES_MAX && !path.includes(',')) return near;
   const digest = createHash('sha256').update(root).digest('hex').slice(0, 16);
   return join(tmpdir(), `gatehouse-${digest}`);
-}
-
-/** The superuser's password, made at random the first time. */
-export function readOrMakePassword(path: string): string {
-  if (existsSync(path)) return readFileSync(path, 'utf8').trim();
-  const password = randomBytes(24).toString('base64url');
-  writeFileSync(path, `${password}\n`, { mode: 0o600, flag: 'wx' });
-  return password;
 }
 
 /** Settings of the server. Nothing here trades durability for speed. */

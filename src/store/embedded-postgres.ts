@@ -8,7 +8,26 @@ import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
 import { lockDirectory } from './directory-lock.ts';
 import { type PostgresBinaries, findPostgresBinaries } from './embedded-postgres-binaries.ts';
-import { DATABASE, SUPERUSER, createCluster } from './embedded-postgres-cluster.ts';
+import {
+  type ClusterTools,
+  DATABASE,
+  SUPERUSER,
+  createCluster,
+  setPassword,
+} from './embedded-postgres-cluster.ts';
+import {
+  clusterDirectory,
+  damageError,
+  endOfLog,
+  logError,
+  type LogPosition,
+} from './embedded-postgres-damage.ts';
+import {
+  keepPassword,
+  makePassword,
+  passwordError,
+  readPassword,
+} from './embedded-postgres-password.ts';
 import {
   type ServerCommand,
   isAlive,
@@ -22,12 +41,11 @@ import {
 import {
   SOCKET_PORT,
   makeDataDirectory,
-  readOrMakePassword,
   serverSettings,
   socketDirectory,
 } from './embedded-postgres-settings.ts';
 import { type ServerUser, chooseServerUser, giveTo } from './embedded-postgres-user.ts';
-import { isUnknownDatabase } from './pg-errors.ts';
+import { isUnknownDatabase, isWrongPassword } from './pg-errors.ts';
 import type { ServerTarget } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 import type { StoreReason } from './store-reason.ts';
@@ -108,6 +126,8 @@ class Server {
   readonly #settings: Readonly<Record<string, string>>;
   readonly #log: StoreLog;
   readonly #templateCache: string | undefined;
+  /** Whether the one of `target` is that of the file, not a new one. */
+  readonly #hasPassword: boolean;
   #child: ChildProcess | undefined;
   #stopping: Promise<void> | undefined;
 
@@ -116,20 +136,22 @@ class Server {
     this.#log = options.log ?? silentLog;
     this.#templateCache = options.templateCache;
     this.#paths = {
-      data: join(root, 'postgres'),
+      data: clusterDirectory(root),
       // Its own name, since the initdb of a killed process may still be writing.
       fresh: join(root, `${FRESH_PREFIX}${randomUUID()}`),
       socket: socketDirectory(root),
       log: join(root, 'postgres.log'),
       password: join(root, 'postgres.password'),
     };
-    this.#user = chooseServerUser(this.#paths.data, [this.#paths.data, binaries.postgres]);
+    this.#user = chooseServerUser(this.#paths.data, binaries);
+    const password = readPassword(this.#paths.password);
+    this.#hasPassword = password !== undefined;
     this.target = {
       host: this.#paths.socket,
       port: SOCKET_PORT,
       user: SUPERUSER,
       database: DATABASE,
-      password: readOrMakePassword(this.#paths.password),
+      password: password ?? makePassword(),
     };
     this.#settings = {
       ...serverSettings(this.#paths.socket, options.maxConnections ?? 100),
@@ -142,38 +164,73 @@ class Server {
   }
 
   async start(): Promise<void> {
-    if (!existsSync(join(this.#paths.data, 'PG_VERSION'))) await this.#createCluster();
+    const { data, password, log: logPath } = this.#paths;
+    if (!existsSync(join(data, 'PG_VERSION'))) {
+      if (!this.#hasPassword) keepPassword(password, this.target.password);
+      await this.#createCluster();
+    }
     this.#assertVersion();
     const hadOrphan = await this.#stopOrphan();
     this.#prepareSocketDirectory();
-    await (hadOrphan ? this.#launchAfterOrphan() : this.#launch());
+    const log = endOfLog(logPath);
+    try {
+      if (!existsSync(password)) await this.#renewPassword();
+      await (hadOrphan ? this.#launchAfterOrphan() : this.#launch());
+    } catch (error) {
+      await this.#stop(true);
+      throw damageError(error instanceof Error ? error.message : String(error), data, error);
+    }
     try {
       await this.#ensureDatabase();
     } catch (error) {
-      await this.stop();
-      throw error;
+      const isWrong = isWrongPassword(error);
+      await this.#stop(!isWrong);
+      if (isWrong) throw passwordError(password, `is not the password of ${data}`, error);
+      throw this.#unusable(error, log);
     }
   }
 
   stop(): Promise<void> {
-    this.#stopping ??= this.#child === undefined ? Promise.resolve() : this.#end(this.#child);
+    return this.#stop(false);
+  }
+
+  #stop(isBroken: boolean): Promise<void> {
+    const child = this.#child;
+    this.#stopping ??= child === undefined ? Promise.resolve() : this.#end(child, isBroken);
     return this.#stopping;
   }
 
-  async #end(child: ChildProcess): Promise<void> {
+  async #end(child: ChildProcess, isBroken: boolean): Promise<void> {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const exited = new Promise<void>((done) => child.once('exit', () => done()));
     child.ref();
-    await stopServer(child.pid);
+    await stopServer(child.pid, isBroken);
     await exited;
+  }
+
+  /** Its file is gone. Whoever may write to the directory owns the cluster, with or without a password. */
+  async #renewPassword(): Promise<void> {
+    const { data, password } = this.#paths;
+    await setPassword(this.#tools, data, this.target.password);
+    keepPassword(password, this.target.password);
+    this.#log('warn', 'postgres_password_renewed', { path: password });
+  }
+
+  /** It accepts connections, and then does not serve the first one. */
+  #unusable(error: unknown, log: LogPosition): AppError {
+    const { data } = this.#paths;
+    const said = error instanceof Error ? error.message : String(error);
+    const { message } = logError(`PostgreSQL started on ${data} but does not work (${said})`, log);
+    return damageError(message, data, error);
   }
 
   async #launch(): Promise<void> {
     const args = ['-D', this.#paths.data];
     for (const [name, value] of Object.entries(this.#settings)) args.push('-c', `${name}=${value}`);
+    const log = endOfLog(this.#paths.log);
     const child = spawnDetached(this.#command(this.#binaries.postgres, args));
     this.#child = child;
-    await waitReady(child, this.#paths.data, this.#paths.log, START_TIMEOUT_MS);
+    await waitReady(child, this.#paths.data, log, START_TIMEOUT_MS);
     child.unref();
     child.once('exit', (code, signal) => {
       if (this.#stopping === undefined) void this.#restart(code ?? signal);
@@ -199,31 +256,34 @@ class Server {
   async #createCluster(): Promise<void> {
     const { fresh, data } = this.#paths;
     if (existsSync(data)) {
-      throw new AppError<StoreReason>(
-        'STORE_UNAVAILABLE',
-        `${data} exists but holds no PostgreSQL cluster`,
-      );
+      throw damageError(`${data} exists but holds no PostgreSQL cluster (PG_VERSION)`, data);
     }
     const root = dirname(fresh);
     for (const name of readdirSync(root)) {
       if (!name.startsWith(FRESH_PREFIX)) continue;
       rmSync(join(root, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
     }
-    const tools = {
+    await createCluster(this.#tools, fresh, this.target.password);
+    await rename(fresh, data);
+  }
+
+  get #tools(): ClusterTools {
+    return {
       binaries: this.#binaries,
       user: this.#user,
       logPath: this.#paths.log,
       log: this.#log,
       cache: this.#templateCache,
     };
-    await createCluster(tools, fresh, this.target.password);
-    await rename(fresh, data);
   }
 
   #assertVersion(): void {
     const { data } = this.#paths;
     const version = readFileSync(join(data, 'PG_VERSION'), 'utf8').trim();
     if (version === String(this.#binaries.majorVersion)) return;
+    if (!/^[1-9]\d?$/.test(version)) {
+      throw damageError(`${join(data, 'PG_VERSION')} names no version of PostgreSQL`, data);
+    }
     throw new AppError<StoreReason>(
       'STORE_UNAVAILABLE',
       [
@@ -302,7 +362,8 @@ class Server {
   }
 
   async #ensureDatabase(): Promise<void> {
-    const probe = new Client(this.target);
+    const bounded = { ...this.target, connectionTimeoutMillis: START_TIMEOUT_MS };
+    const probe = new Client(bounded);
     try {
       await probe.connect();
       return;
@@ -311,7 +372,7 @@ class Server {
     } finally {
       await probe.end().catch(() => undefined);
     }
-    const client = new Client({ ...this.target, database: 'postgres' });
+    const client = new Client({ ...bounded, database: 'postgres' });
     await client.connect();
     try {
       await client.query(`create database ${DATABASE}`);

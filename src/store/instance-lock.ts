@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
+import { isSilence } from './pg-errors.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 import type { StoreReason } from './store-reason.ts';
@@ -33,6 +34,8 @@ export interface InstanceLock {
    * the last renewal was sent, less a margin. Cost: one clock reading.
    */
   isAlone(): boolean;
+  /** Whether the server stopped to answer while it is there: it hangs, or cannot be reached. */
+  readonly isSilent: boolean;
   /** Gives the lock and the instance row back. Idempotent. */
   release(): Promise<void>;
 }
@@ -43,6 +46,8 @@ const LEASE_MARGIN = 0.1;
 const RETRY_MS = 200;
 /** A predecessor that is just ending is waited for. */
 const ACQUIRE_WAIT_MS = 1_500;
+/** Of a lease: a renewal is due every third, so a server that hangs is noticed at the end of the lease. */
+const ANSWER_SHARE = 2 / 3;
 
 /**
  * Makes this process the only instance on its database, until `release` or its end.
@@ -67,6 +72,7 @@ class Holder implements InstanceLock {
   #aloneUntilMs = 0;
   #timer: NodeJS.Timeout | undefined;
   #released = false;
+  #isSilent = false;
 
   constructor(options: InstanceLockOptions) {
     this.#options = options;
@@ -76,6 +82,10 @@ class Holder implements InstanceLock {
 
   isAlone(): boolean {
     return !this.#released && (this.#options.isExclusive || performance.now() < this.#aloneUntilMs);
+  }
+
+  get isSilent(): boolean {
+    return this.#isSilent;
   }
 
   async start(): Promise<void> {
@@ -108,13 +118,17 @@ class Holder implements InstanceLock {
   }
 
   async #connect(): Promise<Client> {
-    const client = new Client(
-      clientConfig(this.#options.target, {
+    const answerMs = Math.ceil(this.#leaseMs * ANSWER_SHARE);
+    const client = new Client({
+      ...clientConfig(this.#options.target, {
         applicationName: 'gatehouse-instance',
         statementTimeoutMs: this.#leaseMs,
         idleInTransactionTimeoutMs: 0,
+        connectTimeoutMs: answerMs,
       }),
-    );
+      // A server that hangs does not end its statements.
+      query_timeout: answerMs,
+    });
     client.on('error', (error) =>
       this.#log('warn', 'postgres_connection_lost', { pool: 'instance', error: error.message }),
     );
@@ -192,6 +206,7 @@ class Holder implements InstanceLock {
     const renewLater = (): void => {
       this.#timer = setTimeout(() => {
         this.#renew(client).then(renewed, (error: unknown) => {
+          this.#isSilent = isSilence(error);
           this.#log('warn', 'instance_lease_not_renewed', { error: String(error) });
           // A connection that does not answer is as good as lost.
           client.end().catch(() => undefined);
@@ -219,12 +234,14 @@ class Holder implements InstanceLock {
         }
         await this.#waitForLeases(client);
         const aloneUntilMs = await this.#renew(client);
+        this.#isSilent = false;
         this.#hold(client);
         // Before we call ourselves alone: what was remembered may be older than another's writes.
         if (!this.#released) this.#options.onChange('held');
         this.#aloneUntilMs = aloneUntilMs;
         return;
       } catch (error) {
+        this.#isSilent = isSilence(error);
         this.#log('warn', 'instance_lock_not_regained', { error: String(error) });
         await client?.end().catch(() => undefined);
         await delay(RETRY_MS);

@@ -36,6 +36,11 @@ const SYSTEM_UNAVAILABLE = new Set([
 const DRIVER_UNAVAILABLE =
   /Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Connection ended unexpectedly|timeout expired|Query read timeout|Client was closed|connection is not queryable/i;
 
+/** data_corrupted and index_corrupted. */
+const DAMAGE = new Set(['XX001', 'XX002']);
+const DRIVER_SILENT =
+  /timeout exceeded when trying to connect|connection timeout|timeout expired|Query read timeout/i;
+
 /** Five characters, or '' for errors that did not come from the server. */
 function sqlState(error: unknown): string {
   const code = errorCode(error);
@@ -74,6 +79,26 @@ export function isRetryable(error: unknown): boolean {
 /** The server or the connection is gone; of a commit in flight the outcome is unknown. */
 export function isUnavailable(error: unknown): boolean {
   return classifyPgError(error) === 'unavailable';
+}
+
+/** Nothing was heard of the server: neither an answer nor a refusal. */
+export function isSilence(error: unknown): boolean {
+  const isOfDriver =
+    error instanceof Error && sqlState(error) === '' && !(error instanceof AppError);
+  return isOfDriver && DRIVER_SILENT.test(error.message);
+}
+
+/** The error, or the first of its causes, by which the server says that files are damaged; undefined: none. */
+export function damageIn(error: unknown): Error | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (DAMAGE.has(sqlState(at))) return at;
+  }
+  return undefined;
+}
+
+/** Whether the server refused the password. */
+export function isWrongPassword(error: unknown): boolean {
+  return sqlState(error) === '28P01';
 }
 
 /** Name of the violated constraint, or undefined when it is another error. */

@@ -31,6 +31,11 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 const LOCK_TIMEOUT_MS = 5_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
+/**
+ * The `query_timeout` of reads that decisions wait for, in ms: their own time-out, since that of the server
+ * ends nothing while the server hangs. The connection is given up with it. As long as one to connect.
+ */
+export const PROMPT_READ_TIMEOUT_MS = CONNECT_TIMEOUT_MS;
 
 /** Settings of one connection, for pools and for connections of their own (locks, LISTEN, COPY). */
 export function clientConfig(

@@ -74,3 +74,35 @@ test('decisions, sizes, errors and backstops are counted once', async () => {
   await expectValue('authz_check_duration_seconds_count{rpc="CheckSet"}', 1);
   await expectValue('authz_check_duration_seconds_count{rpc="BatchCheck"}', 2);
 });
+
+test('items of a batch that are not valid are counted as errors, those of a batch that fails are not', async () => {
+  const item = {
+    namespace: 'group',
+    object_id: 'g399',
+    relation: 'member',
+    subject_user_id: 'alice',
+  };
+  const invalid = [
+    { ...item, object_id: '#' },
+    { ...item, subject_user_id: '' },
+    { ...item, namespace: 'No' },
+  ];
+  const ask = (baseUrl: string, items: readonly object[], project_id = 'p') =>
+    call({ ...instance, baseUrl }, 'AuthzService/BatchCheck', { project_id, items });
+  const series = 'authz_decision_errors_total{rpc="BatchCheck",reason="invalid_argument"}';
+  const before = await valueOf(series);
+  let count = 0;
+  for (const baseUrl of [instance.generalUrl, instance.baseUrl]) {
+    for (const items of [[item, ...invalid, item], invalid]) {
+      const { status, body } = await ask(baseUrl, items);
+      expect(status).toBe(200);
+      const results = body['results'] as { error: string }[];
+      expect(results.filter(({ error }) => error !== '')).toHaveLength(3);
+      count += 3;
+      await expectValue(series, before + count);
+    }
+    expect((await ask(baseUrl, invalid, 'nobody-has-it')).status).toBe(404);
+  }
+  await expectValue('authz_decision_errors_total{rpc="BatchCheck",reason="not_found"}', 2);
+  expect(await valueOf(series)).toBe(before + count);
+});

@@ -31,19 +31,35 @@ const START_TIMEOUT_MS = 60_000;
 const LAST_LINES = 40;
 const LAST_LINES_MS = 500;
 
+/** What is other than usual about the start of a program. */
+export type SpawnOptions = {
+  /** Started instead of this Node.js with `args`, in a process group of its own. */
+  readonly launcher?: Launcher | undefined;
+  /** As another user, where this one is root. */
+  readonly uid?: number | undefined;
+};
+
+export type Launcher = {
+  readonly command: readonly [program: string, ...words: string[]];
+  readonly cwd?: string | undefined;
+};
+
 /**
  * Starts a program of this project with this Node.js, without waiting for anything. '' unsets a
- * variable; `uid`: as another user, where this one is root.
+ * variable.
  */
 export function spawnService(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
-  uid?: number,
+  { launcher, uid }: SpawnOptions = {},
 ): ChildProcess {
   const settings = Object.entries(env).filter(([, value]) => value !== '' && value !== undefined);
-  return spawn(process.execPath, args, {
+  const [program, ...words] = launcher?.command ?? [process.execPath, ...args];
+  return spawn(program, words, {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: Object.fromEntries(settings),
+    cwd: launcher?.cwd,
+    detached: launcher !== undefined,
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });
 }

@@ -2,7 +2,12 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type LogLine, spawnService as spawnChild, watchService } from './child-service.ts';
+import {
+  type Launcher,
+  type LogLine,
+  spawnService as spawnChild,
+  watchService,
+} from './child-service.ts';
 
 /** A running authorization service of the test's own, as a child process. */
 export interface Service {
@@ -30,6 +35,8 @@ export type ServiceOptions = {
   /** Kept by `stop`, so that a test can start on it again. Default: a new one, removed by `stop`. */
   readonly dataDir?: string | undefined;
   readonly startTimeoutMs?: number | undefined;
+  /** What starts the service, in a process group of its own; `node src/main.ts` here when absent. */
+  readonly launcher?: Launcher | undefined;
 };
 
 export const TEST_TOKEN = 'test-token';
@@ -42,7 +49,7 @@ export const TEST_ADMIN_SECRET = 'test-admin-secret';
  */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
-  const child = spawnService(dataDir, options.env ?? {});
+  const child = spawnService(dataDir, options.env ?? {}, options.launcher);
   const {
     log,
     exited,
@@ -82,8 +89,12 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 }
 
 /** Starts the process without waiting for anything; for tests of starts that must fail. */
-export function spawnService(dataDir: string, env: Readonly<Record<string, string>>): ChildProcess {
-  return spawnChild(['src/main.ts'], {
+export function spawnService(
+  dataDir: string,
+  env: Readonly<Record<string, string>>,
+  launcher?: Launcher,
+): ChildProcess {
+  const settings = {
     PATH: process.env['PATH'] ?? '',
     GATEWAY_DATA_DIR: dataDir,
     GATEWAY_HOST: '127.0.0.1',
@@ -93,7 +104,8 @@ export function spawnService(dataDir: string, env: Readonly<Record<string, strin
     GATEWAY_ADMIN_API_SECRET: TEST_ADMIN_SECRET,
     GATEWAY_DRAIN_MS: '50',
     ...env,
-  });
+  };
+  return spawnChild(['src/main.ts'], settings, { launcher });
 }
 
 /** A POST of JSON to a method, with the service token; the parsed answer. */

@@ -30,7 +30,7 @@ interface Observations {
 
 /**
  * Counts decision calls as the gateway sees them: how long each took, and the code of each that
- * failed. Decisions, failed items and backstops are counted where they are evaluated.
+ * failed, items that are not valid too. What is evaluated is counted there: decisions, failed items, backstops.
  */
 export class DecisionMeter {
   readonly #metrics: DecisionMetrics;
@@ -63,6 +63,11 @@ export class DecisionMeter {
     if (error instanceof Error) this.#counted.add(error);
     const reason = error instanceof AppError ? error.reason : 'INTERNAL';
     this.#metrics.decisionError(rpc, codeNameOfReason(reason));
+  }
+
+  /** Counts an item of a BatchCheck that was refused; workers count those that fail in the evaluation. */
+  itemFailed(error: AppError): void {
+    this.#metrics.decisionError('BatchCheck', codeNameOfReason(error.reason));
   }
 
   /** Counts a call of `rpc` ("package.Service/Method") that failed outside its handler: decoding. */

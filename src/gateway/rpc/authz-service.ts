@@ -70,8 +70,11 @@ function decisionHandlers(
         const batch = batchItemsFromProto(request.items, options.batchItemsMax);
         checkTenantId('tenant_id', request.tenantId);
         const scope = await scopeOf(request, context);
-        if (batch.valid.length === 0) return { results: batch.resultsOf([]) };
-        const results = await shards.batchCheck(scope, batch.valid, context.signal);
+        const { valid } = batch;
+        const results =
+          valid.length === 0 ? [] : await shards.batchCheck(scope, valid, context.signal);
+        // Not before: of a batch that fails as a whole the call is what failed.
+        for (const problem of batch.problems) meter.itemFailed(problem);
         return { results: batch.resultsOf(results) };
       }),
 

@@ -8,6 +8,8 @@ import type { RpcReason } from './rpc-reason.ts';
 /** The items of a BatchCheck that can be evaluated, and the way back to all of them. */
 export type BatchItems = {
   readonly valid: readonly BatchItem[];
+  /** What is wrong with each of the others. */
+  readonly problems: readonly AppError[];
   /** Results for all items: those of `valid`, in order, and the errors of the others. */
   readonly resultsOf: (results: readonly BatchItemResult[]) => BatchItemResult[];
 };
@@ -31,7 +33,7 @@ export function batchItemsFromProto(
     );
   }
   const valid: BatchItem[] = [];
-  const errors: (string | null)[] = [];
+  const errors: (AppError | null)[] = [];
   for (const item of items) {
     const problem = problemOf(item);
     errors.push(problem);
@@ -41,10 +43,11 @@ export function batchItemsFromProto(
   }
   return {
     valid,
+    problems: errors.filter((error) => error !== null),
     resultsOf: (results) => {
       let next = 0;
       return errors.map((error) => {
-        if (error !== null) return { allowed: false, error };
+        if (error !== null) return { allowed: false, error: error.message };
         const result = results[next];
         next += 1;
         if (result === undefined) throw new Error('a batch has one result per valid item');
@@ -54,14 +57,14 @@ export function batchItemsFromProto(
   };
 }
 
-function problemOf(item: BatchCheckItem): string | null {
+function problemOf(item: BatchCheckItem): AppError | null {
   try {
     checkObjectRelation(item);
     if (item.subjectUserId === '') throw subjectMissing();
     checkUserId('subject_user_id', item.subjectUserId);
     return null;
   } catch (error) {
-    if (error instanceof AppError) return error.message;
+    if (error instanceof AppError) return error;
     throw error;
   }
 }

@@ -1,4 +1,5 @@
 import type { ClientBase, Pool } from 'pg';
+import { PROMPT_READ_TIMEOUT_MS } from '../pool.ts';
 
 /** Columns of `project` as the statements here give them. */
 export type ProjectRow = {
@@ -22,11 +23,13 @@ export async function selectProject(
   client: ClientBase | Pool,
   id: string,
 ): Promise<ProjectRow | undefined> {
-  const { rows } = await client.query<ProjectRow>({
+  const query = {
     name: 'select_project',
     text: `select ${COLUMNS} from project where id = $1`,
     values: [id],
-  });
+    query_timeout: PROMPT_READ_TIMEOUT_MS,
+  };
+  const { rows } = await client.query<ProjectRow>(query);
   return rows[0];
 }
 

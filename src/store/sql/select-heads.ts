@@ -1,4 +1,5 @@
 import type { ClientBase, Pool } from 'pg';
+import { PROMPT_READ_TIMEOUT_MS } from '../pool.ts';
 import { textArray } from './write-group.ts';
 
 export type HeadRow = {
@@ -20,7 +21,7 @@ export async function selectHeads(
   client: ClientBase | Pool,
   shards: readonly { readonly projectId: string; readonly tenantId: string }[],
 ): Promise<HeadRow[]> {
-  const { rows } = await client.query<Row>({
+  const query = {
     name: 'select_heads',
     text: `select k.project_id, k.tenant_id,
         coalesce(s.epoch, deployment_epoch())::text as epoch, coalesce(s.seq, 0)::text as seq
@@ -30,7 +31,9 @@ export async function selectHeads(
       textArray(shards.map((shard) => shard.projectId)),
       textArray(shards.map((shard) => shard.tenantId)),
     ],
-  });
+    query_timeout: PROMPT_READ_TIMEOUT_MS,
+  };
+  const { rows } = await client.query<Row>(query);
   return rows.map((row) => ({
     projectId: row.project_id,
     tenantId: row.tenant_id,

@@ -12,7 +12,7 @@ import { removeTree } from '../sandbox/remove-tree.ts';
 import { lookAt } from '../sandbox/small-file.ts';
 import { systemProgram } from './system-programs.ts';
 import { endProcessesOf } from './user-processes.ts';
-import { otherUser, ownNamespaces, type Wrapper } from './wrappers.ts';
+import { otherUser, otherUserApart, ownNamespaces, type Wrapper } from './wrappers.ts';
 
 /** Outside of the project, whose folders others may not enter. */
 const PARENTS: readonly string[] = ['/var/tmp', '/tmp'];
@@ -48,13 +48,14 @@ export async function createForkIsolation(options: ForkIsolationOptions): Promis
 class MachineIsolation implements ForkIsolation {
   readonly #options: ForkIsolationOptions;
   readonly #isRoot = process.geteuid?.() === 0;
-  readonly #wrapper: Wrapper;
+  /** The first that works, once that was tried. */
+  #wrapper: Wrapper;
   #probe: Promise<string | undefined> | undefined;
   #count = 0;
 
   constructor(options: ForkIsolationOptions) {
     this.#options = options;
-    this.#wrapper = this.#isRoot ? otherUser : ownNamespaces;
+    this.#wrapper = this.#isRoot ? otherUserApart : ownNamespaces;
   }
 
   get isInUse(): boolean {
@@ -62,7 +63,7 @@ class MachineIsolation implements ForkIsolation {
   }
 
   whyNot(): Promise<string | undefined> {
-    this.#probe ??= this.#try();
+    this.#probe ??= this.#tryAll();
     return this.#probe;
   }
 
@@ -127,6 +128,16 @@ class MachineIsolation implements ForkIsolation {
     });
     await job.open();
     return job;
+  }
+
+  async #tryAll(): Promise<string | undefined> {
+    let why: string | undefined;
+    for (const wrapper of this.#isRoot ? [otherUserApart, otherUser] : [ownNamespaces]) {
+      this.#wrapper = wrapper;
+      why = await this.#try();
+      if (why === undefined) return undefined;
+    }
+    return why;
   }
 
   /** Does it, and looks whether what must not be seen cannot be. */

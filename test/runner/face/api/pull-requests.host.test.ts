@@ -87,6 +87,7 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<void> 
     RUNNER_WEBHOOK_SECRET: HOOK_SECRET,
     RUNNER_HOST_GIT_URL: `file://${join(base, 'host')}`,
     RUNNER_HOST_TOKEN: 'host-token',
+    RUNNER_SECRETS_KEY: 'a key that outlives a restart',
     ...env,
   });
   ({ url } = started);

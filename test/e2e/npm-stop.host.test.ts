@@ -1,0 +1,186 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isAlive, readPidFile, stopServer } from '../../src/store/embedded-postgres-process.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const workflow = (pidFile: string): string => `on: workflow_dispatch
+jobs:
+  wait:
+    runs-on: ubuntu-latest
+    steps:
+      - run: |
+          echo $$ > ${pidFile}
+          exec sleep 600
+`;
+
+let dir: string;
+let workspace: string;
+const started: ChildProcess[] = [];
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'gatehouse-npm-'));
+  workspace = join(dir, 'project');
+  mkdirSync(join(workspace, '.github/workflows'), { recursive: true });
+  writeFileSync(join(workspace, '.github/workflows/ci.yml'), workflow(join(dir, 'step')));
+});
+afterEach(async () => {
+  // What a failed test has left: npm's group, then the servers, which have groups of their own.
+  for (const { pid = 0 } of started.splice(0)) signalAlive(-pid, 'SIGKILL');
+  for (const name of ['authz', 'notify']) {
+    const lock = join(dir, name, 'postgres.lock');
+    const owner = existsSync(lock) ? Number(readFileSync(lock, 'utf8')) : 0;
+    if (owner > 0) signalAlive(owner, 'SIGKILL');
+    const server = readPidFile(join(dir, name, 'postgres'))?.pid;
+    if (server !== undefined && isAlive(server)) await stopServer(server);
+  }
+  rmSync(dir, { recursive: true, force: true });
+});
+
+type Program = {
+  readonly npm: ChildProcess;
+  readonly pid: number;
+  readonly output: () => string;
+  readonly ended: Promise<number | NodeJS.Signals | null>;
+};
+
+/** `npm run` as a supervisor starts it: in a process group of its own. */
+function npmRun(script: string, ...words: string[]): Program {
+  const npm = spawn('npm', ['run', '--silent', script, '--', ...words], {
+    cwd: ROOT,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: process.env['PATH'],
+      HOME: dir,
+      GATEWAY_CONNECT_PORT: '0',
+      GATEWAY_METRICS_PORT: '0',
+      GATEWAY_DATA_DIR: join(dir, 'authz'),
+      GATEWAY_WORKERS: '1',
+      GATEWAY_DRAIN_MS: '50',
+      NOTIFY_INTERNAL_PORT: '0',
+      NOTIFY_CLIENT_PORT: '0',
+      NOTIFY_METRICS_PORT: '0',
+      NOTIFY_STORE_DRIVER: 'postgres',
+      NOTIFY_DATA_DIR: join(dir, 'notify'),
+      NOTIFY_STREAM_SECRET: 'a-secret-of-this-test',
+      NOTIFY_DRAIN_MS: '50',
+      PORT: '0',
+      RUNNER_METRICS_PORT: '0',
+      RUNNER_DISK_FLOOR_BYTES: '0',
+    },
+  });
+  started.push(npm);
+  let text = '';
+  for (const stream of [npm.stdout, npm.stderr]) stream.on('data', (chunk) => (text += chunk));
+  const ended = new Promise<number | NodeJS.Signals | null>((done) => {
+    npm.once('exit', (code, signal) => done(code ?? signal));
+  });
+  return { npm, pid: npm.pid ?? 0, output: () => text, ended };
+}
+
+function signalAlive(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Waits for a fact, unless the program ends first. */
+async function until(fact: () => boolean, program?: Program): Promise<void> {
+  while (!fact()) {
+    const end = program?.npm.exitCode ?? program?.npm.signalCode ?? undefined;
+    if (end !== undefined) throw new Error(`npm ended with ${end}:\n${program?.output()}`);
+    await sleep(10);
+  }
+}
+
+/** Waits for the processes of a service: itself and its PostgreSQL. */
+async function processesOf(name: 'authz' | 'notify'): Promise<number[]> {
+  const data = join(dir, name);
+  await until(() => readPidFile(join(data, 'postgres'))?.status === 'ready');
+  const service = Number(readFileSync(join(data, 'postgres.lock'), 'utf8'));
+  return [service, readPidFile(join(data, 'postgres'))?.pid ?? 0];
+}
+
+async function runnerProcess(): Promise<number> {
+  const path = join(workspace, '.runner/endpoint.json');
+  await until(() => existsSync(path));
+  return (JSON.parse(readFileSync(path, 'utf8')) as { pid: number }).pid;
+}
+
+async function expectStopped(
+  program: Program,
+  target: number,
+  pids: readonly number[],
+): Promise<void> {
+  expect(pids.filter((pid) => !isAlive(pid))).toEqual([]);
+  process.kill(target, 'SIGTERM');
+  expect(await program.ended).toBe(0);
+  expect(pids.filter((pid) => isAlive(pid))).toEqual([]);
+}
+
+const TARGETS = [
+  ["npm's own process", (pid: number) => pid],
+  ['the process group', (pid: number) => -pid],
+] as const;
+
+describe.each(TARGETS)('SIGTERM to %s', { timeout: 60_000 }, (_name, targetOf) => {
+  it('stops the authorization service and its PostgreSQL', async () => {
+    const program = npmRun('start');
+    await until(() => program.output().includes('"ready"'), program);
+    await expectStopped(program, targetOf(program.pid), await processesOf('authz'));
+  });
+
+  it('stops all three', async () => {
+    const program = npmRun('start:all', workspace);
+    await until(() => program.output().split('"ready"').length > 2, program);
+    await until(() => program.output().split('"server_listen"').length > 2, program);
+    const services = [await processesOf('authz'), await processesOf('notify')];
+    const pids = [...services.flat(), await runnerProcess()];
+    await expectStopped(program, targetOf(program.pid), pids);
+  });
+});
+
+describe("SIGTERM to npm's own process", { timeout: 60_000 }, () => {
+  it('stops the notification service and its PostgreSQL', async () => {
+    const program = npmRun('start:notify');
+    await until(() => program.output().split('"server_listen"').length > 2, program);
+    await expectStopped(program, program.pid, await processesOf('notify'));
+  });
+
+  it('stops the runner', async () => {
+    const program = npmRun('start:runner', workspace);
+    await until(() => program.output().includes('"ready"'), program);
+    await expectStopped(program, program.pid, [await runnerProcess()]);
+  });
+
+  it("cancels a run of the runner's command, whose step ends", async () => {
+    const program = npmRun('runner', 'run', 'ci', '--workspace', workspace);
+    const file = join(dir, 'step');
+    await until(() => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'), program);
+    const step = Number(readFileSync(file, 'utf8'));
+    process.kill(program.pid, 'SIGTERM');
+    expect(await program.ended).not.toBe(0);
+    await until(() => !isAlive(step));
+    expect(program.output()).toContain('cancelled');
+  });
+});
+
+it('kill -9 of npm reaches nothing else: the service goes on, is named by the next start, and can be stopped', async () => {
+  const program = npmRun('start');
+  await until(() => program.output().includes('"ready"'), program);
+  const pids = await processesOf('authz');
+  process.kill(program.pid, 'SIGKILL');
+  expect(await program.ended).toBe('SIGKILL');
+  const next = npmRun('start');
+  expect(await next.ended).toBe(1);
+  expect(next.output()).toContain(`in use by another process (pid ${pids[0]})`);
+  expect(pids.filter((pid) => !isAlive(pid))).toEqual([]);
+  process.kill(pids[0] ?? 0, 'SIGTERM');
+  await until(() => !pids.some((pid) => isAlive(pid)));
+}, 60_000);
