@@ -1,12 +1,34 @@
 import { defineConfig } from 'vitest/config';
 
+/** The name of a test says what it needs; CONTRIBUTING.md has the rule. */
+const PG = '{src,test}/**/*.pg.test.ts';
+const HOST = '{src,test}/**/*.host.test.ts';
+
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    globalSetup: ['test/support/global-postgres.ts'],
     pool: 'forks',
+    // Child processes and threads of the tests have it from their environment.
+    env: { DEBUG_ASSERTIONS: '1' },
     reporters: ['default', './scripts/summary-reporter.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['{src,test}/**/*.test.ts'],
+          exclude: [PG, HOST],
+          setupFiles: ['test/support/unit-guard.ts'],
+          // A process for each file took half of the time. Tests that only compute share one.
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'pg', include: [PG], globalSetup: ['test/support/global-postgres.ts'] },
+      },
+      { extends: true, test: { name: 'host', include: [HOST] } },
+    ],
   },
 });

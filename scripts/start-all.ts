@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
 import { prettyFactory } from 'pino-pretty';
 import { secretVariablesIn } from '../src/config/load-options.ts';
 import { OPTIONS } from '../src/config/options.ts';
-import { NOTIFY_OPTIONS } from '../src/notify/settings.ts';
+import { NOTIFY_OPTIONS } from '../src/notify/service/settings.ts';
 import { secretVariables } from '../src/runner/secrets/own-secrets.ts';
 import { hideFromOtherProcesses } from '../src/shared/process-control.ts';
 import { createEchoFilter } from '../src/shared/stop-signals.ts';

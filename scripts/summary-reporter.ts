@@ -1,26 +1,70 @@
-import type { Reporter, TestModule } from 'vitest/node';
+import type { Reporter, TestModule, Vitest } from 'vitest/node';
+import { readAllowedSkips, reasonOfSkip } from './allowed-skips.ts';
+
+const SLOWEST_SHOWN = 20;
+
+type Skip = { readonly name: string; readonly reason: string | undefined };
 
 /**
- * Ends a run with the plain line `N passed, N failed` (and `N skipped` where there are any). A file
- * that could not run counts as one failure.
+ * Ends a run with its slowest files, with every skipped test and why it may be skipped, and with the plain
+ * line `N passed, N failed` (and `N skipped` where there are any). A file that could not run counts as
+ * one failure. A skip that test/allowed-skips.json does not allow makes the run fail.
  */
 export default class SummaryReporter implements Reporter {
+  #vitest: Vitest | undefined;
+
+  onInit(vitest: Vitest): void {
+    this.#vitest = vitest;
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     let passed = 0;
-    let skipped = 0;
     let failed = unhandled.length;
+    const skipped: { readonly module: TestModule; readonly name: string }[] = [];
     for (const module of modules) {
       let failedHere = 0;
-      for (const { result } of [...module.children.allTests()].map((test) => ({
-        result: test.result(),
-      }))) {
-        if (result.state === 'passed') passed++;
-        else if (result.state === 'skipped') skipped++;
+      for (const test of module.children.allTests()) {
+        const { state } = test.result();
+        if (state === 'passed') passed++;
+        else if (state === 'skipped') skipped.push({ module, name: test.fullName });
         else failedHere++;
       }
       failed += failedHere === 0 && !module.ok() ? 1 : failedHere;
     }
-    const tail = skipped === 0 ? '' : `, ${skipped} skipped`;
+    const tail = skipped.length === 0 ? '' : `, ${skipped.length} skipped`;
+    // Whoever asks for tests by name skips all others on purpose.
+    const isWhole = this.#vitest?.config.testNamePattern === undefined;
+    if (isWhole) tellSlowest(modules);
+    // Of a file that fails, tests are skipped for that reason alone.
+    const ofGood = skipped.filter(({ module }) => module.ok());
+    const names = ofGood.map(({ module, name }) => `${module.relativeModuleId} > ${name}`);
+    if (isWhole) tellSkips(names);
     process.stdout.write(`\n${passed} passed, ${failed} failed${tail}\n`);
   }
+}
+
+function tellSlowest(modules: readonly TestModule[]): void {
+  if (modules.length <= SLOWEST_SHOWN) return;
+  const rows = modules.map((module) => {
+    const { collectDuration, duration } = module.diagnostic();
+    return { file: module.relativeModuleId, seconds: (collectDuration + duration) / 1000 };
+  });
+  const slowest = rows.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST_SHOWN);
+  const lines = slowest.map(({ file, seconds }) => `${seconds.toFixed(1).padStart(7)} s  ${file}`);
+  process.stdout.write(`\nSlowest files\n${lines.join('\n')}\n`);
+}
+
+function tellSkips(names: readonly string[]): void {
+  if (names.length === 0) return;
+  const allowed = readAllowedSkips();
+  const machine = { platform: process.platform, uid: process.geteuid?.(), env: process.env };
+  const skips = names.map((name): Skip => {
+    return { name, reason: reasonOfSkip(name, allowed, machine) };
+  });
+  const lines = skips.map(({ name, reason }) => `${name}\n    ${reason ?? 'NOT ALLOWED'}`);
+  process.stdout.write(`\nSkipped tests\n${lines.join('\n')}\n`);
+  const refused = skips.filter(({ reason }) => reason === undefined).length;
+  if (refused === 0) return;
+  process.stdout.write(`\n${refused} skipped tests are not on test/allowed-skips.json\n`);
+  process.exitCode = 1;
 }

@@ -5,7 +5,7 @@ import {
   type ConfigurationChapter,
 } from '../src/config/configuration-markdown.ts';
 import { OPTIONS } from '../src/config/options.ts';
-import { NOTIFY_OPTIONS } from '../src/notify/settings.ts';
+import { NOTIFY_OPTIONS } from '../src/notify/service/settings.ts';
 import { RUNNER_OPTIONS } from '../src/runner/settings/settings.ts';
 
 const PATH = 'docs/configuration.md';
@@ -24,7 +24,7 @@ const CHAPTERS: readonly ConfigurationChapter[] = [
   },
   {
     title: 'Notification service',
-    intro: 'Started by `npm run start:notify`; from `src/notify/settings.ts`.',
+    intro: 'Started by `npm run start:notify`; from `src/notify/service/settings.ts`.',
     prefix: 'NOTIFY_',
     table: NOTIFY_OPTIONS,
   },

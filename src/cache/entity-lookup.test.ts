@@ -23,8 +23,8 @@ test('ids looked up together are those looked up one by one', () => {
   const asked = fc.record({ id, namespace: fc.constantFrom(...NAMESPACES, 'unknown') });
   fc.assert(
     fc.property(
-      fc.array(fc.tuple(id, id), { maxLength: 80 }),
-      fc.array(asked, { maxLength: 100 }),
+      fc.array(fc.tuple(id, id), { maxLength: 80, size: 'max' }),
+      fc.array(asked, { maxLength: 100, size: 'max' }),
       (stored, questions) => {
         const index = new TupleIndex();
         for (const [objectId, userId] of stored) insert(index, objectId, userId);

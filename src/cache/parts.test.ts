@@ -30,7 +30,7 @@ test('a segmented hash holds what was added and not removed, also under one hash
   const hashArb = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.integer());
   const stepArb = fc.tuple(fc.boolean(), hashArb, fc.integer({ min: 1, max: 40 }));
   fc.assert(
-    fc.property(fc.array(stepArb, { maxLength: 500 }), (steps) => {
+    fc.property(fc.array(stepArb, { maxLength: 500, size: 'max' }), (steps) => {
       const table = new SegmentedHash(allocatorOf());
       const model = new Map<string, [number, number]>();
       for (const [add, hash, value] of steps) {
@@ -80,7 +80,7 @@ test('a segmented hash takes many entries of one hash, beyond what splitting can
 test('lists behave as arrays across blocks, chunks and back, and their pages come back', () => {
   const stepArb = fc.tuple(fc.nat(5), fc.constantFrom('push', 'pop', 'destroy'), fc.nat(6000));
   fc.assert(
-    fc.property(fc.array(stepArb, { maxLength: 60 }), (steps) => {
+    fc.property(fc.array(stepArb, { maxLength: 60, size: 'max' }), (steps) => {
       const allocator = allocatorOf();
       const store = new ListStore(allocator);
       const lists = new Map<number, { list: number; model: number[] }>();
@@ -146,7 +146,7 @@ test('the dictionary reuses what was freed, also for strings of other lengths', 
   );
   fc.assert(
     fc.property(
-      fc.array(fc.tuple(fc.boolean(), fc.nat(30), lengthArb), { maxLength: 120 }),
+      fc.array(fc.tuple(fc.boolean(), fc.nat(30), lengthArb), { maxLength: 120, size: 'max' }),
       (steps) => {
         const dictionary = new Dictionary(allocatorOf());
         const model = new Map<string, number>();

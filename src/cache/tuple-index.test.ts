@@ -83,7 +83,7 @@ const changesArb = fc.array(
     fc.integer({ min: 0, max: 9 }).map((n) => n < 6),
     rowArb,
   ),
-  { maxLength: 300 },
+  { maxLength: 300, size: 'max' },
 );
 
 function apply(index: TupleIndex, model: Model, insert: boolean, row: TupleRow): void {
@@ -229,7 +229,7 @@ describe('TupleIndex against a map of rows', () => {
 
   test('edge answers for every pair of nodes', () => {
     fc.assert(
-      fc.property(fc.array(rowArb, { maxLength: 40 }), (rows) => {
+      fc.property(fc.array(rowArb, { maxLength: 40, size: 'max' }), (rows) => {
         const index = new TupleIndex();
         const model: Model = new Map();
         for (const row of rows) apply(index, model, true, row);

@@ -52,6 +52,20 @@ describe('conditions', () => {
     ['ip_in_cidrs', { cidrs: ['::ffff:10.0.0.0/104'] }, { ip: '10.1.2.3' }, YES],
     ['ip_in_cidrs', { cidrs: ['::ffff:0:0/96'] }, { ip: '10.1.2.3' }, YES],
     ['ip_in_cidrs', { cidrs: ['10.0.0.0/8'] }, {}, OPEN],
+    ['ip_in_cidrs', {}, { ip: '10.0.0.0' }, OPEN],
+    ['ip_in_cidrs', { cidrs: ['x/8'] }, { ip: '10.0.0.0' }, OPEN],
+    ['ip_in_cidrs', { cidrs: ['0.0.0.0/0', '::/0'] }, { ip: '::ffff:010.1.1.1' }, OPEN],
+    ['ip_in_cidrs', { cidrs: ['10.0.0.1/32'] }, { ip: '10.0.0.1' }, YES],
+    ['ip_in_cidrs', { cidrs: ['10.0.0.1/32'] }, { ip: '10.0.0.2' }, NO],
+    ['ip_in_cidrs', { cidrs: ['2001:db8::/64'] }, { ip: '2001:db8::2' }, YES],
+    ['ip_in_cidrs', { cidrs: ['2001:db8::1/128'] }, { ip: '2001:db8::1' }, YES],
+    ['ip_in_cidrs', { cidrs: ['2001:db8::1/128'] }, { ip: '2001:db8::2' }, NO],
+    ['ip_in_cidrs', { cidrs: ['2001:db8::1/129'] }, { ip: '2001:db8::1' }, OPEN],
+    ['ip_in_cidrs', { cidrs: ['::ffff:10.0.0.1/128'] }, { ip: '10.0.0.1' }, YES],
+    ['ip_in_cidrs', { cidrs: ['::ffff:10.0.0.1/128'] }, { ip: '10.0.0.2' }, NO],
+    ['ip_in_cidrs', { cidrs: ['::ffff:10.0.0.1/129'] }, { ip: '10.0.0.1' }, OPEN],
+    ['ip_in_cidrs', { cidrs: ['::ffff:10.0.0.0/80'] }, { ip: '::5' }, YES],
+    ['ip_in_cidrs', { cidrs: ['::ffff:10.0.0.0/80'] }, { ip: '10.0.0.0' }, NO],
     ['not_after', { not_after: '2030-01-01T00:00:00Z' }, { now: '2030-01-01T00:00:00.000Z' }, YES],
     ['not_after', { not_after: '2030-01-01T00:00:00Z' }, { now: '2030-01-01T00:00:00.0001Z' }, NO],
     ['not_after', { not_after: '2030-01-01T00:00:00Z' }, { now: '2030-01-01T01:00:00+01:00' }, YES],
@@ -60,6 +74,8 @@ describe('conditions', () => {
     ['not_after', { not_after: '2030-01-01T00:00:00Z' }, { now: '2029-02-28 00:00:00Z' }, OPEN],
     ['not_after', { not_after: '2030-01-01T00:00:00Z' }, { now: '2029-02-28T00:00:00' }, OPEN],
     ['not_after', { not_after: '2030-01-01T00:00:00Z' }, { now: 1 }, OPEN],
+    ['not_after', { not_after: '2030-01-01T00:00:00Z' }, { now: ['2029-02-28T00:00:00Z'] }, OPEN],
+    ['not_after', { not_after: ['2030-01-01T00:00:00Z'] }, { now: '2029-02-28T00:00:00Z' }, OPEN],
     ['not_after', { not_after: '2030' }, { now: '2029-02-28T00:00:00Z' }, OPEN],
     ['scope_in', { scopes: ['a', 'b'] }, { scope: 'x b' }, YES],
     ['scope_in', { scopes: ['a', 'b'] }, { scope: 'x ab' }, NO],
@@ -70,6 +86,9 @@ describe('conditions', () => {
     ['scope_in', { scopes: ['a', 'b'] }, {}, OPEN],
     ['scope_in', { scopes: 'a' }, { scope: 'a' }, OPEN],
     ['scope_in', { scopes: [] }, { scope: 'a' }, NO],
+    ['scope_in', { scopes: ['', 'a'] }, { scope: 'b  c' }, NO],
+    ['scope_in', { scopes: ['', 'a'] }, { scope: '' }, NO],
+    ['scope_in', { scopes: ['', 'a'] }, { scopes: [''] }, NO],
   ])('%s %j %j: %i', (name, params, context, wanted) => {
     expect(outcome(name, params, context)).toBe(wanted);
   });
@@ -77,5 +96,22 @@ describe('conditions', () => {
   test('inherited properties are no input', () => {
     expect(parseContext('[]')).toBeUndefined();
     expect(prepareCondition('consent_granted', '')(Object.create({ consent: true }))).toBe(OPEN);
+  });
+
+  test.each(['null', '1', '"a"', '[]', '[{}]', '{', 'x'])('%s is no context', (json) => {
+    expect(parseContext(json)).toBeUndefined();
+    expect(prepareCondition('age_at_least', json)({ age: 30 })).toBe(OPEN);
+    expect(prepareCondition('consent_granted', json)({ consent: true })).toBe(OPEN);
+  });
+
+  test('no text is a context without members', () => {
+    expect(Object.keys(parseContext('') ?? { none: 1 })).toEqual([]);
+  });
+
+  test('a number beyond all bounds decides nothing', () => {
+    const context = parseContext('{"age":1e999}');
+    expect(context?.['age']).toBe(Infinity);
+    expect(prepareCondition('age_at_least', '{"min_age":18}')(context ?? {})).toBe(OPEN);
+    expect(prepareCondition('age_at_least', '{"min_age":-1e999}')({ age: 18 })).toBe(OPEN);
   });
 });

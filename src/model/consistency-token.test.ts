@@ -61,3 +61,91 @@ test('the authenticator is HMAC-SHA-256', () => {
   const mac = createHmac('sha256', key).update(token.subarray(0, 19)).digest().subarray(0, 11);
   expect(token.subarray(19)).toEqual(mac);
 });
+
+test('a token of another shard is refused at first sight, too', () => {
+  const token = fresh().encode(shard, 1, 7);
+  for (const other of [
+    { projectId: 'p', tenantId: 'u' },
+    { projectId: 'q', tenantId: 't' },
+    { projectId: 'pt', tenantId: '' },
+    { projectId: '', tenantId: 'pt' },
+  ]) {
+    expect(() => fresh().decode(other, token)).toThrow(
+      expect.objectContaining({
+        ...invalid,
+        metadata: { field: 'at_least_consistency_token' },
+      }),
+    );
+  }
+});
+
+test('one position has one text: other alphabets, padding and space are refused', () => {
+  let checked = 0;
+  for (let seq = 0; checked < 20; seq++) {
+    const token = fresh().encode(shard, 1, seq);
+    for (const other of [
+      token.replace('-', '+'),
+      token.replace('_', '/'),
+      `${token}=`,
+      `${token} `,
+      ` ${token}`,
+      `${token.slice(0, 20)}\n${token.slice(20)}`,
+    ]) {
+      if (other === token) continue;
+      expect(Buffer.from(other, 'base64')).toEqual(Buffer.from(token, 'base64url'));
+      expect(() => fresh().decode(shard, other)).toThrow(expect.objectContaining(invalid));
+      checked++;
+    }
+  }
+});
+
+test('another version is refused, even with the right authenticator', () => {
+  const token = Buffer.from(fresh().encode(shard, 1, 7), 'base64url');
+  token[0] = 2;
+  createHmac('sha256', key).update(token.subarray(0, 19)).digest().copy(token, 19, 0, 11);
+  expect(() => fresh().decode(shard, token.toString('base64url'))).toThrow(
+    expect.objectContaining(invalid),
+  );
+});
+
+test('keys have 1 to 64 bytes, positions fit the layout', () => {
+  const codecOf = (bytes: number) =>
+    new TokenCodec({ key: Buffer.alloc(bytes, 5), rememberMax: 3 });
+  for (const bytes of [1, 63, 64]) {
+    const token = Buffer.from(codecOf(bytes).encode(shard, 1, 2), 'base64url');
+    const mac = createHmac('sha256', Buffer.alloc(bytes, 5)).update(token.subarray(0, 19));
+    expect(token.subarray(19)).toEqual(mac.digest().subarray(0, 11));
+  }
+  expect(() => codecOf(0)).toThrow('1-64 bytes');
+  expect(() => codecOf(65)).toThrow('1-64 bytes');
+  const [epochMax, seqMax] = [2 ** 32 - 1, 2 ** 48 - 1];
+  for (const [epoch, seq] of [
+    [0, 0],
+    [epochMax, seqMax],
+  ] as const) {
+    expect(fresh().decode(shard, fresh().encode(shard, epoch, seq))).toMatchObject({ epoch, seq });
+  }
+  for (const [epoch, seq] of [
+    [-1, 0],
+    [0, -1],
+    [epochMax + 1, 0],
+    [0, seqMax + 1],
+    [0, NaN],
+    [NaN, 0],
+  ] as const) {
+    expect(() => fresh().encode(shard, epoch, seq)).toThrow(
+      'assertion failed: position of a token',
+    );
+  }
+});
+
+test('remembers as many tokens as it may, and no more', () => {
+  const codec = fresh();
+  const tokens = [1, 2, 3, 4].map((seq) => codec.encode(shard, 1, seq));
+  const [first, ...others] = tokens.slice(0, 3).map((token) => codec.decode(shard, token));
+  expect(codec.decode(shard, tokens[0] as string)).toBe(first);
+  expect(codec.decode(shard, tokens[2] as string)).toBe(others[1]);
+  codec.decode(shard, tokens[3] as string);
+  expect(codec.decode(shard, tokens[0] as string)).not.toBe(first);
+  expect(codec.decode(shard, tokens[0] as string)).toEqual(first);
+});

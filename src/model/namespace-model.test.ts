@@ -8,6 +8,7 @@ function pathOfError(json: string, check: (json: string) => unknown = parseModel
   } catch (error) {
     if (!(error instanceof AppError) || error.reason !== 'MODEL_INVALID') throw error;
     expect(error.message).toContain(error.metadata['path']);
+    expect(error.metadata['field']).toBe('model_json');
     return error.metadata['path'];
   }
   return undefined;
@@ -56,6 +57,13 @@ describe('parseModel', () => {
     const relations = parseModel(json).namespaces.get('doc');
     expect(relations?.get('owner')).toEqual({ op: 'this' });
     expect(relations?.get('own')).toEqual({ op: 'this' });
+    expect(relations?.get('viewer')).toEqual({
+      op: 'intersection',
+      children: [
+        { op: 'union', children: [{ op: 'this' }, { op: 'computed', relation: 'owner' }] },
+        { op: 'tupleToUserset', tupleset: 'parent', computed: 'viewer' },
+      ],
+    });
     expect(relations?.get('reader')).toEqual({
       op: 'exclusion',
       include: { op: 'computed', relation: 'viewer' },
@@ -78,6 +86,18 @@ describe('parseModel', () => {
     ['{"namespaces":{"doc":{"relations":{},"x":1}}}', '$.namespaces.doc.x'],
     [docWith({ A: {} }), '$.namespaces.doc.relations.A'],
     [docWith({ a: 1 }), '$.namespaces.doc.relations.a'],
+    [docWith(1), '$.namespaces.doc.relations'],
+    [docWith({ 'a b': {} }), '$.namespaces.doc.relations.a b'],
+    [docWith({ [`a${'b'.repeat(64)}`]: {} }), `$.namespaces.doc.relations.a${'b'.repeat(64)}`],
+    [docWith({ a: { computed: ['b'] } }), '$.namespaces.doc.relations.a.computed'],
+    [
+      docWith({ a: { tuple_to_userset: { computed: 'p' } } }),
+      '$.namespaces.doc.relations.a.tuple_to_userset.tupleset',
+    ],
+    [
+      docWith({ a: { exclusion: { exclude: {} } } }),
+      '$.namespaces.doc.relations.a.exclusion.include',
+    ],
     [docWith({ a: { nope: {} } }), '$.namespaces.doc.relations.a.nope'],
     [docWith({ a: { this: {}, computed: 'b' } }), '$.namespaces.doc.relations.a'],
     [docWith({ a: { this: { x: 1 } } }), '$.namespaces.doc.relations.a.this.x'],
@@ -117,6 +137,42 @@ describe('parseModel', () => {
     expect(pathOfError(docWith(relations(257)))).toBe('$.namespaces.doc.relations');
     expect(pathOfError(docWith({ a: nested(32) }))).toBeUndefined();
     expect(pathOfError(docWith({ a: nested(33) }))).toContain('$.namespaces.doc.relations.a');
+  });
+
+  test.each(['include', 'exclude'])('nesting is counted through %s, too', (side) => {
+    const deep = (depth: number): unknown => {
+      let rewrite: unknown = {};
+      for (let i = 1; i < depth; i++)
+        rewrite = { exclusion: { include: {}, exclude: {}, [side]: rewrite } };
+      return rewrite;
+    };
+    expect(pathOfError(docWith({ a: deep(32) }))).toBeUndefined();
+    expect(pathOfError(docWith({ a: deep(33) }))).toContain('$.namespaces.doc.relations.a');
+  });
+
+  test('a walk at the root of a rewrite is none of its own computed relations', () => {
+    const walk = { tuple_to_userset: { tupleset: 'parent', computed: 'a' } };
+    const relations = parseModel(docWith({ a: walk })).namespaces.get('doc');
+    expect(relations?.get('a')).toEqual({
+      op: 'tupleToUserset',
+      tupleset: 'parent',
+      computed: 'a',
+    });
+  });
+
+  test('relations that lead to each other many times over are looked at once', () => {
+    const relations: Record<string, unknown> = {};
+    for (let i = 0; i < 60; i++) {
+      relations[`r${i}`] = { union: [{ computed: `r${i + 1}` }, { computed: `r${i + 1}` }] };
+    }
+    expect(parseModel(docWith(relations)).namespaces.get('doc')?.size).toBe(60);
+  });
+
+  test('what is no JSON is told so, with the cause', () => {
+    expect(() => parseModel('{')).toThrow('model_json: $: is not valid JSON');
+    expect(() => parseModel('{')).toThrow(
+      expect.objectContaining({ cause: expect.any(SyntaxError) as unknown }),
+    );
   });
 
   test('a member named __proto__ is no way around', () => {

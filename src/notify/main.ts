@@ -4,10 +4,9 @@ import { createLogger, type LogLevel } from '../observability/logger.ts';
 import { AppError } from '../shared/app-error.ts';
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
-import { explainDamage } from '../store/embedded-postgres-damage.ts';
-import { createNotifyLog } from './event-log.ts';
-import { startNotificationService } from './notification-service.ts';
-import { loadNotifySettings, redactedNotifySettings } from './settings.ts';
+import { createNotifyLog } from './core/event-log.ts';
+import { startNotificationService } from './service/notification-service.ts';
+import { loadNotifySettings, redactedNotifySettings } from './service/settings.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;
@@ -66,10 +65,7 @@ onStopSignals({
   },
 });
 
-await starting.catch((error: unknown) => {
-  const embedded = settings.databaseUrl === undefined ? settings.dataDir : undefined;
-  fail('start_failed', explainDamage(error, embedded));
-});
+await starting.catch((error: unknown) => fail('start_failed', error));
 
 function versionOfPackage(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

@@ -101,3 +101,113 @@ test('what a query finds that was under way when all was forgotten is not rememb
   expect(await load).toEqual({ epoch: 1, minSeq: 4 });
   expect(heads.peek('p', 'a')).toBeUndefined();
 });
+
+/** Heads of which all of `tenants` were loaded, one after the other, at seq 1. */
+async function loaded(entriesMax: number, tenants: readonly string[]) {
+  const made = byHand(entriesMax);
+  const load = async (tenant: string, seq = 1): Promise<unknown> => {
+    const answer = made.heads.load('p', tenant);
+    await tick();
+    await made.queries.at(-1)?.answer(seq);
+    return answer;
+  };
+  for (const tenant of tenants) await load(tenant);
+  const known = (): string[] =>
+    tenants.filter((tenant) => made.heads.peek('p', tenant) !== undefined);
+  return { ...made, load, known };
+}
+
+test('the highest of several raised while a query is under way counts', async () => {
+  for (const seqs of [
+    [9, 11],
+    [11, 9],
+  ]) {
+    const { heads, queries } = byHand();
+    const load = heads.load('p', 'a');
+    await tick();
+    for (const seq of seqs) heads.raise('p', 'a', 1, seq);
+    heads.raise('p', 'other', 1, 100);
+    await queries[0]?.answer(8);
+    expect(await load).toEqual({ epoch: 1, minSeq: 11 });
+    expect(heads.peek('p', 'a')?.minSeq).toBe(11);
+  }
+});
+
+test('an answer below what is known lowers nothing, for the caller neither', async () => {
+  const { heads, load } = await loaded(100, ['a']);
+  heads.raise('p', 'a', 1, 9);
+  expect(await load('a', 8)).toEqual({ epoch: 1, minSeq: 9 });
+  expect(heads.peek('p', 'a')?.minSeq).toBe(9);
+  expect(await load('a', 10)).toEqual({ epoch: 1, minSeq: 10 });
+  expect(heads.peek('p', 'a')?.minSeq).toBe(10);
+});
+
+test('half of the entries are kept at least, all of them at most', async () => {
+  const names = ['t0', 't1', 't2', 't3', 't4', 't5', 't6', 't7', 't8', 't9'];
+  const { heads } = await loaded(8, names.slice(0, 4));
+  for (const name of names.slice(0, 4)) expect(heads.peek('p', name)).toBeDefined();
+  const { known } = await loaded(4, names);
+  expect(known()).toEqual(expect.arrayContaining(['t8', 't9']));
+  expect(known().length).toBeLessThanOrEqual(4);
+});
+
+test('what is used stays, what is not goes', async () => {
+  const { heads, load } = await loaded(4, ['a', 'b', 'c']);
+  expect(heads.peek('p', 'a')?.minSeq).toBe(1); // from the old generation into the young
+  await load('d');
+  expect(heads.peek('p', 'a')?.minSeq).toBe(1);
+  expect(heads.peek('p', 'b')).toBeUndefined();
+  expect(heads.peek('p', 'd')?.minSeq).toBe(1);
+});
+
+test('looking for what is not known displaces nothing, nor does loading again', async () => {
+  const { heads, load } = await loaded(8, ['a', 'b', 'c']);
+  for (let i = 0; i < 20; i++) {
+    expect(heads.peek('p', 'nobody')).toBeUndefined();
+    await load('c', i);
+  }
+  expect(heads.peek('p', 'a')?.minSeq).toBe(1);
+  expect(heads.peek('p', 'c')?.minSeq).toBe(19);
+});
+
+test('the smallest of all memories still remembers', async () => {
+  const { heads } = await loaded(1, ['a']);
+  expect(heads.peek('p', 'a')?.minSeq).toBe(1);
+});
+
+test('an unknown outcome of one shard concerns no other, nor does its end', async () => {
+  const { heads } = await loaded(100, ['a', 'b', 'c']);
+  heads.markUnknown('p', 'a');
+  heads.markUnknown('p', 'b');
+  expect(heads.peek('p', 'c')?.minSeq).toBe(1);
+  heads.clearUnknown('p', 'a');
+  expect(heads.peek('p', 'a')?.minSeq).toBe(1);
+  expect(heads.peek('p', 'b')).toBeUndefined();
+  heads.clearUnknown('p', 'c');
+  heads.clearUnknown('nothing', 'c');
+  expect(heads.peek('p', 'b')).toBeUndefined();
+  heads.clearUnknown('p', 'b');
+  expect(heads.peek('p', 'b')?.minSeq).toBe(1);
+});
+
+test.each([
+  [1000, [1000]],
+  [1001, [1000, 1]],
+])('%i shards are asked for in queries of %j', async (count, sizes) => {
+  const { heads, queries } = byHand(10_000);
+  const loads = Array.from({ length: count }, (_, i) => heads.load('p', `t${i}`));
+  await tick();
+  expect(queries.map(({ tenants }) => tenants.length)).toEqual(sizes);
+  for (const [i, query] of queries.entries()) await query.answer(i + 1);
+  expect(await loads[count - 1]).toEqual({ epoch: 1, minSeq: sizes.length });
+});
+
+test('a shard without a head fails its readers alone', async () => {
+  const heads = new ShardHeads({
+    entriesMax: 100,
+    readHeads: () => Promise.resolve([{ projectId: 'p', tenantId: 'a', epoch: 1, seq: 3 }]),
+  });
+  const [known, missing] = [heads.load('p', 'a'), heads.load('p', 'b')];
+  await expect(missing).rejects.toThrow('a shard has no head');
+  expect(await known).toEqual({ epoch: 1, minSeq: 3 });
+});

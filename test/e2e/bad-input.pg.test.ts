@@ -1,25 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { describe, expect, test } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
 
 /*
  * Every field of every method with what it must not hold, and the error that names it. Each row also
  * goes in with nothing else valid around it: nothing ever answers 500.
  */
-let database: TestDatabase;
-let instance: Instance;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database, { GATEWAY_MAX_BATCH_ITEMS: '5' });
-});
-
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
-});
+const { database, instance } = await instanceForFile({ GATEWAY_MAX_BATCH_ITEMS: '5' });
 
 type Body = Readonly<Record<string, unknown>>;
 

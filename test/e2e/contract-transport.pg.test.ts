@@ -3,31 +3,18 @@ import { text } from 'node:stream/consumers';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import * as grpc from '@grpc/grpc-js';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   ServerReflectionRequestSchema,
   ServerReflectionResponseSchema,
   type ServerReflectionRequest,
   type ServerReflectionResponse,
 } from '../../src/gen/grpc/reflection/v1/reflection_pb.ts';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
 
 /* What the contract says of ports, protocols and the instance's region, on the whole service. */
-let database: TestDatabase;
-let instance: Instance;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database, { GATEWAY_REGION: 'eu' });
-});
-
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
-});
+const { instance } = await instanceForFile({ GATEWAY_REGION: 'eu' });
 
 async function getOverHttp2(path: string): Promise<[unknown, string]> {
   const session = http2.connect(instance.baseUrl);

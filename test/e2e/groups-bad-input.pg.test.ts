@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
 
 /*
  * Every field of every method of GroupService and SeatService with what it must not hold, and the
  * error that names it; nothing is written by any of it, and nothing ever answers 500.
  */
-let database: TestDatabase;
-let instance: Instance;
+const { database, instance } = await instanceForFile();
 let valid: Readonly<Record<string, Body>>;
 
 type Body = Readonly<Record<string, unknown>>;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
   const made = await call(instance, 'GroupService/CreateGroup', {
     acting_user_id: 'ann',
     display_name: 'Readers',
@@ -40,12 +36,6 @@ beforeAll(async () => {
     'SeatService/RevokeSeat': seat,
     'SeatService/ListSeats': { sku: 'pro' },
   };
-});
-
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
 });
 
 const METHODS = [

@@ -1,10 +1,9 @@
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { GroupService } from '../../src/gen/workspace/v1/group_service_pb.ts';
-import { type Instance, startInstance } from '../support/instance.ts';
+import { instanceForFile } from '../support/instance.ts';
 import { type Body, Tenant } from '../support/management.ts';
-import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 
 /*
  * Lists of groups, their members and seats are ordered and complete when they are long, and a group of
@@ -13,14 +12,11 @@ import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 const COUNT = 100_000;
 const USER = `'user-' || to_char(i, 'FM000000')`;
 
-let database: TestDatabase;
-let instance: Instance;
+const { database, instance } = await instanceForFile();
 let tenant: Tenant;
 let groupId: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
   tenant = new Tenant(instance, 'long');
   const made = await tenant.call('olga', 'GroupService/CreateGroup', { display_name: 'Many' });
   groupId = (made.body['group'] as { id: string }).id;
@@ -49,11 +45,6 @@ beforeAll(async () => {
   await database.pool.query('alter table seat_assignment enable trigger user');
   await database.pool.query('analyze');
 }, 120_000);
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
-});
 
 async function list(method: string, field: string, body: Body): Promise<readonly unknown[]> {
   const startMs = performance.now();

@@ -1,23 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Instance, startInstance } from '../support/instance.ts';
+import { describe, expect, test } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { type Body, Tenant, reasonOf } from '../support/management.ts';
-import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 import { call } from '../support/service.ts';
 
 /* Groups and enrollments through HTTP, with the decisions that follow from them. */
-let database: TestDatabase;
-let instance: Instance;
+const { instance } = await instanceForFile();
 let tenants = 0;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
-});
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
-});
 
 const fresh = (): Tenant => new Tenant(instance, `t${++tenants}`);
 /** The same tenant, by the gateway without the hot path. */

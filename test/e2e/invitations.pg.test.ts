@@ -1,30 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Instance, startInstance } from '../support/instance.ts';
+import { describe, expect, test } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { Tenant } from '../support/management.ts';
-import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 
 /** Hours: invitations of the second instance live for a tenth of a second. */
 const SHORT_TTL = '0.00003';
 
-let database: TestDatabase;
-let shortDatabase: TestDatabase;
-let instance: Instance;
-let shortLived: Instance;
+const { database, instance } = await instanceForFile();
+const { instance: shortLived } = await instanceForFile({ GATEWAY_INVITATION_TTL_HOURS: SHORT_TTL });
 let tenants = 0;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
-  shortDatabase = await createTestDatabase();
-  shortLived = await startInstance(shortDatabase, { GATEWAY_INVITATION_TTL_HOURS: SHORT_TTL });
-});
-afterAll(async () => {
-  await instance.stop();
-  await shortLived.stop();
-  await database.drop();
-  await shortDatabase.drop();
-  expect([...instance.failures, ...shortLived.failures]).toEqual([]);
-});
 
 const fresh = (): Tenant => new Tenant(instance, `t${++tenants}`);
 

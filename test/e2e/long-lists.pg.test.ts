@@ -4,20 +4,16 @@ import {
   createGrpcTransport,
   createGrpcWebTransport,
 } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
 
 /* Lists long enough to be encoded in slices are the same over every protocol and format. */
 const COUNT = 3000;
-let database: TestDatabase;
-let instance: Instance;
+const { instance } = await instanceForFile();
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
   for (let at = 0; at < COUNT; at += 1000) {
     const updates = Array.from({ length: 1000 }, (_, i) => ({
       op: 'OP_INSERT',
@@ -31,12 +27,6 @@ beforeAll(async () => {
     const written = await call(instance, 'AuthzService/WriteRelationTuples', { updates });
     expect(written.status).toBe(200);
   }
-});
-
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
 });
 
 const ids = Array.from({ length: COUNT }, (_, i) => `d${String(i).padStart(6, '0')}`);

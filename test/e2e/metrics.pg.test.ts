@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { beforeAll, expect, test, vi } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
 
 /* What /metrics says of decisions, whichever path they took. */
-let database: TestDatabase;
-let instance: Instance;
+const { instance } = await instanceForFile();
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
   await call(instance, 'AdminService/CreateProject', { id: 'p', name: 'p', max_check_reads: 100 });
   const updates = Array.from({ length: 400 }, (_, i) => ({
     op: 'OP_INSERT',
@@ -21,11 +17,6 @@ beforeAll(async () => {
     },
   }));
   await call(instance, 'AuthzService/WriteRelationTuples', { updates, project_id: 'p' });
-});
-
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
 });
 
 async function valueOf(series: string): Promise<number> {

@@ -1,22 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Instance, startInstance } from '../support/instance.ts';
+import { expect, test } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { type Body, Tenant, reasonOf } from '../support/management.ts';
-import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 
 /* Seats through HTTP, by the gateways with and without the hot path. */
-let database: TestDatabase;
-let instance: Instance;
+const { instance } = await instanceForFile();
 let tenants = 0;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
-});
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
-});
 
 /** One tenant by both gateways. */
 function fresh(): readonly [Tenant, Tenant] {

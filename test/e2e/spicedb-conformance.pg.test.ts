@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { expect, test } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
 
 /* Every case of test/conformance/spicedb.json over HTTP, each in a project with its own model. */
@@ -33,19 +32,7 @@ const CASES = JSON.parse(
 const WRITES_AT_ONCE = 1000;
 const CALLS_AT_ONCE = 16;
 
-let database: TestDatabase;
-let instance: Instance;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
-});
-
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
-});
+const { instance } = await instanceForFile();
 
 test('there are cases', () => {
   expect(CASES.length).toBeGreaterThan(70);

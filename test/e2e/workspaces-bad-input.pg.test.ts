@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Instance, startInstance } from '../support/instance.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { type Body, Tenant, reasonOf } from '../support/management.ts';
-import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 import { call } from '../support/service.ts';
 
 /*
  * Every field of every method of WorkspaceService with what it must not hold: refused by its name,
  * never a 500, and nothing is written.
  */
-let database: TestDatabase;
-let instance: Instance;
+const { database, instance } = await instanceForFile();
 let valid: Readonly<Record<string, Body>>;
 let before: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
   const tenant = new Tenant(instance, 't');
   const workspace_id = await tenant.team('olga');
   await tenant.do('olga', 'AddMember', { workspace_id, user_id: 'bob', role: 'ROLE_GUEST' });
@@ -42,11 +38,6 @@ beforeAll(async () => {
     RevokeInvitation: { invitation_id },
   };
   before = await everything();
-});
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
 });
 
 /** All rows that the methods write, as text. */

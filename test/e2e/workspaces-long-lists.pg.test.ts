@@ -1,10 +1,9 @@
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { WorkspaceService } from '../../src/gen/workspace/v1/workspace_service_pb.ts';
-import { type Instance, startInstance } from '../support/instance.ts';
+import { instanceForFile } from '../support/instance.ts';
 import { Tenant } from '../support/management.ts';
-import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 
 /*
  * Lists are read from one snapshot page by page and encoded as they come: they are ordered, complete,
@@ -13,14 +12,11 @@ import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 const MEMBERS = 100_000;
 const PLAIN = 2_000;
 
-let database: TestDatabase;
-let instance: Instance;
+const { database, instance } = await instanceForFile();
 let tenant: Tenant;
 let workspace_id: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
   tenant = new Tenant(instance, 'long');
   workspace_id = await tenant.team('olga');
   const scope = ['default', 'long', workspace_id];
@@ -45,11 +41,6 @@ beforeAll(async () => {
   );
   await database.pool.query('analyze');
 }, 120_000);
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
-});
 
 test(
   '100,000 members are listed in order, as JSON and as protobuf',

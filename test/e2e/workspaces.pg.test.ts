@@ -1,21 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Instance, startInstance } from '../support/instance.ts';
+import { describe, expect, test } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { Tenant } from '../support/management.ts';
-import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
 
-let database: TestDatabase;
-let instance: Instance;
+const { instance } = await instanceForFile();
 let tenants = 0;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
-});
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
-});
 
 /** A tenant of the test's own. */
 const fresh = (): Tenant => new Tenant(instance, `t${++tenants}`);

@@ -38,7 +38,7 @@ const READS = 1_000_000;
 let evaluations = 0;
 
 function params(runs: number): { numRuns: number; seed: number } {
-  return { numRuns: runs * FUZZ_RUNS, seed };
+  return { numRuns: Math.ceil(runs * FUZZ_RUNS), seed };
 }
 
 /** The contract's five conditions, as far as the generated worlds use them, decided again. */
@@ -271,6 +271,6 @@ describe(`engine == reference (SEED=${seed})`, () => {
 
   test('enough was compared', () => {
     if (FUZZ_RUNS > 1) process.stdout.write(`${evaluations} evaluations compared\n`);
-    expect(evaluations).toBeGreaterThan(10_000);
+    expect(evaluations).toBeGreaterThan(10_000 * Math.min(1, FUZZ_RUNS));
   });
 });

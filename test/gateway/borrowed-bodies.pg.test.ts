@@ -1,7 +1,6 @@
 import { request } from 'node:http';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Instance, startInstance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
 
 /*
@@ -13,12 +12,9 @@ const SIZE = 100;
 const CALLS = 600;
 const IN_FLIGHT = 48;
 
-let database: TestDatabase;
-let instance: Instance;
+const { instance } = await instanceForFile();
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
   const updates = Array.from({ length: OBJECTS }, (_, i) => ({
     op: 'OP_INSERT',
     tuple: {
@@ -29,11 +25,6 @@ beforeAll(async () => {
     },
   }));
   await call(instance, 'AuthzService/WriteRelationTuples', { updates });
-});
-
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
 });
 
 /** Items whose answers depend on `seed`, as text. */

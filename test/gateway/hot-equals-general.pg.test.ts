@@ -1,28 +1,24 @@
 import { gzipSync } from 'node:zlib';
 import { toBinary, type DescMessage, create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   BatchCheckRequestSchema,
   CheckRequestSchema,
   ListObjectsRequestSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { instanceForFile } from '../support/instance.ts';
 import { call } from '../support/service.ts';
 
 /*
  * The hot path never differs in behaviour from the general path: the same requests, valid and
  * broken, go down both, and status, body and headers are compared.
  */
-let database: TestDatabase;
-let instance: Instance;
+const { instance } = await instanceForFile();
 /** Tokens of the default tenant: one valid, one of another tenant. */
 let tokens: readonly string[];
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  instance = await startInstance(database);
   const admin = { id: 'sleeping', name: 'sleeping' };
   await call(instance, 'AdminService/CreateProject', admin);
   await call(instance, 'AdminService/CreateProject', { id: 'far', name: 'x', data_region: 'mars' });
@@ -35,12 +31,6 @@ beforeAll(async () => {
   await call(instance, 'AdminService/UpdateProject', suspended);
   tokens = [await write(''), await write('t1')];
   await writeChain();
-});
-
-afterAll(async () => {
-  await instance.stop();
-  await database.drop();
-  expect(instance.failures).toEqual([]);
 });
 
 async function write(tenantId: string): Promise<string> {

@@ -1,10 +1,7 @@
-import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
-
-type LogLine = { readonly msg?: string } & Readonly<Record<string, unknown>>;
+import { type LogLine, spawnService, watchService } from '../support/child-service.ts';
 
 /** The three services as `npm run start:all` runs them, on free ports and in folders of their own. */
 export interface AllServices {
@@ -52,34 +49,26 @@ export async function startAllServices(options: AllServicesOptions = {}): Promis
     await mkdir(dirname(join(workspace, path)), { recursive: true });
     await writeFile(join(workspace, path), text);
   }
-  const child = spawn(process.execPath, ['scripts/start-all.ts', workspace], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...settingsOf(dir), ...options.env },
-  });
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  const env = { ...settingsOf(dir), ...options.env };
+  const child = spawnService(['scripts/start-all.ts', workspace], env);
   const lines: { readonly name: string; readonly entry: LogLine }[] = [];
-  const last: string[] = [];
   const found = new Map<string, number>();
-  const started = Promise.withResolvers<void>();
-  createInterface({ input: child.stderr }).on('line', (line) => {
-    last.push(line);
-    if (last.length > 40) last.shift();
-    const [, name = '', text = ''] = LINE.exec(line) ?? [];
-    if (!text.startsWith('{')) return;
-    const entry = JSON.parse(text) as LogLine;
-    lines.push({ name, entry });
-    for (const [key, port] of portsOf(name, entry)) found.set(key, port);
-    if (found.size === PORT_COUNT) started.resolve();
+  const { exited, ready } = watchService(child, {
+    textOf: (line) => LINE.exec(line)?.[2] ?? '',
+    see: (entry, line) => {
+      const name = LINE.exec(line)?.[1] ?? '';
+      lines.push({ name, entry });
+      for (const [key, port] of portsOf(name, entry)) found.set(key, port);
+      return found.size === PORT_COUNT ? true : undefined;
+    },
+    timeoutMs: START_TIMEOUT_MS,
   });
-  const timer = setTimeout(() => started.reject(new Error('took too long')), START_TIMEOUT_MS);
-  void exited.then((code) => started.reject(new Error(`ended with ${code}`)));
-  await started.promise.catch(async (error: Error) => {
+  await ready.catch(async (error: unknown) => {
     child.kill('SIGTERM');
     await exited;
     await rm(dir, { recursive: true, force: true });
-    throw new Error(`start:all ${error.message}:\n${last.join('\n')}`);
+    throw error;
   });
-  clearTimeout(timer);
   const urlOf = (key: string): string => `http://127.0.0.1:${found.get(key)}`;
   return {
     authz: urlOf('authz'),

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { createMetrics } from '../../src/authz/metrics.ts';
-import { createNotifyMetrics } from '../../src/notify/metrics.ts';
+import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { MetricStore } from '../../src/observability/metric-store.ts';
 import { registerProcessMetrics } from '../../src/observability/process-metrics.ts';
 import { RunnerMetrics } from '../../src/runner/parts/runner-metrics.ts';

@@ -1,3 +1,4 @@
+import { afterAll, expect } from 'vitest';
 import { openDatabase } from '../../src/authz/database.ts';
 import { createMetrics } from '../../src/authz/metrics.ts';
 import { createCalls } from '../../src/authz/service.ts';
@@ -9,7 +10,7 @@ import { Readiness } from '../../src/gateway/readiness.ts';
 import type { ShardClient } from '../../src/protocol/shard-client.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
-import type { TestDatabase } from './postgres.ts';
+import { createTestDatabase, type TestDatabase } from './postgres.ts';
 import { TEST_ADMIN_SECRET, TEST_TOKEN } from './service.ts';
 
 /** The service inside the test's process, behind two gateways: with and without the hot path. */
@@ -26,6 +27,26 @@ export interface Instance {
   /** Failures whose text callers do not get to see: should stay empty. */
   readonly failures: readonly string[];
   stop(): Promise<void>;
+}
+
+/**
+ * An instance on a database of its own for all tests of the calling file, gone after the last one; that none of
+ * its calls ended with an internal failure is expected then. Call it once, while the file is loaded.
+ */
+export async function instanceForFile(
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly database: TestDatabase; readonly instance: Instance }> {
+  const database = await createTestDatabase();
+  const instance = await startInstance(database, env).catch(async (error: unknown) => {
+    await database.drop();
+    throw error;
+  });
+  afterAll(async () => {
+    await instance.stop();
+    await database.drop();
+    expect(instance.failures).toEqual([]);
+  });
+  return { database, instance };
 }
 
 /** Starts real workers (or those of another module), services and gateways on a test database. */

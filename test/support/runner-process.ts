@@ -1,8 +1,9 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { spawnService, watchService } from './child-service.ts';
 
 /** A runner in a process of its own. */
 export type RunnerProcess = {
@@ -23,30 +24,21 @@ export async function startProcess(
   env: Record<string, string> = {},
   uid?: number,
 ): Promise<RunnerProcess> {
-  const child = spawn(process.execPath, ['src/runner/main.ts', workspace], {
-    env: {
-      ...process.env,
-      PORT: '0',
-      HOST: '127.0.0.1',
-      RUNNER_DISK_FLOOR_BYTES: '0',
-      XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')),
-      ...env,
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-    ...(uid === undefined ? {} : { uid, gid: uid }),
-  });
+  const settings = {
+    ...process.env,
+    PORT: '0',
+    HOST: '127.0.0.1',
+    RUNNER_DISK_FLOOR_BYTES: '0',
+    XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')),
+    ...env,
+  };
+  const child = spawnService(['src/runner/main.ts', workspace], settings, uid);
   onTestFinished(() => {
     child.kill('SIGKILL');
   });
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  let text = '';
-  const port = await new Promise<number>((resolve, reject) => {
-    child.stderr.on('data', (chunk: Buffer) => {
-      text += chunk.toString();
-      const ready = /"port":(\d+).*"msg":"ready"/.exec(text);
-      if (ready !== null) resolve(Number(ready[1]));
-    });
-    child.once('exit', () => reject(new Error(text)));
+  const { rawLog, exited, ready } = watchService(child, {
+    see: (entry) => (entry.msg === 'ready' ? Number(entry['port']) : undefined),
   });
-  return { child, url: `http://127.0.0.1:${port}`, log: () => text, ended };
+  const url = `http://127.0.0.1:${await ready}`;
+  return { child, url, log: () => rawLog.join('\n'), ended: exited };
 }

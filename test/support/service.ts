@@ -1,8 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import {
+  type Launcher,
+  type LogLine,
+  spawnService as spawnChild,
+  watchService,
+} from './child-service.ts';
 
 /** A running authorization service of the test's own, as a child process. */
 export interface Service {
@@ -24,10 +29,6 @@ export interface Service {
   kill(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-export type LogLine = { readonly msg?: string; readonly level?: string } & Readonly<
-  Record<string, unknown>
->;
-
 export type ServiceOptions = {
   /** Settings that replace or add to the ones of a test instance; '' unsets one. */
   readonly env?: Readonly<Record<string, string>> | undefined;
@@ -38,15 +39,8 @@ export type ServiceOptions = {
   readonly launcher?: Launcher | undefined;
 };
 
-export type Launcher = {
-  readonly command: readonly [program: string, ...words: string[]];
-  readonly cwd?: string | undefined;
-};
-
 export const TEST_TOKEN = 'test-token';
 export const TEST_ADMIN_SECRET = 'test-admin-secret';
-
-const START_TIMEOUT_MS = 60_000;
 
 /**
  * Starts `src/main.ts` on free ports of the loopback with its own embedded Postgres, or on
@@ -56,11 +50,21 @@ const START_TIMEOUT_MS = 60_000;
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
   const child = spawnService(dataDir, options.env ?? {}, options.launcher);
-  const log: LogLine[] = [];
-  const exited = new Promise<number | null>((resolve) => {
-    child.once('exit', (code) => resolve(code));
+  const {
+    log,
+    exited,
+    ready: becomesReady,
+  } = watchService(child, {
+    see: (entry) =>
+      entry.msg === 'ready'
+        ? { port: Number(entry['port']), metricsPort: Number(entry['metrics_port']) }
+        : undefined,
+    timeoutMs: options.startTimeoutMs,
   });
-  const ready = await waitUntilReady(child, log, options.startTimeoutMs ?? START_TIMEOUT_MS);
+  const ready = await becomesReady.catch((error: unknown) => {
+    child.kill('SIGKILL');
+    throw error;
+  });
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<number | null> => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
     return exited;
@@ -90,7 +94,7 @@ export function spawnService(
   env: Readonly<Record<string, string>>,
   launcher?: Launcher,
 ): ChildProcess {
-  const settings: Record<string, string> = {
+  return spawnChild(launcher ?? ['src/main.ts'], {
     PATH: process.env['PATH'] ?? '',
     GATEWAY_DATA_DIR: dataDir,
     GATEWAY_HOST: '127.0.0.1',
@@ -100,45 +104,7 @@ export function spawnService(
     GATEWAY_ADMIN_API_SECRET: TEST_ADMIN_SECRET,
     GATEWAY_DRAIN_MS: '50',
     ...env,
-  };
-  for (const [name, value] of Object.entries(settings)) if (value === '') delete settings[name];
-  const [program, ...words] = launcher?.command ?? [process.execPath, 'src/main.ts'];
-  return spawn(program, words, {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: settings,
-    cwd: launcher?.cwd,
-    detached: launcher !== undefined,
   });
-}
-
-type Ready = { readonly port: number; readonly metricsPort: number };
-
-function waitUntilReady(child: ChildProcess, log: LogLine[], timeoutMs: number): Promise<Ready> {
-  const { promise, resolve, reject } = Promise.withResolvers<Ready>();
-  const last: string[] = [];
-  const fail = (what: string): void => {
-    reject(new Error(`the service ${what}:\n${last.join('\n')}`));
-  };
-  const timer = setTimeout(() => {
-    child.kill('SIGKILL');
-    fail(`was not ready after ${timeoutMs} ms`);
-  }, timeoutMs);
-  if (child.stderr === null) throw new Error('stderr of the service must be a pipe');
-  createInterface({ input: child.stderr }).on('line', (line) => {
-    last.push(line);
-    if (last.length > 30) last.shift();
-    if (!line.startsWith('{')) return;
-    const entry = JSON.parse(line) as LogLine;
-    log.push(entry);
-    if (entry.msg !== 'ready') return;
-    clearTimeout(timer);
-    resolve({ port: Number(entry['port']), metricsPort: Number(entry['metrics_port']) });
-  });
-  child.once('exit', (code, signal) => {
-    clearTimeout(timer);
-    fail(`ended with ${code ?? signal}`);
-  });
-  return promise;
 }
 
 /** A POST of JSON to a method, with the service token; the parsed answer. */

@@ -25,7 +25,7 @@ test('what is found is what was put there last, whatever was forgotten meanwhile
     value: fc.nat(),
   });
   fc.assert(
-    fc.property(fc.array(operation, { maxLength: 600 }), (operations) => {
+    fc.property(fc.array(operation, { maxLength: 600, size: 'max' }), (operations) => {
       const table = new LineTable(SHIFT, 32 * 1024);
       const model = new Map<string, number>();
       for (const { kind, entity, state, value } of operations) {
@@ -72,6 +72,34 @@ test('holds nearly all of as many lines as half of its room, however often they 
 test('grows up to its bytes and no further', () => {
   const table = new LineTable(SHIFT, 64 * 1024);
   for (let n = 1; n <= 10_000; n++) put(table, n, 1, n);
-  expect(table.bytes).toBeGreaterThan(32 * 1024);
+  expect(table.bytes).toBeGreaterThan(64 * 1024);
   expect(table.bytes).toBeLessThanOrEqual(64 * 1024 + 64);
+});
+
+test('a line that was just put is there, however full the table is', () => {
+  const table = new LineTable(SHIFT, 4 * 1024);
+  const room = table.capacity << SHIFT;
+  for (let n = 1; n <= 5000; n++) {
+    put(table, n * 3, 1 + (n % 2), n);
+    expect(get(table, n * 3, 1 + (n % 2))).toBe(n);
+    const at = table.find(n * 3, 1 + (n % 2));
+    const first = table.setOf(n * 3, 1 + (n % 2));
+    expect(at >= first && at < first + (4 << SHIFT) && at < room + 12).toBe(true);
+  }
+});
+
+test('what is put and dropped again takes no room, what was not there gives none', () => {
+  const table = new LineTable(SHIFT, 1024 * 1024);
+  const { capacity } = table;
+  for (let n = 1; n <= 1000; n++) {
+    put(table, 7, 1, n);
+    table.drop(7, 1);
+  }
+  expect(table.capacity).toBe(capacity);
+  for (let n = 1; n <= capacity; n++) {
+    table.drop(99_999, 1);
+    put(table, n, 1, n);
+    table.drop(99_999, 1);
+  }
+  expect(table.capacity).toBeGreaterThan(capacity);
 });

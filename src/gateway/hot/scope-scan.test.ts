@@ -115,3 +115,97 @@ describe('scanProtoScope', () => {
     expect(scanProtoScope(Buffer.from(bytes), numbers, scan)).toBe(false);
   });
 });
+
+describe('the borders of what is plain', () => {
+  const of = (projectId: string, tenantId: string, token = '') => ({ projectId, tenantId, token });
+
+  test.each([
+    ['{"tenant_id"\t:\r"t"\n, "project_id" :"p"}', of('p', 't')],
+    [`{"tenant_id":"${'t'.repeat(511)}"}`, of('', 't'.repeat(511))],
+    ['{"tenant_id":"a b~"}', of('', 'a b~')],
+    ['{"tenantIx":"x","tenantId":"t"}', of('', 't')],
+    ['{"atLeastConsistencyTokeX":"x","tenantId":"t"}', of('', 't')],
+    ['{"at_least_consistency_tokeX":"x","tenantId":"t"}', of('', 't')],
+    ['{"jtems":[1],"tenant_id":"t","x":[]}', of('', 't')],
+    ['{"item":[1],"tenant_id":"t","x":[]}', of('', 't')],
+    ['{"items2":[1],"tenant_id":"t","x":[]}', of('', 't')],
+    ['{"items":1,"tenant_id":"t","x":[]}', of('', 't')],
+    ['{"items":{},"tenant_id":"t","x":[]}', of('', 't')],
+    // What is skipped up to the last bracket the worker reads, and tells.
+    ['{"items":[1],"tenant_id":"t","x":[]}', of('', '')],
+    ['{"items":["[[[\\"{"],"tenant_id":"t"}', of('', 't')],
+    ['{"x":"\\"}","tenant_id":"t"}', of('', 't')],
+    ['{"x":{"tenant_id":"no","y":"}"},"tenant_id":"t"}', of('', 't')],
+    ['{"x":true,"tenant_id":"t"}', of('', 't')],
+    ['{"":1,"tenant_id":"t"}', of('', 't')],
+  ])('%s', (text, wanted) => {
+    expect(scanText(text)).toEqual(wanted);
+  });
+
+  test.each([
+    `{"tenant_id":"${'t'.repeat(512)}"}`,
+    '{"tenant_id":"\u001f"}',
+    '{"tenant_id":"\u007f"}',
+    '{"tenant_id":"t',
+    '{"tenant_id":"t"',
+    '{"tenant_id":"t";"project_id":"p"}',
+    '{"tenant_id":"t""project_id":"p"}',
+    '{"tenant_id";"t"}',
+    '{tenant_id":"t"}',
+    '{"x":"',
+    '{"x":{',
+    '{"x":"a\\',
+    '{"items":[1,"tenant_id":"t"}',
+    ']{"items":[1,"tenant_id":"t"}',
+    'x{"tenant_id":"t"}',
+    '{"tenant\u0001id":"t"}',
+  ])('gives up on %j', (text) => {
+    expect(scanText(text)).toBe(false);
+  });
+
+  const numbers = { projectId: 1, tenantId: 2, token: 3 };
+  const scanBytes = (...bytes: number[]): object | false =>
+    scanProtoScope(Buffer.from(bytes), numbers, scan) ? { ...scan } : false;
+  const tenant = [0x12, 1, 0x74];
+
+  test.each([
+    ['nothing', [], of('', '')],
+    ['an empty field', [0x12, 0], of('', '')],
+    ['64 bits', [0x21, 1, 2, 3, 4, 5, 6, 7, 8, ...tenant], of('', 't')],
+    ['32 bits', [0x25, 1, 2, 3, 4, ...tenant], of('', 't')],
+    ['a varint of 0', [0x20, 0, ...tenant], of('', 't')],
+    ['a varint of two bytes', [0x20, 0x80, 0x01, ...tenant], of('', 't')],
+    ['a varint of 31 bits', [0x20, 0xff, 0xff, 0xff, 0xff, 0x07, ...tenant], of('', 't')],
+    ['a field of the project', [0x0a, 1, 0x70, ...tenant], of('p', 't')],
+    ['the borders of ASCII', [0x12, 2, 0x20, 0x7e], of('', ' ~')],
+    ['a field that is none of them', [0x22, 2, 0xc3, 0xa9, ...tenant], of('', 't')],
+  ] as const)('reads %s', (_what, bytes, wanted) => {
+    expect(scanProtoScope(Buffer.from([0x12, 1, 0x78]), numbers, scan)).toBe(true);
+    expect(scanBytes(...bytes)).toEqual(wanted);
+  });
+
+  test('reads a value of 512 bytes, and gives up beyond', () => {
+    const value = (length: number) => [0x12, (length & 0x7f) | 0x80, length >> 7];
+    const body = (length: number) => [...value(length), ...Buffer.alloc(length, 0x74)];
+    expect(scanBytes(...body(512))).toEqual(of('', 't'.repeat(512)));
+    expect(scanBytes(...body(513))).toBe(false);
+  });
+
+  test.each([
+    ['a varint of 32 bits', [0x20, 0xff, 0xff, 0xff, 0xff, 0x08, ...tenant]],
+    ['a varint of 64 bits', [0x20, ...Array.from({ length: 9 }, () => 0xff), 1, ...tenant]],
+    ['an open varint', [0x20, 0x80]],
+    ['an open tag', [0x80]],
+    ['an open length', [0x12, 0x80]],
+    ['no length', [0x12]],
+    ['64 bits that end early', [...tenant, 0x21, 1, 2, 3, 4, 5, 6, 7]],
+    ['32 bits that end early', [...tenant, 0x25, 1, 2, 3]],
+    ['an end of a group', [0x24, ...tenant]],
+    ['a kind of field that there is not', [0x26, 1, 1, ...tenant]],
+    ['a value below ASCII', [0x12, 1, 0x1f]],
+    ['a value beyond ASCII', [0x12, 1, 0x7f]],
+    ['a value that ends early', [0x12, 2, 0x74]],
+  ] as const)('gives up on %s', (_what, bytes) => {
+    expect(scanBytes(...bytes)).toBe(false);
+  });
+});

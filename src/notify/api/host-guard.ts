@@ -2,8 +2,14 @@ import { HostAllowList } from '../../http/host-allow-list.ts';
 import type { HostGuard } from '../../http/host-guard.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { NotifySettings } from '../settings.ts';
 import { errorAnswer } from './notify-error.ts';
+
+export type HostGuardSettings = {
+  /** What the listeners bind to. */
+  readonly host: string;
+  readonly allowedHosts: readonly string[];
+  readonly serviceAuthTokens: readonly string[];
+};
 
 /** Of a name in the log: whoever calls chooses it. */
 const SHOWN_LENGTH_MAX = 100;
@@ -13,7 +19,7 @@ const SHOWN_LENGTH_MAX = 100;
  * permission_denied. `onIncident` is told the name. Undefined once there are tokens.
  */
 export function createHostGuard(
-  settings: Pick<NotifySettings, 'host' | 'allowedHosts' | 'serviceAuthTokens'>,
+  settings: HostGuardSettings,
   onIncident: (event: string, detail: string) => void,
 ): HostGuard | undefined {
   if (settings.serviceAuthTokens.length > 0) return undefined;

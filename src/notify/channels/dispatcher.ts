@@ -1,9 +1,9 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { NotifyLog } from '../event-log.ts';
-import type { NotifyMetrics, SendStatus } from '../metrics.ts';
+import type { NotifyLog } from '../core/event-log.ts';
 import type { EndpointKey, NotificationStore } from '../model/notification-store.ts';
 import type { DueDelivery, OutboundChannel } from '../model/notification.ts';
+import type { AttemptOutcome, DispatchMetrics } from './dispatch-metrics.ts';
 import { failed, type Sender, type SendResult } from './sender.ts';
 
 export type DispatcherOptions = {
@@ -21,7 +21,7 @@ export type DispatcherOptions = {
   readonly clock: Clock;
   /** 0 to 1, for jitter. */
   readonly random: () => number;
-  readonly metrics: NotifyMetrics;
+  readonly metrics: DispatchMetrics;
   readonly log: NotifyLog;
 };
 
@@ -176,16 +176,13 @@ export class Dispatcher {
     if (entry.count === 0) this.#busy.delete(text);
   }
 
-  #statusOf(
-    delivery: DueDelivery,
-    result: SendResult,
-  ): Extract<SendStatus, 'sent' | 'failed' | 'dead'> {
+  #statusOf(delivery: DueDelivery, result: SendResult): AttemptOutcome {
     if (result.isSent) return 'sent';
     return result.isFinal || delivery.attempts + 1 >= this.#options.attemptsMax ? 'dead' : 'failed';
   }
 
   /** A store that is away here costs a repeated delivery after the lease, never a lost one. */
-  async #settle(delivery: DueDelivery, result: SendResult, status: SendStatus): Promise<void> {
+  async #settle(delivery: DueDelivery, result: SendResult, status: AttemptOutcome): Promise<void> {
     const { log } = this.#options;
     const { notification, endpoint } = delivery;
     const problems = result.isSent ? [] : [result.error];
@@ -199,7 +196,7 @@ export class Dispatcher {
     log.retryFailed(notification.id, endpoint.id, delivery.attempts + 1, problems.join('; '));
   }
 
-  async #record(delivery: DueDelivery, result: SendResult, status: SendStatus): Promise<void> {
+  async #record(delivery: DueDelivery, result: SendResult, status: AttemptOutcome): Promise<void> {
     const { store, clock } = this.#options;
     const key = { notificationId: delivery.notification.id, endpointId: delivery.endpoint.id };
     const attempts = delivery.attempts + 1;

@@ -4,8 +4,8 @@ import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
+import { isPrivate } from '../core/private-address.ts';
 import type { DueDelivery } from '../model/notification.ts';
-import { isPrivate } from '../service/endpoint-address.ts';
 import { failed, type Sender, type SendResult } from './sender.ts';
 
 export type WebhookOptions = {

@@ -1,7 +1,7 @@
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { encodeSseEvent } from '../../http/sse-stream.ts';
-import type { NotifyLog, StreamIdentity } from '../event-log.ts';
-import type { NotifyMetrics } from '../metrics.ts';
+import type { NotifyLog, StreamIdentity } from '../core/event-log.ts';
+import type { LiveMetrics } from './live-metrics.ts';
 
 export type ConnectionOptions = {
   readonly exchange: HttpExchange;
@@ -10,7 +10,7 @@ export type ConnectionOptions = {
   readonly headers: readonly string[];
   /** Events that may wait for a client that does not read. */
   readonly bufferEventsMax: number;
-  readonly metrics: NotifyMetrics;
+  readonly metrics: LiveMetrics;
   readonly log: NotifyLog;
   /** Called once, when the stream has ended for whatever reason. */
   readonly onClosed: (connection: LiveConnection) => void;

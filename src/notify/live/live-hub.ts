@@ -1,17 +1,17 @@
 import { encodeSseEvent } from '../../http/sse-stream.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { NotifyLog } from '../event-log.ts';
-import type { NotifyMetrics } from '../metrics.ts';
+import type { NotifyLog } from '../core/event-log.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import { DEVICE_TYPES, type Notification, type UserKey } from '../model/notification.ts';
 import type { LiveConnection } from './live-connection.ts';
+import type { LiveMetrics } from './live-metrics.ts';
 import { frameOf } from './notification-frame.ts';
 import { retriedRead } from './retried-read.ts';
 import { UserReads } from './user-reads.ts';
 
 export type LiveHubOptions = {
   readonly store: Pick<NotificationStore, 'liveAfter' | 'bounds'>;
-  readonly metrics: NotifyMetrics;
+  readonly metrics: LiveMetrics;
   readonly log: NotifyLog;
   readonly connectionsMax: number;
   readonly connectionsPerUserMax: number;
@@ -46,7 +46,7 @@ const HEARTBEAT_TURNS = 16;
  *
  * Invariants: I1 a connection's `position` never goes back; I2 what is sent has a sequence above the
  * position before; I3 when nothing is heard of any more and the store answers, every open connection
- * reaches its user's head. (test/notify/live-hub.test.ts)
+ * reaches its user's head. (test/notify/live-hub.host.test.ts)
  */
 export class LiveHub {
   readonly #options: LiveHubOptions;

@@ -1,5 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { NotifyLog } from '../event-log.ts';
+import type { NotifyLog } from '../core/event-log.ts';
 
 /** What `retry_failed` says was tried. */
 const CATCH_UP_KEY = 'stream_catch_up';

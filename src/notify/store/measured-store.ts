@@ -1,12 +1,9 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { NotifyMetrics, StoreOp } from '../metrics.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
+import type { StoreMetrics, StoreOp } from './store-metrics.ts';
 
 /** `store` with every operation counted and timed. */
-export function measuredStore(
-  store: NotificationStore,
-  metrics: Pick<NotifyMetrics, 'storeOp'>,
-): NotificationStore {
+export function measuredStore(store: NotificationStore, metrics: StoreMetrics): NotificationStore {
   const timed = async <T>(op: StoreOp, work: Promise<T>): Promise<T> => {
     const startMs = performance.now();
     try {

@@ -1,13 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
+import type { ChildProcess } from 'node:child_process';
 import { onTestFinished } from 'vitest';
-
-/** A line of the log as it was written, and parsed. */
-export type LogLine = {
-  readonly msg: string;
-  readonly level: string;
-  readonly time: string;
-} & Readonly<Record<string, unknown>>;
+import { type LogLine, spawnService, watchService } from '../../support/child-service.ts';
 
 /** A running notification service of the test's own, as a child process. */
 export interface NotifyProcess {
@@ -25,6 +18,7 @@ export interface NotifyProcess {
   events(msg: string): readonly LogLine[];
 }
 
+const LISTENERS = 3;
 export const SERVICE_TOKEN = 'notify-test-token';
 
 /** Takes what ends a process; outside of a test something that calls it when all is done. */
@@ -35,7 +29,7 @@ export function spawnNotify(
   env: Readonly<Record<string, string>> = {},
   whenDone: WhenDone = onTestFinished,
 ): ChildProcess {
-  const settings: Record<string, string> = {
+  const child = spawnService(['src/notify/main.ts'], {
     PATH: process.env['PATH'] ?? '',
     NOTIFY_STORE_DRIVER: 'memory',
     NOTIFY_HOST: '127.0.0.1',
@@ -48,11 +42,6 @@ export function spawnNotify(
     NOTIFY_RETRY_BASE_MS: '20',
     NOTIFY_HEARTBEAT_MS: '600000',
     ...env,
-  };
-  for (const [name, value] of Object.entries(settings)) if (value === '') delete settings[name];
-  const child = spawn(process.execPath, ['src/notify/main.ts'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: settings,
   });
   whenDone(() => {
     child.kill('SIGKILL');
@@ -69,24 +58,14 @@ export async function startNotify(
   whenDone?: WhenDone,
 ): Promise<NotifyProcess> {
   const child = spawnNotify(env, whenDone);
-  const rawLog: string[] = [];
-  const log: LogLine[] = [];
-  const exited = new Promise<number | null>((resolve) => {
-    child.once('exit', (code) => resolve(code));
-  });
   const urls = new Map<unknown, string>();
-  const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
-  if (child.stderr === null) throw new Error('stderr must be a pipe');
-  createInterface({ input: child.stderr }).on('line', (line) => {
-    rawLog.push(line);
-    if (!line.startsWith('{')) return;
-    const entry = JSON.parse(line) as LogLine;
-    log.push(entry);
-    if (entry.msg !== 'server_listen') return;
-    urls.set(entry['listener'], `http://127.0.0.1:${String(entry['port'])}`);
-    if (urls.size === 3) resolve();
+  const { rawLog, log, exited, ready } = watchService(child, {
+    see: (entry) => {
+      if (entry.msg !== 'server_listen') return undefined;
+      urls.set(entry['listener'], `http://127.0.0.1:${String(entry['port'])}`);
+      return urls.size === LISTENERS ? true : undefined;
+    },
   });
-  void exited.then((code) => reject(new Error(`ended with ${code}:\n${rawLog.join('\n')}`)));
   await ready;
   return {
     internalUrl: urls.get('internal') ?? '',

@@ -1,12 +1,12 @@
 import { createHttpServer } from '../../../src/http/http-server.ts';
-import { createNotifyLog } from '../../../src/notify/event-log.ts';
-import { addClientRoutes } from '../../../src/notify/live/client-routes.ts';
+import { addClientRoutes } from '../../../src/notify/api/client-routes.ts';
+import { createNotifyLog } from '../../../src/notify/core/event-log.ts';
+import { createRefusals } from '../../../src/notify/core/refusals.ts';
 import { DelayedHints } from '../../../src/notify/live/delayed-hints.ts';
 import { LiveHub } from '../../../src/notify/live/live-hub.ts';
 import { StreamTokens } from '../../../src/notify/live/stream-token.ts';
-import { createNotifyMetrics } from '../../../src/notify/metrics.ts';
 import type { NotificationStore } from '../../../src/notify/model/notification-store.ts';
-import { createRefusals } from '../../../src/notify/refusals.ts';
+import { createNotifyMetrics } from '../../../src/notify/service/metrics.ts';
 import { createLogger } from '../../../src/observability/logger.ts';
 import { AppError } from '../../../src/shared/app-error.ts';
 import { systemClock } from '../../../src/shared/clock.ts';

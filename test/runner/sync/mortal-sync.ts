@@ -1,5 +1,5 @@
 /**
- * A process for kill.test.ts: records deployments and admits deliveries as fast as it can, and prints
+ * A process for kill.host.test.ts: records deployments and admits deliveries as fast as it can, and prints
  * each once it is acknowledged. Its argument is the state folder.
  */
 import { createHmac } from 'node:crypto';

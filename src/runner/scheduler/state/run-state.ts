@@ -28,7 +28,7 @@
  * C1  At most so many runs and jobs are in progress, and runs take turns. [limits.test.ts]
  * C2  Of a concurrency group one member goes on; nobody waits for itself or in a circle. [concurrency.test.ts]
  * C3  After kill -9 at any instant: what was announced stands, nothing is in progress, queued runs go
- *     on. [test/runner/faults/scheduler-kill.test.ts]
+ *     on. [test/runner/faults/scheduler-kill.host.test.ts]
  */
 import type {
   Annotation,

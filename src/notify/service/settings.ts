@@ -1,5 +1,5 @@
-import { allowedHostsOption } from '../config/allowed-hosts-option.ts';
-import { loadOptions, redactedOptions, type Environment } from '../config/load-options.ts';
+import { allowedHostsOption } from '../../config/allowed-hosts-option.ts';
+import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,
   choiceOption,
@@ -10,7 +10,7 @@ import {
   type Machine,
   type OptionTable,
   type OptionValues,
-} from '../config/option.ts';
+} from '../../config/option.ts';
 
 const PORT_RANGE = { min: 0, max: 65_535 };
 const PRINTABLE = { pattern: /^[\x21-\x7e]+$/, rule: 'printable ASCII without spaces' };

@@ -1,5 +1,5 @@
-import type { Logger } from '../observability/logger.ts';
-import type { DeviceType, UserKey } from './model/notification.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { DeviceType, UserKey } from '../model/notification.ts';
 
 /** The listeners of the service, as `server_listen` names them. */
 export type ListenerName = 'client' | 'internal' | 'metrics';

@@ -1,11 +1,36 @@
-import { createIncidentLog } from '../observability/incident-log.ts';
-import { eventLogOf, type Logger } from '../observability/logger.ts';
-import { AppError } from '../shared/app-error.ts';
-import type { Clock } from '../shared/clock.ts';
+import { createIncidentLog } from '../../observability/incident-log.ts';
+import { eventLogOf, type Logger } from '../../observability/logger.ts';
+import type { HotCounter } from '../../observability/metric-store.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { UserKey } from '../model/notification.ts';
+import type { ErrorReason } from '../model/notify-reason.ts';
 import type { ListenerName } from './event-log.ts';
-import type { NotifyMetrics, RefusalReason } from './metrics.ts';
-import type { UserKey } from './model/notification.ts';
-import type { ErrorReason } from './model/notify-reason.ts';
+
+/**
+ * Why a stream was not opened, from `connection_limit` on why a connection was closed unheard; and
+ * `host_refused`, a request of any port that was addressed to another name.
+ */
+export const REFUSAL_REASONS = [
+  'instance_limit',
+  'user_limit',
+  'token_invalid',
+  'origin_not_allowed',
+  'place_invalid',
+  'streams_disabled',
+  'shutting_down',
+  'error',
+  'connection_limit',
+  'sniffing_limit',
+  'descriptor_limit',
+  'host_refused',
+] as const;
+type RefusalReason = (typeof REFUSAL_REASONS)[number];
+
+/** What refusals count. */
+export interface RefusalMetrics {
+  readonly refused: Readonly<Record<RefusalReason, HotCounter>>;
+}
 
 /** Tells operators of what is refused at the door: a counter for each, lines at a bounded rate. */
 export interface Refusals {
@@ -32,7 +57,7 @@ const INCIDENT_REASONS = [
 /** Clients cause these at will: `stream_refused` is at most one line a second for each reason. */
 export function createRefusals(
   logger: Logger,
-  metrics: Pick<NotifyMetrics, 'refused'>,
+  metrics: RefusalMetrics,
   clock: Pick<Clock, 'monotonicMs'>,
 ): Refusals {
   const log = eventLogOf(logger);

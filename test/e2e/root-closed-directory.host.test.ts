@@ -14,7 +14,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isAlive, readPidFile } from '../../src/store/embedded-postgres-process.ts';
-import { call, startService, type Launcher, type Service } from '../support/service.ts';
+import type { Launcher } from '../support/child-service.ts';
+import { call, startService, type Service } from '../support/service.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const COPIED = ['src', 'test', 'scripts', 'migrations', 'package.json', 'package-lock.json'];

@@ -1,12 +1,13 @@
-import type { Logger } from '../observability/logger.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../store/embedded-postgres.ts';
-import type { StoreLog } from '../store/store-log.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { explainDamage } from '../../store/embedded-postgres-damage.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedded-postgres.ts';
+import type { StoreLog } from '../../store/store-log.ts';
+import type { NotificationStore } from '../model/notification-store.ts';
+import { MemoryStore } from '../store/memory-store.ts';
+import { migrateNotify } from '../store/migrate-notify.ts';
+import { PostgresStore } from '../store/postgres-store.ts';
 import type { NotifyMetrics } from './metrics.ts';
-import type { NotificationStore } from './model/notification-store.ts';
 import type { NotifySettings } from './settings.ts';
-import { MemoryStore } from './store/memory-store.ts';
-import { migrateNotify } from './store/migrate-notify.ts';
-import { PostgresStore } from './store/postgres-store.ts';
 
 /** Connections that an embedded server grants beyond those of the pool. */
 const SPARE_CONNECTIONS = 20;
@@ -51,7 +52,7 @@ export async function openStore(
     return { store, close };
   } catch (error) {
     await server?.stop();
-    throw error;
+    throw explainDamage(error, server === undefined ? undefined : settings.dataDir);
   }
 }
 

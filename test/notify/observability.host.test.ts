@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { createNotifyMetrics } from '../../src/notify/metrics.ts';
+import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { EventClient } from '../support/event-client.ts';
 import { parseExposition } from './support/exposition.ts';
 import {
@@ -113,7 +113,7 @@ test('logs each named event with exactly its fields, one JSON object a line', as
     { level: 'info', msg: 'server_shutdown_signal', signal: 'SIGTERM' },
   ]);
   expect(service.events('server_shutdown_error')).toEqual([]);
-  const named = new Set(service.log.map(({ msg }) => msg));
+  const named = new Set(service.log.map(({ msg }) => msg ?? ''));
   expect([...named].sort()).toEqual(
     [
       'notifyd_starting',

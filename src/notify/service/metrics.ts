@@ -1,12 +1,26 @@
 import { Code } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { Gauge } from 'prom-client';
-import { type HotCounter, type HotHistogram, MetricStore } from '../observability/metric-store.ts';
-import { registerProcessMetrics } from '../observability/process-metrics.ts';
-import { type Channel, DEVICE_TYPES } from './model/notification.ts';
+import {
+  type HotCounter,
+  type HotHistogram,
+  MetricStore,
+} from '../../observability/metric-store.ts';
+import { registerProcessMetrics } from '../../observability/process-metrics.ts';
+import { ATTEMPT_OUTCOMES, type DispatchMetrics } from '../channels/dispatch-metrics.ts';
+import { REFUSAL_REASONS, type RefusalMetrics } from '../core/refusals.ts';
+import { DROP_REASONS, type LiveMetrics, STREAM_KINDS } from '../live/live-metrics.ts';
+import { type Channel, DEVICE_TYPES } from '../model/notification.ts';
+import {
+  STORE_CODES,
+  STORE_OPS,
+  type StoreCode,
+  type StoreMetrics,
+  type StoreOp,
+} from '../store/store-metrics.ts';
 
 /** Who carries a channel's notifications; one each. */
-export const PROVIDER_OF_CHANNEL = {
+const PROVIDER_OF_CHANNEL = {
   live: 'sse',
   webhook: 'http',
   email: 'smtp',
@@ -15,59 +29,9 @@ export const PROVIDER_OF_CHANNEL = {
  * `failed` is tried again, `dead` is not; `offline`: no stream of the user is open in this process;
  * `dropped`: a stream lost it, since its buffer was full.
  */
-export const SEND_STATUSES = ['sent', 'failed', 'dead', 'dropped', 'offline'] as const;
-export type SendStatus = (typeof SEND_STATUSES)[number];
-export const STORE_OPS = [
-  'put',
-  'list',
-  'live_after',
-  'bounds',
-  'mark_read',
-  'put_endpoint',
-  'delete_endpoint',
-  'list_endpoints',
-  'claim_due',
-  'next_due',
-  'backlog',
-  'settle',
-  'purge',
-  'ping',
-] as const;
-export type StoreOp = (typeof STORE_OPS)[number];
-export const STORE_CODES = ['ok', 'refused', 'unavailable', 'error'] as const;
-export type StoreCode = (typeof STORE_CODES)[number];
-/** What happens on streams: frames of each kind, and streams that open and close. */
-export const STREAM_KINDS = [
-  'open',
-  'notification',
-  'replay',
-  'heartbeat',
-  'gap',
-  'reset',
-  'close',
-] as const;
-export type StreamKind = (typeof STREAM_KINDS)[number];
-export const DROP_REASONS = ['buffer_full', 'too_old'] as const;
-/**
- * Why a stream was not opened, from `connection_limit` on why a connection was closed unheard; and
- * `host_refused`, a request of any port that was addressed to another name.
- */
-export const REFUSAL_REASONS = [
-  'instance_limit',
-  'user_limit',
-  'token_invalid',
-  'origin_not_allowed',
-  'place_invalid',
-  'streams_disabled',
-  'shutting_down',
-  'error',
-  'connection_limit',
-  'sniffing_limit',
-  'descriptor_limit',
-  'host_refused',
-] as const;
-export type RefusalReason = (typeof REFUSAL_REASONS)[number];
-export const REQUEST_CODES: readonly string[] = [
+const SEND_STATUSES = [...ATTEMPT_OUTCOMES, 'dropped', 'offline'] as const;
+type SendStatus = (typeof SEND_STATUSES)[number];
+const REQUEST_CODES: readonly string[] = [
   'ok',
   ...Object.values(Code).flatMap((code) => (typeof code === 'number' ? [codeToString(code)] : [])),
 ];
@@ -75,8 +39,8 @@ export const REQUEST_CODES: readonly string[] = [
 /** Seconds. */
 const DURATION_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** The metrics of one process of the notification service; every series exists from the first scrape. */
-export type NotifyMetrics = {
+/** What the composition itself counts and shows. */
+type ServiceMetrics = {
   /** The text of /metrics; never rejects, whatever a collector does. */
   readonly render: () => Promise<string>;
   /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
@@ -84,13 +48,6 @@ export type NotifyMetrics = {
   /** A call on the internal listener; `code` is `ok` or a Connect code. */
   readonly request: (code: string) => void;
   readonly send: (channel: Channel, status: SendStatus, seconds: number) => void;
-  /** Events that a stream lost since its buffer was full, as outcomes of the live channel. */
-  readonly liveDropped: HotCounter;
-  readonly storeOp: (op: StoreOp, code: StoreCode, seconds: number) => void;
-  readonly streamEvents: Readonly<Record<StreamKind, HotCounter>>;
-  readonly dropped: Readonly<Record<(typeof DROP_REASONS)[number], HotCounter>>;
-  readonly refused: Readonly<Record<RefusalReason, HotCounter>>;
-  readonly retries: Readonly<Record<'sent' | 'failed' | 'dead', HotCounter>>;
   readonly liveConnections: Gauge<'device_type'>;
   readonly sendInflight: Gauge;
   readonly queueDepth: Gauge;
@@ -99,6 +56,16 @@ export type NotifyMetrics = {
   readonly ready: Gauge;
   readonly pool: Readonly<Record<'open' | 'idle' | 'waiting', Gauge>>;
 };
+
+/**
+ * The metrics of one process of the notification service: what each room asks for, and what the
+ * composition adds. Every series exists from the first scrape.
+ */
+export type NotifyMetrics = ServiceMetrics &
+  DispatchMetrics &
+  LiveMetrics &
+  RefusalMetrics &
+  StoreMetrics;
 
 /** Body of /metrics when nothing can be rendered: still a valid, empty exposition. */
 export const METRICS_PLACEHOLDER = '# no series at this moment\n';
@@ -189,7 +156,7 @@ function sendMetrics(store: MetricStore): Pick<NotifyMetrics, 'send' | 'liveDrop
       cells[channel].duration.observe(seconds);
     },
     liveDropped: cells.live.total.dropped,
-    retries: cellsOf(['sent', 'failed', 'dead'] as const, (result) => retries.cell({ result })),
+    retries: cellsOf(ATTEMPT_OUTCOMES, (result) => retries.cell({ result })),
   };
 }
 

@@ -1,13 +1,9 @@
-import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
-import { invalidField } from '../api/notify-error.ts';
+import { isPrivate } from '../core/private-address.ts';
 import type { OutboundChannel } from '../model/notification.ts';
+import { invalidField } from './notify-error.ts';
 
 const ADDRESS_MAX = 2_048;
 const MAIL = /^[^\s@<>"(),:;[\]\\]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*$/;
-
-const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::');
-const GLOBAL_UNICAST_BITS = 3;
 
 /**
  * The address of an endpoint in its canonical form. Errors: FIELD_INVALID for endpoint.address. A host
@@ -37,14 +33,4 @@ export function checkedAddress(
   }
   url.hash = '';
   return url.href;
-}
-
-/** Whether an IP address is anything but a public unicast one; false for host names. */
-export function isPrivate(host: string): boolean {
-  if (isIP(host) === 0) return false;
-  // An IPv4 address within an IPv6 one is judged as the former.
-  const address = ipaddr.process(host);
-  if (address.range() !== 'unicast') return true;
-  // All that was ever given out (RFC 4291 §2.4, IANA's registry): 2000::/3.
-  return address instanceof ipaddr.IPv6 && !address.match(GLOBAL_UNICAST, GLOBAL_UNICAST_BITS);
 }

@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import type { OptionTable } from '../../src/config/option.ts';
 import { OPTIONS } from '../../src/config/options.ts';
 import { HostAllowList } from '../../src/http/host-allow-list.ts';
-import { loadNotifySettings, NOTIFY_OPTIONS } from '../../src/notify/settings.ts';
+import { loadNotifySettings, NOTIFY_OPTIONS } from '../../src/notify/service/settings.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../../src/runner/settings/settings.ts';
 import {
   readDashboards,

@@ -4,14 +4,14 @@ import { requestIdOf } from '../../http/request-id.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
-import { errorAnswer, invalidField } from '../api/notify-error.ts';
-import type { NotifyLog } from '../event-log.ts';
-import type { NotifyMetrics } from '../metrics.ts';
+import type { NotifyLog } from '../core/event-log.ts';
+import type { Refusals } from '../core/refusals.ts';
+import { LiveConnection } from '../live/live-connection.ts';
+import type { LiveHub } from '../live/live-hub.ts';
+import type { LiveMetrics } from '../live/live-metrics.ts';
+import type { StreamGrant, StreamTokens } from '../live/stream-token.ts';
 import type { UserKey } from '../model/notification.ts';
-import type { Refusals } from '../refusals.ts';
-import { LiveConnection } from './live-connection.ts';
-import type { LiveHub } from './live-hub.ts';
-import type { StreamGrant, StreamTokens } from './stream-token.ts';
+import { errorAnswer, invalidField } from './notify-error.ts';
 
 export type ClientRoutesOptions = {
   readonly server: HttpServer;
@@ -19,7 +19,7 @@ export type ClientRoutesOptions = {
   readonly tokens: StreamTokens;
   readonly clock: Clock;
   readonly ids: IdSource;
-  readonly metrics: NotifyMetrics;
+  readonly metrics: LiveMetrics;
   readonly log: NotifyLog;
   readonly refusals: Pick<Refusals, 'stream'>;
   /** `*` for any. */

@@ -9,7 +9,6 @@ import {
   NotificationSchema,
 } from '../../gen/notify/v1/notify_service_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { invalidField } from '../api/notify-error.ts';
 import {
   CHANNELS,
   type Channel,
@@ -17,6 +16,7 @@ import {
   type Endpoint,
   type Notification,
 } from '../model/notification.ts';
+import { invalidField } from './notify-error.ts';
 
 const CHANNEL_TO_PROTO = {
   live: ProtoChannel.LIVE,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { NotificationWriter } from '../../src/notify/core/notification-writer.ts';
 import type { StoredListener } from '../../src/notify/model/notification-store.ts';
-import { NotificationWriter } from '../../src/notify/service/notification-writer.ts';
 import { MemoryStore } from '../../src/notify/store/memory-store.ts';
 import { ANN, newNotification } from './store-contract.ts';
 import { poll } from './support/poll.ts';

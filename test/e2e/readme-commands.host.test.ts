@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { loadNotifySettings } from '../../src/notify/settings.ts';
+import { loadNotifySettings } from '../../src/notify/service/settings.ts';
 import { loadRunnerSettings } from '../../src/runner/settings/settings.ts';
 import { atPorts, shellBlocks } from '../support/readme.ts';
 import { Terminal } from '../support/terminal.ts';

@@ -18,13 +18,13 @@ import {
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
-import type { Handler } from '../api/connect-listener.ts';
-import { invalidField } from '../api/notify-error.ts';
+import type { NotificationWriter } from '../core/notification-writer.ts';
 import { deviceTypeOf, type StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { Channel, Json, JsonObject, OutboundChannel } from '../model/notification.ts';
+import type { Handler } from './connect-listener.ts';
 import { checkedAddress } from './endpoint-address.ts';
-import type { NotificationWriter } from './notification-writer.ts';
+import { invalidField } from './notify-error.ts';
 import {
   channelsFromProto,
   endpointToProto,

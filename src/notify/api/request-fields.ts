@@ -1,6 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
-import { invalidField } from '../api/notify-error.ts';
 import type { UserKey } from '../model/notification.ts';
+import { invalidField } from './notify-error.ts';
 
 /** Checks of single fields. Errors of all: FIELD_REQUIRED or FIELD_INVALID with metadata.field. */
 

@@ -1,0 +1,341 @@
+import { request } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+import { expect, onTestFinished, test } from 'vitest';
+import { createHttpServer } from '../../http/http-server.ts';
+import type { RawAnswer } from '../../protocol/shard-client.ts';
+import type { AppError } from '../../shared/app-error.ts';
+import type { ReadScopes } from '../reads/read-scopes.ts';
+import { HOT_METHODS, RawDecisions } from './raw-decisions.ts';
+
+/** Sends a body and waits for the answer. */
+async function post(port: number, path: string, body: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json' };
+    const sent = request({ port, path, method: 'POST', headers }, (response) => {
+      response.resume();
+      response.on('end', () => resolve(response.statusCode ?? 0));
+    });
+    sent.on('error', reject);
+    // Whole, so that its length is stated.
+    sent.end(body);
+  });
+}
+
+test('what the general path gets stays as it came, however long it is kept', async () => {
+  const kept: Uint8Array[] = [];
+  const hot = HOT_METHODS.find(({ method }) => method === 'batchCheck');
+  if (hot === undefined) throw new Error('BatchCheck has a hot path');
+  const path = new RawDecisions({
+    authenticator: { enabled: false, accepts: () => true },
+    shards: {
+      raw: () => {
+        throw new Error('no project is known here');
+      },
+    },
+    // Of every project the general path must learn first.
+    scopes: { peek: () => undefined },
+    meter: { ended: () => undefined, failed: () => undefined },
+    general: {
+      handleHttp1: (exchange) => exchange.sendEmpty(500),
+      handleBuffered: (exchange, _path, _headers, body) => {
+        kept.push(body);
+        exchange.sendEmpty(200);
+      },
+    },
+    bodyBytesMax: 1024 * 1024,
+    compressMinBytes: 1024,
+    timeoutMsMax: 1000,
+  });
+  const server = createHttpServer({ host: '127.0.0.1', port: 0 });
+  server.route('POST', hot.path, (exchange) => path.handle(exchange, hot));
+  const { port } = await server.listen();
+  onTestFinished(() => server.stop(0));
+  const bodies = ['a', 'b', 'c'].map((letter) => JSON.stringify({ items: [letter.repeat(5000)] }));
+  for (const body of bodies) expect(await post(port, hot.path, body)).toBe(200);
+  expect(kept.map((bytes) => Buffer.from(bytes).toString())).toEqual(bodies);
+});
+
+type Asked = Parameters<ConstructorParameters<typeof RawDecisions>[0]['shards']['raw']>;
+type Sent = {
+  readonly status: number;
+  readonly headers: Record<string, string | string[] | undefined>;
+  readonly body: Buffer;
+};
+
+/** A service that answers as told, and who was asked for what. */
+async function serve(answer: RawAnswer, options: { timeoutMsMax?: number } = {}) {
+  const asked: Asked[] = [];
+  const peeked: unknown[][] = [];
+  const general: { path: string; how: string; headers: Record<string, string>; body: string }[] =
+    [];
+  const metered: unknown[][] = [];
+  const path = new RawDecisions({
+    authenticator: { enabled: true, accepts: (header) => header === 'Bearer right' },
+    shards: {
+      raw: (...args: Asked) => {
+        asked.push(args);
+        queueMicrotask(() => args[5](answer));
+        return { cancel: () => metered.push(['cancelled']) };
+      },
+    },
+    scopes: {
+      peek: (...args) => {
+        peeked.push(args);
+        const [projectId, tenantId, , deadlineMs] = args;
+        if (projectId === 'unknown') return undefined;
+        return { projectId, tenantId, deadlineMs } as unknown as ReturnType<ReadScopes['peek']>;
+      },
+    },
+    meter: {
+      ended: (rpc) => void metered.push(['ended', rpc]),
+      failed: (rpc, error) => void metered.push(['failed', rpc, (error as AppError).reason]),
+    },
+    general: {
+      handleHttp1: (exchange) => {
+        general.push({ path: '', how: 'whole', headers: {}, body: '' });
+        exchange.sendEmpty(418);
+      },
+      handleBuffered: (exchange, to, headers, body) => {
+        const text = Buffer.from(body).toString();
+        general.push({
+          path: to,
+          how: 'buffered',
+          headers: Object.fromEntries(headers),
+          body: text,
+        });
+        exchange.sendEmpty(418);
+      },
+    },
+    bodyBytesMax: 10_000,
+    compressMinBytes: 1024,
+    timeoutMsMax: options.timeoutMsMax ?? 5000,
+  });
+  const server = createHttpServer({ host: '127.0.0.1', port: 0 });
+  for (const hot of HOT_METHODS) {
+    server.route('POST', hot.path, (exchange) => path.handle(exchange, hot));
+  }
+  const { port } = await server.listen();
+  onTestFinished(() => server.stop(0));
+  const send = (
+    body: string | Buffer,
+    headers: Record<string, string> = {},
+    method = 'check',
+  ): Promise<Sent> =>
+    new Promise((resolve, reject) => {
+      const hot = HOT_METHODS.find((one) => one.method === method);
+      const given: Record<string, string> = {
+        'content-type': 'application/json',
+        authorization: 'Bearer right',
+        ...headers,
+      };
+      const sent = request(
+        { port, path: hot?.path ?? '/', method: 'POST', headers: given },
+        (response) => {
+          const parts: Buffer[] = [];
+          response.on('data', (part: Buffer) => parts.push(part));
+          response.on('end', () =>
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: response.headers,
+              body: Buffer.concat(parts),
+            }),
+          );
+        },
+      );
+      sent.on('error', reject);
+      sent.end(body);
+    });
+  return { send, asked, peeked, general, metered };
+}
+
+const CHECK =
+  '{"namespace":"doc","project_id":"p","tenant_id":"t","at_least_consistency_token":"x"}';
+
+test('a plain request goes to its shard, with scope, token and deadline', async () => {
+  const { send, asked, peeked, general, metered } = await serve({ kind: 'allowed' });
+  const before = performance.timeOrigin + performance.now();
+  const { status, headers, body } = await send(CHECK, { 'x-request-id': 'mine' });
+  expect([status, headers['content-type'], body.toString(), headers['x-request-id']]).toEqual([
+    200,
+    'application/json',
+    '{"allowed":true}',
+    'mine',
+  ]);
+  expect(headers['content-encoding']).toBeUndefined();
+  const [method, format, bytes, , expected] = asked[0] as Asked;
+  expect([method, format, Buffer.from(bytes).toString()]).toEqual(['check', 'json', CHECK]);
+  expect(expected).toEqual({ projectId: 'p', tenantId: 't', token: 'x' });
+  const [projectId, tenantId, token, deadlineMs] = peeked[0] as [string, string, string, number];
+  expect([projectId, tenantId, token]).toEqual(['p', 't', 'x']);
+  expect(deadlineMs - before).toBeGreaterThan(4000);
+  expect(deadlineMs - before).toBeLessThan(15_000);
+  expect(general).toEqual([]);
+  expect(metered).toEqual([['ended', 'Check']]);
+});
+
+test.each([
+  ['json', 'allowed', '{"allowed":true}'],
+  ['json', 'denied', '{"allowed":false}'],
+  ['proto', 'allowed', '\u0008\u0001'],
+  ['proto', 'denied', ''],
+] as const)('in %s, %s is %j', async (format, kind, text) => {
+  const { send } = await serve({ kind });
+  const body = format === 'json' ? CHECK : Buffer.from([0x3a, 1, 0x70, 0x42, 1, 0x74]);
+  const sent = await send(body, { 'content-type': `application/${format}` });
+  expect([sent.status, sent.headers['content-type'], sent.body.toString('latin1')]).toEqual([
+    200,
+    `application/${format}`,
+    text,
+  ]);
+});
+
+/** One field of each method's own numbers, and where the other methods have theirs. */
+test.each([
+  ['check', [7, 8, 9]],
+  ['batchCheck', [1, 2, 4]],
+  ['listObjects', [4, 5, 6]],
+] as const)('%s in binary is routed by its own fields', async (method, numbers) => {
+  const { send, asked, metered } = await serve({ kind: 'denied' });
+  const values = ['p', 't', 'x'];
+  const body = numbers.flatMap((number, i) => [
+    (number << 3) | 2,
+    1,
+    (values[i] ?? '').charCodeAt(0),
+  ]);
+  await send(Buffer.from(body), { 'content-type': 'application/proto' }, method);
+  expect(asked[0]?.[0]).toBe(method);
+  expect(asked[0]?.[1]).toBe('proto');
+  expect(asked[0]?.[4]).toEqual({ projectId: 'p', tenantId: 't', token: 'x' });
+  const names = { check: 'Check', batchCheck: 'BatchCheck', listObjects: 'ListObjects' };
+  expect(metered).toEqual([['ended', names[method]]]);
+});
+
+test.each([
+  ['another credential', { authorization: 'Bearer wrong' }],
+  ['no credential', { authorization: '' }],
+  ['another content type', { 'content-type': 'application/json; charset=utf-8' }],
+  ['a compressed body', { 'content-encoding': 'gzip' }],
+  ['another version of the protocol', { 'connect-protocol-version': '2' }],
+  ['no time', { 'connect-timeout-ms': '0' }],
+  ['a time that is none', { 'connect-timeout-ms': '1s' }],
+  ['a time with a sign', { 'connect-timeout-ms': '-1' }],
+  ['a time below the digits', { 'connect-timeout-ms': '1/' }],
+  ['a time of eleven digits', { 'connect-timeout-ms': '10000000000' }],
+  ['a body of unknown length', { 'transfer-encoding': 'chunked' }],
+] as const)('%s is for the general path, before anything is read', async (_what, headers) => {
+  const { send, asked, peeked, general } = await serve({ kind: 'allowed' });
+  expect((await send(CHECK, headers as Record<string, string>)).status).toBe(418);
+  expect([asked, peeked, general.map(({ how }) => how)]).toEqual([[], [], ['whole']]);
+});
+
+test('so is a body that is too large, and not one of just the largest size', async () => {
+  const { send, asked, general } = await serve({ kind: 'allowed' });
+  const bodyOf = (bytes: number): string =>
+    CHECK.replace('doc', 'd'.repeat(bytes - CHECK.length + 3));
+  expect((await send(bodyOf(10_001))).status).toBe(418);
+  expect([asked.length, general.length]).toEqual([0, 1]);
+  expect((await send(bodyOf(10_000))).status).toBe(200);
+  expect([asked.length, general.length]).toEqual([1, 1]);
+});
+
+test.each([
+  ['1', 1],
+  ['0100', 100],
+  ['5000', 5000],
+  ['5001', 5000],
+  ['9999999999', 5000],
+  ['1234567890', 5000],
+])('a caller may state %s ms', async (stated, counted) => {
+  const { send, peeked } = await serve({ kind: 'allowed' });
+  const beforeMs = performance.timeOrigin + performance.now();
+  await send(CHECK, { 'connect-timeout-ms': stated });
+  const left = (peeked[0]?.[3] as number) - beforeMs;
+  // The time of the tick is shared, and may be a little older.
+  expect(left).toBeGreaterThan(counted - 1000);
+  expect(left).toBeLessThan(counted + 2500);
+});
+
+const FALLBACKS: readonly (readonly [string, string])[] = [
+  ['a scope that is not plain', CHECK.replace('"t"', '"\\u0074"')],
+  ['a tenant with a space', CHECK.replace('"t"', '"t t"')],
+  ['a tenant with a slash', CHECK.replace('"t"', '"t/t"')],
+  ['a tenant with a semicolon', CHECK.replace('"t"', '"t;"')],
+  ['a tenant with an at', CHECK.replace('"t"', '"t@"')],
+  ['a tenant with a bracket', CHECK.replace('"t"', '"t["')],
+  ['a tenant with a backtick', CHECK.replace('"t"', '"t`"')],
+  ['a tenant with a brace', CHECK.replace('"t"', '"t{"')],
+  ['a tenant with a comma', CHECK.replace('"t"', '"t,"')],
+  ['a tenant that is too long', CHECK.replace('"t"', `"${'t'.repeat(129)}"`)],
+  ['a project that is not known yet', CHECK.replace('"p"', '"unknown"')],
+];
+test.each(FALLBACKS)('%s is for the general path, with the same body', async (_what, body) => {
+  const { send, asked, general, metered } = await serve({ kind: 'allowed' });
+  const headers = { 'accept-encoding': 'br', 'connect-timeout-ms': '99' };
+  expect((await send(body, headers)).status).toBe(418);
+  expect(asked).toEqual([]);
+  expect(general).toEqual([
+    {
+      path: '/workspace.v1.AuthzService/Check',
+      how: 'buffered',
+      headers: { 'content-type': 'application/json', ...headers },
+      body,
+    },
+  ]);
+  expect(metered).toEqual([]);
+});
+
+test.each(['aZ09', 'a-b', 'a.b', 'a_b', 'a:b', 'z', 'A', '0:9', '', 't'.repeat(128)])(
+  'tenant %j is plain',
+  async (tenant) => {
+    const { send, asked } = await serve({ kind: 'allowed' });
+    expect((await send(CHECK.replace('"t"', JSON.stringify(tenant)))).status).toBe(200);
+    expect(asked[0]?.[4].tenantId).toBe(tenant);
+  },
+);
+
+test('what the worker reads otherwise is for the general path, too', async () => {
+  const { send, asked, general } = await serve({ kind: 'fallback' });
+  const proto = Buffer.from([0x3a, 1, 0x70, 0x42, 1, 0x74]);
+  expect((await send(proto, { 'content-type': 'application/proto' })).status).toBe(418);
+  expect(asked.length).toBe(1);
+  expect(general).toEqual([
+    {
+      path: '/workspace.v1.AuthzService/Check',
+      how: 'buffered',
+      headers: { 'content-type': 'application/proto' },
+      body: proto.toString(),
+    },
+  ]);
+});
+
+test('an error is an error: its code, its reason, counted', async () => {
+  const { send, metered } = await serve({
+    kind: 'error',
+    error: { reason: 'BUDGET_EXHAUSTED', message: 'too many reads', metadata: {} },
+  });
+  const { status, body } = await send(CHECK, { 'x-request-id': 'mine' });
+  expect(status).toBe(429);
+  expect(JSON.parse(body.toString())).toMatchObject({ code: 'resource_exhausted' });
+  expect(metered).toEqual([
+    ['failed', 'Check', 'BUDGET_EXHAUSTED'],
+    ['ended', 'Check'],
+  ]);
+});
+
+test.each([
+  [1023, 'gzip', false],
+  [1024, 'gzip', true],
+  [1024, 'br, gzip', true],
+  [1024, 'br,gzip ', true],
+  [1024, 'gzipped', false],
+  [1024, 'br', false],
+  [1024, '', false],
+])('a body of %i bytes for %j: compressed %s', async (bytes, encoding, isCompressed) => {
+  const text = Buffer.from('x'.repeat(bytes));
+  const { send, metered } = await serve({ kind: 'body', body: text });
+  const { status, headers, body } = await send(CHECK, { 'accept-encoding': encoding });
+  expect(status).toBe(200);
+  expect(headers['content-encoding']).toBe(isCompressed ? 'gzip' : undefined);
+  expect((isCompressed ? gunzipSync(body) : body).equals(text)).toBe(true);
+  expect(metered).toEqual([['ended', 'Check']]);
+});

@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+import type { CommittedChange } from '../model/committed-change.ts';
+import { CommitPublisher, type PublishedWrite } from './commit-publisher.ts';
+import type { TupleAudit } from './ports.ts';
+import { ShardHeads } from './shard-heads.ts';
+import type { WriteResult } from './write-group.ts';
+
+const write = (tenantId: string, stamp: string): PublishedWrite => ({
+  shard: { projectId: 'p', tenantId },
+  stamp,
+  meta: {
+    rpc: 'WriteRelationTuples',
+    actingUserId: tenantId === 'a' ? 'anne' : null,
+    requestId: `r${stamp}`,
+    deadlineMs: Infinity,
+  },
+});
+const result = (seq: number, changes: string | null): WriteResult => ({ epoch: 3, seq, changes });
+
+/** Everybody who is told of commits, in one list, each with the head of the shard at that time. */
+async function audience(options: { audit: boolean; hints: boolean }) {
+  const heads = new ShardHeads({
+    entriesMax: 10,
+    readHeads: (shards) => Promise.resolve(shards.map((one) => ({ ...one, epoch: 3, seq: 0 }))),
+  });
+  for (const tenant of ['a', 'b']) await heads.load('p', tenant);
+  const told: [who: string, what: unknown, heads: (number | undefined)[]][] = [];
+  const tell = (who: string, what: unknown): void => {
+    told.push([who, what, ['a', 'b'].map((tenant) => heads.peek('p', tenant)?.minSeq)]);
+  };
+  const publisher = new CommitPublisher({
+    clock: { nowMs: () => 77, monotonicMs: () => 0 },
+    heads,
+    committed: { onCommitted: (changes: readonly CommittedChange[]) => tell('worker', changes) },
+    ...(options.audit
+      ? {
+          audit: {
+            tuplesChanged: (entries: readonly TupleAudit[]) => tell('audit', entries),
+            projectChanged: () => tell('audit', 'project'),
+          },
+        }
+      : {}),
+    ...(options.hints
+      ? { hints: { hint: ({ tenantId }, seq) => tell('hint', [tenantId, seq]) } }
+      : {}),
+  });
+  return { publisher, told, heads };
+}
+
+test('heads first, then worker, audit and hints, each with all commits in order', async () => {
+  const { publisher, told } = await audience({ audit: true, hints: true });
+  publisher.publish(
+    [write('a', '10'), write('b', '11'), write('a', '12')],
+    [result(4, '[4]'), result(9, null), result(5, '[5]')],
+  );
+  const commits = [
+    { projectId: 'p', tenantId: 'a', epoch: 3, seq: 4, stamp: '10', changes: '[4]' },
+    { projectId: 'p', tenantId: 'a', epoch: 3, seq: 5, stamp: '12', changes: '[5]' },
+  ];
+  const meta = { rpc: 'WriteRelationTuples', actingUserId: 'anne', atMs: 77 };
+  expect(told).toEqual([
+    ['worker', commits, [5, 9]],
+    ['audit', commits.map((one) => ({ ...one, ...meta, requestId: `r${one.stamp}` })), [5, 9]],
+    ['hint', ['a', 4], [5, 9]],
+    ['hint', ['a', 5], [5, 9]],
+  ]);
+});
+
+test('what changed nothing raises the head and tells nobody', async () => {
+  const { publisher, told, heads } = await audience({ audit: true, hints: true });
+  publisher.publish([write('b', '1')], [result(6, null)]);
+  expect(told).toEqual([]);
+  expect(heads.peek('p', 'b')?.minSeq).toBe(6);
+});
+
+test('without audit and listeners the worker is told alone', async () => {
+  const { publisher, told } = await audience({ audit: false, hints: false });
+  publisher.publish([write('b', '1')], [result(6, '[1]')]);
+  expect(told.map(([who]) => who)).toEqual(['worker']);
+});

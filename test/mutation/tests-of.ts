@@ -1,0 +1,61 @@
+/** Tests that are run against mutants of files below a path; the first path that fits counts. */
+const TESTS: readonly (readonly [paths: readonly string[], tests: readonly string[]])[] = [
+  [['src/engine/hot/hot-evaluator.ts'], ['test/engine/{cached-forms,long-evaluations}.test.ts']],
+  [['src/engine/hot/line-table.ts'], ['src/engine/hot/line-table.test.ts']],
+  [
+    ['chain-cache', 'closure-cache', 'object-cache'].map((name) => `src/engine/hot/${name}.ts`),
+    ['test/engine/{cached-forms,hot-caches}.test.ts'],
+  ],
+  [
+    ['src/engine/hot/'],
+    ['src/engine/hot/*.test.ts', 'test/engine/{hot-caches,warm-caches,cached-forms}.test.ts'],
+  ],
+  [['src/engine/bound/pair-table.ts'], ['src/engine/bound/pair-table.test.ts']],
+  [
+    ['src/engine/'],
+    [
+      'src/engine/{bound,general}/*.test.ts',
+      'test/engine/{long-evaluations,killer-graphs,engine-equals-reference}.test.ts',
+    ],
+  ],
+  [['src/cache/change-journal.ts'], ['src/cache/index-changes.test.ts']],
+  // The tests of the parts alone run for seconds: they are for the parts that no other test sees.
+  [
+    ['adjacency', 'edge-writer', 'row-loader', 'qualifier-store', 'tuple-index', 'check-index'].map(
+      (name) => `src/cache/${name}.ts`,
+    ),
+    ['src/cache/{index-changes,tuple-index}.test.ts'],
+  ],
+  [['src/cache/'], ['src/cache/*.test.ts']],
+  [['src/model/consistency-token.ts'], ['src/model/consistency-token.test.ts']],
+  [['src/model/conditions.ts'], ['src/model/conditions.test.ts']],
+  [['src/model/namespace-model.ts'], ['src/model/{namespace-model,duplicate-key}.test.ts']],
+  [['src/services/shard-heads.ts'], ['src/services/{shard-heads,read-positions}.test.ts']],
+  [['src/services/read-positions.ts'], ['src/services/read-positions.test.ts']],
+  [['src/services/commit-publisher.ts'], ['src/services/commit-publisher.test.ts']],
+  [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],
+  [['src/workers/shard/shard-index.ts'], ['src/workers/shard/shard-index.test.ts']],
+  [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,turns}.test.ts']],
+  [
+    ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
+      (name) => `src/workers/shard/${name}.ts`,
+    ),
+    ['src/workers/shard/shard-parts.test.ts'],
+  ],
+  [
+    ['src/workers/shard/'],
+    [
+      'src/workers/shard/*.test.ts',
+      'test/workers/{actor-steps,turns,shard-actor,worker-pool}.test.ts',
+    ],
+  ],
+  [['src/gateway/hot/scope-scan.ts'], ['src/gateway/hot/scope-scan.test.ts']],
+  [['src/gateway/hot/raw-decisions.ts'], ['src/gateway/hot/raw-decisions.test.ts']],
+];
+
+/** Globs of the tests for a source file. Errors: throws for one that has none. */
+export function testsOf(file: string): readonly string[] {
+  const found = TESTS.find(([paths]) => paths.some((path) => file.startsWith(path)));
+  if (found === undefined) throw new Error(`${file}: name its tests in test/mutation/tests-of.ts`);
+  return found[1];
+}
