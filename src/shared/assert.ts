@@ -1,4 +1,11 @@
 /**
+ * Whether assertions are made that cost something where it counts: each look of the engine at its tables and budgets,
+ * each record of a run as a whole. Set DEBUG_ASSERTIONS=1, as the tests do. A constant: what it guards is left out
+ * of the compiled code otherwise.
+ */
+export const DEBUG_ASSERTIONS = process.env['DEBUG_ASSERTIONS'] === '1';
+
+/**
  * Stops a programmer error. Inside a worker a failed assertion becomes `internal` for the item
  * under evaluation, never an answer.
  * Errors: throws a plain Error with `message`. Cost: one branch; keep `message` a constant.

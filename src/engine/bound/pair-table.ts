@@ -1,3 +1,5 @@
+import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
+
 /**
  * Insert-only hash table from pairs of unsigned 32-bit numbers to their insertion index
  * (0, 1, 2…). Open addressing, load at most 1/2, no heap object per entry.
@@ -47,6 +49,7 @@ export class PairTable {
       if (this.#first[index] === first && this.#second[index] === second) return index;
       slot = (slot + 1) & this.#mask;
     }
+    if (DEBUG_ASSERTIONS) this.#assertRoom();
     this.#first[this.size] = first;
     this.#second[this.size] = second;
     this.#slots[slot] = this.size + 1;
@@ -58,6 +61,10 @@ export class PairTable {
     let length = this.#slots.length;
     while ((this.size + count) * 2 > length) length *= 2;
     if (length > this.#slots.length) this.#grow(length);
+  }
+
+  #assertRoom(): void {
+    assert(this.size >= 0 && this.size < this.#first.length, 'a pair has its place');
   }
 
   #grow(length: number): void {

@@ -15,6 +15,7 @@ import {
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { BoundModel, Op } from './bound-model.ts';
 import type { EngineReason } from './engine-reason.ts';
@@ -121,6 +122,7 @@ export class Scope {
 
   /** Counts reads. Errors: BUDGET_EXHAUSTED. */
   charge(reads: number): void {
+    if (DEBUG_ASSERTIONS) this.#assertMayRead(reads);
     this.reads += reads;
     if (this.reads > this.#readsMax) {
       throw new AppError<EngineReason>(
@@ -129,6 +131,11 @@ export class Scope {
         { relation: this.#subject, limit: String(this.#readsMax) },
       );
     }
+  }
+
+  #assertMayRead(reads: number): void {
+    assert(Number.isSafeInteger(reads) && reads >= 0, 'reads are counted up');
+    assert(this.reads <= this.#readsMax, 'nothing is read once the budget has run out');
   }
 
   /** What a qualified edge is worth now: FALSE when expired or decided false, CUT when undecided. */

@@ -1,3 +1,4 @@
+import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { HotModel, HotState } from './hot-model.ts';
 import { LineTable } from './line-table.ts';
 import {
@@ -146,6 +147,11 @@ export class ChainCache {
     for (let i = 0; i < this.#users; i++) words[to++] = users[i] as number;
     for (let i = 0; i < this.#lists * 2; i++) words[to++] = lists[i] as number;
     for (let i = 0; i < this.#groups; i++) words[to++] = groups[i] as number;
+    if (DEBUG_ASSERTIONS) {
+      assert(to <= at + CHAIN_HASHES, 'the entries of a chain end before its hashes');
+      assert(this.#count <= OBJECTS_MAX, 'a chain has hashes of all its objects');
+      assert((words[at + CHAIN_CLOCK] as number) === this.#clock, 'a chain is as new as its lines');
+    }
     return at;
   }
 

@@ -4,6 +4,7 @@ import {
   type TupleReader,
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
+import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import { HOT_PLAIN, type HotModel } from './hot-model.ts';
 
 /** Nodes of one closure, and of one part that a summary covers; larger ones are not cached. */
@@ -192,6 +193,11 @@ export class ClosureCache {
       arena[offset + CLOSURE_HEADER + i] = node;
     }
     this.#used = offset + CLOSURE_HEADER + count;
+    if (DEBUG_ASSERTIONS) {
+      assert(this.#used <= arena.length, 'a closure lies in the arena');
+      assert(this.#closures <= this.#mask, 'a slot stays free, where a search ends');
+      assert(this.bytes <= this.#bytesMax, 'the caches of groups keep within their bytes');
+    }
     return offset;
   }
 

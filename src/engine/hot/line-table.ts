@@ -1,3 +1,5 @@
+import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
+
 /** Large buffers start 16 bytes behind a page: so many words on, lines lie in cache lines. */
 const ALIGN_WORDS = 12;
 /** Places that a line may have. */
@@ -90,6 +92,11 @@ export class LineTable {
     if (way < WAYS) this.#filled++;
     else way = this.#turn++ & (WAYS - 1);
     const at = this.#wayOf(set, way);
+    if (DEBUG_ASSERTIONS) {
+      assert(at >= 0 && at + (1 << this.#shift) <= words.length, 'a line lies in the table');
+      assert(this.#filled <= this.capacity, 'no more lines than places');
+      assert(this.find(entity, state) < 0, 'a line has one place');
+    }
     words[at + LINE_ENTITY] = entity;
     words[at + LINE_STATE] = state;
     words[at + LINE_GENERATION] = this.#generation;

@@ -9,6 +9,7 @@ import {
   WILDCARD_NODE,
   WORD_LIST,
 } from '../../model/tuple-reader.ts';
+import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import { type ClosureCache, SUMMARY_OPEN } from './closure-cache.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
 import { LineTable } from './line-table.ts';
@@ -122,6 +123,7 @@ export class ObjectCache {
     for (let i = 0; i < this.#lists * 2; i++) words[to++] = lists[i] as number;
     for (let i = 0; i < this.#groups; i++) words[to++] = groups[i] as number;
     for (let i = 0; i < this.#children * 2; i++) words[to++] = children[i] as number;
+    if (DEBUG_ASSERTIONS) assert(to <= at + LINE_WORDS, 'what fits lies in its line');
     return at;
   }
 

@@ -1,6 +1,7 @@
 import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
+import { assert } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { mustReload } from '../../store/changes.ts';
 import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
@@ -200,6 +201,7 @@ export class ShardActor {
 
   /** Drops the index. Only when `isEvictable`. */
   evict(): void {
+    assert(this.#state !== 'ready' || this.depth === 0, 'an idle index goes');
     this.#drop('evicted');
   }
 
@@ -263,6 +265,8 @@ export class ShardActor {
     }
     mark(job.requestId);
     try {
+      // Also in every later slice: an evaluation ends over the revision that it began with (I4).
+      assert(this.#canServe(job), 'a job runs over a revision that serves it');
       return job.run(this, sliceEndMs);
     } catch (error) {
       if (!(error instanceof AppError)) this.#host.report('evaluation_failed', this.key, error);
@@ -334,6 +338,7 @@ export class ShardActor {
 
   #loaded(index: ShardIndex, head: ShardHead): void {
     this.#moved('loaded');
+    assert(!this.#jobs.hasBegun, 'nothing is begun before there is an index');
     this.#host.counted('load');
     this.#index = index;
     this.#position = { epoch: head.epoch, seq: head.seq, stamp: head.stamp };
@@ -384,6 +389,8 @@ export class ShardActor {
   /** The next seq, whole, in one step. */
   #apply(change: { readonly seq: number; readonly stamp: string; readonly changes: string }): void {
     try {
+      assert(!this.#jobs.hasBegun, 'the revision stands still while an evaluation is begun');
+      assert(change.seq === this.#position.seq + 1, 'the watermark moves seq by seq');
       this.index.apply(change.changes);
     } catch (error) {
       this.damaged(error);

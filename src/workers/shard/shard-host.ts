@@ -12,6 +12,7 @@ import { RAW_FIELDS } from '../../protocol/messages.ts';
 import { modelKey } from '../../protocol/model-store.ts';
 import { shardHash } from '../../protocol/shard-routing.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
+import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { AnswerWriter } from '../jobs/answer-writer.ts';
 import { BatchBodies } from '../jobs/batch-bodies.ts';
@@ -148,6 +149,7 @@ export class ShardHost {
 
   /** One message of the gateway. Never awaits. The answers must be sent before anything else happens (see AnswerWriter). */
   handle(batch: RequestBatch): AnswerBatch {
+    assert(!this.#isInTurn, 'messages and turns come one after the other');
     this.#isInTurn = true;
     try {
       // The port hands over messages without a turn of the loop while there are more.
@@ -238,6 +240,11 @@ export class ShardHost {
     const { scope } = job;
     // Requests of one shard come in runs, which share their scope object within a message.
     if (scope === this.#lastScope && this.#lastActor !== null) {
+      if (DEBUG_ASSERTIONS) {
+        const { projectId, tenantId } = this.#lastActor.key;
+        const isItsShard = projectId === scope.projectId && tenantId === scope.tenantId;
+        assert(isItsShard, 'a scope goes to the actor of its shard');
+      }
       job.model = this.#lastModel;
       this.#lastActor.submit(job);
       return;

@@ -13,6 +13,7 @@ import {
 } from '../../protocol/messages.ts';
 import type { RawAnswer } from '../../protocol/shard-client.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
+import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { ControlQueue } from './control-queue.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
@@ -125,6 +126,7 @@ export class WorkerSlot {
 
   /** Takes one request, or returns why not. The request is answered exactly once afterwards. */
   enqueue(request: PendingRequest): AppError | null {
+    assert(request.shard.slot === this.index, 'a shard has its requests in one slot');
     if (this.#state === 'stopped')
       return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
     if (this.#state === 'failed') {
@@ -313,6 +315,7 @@ export class WorkerSlot {
     while (this.#queueHead < this.#queue.length && taken.length < BATCH_REQUESTS_MAX) {
       const request = this.#queue[this.#queueHead] as PendingRequest; // below length
       if (request.state === 'queued') {
+        if (DEBUG_ASSERTIONS) assert(!this.#sent.has(request.id), 'a request is sent once');
         if (taken.length > 0 && bytes + request.bytes > BATCH_BYTES_MAX) break;
         bytes += request.bytes;
         request.state = 'sent';
@@ -395,11 +398,16 @@ export class WorkerSlot {
   }
 
   #finish(request: PendingRequest): void {
+    if (DEBUG_ASSERTIONS) assert(request.state !== 'done', 'a request ends once');
     if (request.state === 'sent') this.#sent.delete(request.id);
     request.state = 'done';
     this.#pendingCount -= 1;
     this.#pendingBytes -= request.bytes;
     request.shard.pendingCount -= 1;
+    if (DEBUG_ASSERTIONS) {
+      const least = Math.min(this.#pendingCount, this.#pendingBytes, request.shard.pendingCount);
+      assert(least >= 0 && this.#sent.size <= this.#pendingCount, 'what is pending is counted');
+    }
   }
 
   #failAll(error: AppError): void {

@@ -1,4 +1,4 @@
-import { assert } from '../../../shared/assert.ts';
+import { assert, DEBUG_ASSERTIONS } from '../../../shared/assert.ts';
 import type { Conclusion, Job, Step, WorkflowRun } from '../../model/run.ts';
 import type {
   JobEntry,
@@ -7,6 +7,7 @@ import type {
   RunRequest,
   RunSnapshot,
 } from './journal-records.ts';
+import { assertRunState } from './run-state-invariants.ts';
 import {
   JOB_TRANSITIONS,
   RUN_TRANSITIONS,
@@ -48,6 +49,7 @@ export function applyRecord(state: RunState | undefined, record: RunRecord): Run
   const status = statusOf(next, conclusion, startedAt !== undefined);
   state.run = { ...state.run, status, updatedAt: record.at };
   state.view = undefined;
+  if (DEBUG_ASSERTIONS) assertRunState(state);
   return state;
 }
 

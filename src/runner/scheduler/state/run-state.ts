@@ -62,7 +62,8 @@ export type RunState = {
   view: WorkflowRun | undefined;
 };
 
-const STATUS_OF_CONCLUSION: Readonly<Record<Conclusion, RunStatus>> = {
+/** How the wire calls a finished run of each conclusion. */
+export const STATUS_OF_CONCLUSION: Readonly<Record<Conclusion, RunStatus>> = {
   success: 'completed',
   skipped: 'completed',
   failure: 'failed',
