@@ -53,10 +53,14 @@ describe('a terminal', () => {
       '\b',
       'x',
       '?',
+      '>4',
       ' ',
     );
+    for (const hidden of ['\u001b[ m', '\u001b[>4;2m', '\u001b[?4m', '\u001b[ 1m']) {
+      expect(terminal.foreign(`a${hidden}b`)).not.toContain(hidden);
+    }
     fc.assert(
-      fc.property(fc.array(piece, { maxLength: 20 }), (pieces) => {
+      fc.property(fc.array(piece, { maxLength: 20, size: 'max' }), (pieces) => {
         const shown = terminal.foreign(pieces.join(''));
         const rest = shown.replaceAll(new RegExp(String.raw`${'\u001b'}\[[0-9;:]*m`, 'g'), '');
         const controls = Array.from(rest).filter((character) => {
