@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** The name of a test says what it needs; CONTRIBUTING.md has the rule. */
@@ -7,6 +8,8 @@ const HOST = '{src,test}/**/*.host.test.ts';
 export default defineConfig({
   test: {
     pool: 'forks',
+    // By default one less, for vitest itself: with two cores that is one file at a time, most of which wait for others.
+    maxWorkers: availableParallelism(),
     // Child processes and threads of the tests have it from their environment.
     env: { DEBUG_ASSERTIONS: '1' },
     reporters: ['default', './scripts/summary-reporter.ts'],

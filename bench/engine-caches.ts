@@ -31,7 +31,7 @@ const PASS_MS_MIN = 100;
 const CHILD = '--measure';
 
 /** Checks of a pass, and whether one is allowed. */
-type Workload = { readonly checks: number; check(i: number): boolean };
+type Workload = { readonly checks: number; readonly check: (i: number) => boolean };
 
 function optionsOf(cachesOff: readonly EngineCache[]) {
   return { depthMax: 256, closureBytesMax: 64 << 20, cachesOff };

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { openDatabase } from './authz/database.ts';
 import { PostgresWatch } from './authz/postgres-watch.ts';
 import { loadConfigOrExit } from './config/load-config-or-exit.ts';
 import { Readiness } from './gateway/readiness.ts';
 import { createLogger, eventLogOf } from './observability/logger.ts';
+import { packageVersion } from './observability/package-version.ts';
 import { stopOnSignals } from './observability/stop-on-signals.ts';
 import { AppError } from './shared/app-error.ts';
 import { hideFromOtherProcesses } from './shared/process-control.ts';
@@ -41,7 +41,7 @@ const postgres = new PostgresWatch(readiness, fail);
 const opening = openDatabase(config, eventLogOf(logger), (state) => postgres.changed(state));
 opening.catch(() => undefined); // awaited by the service
 const starting = import('./authz/service.ts').then(({ startService }) => {
-  const version = versionOfPackage();
+  const version = packageVersion();
   return startService({ config, logger, version, onFatal: fail, readiness, postgres, opening });
 });
 
@@ -49,8 +49,3 @@ stopOnSignals(starting, logger, fail);
 
 const service = await starting.catch((error: unknown) => fail('start_failed', error));
 logger.info({ port: service.port, metrics_port: service.metricsPort, host: config.host }, 'ready');
-
-function versionOfPackage(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}

@@ -1,7 +1,15 @@
-import { allowedHostsOption } from './allowed-hosts-option.ts';
+import {
+  PRINTABLE,
+  allowedHostsOption,
+  commitOption,
+  databaseUrlOption,
+  directoryOption,
+  hostByTokensOption,
+  logLevelOption,
+  portOption,
+} from './common-options.ts';
 import {
   booleanOption,
-  choiceOption,
   decimalOption,
   integerOption,
   secretListOption,
@@ -19,20 +27,16 @@ const GIB = 1024 * MIB;
  * A computed default may look only at options that stand above its own.
  */
 export const OPTIONS = {
-  connectPort: integerOption({
-    env: 'GATEWAY_CONNECT_PORT',
-    description: 'Port of the RPC listener. 0 takes a free one.',
-    fallback: 8080,
-    min: 0,
-    max: 65535,
-  }),
-  metricsPort: integerOption({
-    env: 'GATEWAY_METRICS_PORT',
-    description: 'Port of /metrics, /healthz and /readyz. 0 takes a free one.',
-    fallback: 9090,
-    min: 0,
-    max: 65535,
-  }),
+  connectPort: portOption(
+    'GATEWAY_CONNECT_PORT',
+    'Port of the RPC listener. 0 takes a free one.',
+    8080,
+  ),
+  metricsPort: portOption(
+    'GATEWAY_METRICS_PORT',
+    'Port of /metrics, /healthz and /readyz. 0 takes a free one.',
+    9090,
+  ),
   serviceAuthTokens: secretListOption({
     env: 'GATEWAY_SERVICE_AUTH_TOKENS',
     description:
@@ -44,44 +48,21 @@ export const OPTIONS = {
       'Operator secret that AdminService expects in `X-Admin-Secret`. Unset: AdminService is disabled.',
     fallback: undefined,
     fallbackText: 'unset',
-    pattern: /^[\x21-\x7e]+$/,
-    rule: 'printable ASCII without spaces',
+    ...PRINTABLE,
     secret: true,
   }),
-  host: textOption({
-    env: 'GATEWAY_HOST',
-    description:
-      'Address that both listeners bind to. Without service tokens only this machine can connect unless it is set.',
-    fallback: (_machine, resolved) => {
-      const tokens = resolved['serviceAuthTokens'];
-      return Array.isArray(tokens) && tokens.length > 0 ? '0.0.0.0' : '127.0.0.1';
-    },
-    fallbackText: '127.0.0.1 without service tokens, else 0.0.0.0',
-    pattern: /^[A-Za-z0-9.:_-]{1,255}$/,
-    rule: 'an IP address or host name',
-  }),
+  host: hostByTokensOption(
+    'GATEWAY_HOST',
+    'Address that both listeners bind to. Without service tokens only this machine can connect unless it is set.',
+  ),
   allowedHosts: allowedHostsOption(
     'GATEWAY_ALLOWED_HOSTS',
     'Without service tokens: names that requests may be addressed to (Host, :authority) on both ports, beside localhost, *.localhost, loopback addresses and, once GATEWAY_HOST is none of these, every IP address. Others are refused with permission_denied. With service tokens every name will do.',
   ),
-  databaseUrl: textOption({
-    env: 'DATABASE_URL',
-    description:
-      'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). Unset: an embedded server starts under GATEWAY_DATA_DIR.',
-    fallback: undefined,
-    fallbackText: 'unset',
-    pattern: /^postgres(ql)?:\/\/\S*$/,
-    rule: 'a postgres:// or postgresql:// URL',
-    secret: true,
-  }),
-  dataDir: textOption({
-    env: 'GATEWAY_DATA_DIR',
-    description: 'Directory of the embedded PostgreSQL.',
-    fallback: '.data',
-    fallbackText: '.data',
-    pattern: /^[^\0]+$/,
-    rule: 'a path',
-  }),
+  databaseUrl: databaseUrlOption(
+    'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). Unset: an embedded server starts under GATEWAY_DATA_DIR.',
+  ),
+  dataDir: directoryOption('GATEWAY_DATA_DIR', 'Directory of the embedded PostgreSQL.', '.data'),
   pgPoolSize: integerOption({
     env: 'GATEWAY_PG_POOL_SIZE',
     description: 'Connections that the gateway thread keeps to PostgreSQL.',
@@ -263,20 +244,8 @@ export const OPTIONS = {
     description: 'Writes every tuple change and admin mutation to the log as an audit record.',
     fallback: false,
   }),
-  logLevel: choiceOption({
-    env: 'GATEWAY_LOG_LEVEL',
-    description: 'Least severe log lines that are written. Audit records are written at any level.',
-    fallback: 'info',
-    values: ['debug', 'info', 'warn', 'error'],
-  }),
-  commit: textOption({
-    env: 'GATEWAY_COMMIT',
-    description: 'Commit of the build, for gatehouse_build_info.',
-    fallback: 'unknown',
-    fallbackText: 'unknown',
-    pattern: /^[\x21-\x7e]+$/,
-    rule: 'printable ASCII without spaces',
-  }),
+  logLevel: logLevelOption('GATEWAY_LOG_LEVEL'),
+  commit: commitOption('GATEWAY_COMMIT', 'gatehouse_build_info'),
 } as const satisfies OptionTable;
 
 /** The validated configuration. Passed explicitly; nothing else reads the environment. */

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { validOrExit } from '../config/valid-or-exit.ts';
 import { createLogger, type LogLevel } from '../observability/logger.ts';
+import { packageVersion } from '../observability/package-version.ts';
 import { AppError } from '../shared/app-error.ts';
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
@@ -38,7 +38,7 @@ function fail(event: string, cause: unknown): never {
 process.on('uncaughtException', (error) => fail('uncaught_exception', error));
 process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
-const starting = startNotificationService({ settings, logger, version: versionOfPackage() });
+const starting = startNotificationService({ settings, logger, version: packageVersion() });
 
 onStopSignals({
   stop: (signal) => {
@@ -66,8 +66,3 @@ onStopSignals({
 });
 
 await starting.catch((error: unknown) => fail('start_failed', error));
-
-function versionOfPackage(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}

@@ -1,7 +1,7 @@
 import type { CheckQuery } from '../model/check-query.ts';
 import type { CommittedChange } from '../model/committed-change.ts';
 import type { ExpandTree } from '../model/expand-tree.ts';
-import type { ShardKey, Subject } from '../model/relation-tuple.ts';
+import type { ShardKey } from '../model/relation-tuple.ts';
 import type { ErrorData } from '../shared/app-error.ts';
 
 /** Project settings that travel with every read; the same values on every item of one request. */

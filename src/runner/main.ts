@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { validOrExit } from '../config/valid-or-exit.ts';
 import { createLogger } from '../observability/logger.ts';
+import { packageVersion } from '../observability/package-version.ts';
 import { stopOnSignals } from '../observability/stop-on-signals.ts';
 import { AppError } from '../shared/app-error.ts';
 import { systemClock } from '../shared/clock.ts';
@@ -50,7 +50,7 @@ if (exposed.length > 0) {
 
 const starting = createRunner(settings, {
   logger,
-  version: versionOfPackage(),
+  version: packageVersion(),
   clock: systemClock,
   environment,
   isEager: true,
@@ -69,8 +69,3 @@ logger.info(
   },
   'ready',
 );
-
-function versionOfPackage(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}

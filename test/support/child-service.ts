@@ -31,30 +31,37 @@ const START_TIMEOUT_MS = 60_000;
 const LAST_LINES = 40;
 const LAST_LINES_MS = 500;
 
-/** What starts a service instead of this Node.js, in a process group of its own. */
+/** What is other than usual about the start of a program. */
+export type SpawnOptions = {
+  /** Started instead of this Node.js with `args`, in a process group of its own. */
+  readonly launcher?: Launcher | undefined;
+  /** As another user, where this one is root. */
+  readonly uid?: number | undefined;
+};
+
 export type Launcher = {
   readonly command: readonly [program: string, ...words: string[]];
   readonly cwd?: string | undefined;
 };
 
 /**
- * Starts a program of this project with this Node.js, or by a launcher, without waiting for anything. ''
- * unsets a variable; `uid`: as another user, where this one is root.
+ * Starts a program of this project with this Node.js, without waiting for anything. '' unsets a
+ * variable.
  */
 export function spawnService(
-  what: readonly string[] | Launcher,
+  args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
-  uid?: number,
+  { launcher, uid }: SpawnOptions = {},
 ): ChildProcess {
-  const all = { DEBUG_ASSERTIONS: '1', ...env };
-  const settings = Object.entries(all).filter(([, value]) => value !== '' && value !== undefined);
-  const launcher: Launcher = 'command' in what ? what : { command: [process.execPath, ...what] };
-  const [program, ...words] = launcher.command;
+  const settings = Object.entries({ DEBUG_ASSERTIONS: '1', ...env }).filter(
+    ([, value]) => value !== '' && value !== undefined,
+  );
+  const [program, ...words] = launcher?.command ?? [process.execPath, ...args];
   return spawn(program, words, {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: Object.fromEntries(settings),
-    cwd: launcher.cwd,
-    detached: 'command' in what,
+    cwd: launcher?.cwd,
+    detached: launcher !== undefined,
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });
 }

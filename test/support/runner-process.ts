@@ -32,7 +32,7 @@ export async function startProcess(
     XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')),
     ...env,
   };
-  const child = spawnService(['src/runner/main.ts', workspace], settings, uid);
+  const child = spawnService(['src/runner/main.ts', workspace], settings, { uid });
   onTestFinished(() => {
     child.kill('SIGKILL');
   });

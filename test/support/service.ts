@@ -94,7 +94,7 @@ export function spawnService(
   env: Readonly<Record<string, string>>,
   launcher?: Launcher,
 ): ChildProcess {
-  return spawnChild(launcher ?? ['src/main.ts'], {
+  const settings = {
     PATH: process.env['PATH'] ?? '',
     GATEWAY_DATA_DIR: dataDir,
     GATEWAY_HOST: '127.0.0.1',
@@ -104,7 +104,8 @@ export function spawnService(
     GATEWAY_ADMIN_API_SECRET: TEST_ADMIN_SECRET,
     GATEWAY_DRAIN_MS: '50',
     ...env,
-  });
+  };
+  return spawnChild(['src/main.ts'], settings, { launcher });
 }
 
 /** A POST of JSON to a method, with the service token; the parsed answer. */

@@ -1,4 +1,11 @@
-import { allowedHostsOption } from '../../config/allowed-hosts-option.ts';
+import {
+  allowedHostsOption,
+  commitOption,
+  databaseUrlOption,
+  directoryOption,
+  hostByTokensOption,
+  portOption,
+} from '../../config/common-options.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,
@@ -12,46 +19,32 @@ import {
   type OptionValues,
 } from '../../config/option.ts';
 
-const PORT_RANGE = { min: 0, max: 65_535 };
-const PRINTABLE = { pattern: /^[\x21-\x7e]+$/, rule: 'printable ASCII without spaces' };
-
 /** Every setting of the notification service. */
 export const NOTIFY_OPTIONS = {
-  internalPort: integerOption({
-    env: 'NOTIFY_INTERNAL_PORT',
-    description: 'Port on which backends call notify.v1.NotifyService. 0 takes a free one.',
-    fallback: 9200,
-    ...PORT_RANGE,
-  }),
-  clientPort: integerOption({
-    env: 'NOTIFY_CLIENT_PORT',
-    description: "Port on which users' devices open their live streams. 0 takes a free one.",
-    fallback: 9100,
-    ...PORT_RANGE,
-  }),
-  metricsPort: integerOption({
-    env: 'NOTIFY_METRICS_PORT',
-    description: 'Port of /metrics, /healthz, /health and /livez. 0 takes a free one.',
-    fallback: 9090,
-    ...PORT_RANGE,
-  }),
+  internalPort: portOption(
+    'NOTIFY_INTERNAL_PORT',
+    'Port on which backends call notify.v1.NotifyService. 0 takes a free one.',
+    9200,
+  ),
+  clientPort: portOption(
+    'NOTIFY_CLIENT_PORT',
+    "Port on which users' devices open their live streams. 0 takes a free one.",
+    9100,
+  ),
+  metricsPort: portOption(
+    'NOTIFY_METRICS_PORT',
+    'Port of /metrics, /healthz, /health and /livez. 0 takes a free one.',
+    9090,
+  ),
   serviceAuthTokens: secretListOption({
     env: 'NOTIFY_SERVICE_AUTH_TOKENS',
     description:
       'Service tokens that backends may present as `Authorization: Bearer` on the internal listener. Empty: every caller is trusted, and a warning is logged at start.',
   }),
-  host: textOption({
-    env: 'NOTIFY_HOST',
-    description:
-      'Address that all listeners bind to. Without service tokens only this machine can connect unless it is set.',
-    fallback: (_machine, resolved) => {
-      const tokens = resolved['serviceAuthTokens'];
-      return Array.isArray(tokens) && tokens.length > 0 ? '0.0.0.0' : '127.0.0.1';
-    },
-    fallbackText: '127.0.0.1 without service tokens, else 0.0.0.0',
-    pattern: /^[A-Za-z0-9.:_-]{1,255}$/,
-    rule: 'an IP address or host name',
-  }),
+  host: hostByTokensOption(
+    'NOTIFY_HOST',
+    'Address that all listeners bind to. Without service tokens only this machine can connect unless it is set.',
+  ),
   allowedHosts: allowedHostsOption(
     'NOTIFY_ALLOWED_HOSTS',
     'Without service tokens: names that requests may be addressed to (Host) on every port, beside localhost, *.localhost, loopback addresses and, once NOTIFY_HOST is none of these, every IP address. Others are refused with permission_denied. With service tokens every name will do.',
@@ -81,24 +74,14 @@ export const NOTIFY_OPTIONS = {
     fallback: 'postgres',
     values: ['postgres', 'memory'],
   }),
-  databaseUrl: textOption({
-    env: 'DATABASE_URL',
-    description:
-      'PostgreSQL to use, in schema `notify`; it may be the one of the authorization service. Unset: an embedded server under NOTIFY_DATA_DIR.',
-    fallback: undefined,
-    fallbackText: 'unset',
-    pattern: /^postgres(?:ql)?:\/\/\S+$/,
-    rule: 'a postgres:// URL',
-    secret: true,
-  }),
-  dataDir: textOption({
-    env: 'NOTIFY_DATA_DIR',
-    description: 'Where the embedded server keeps its data.',
-    fallback: '.data/notify',
-    fallbackText: '.data/notify',
-    pattern: /^[^\0]+$/,
-    rule: 'a path',
-  }),
+  databaseUrl: databaseUrlOption(
+    'PostgreSQL to use, in schema `notify`; it may be the one of the authorization service. Unset: an embedded server under NOTIFY_DATA_DIR.',
+  ),
+  dataDir: directoryOption(
+    'NOTIFY_DATA_DIR',
+    'Where the embedded server keeps its data.',
+    '.data/notify',
+  ),
   pgPoolSize: integerOption({
     env: 'NOTIFY_PG_POOL_SIZE',
     description: 'Connections to PostgreSQL, beside one that listens.',
@@ -244,13 +227,7 @@ export const NOTIFY_OPTIONS = {
     max: 600_000,
     unit: 'ms',
   }),
-  commit: textOption({
-    env: 'NOTIFY_COMMIT',
-    description: 'Commit of the build, for the log and notify_build_info.',
-    fallback: 'unknown',
-    fallbackText: 'unknown',
-    ...PRINTABLE,
-  }),
+  commit: commitOption('NOTIFY_COMMIT', 'the log and notify_build_info'),
 } as const satisfies OptionTable;
 
 export type NotifySettings = OptionValues<typeof NOTIFY_OPTIONS>;

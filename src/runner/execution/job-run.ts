@@ -1,6 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
 import { evaluateNumber, evaluateTemplate, evaluateText } from '../evaluation/evaluate.ts';
-import { forgetFirstBirth } from '../host/process/process-births.ts';
 import type { Supervisor } from '../host/process/supervision.ts';
 import { sweepProcesses } from '../host/process/sweep.ts';
 import type { CancelKind, JobOutcome, JobReport, JobRequest } from '../model/execution.ts';
@@ -221,7 +220,6 @@ export class JobRun {
       const released = await supervisor?.release();
       const isSure = released?.isSure === true;
       const swept = isSure ? 0 : await sweepProcesses(this.#job.trackingId);
-      if (isSure) forgetFirstBirth(this.#job.trackingId);
       const count = (released?.killed ?? 0) + swept;
       if (count > 0) {
         const processes = count === 1 ? '1 process was' : `${count} processes were`;

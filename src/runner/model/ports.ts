@@ -110,12 +110,9 @@ export interface RunService {
   artifacts(id: string): readonly Artifact[];
   /** Errors: RUN_NOT_FOUND, RUN_NOT_FINISHED. */
   remove(id: string): Promise<void>;
-  counts(): {
-    readonly queued: number;
-    readonly inProgress: number;
-    /** Of those queued: they go on only when somebody approves them. */
-    readonly waitingForApproval: number;
-  };
+  counts(): { readonly queued: number; readonly inProgress: number };
+  /** So many of those queued go on only when somebody approves them. */
+  waitingForApproval(): number;
 }
 
 /** Artifacts of runs: files below `.runner`, indexed by run and name; names are never joined to paths. */

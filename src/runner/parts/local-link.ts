@@ -109,9 +109,9 @@ class LocalLink implements RunnerLink {
   }
 
   runsLeft(): number {
-    const { queued, inProgress, waitingForApproval } = this.#parts.runs.counts();
+    const { queued, inProgress } = this.#parts.runs.counts();
     // Those stay queued until somebody approves them.
-    return queued + inProgress - waitingForApproval;
+    return queued + inProgress - this.#parts.runs.waitingForApproval();
   }
 
   async close(): Promise<void> {

@@ -255,15 +255,19 @@ class SchedulingRunService implements Scheduler {
     await this.#shelf.remove(id);
   }
 
-  counts(): ReturnType<RunService['counts']> {
-    let [queued, inProgress, waitingForApproval] = [0, 0, 0];
+  counts(): { readonly queued: number; readonly inProgress: number } {
+    let [queued, inProgress] = [0, 0];
     for (const { recorder } of this.#active.values()) {
       if (recorder.live.phase === 'finished') continue;
-      if (recorder.live.run.waitingFor !== undefined) waitingForApproval += 1;
       if (recorder.live.run.startedAt === undefined) queued += 1;
       else inProgress += 1;
     }
-    return { queued, inProgress, waitingForApproval };
+    return { queued, inProgress };
+  }
+
+  waitingForApproval(): number {
+    const runs = [...this.#active.values()];
+    return runs.filter(({ recorder }) => recorder.live.run.waitingFor !== undefined).length;
   }
 
   shutdown(): Promise<void> {
@@ -290,8 +294,8 @@ class SchedulingRunService implements Scheduler {
       throw new AppError('SHUTTING_DOWN', 'The runner is shutting down');
     }
     const { queuedRunsMax } = this.#options.limits;
-    const { queued, waitingForApproval } = this.counts();
-    const taken = isWaiting ? waitingForApproval : queued - waitingForApproval;
+    const waiting = this.waitingForApproval();
+    const taken = isWaiting ? waiting : this.counts().queued - waiting;
     if (taken + this.#starting >= queuedRunsMax) {
       throw new AppError('QUEUE_FULL', `${queuedRunsMax} runs are queued already`);
     }

@@ -1,11 +1,19 @@
-import { allowedHostsOption } from '../../config/allowed-hosts-option.ts';
+import {
+  ADDRESS,
+  PRINTABLE,
+  allowedHostsOption,
+  commitOption,
+  directoryOption,
+  logLevelOption,
+  optionalPortOption,
+  portOption,
+} from '../../config/common-options.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
 import {
   booleanOption,
   choiceOption,
   integerOption,
   listOption,
-  optionalIntegerOption,
   textOption,
   type Machine,
   type OptionTable,
@@ -21,38 +29,31 @@ const HTTP_URL = {
   pattern: /^https?:\/\/[^\s@]+$/,
   rule: 'an http:// or https:// URL without user',
 };
-const PRINTABLE = { pattern: /^[\x21-\x7e]+$/, rule: 'printable ASCII without spaces' };
 
 /**
  * Every setting of the workflow runner. None of them reaches a step. The list of names is the design's
  * (§2.10); those beyond it begin with RUNNER_ too.
  */
 export const RUNNER_OPTIONS = {
-  port: integerOption({
-    env: 'PORT',
-    description: 'Port of the API, the event stream and the page. 0 takes a free one.',
-    fallback: 4800,
-    min: 0,
-    max: 65_535,
-  }),
+  port: portOption(
+    'PORT',
+    'Port of the API, the event stream and the page. 0 takes a free one.',
+    4800,
+  ),
   host: textOption({
     env: 'HOST',
     description:
       'Address to listen on. `localhost` is 127.0.0.1 and, where there is IPv6, ::1. Any other address than a loopback one demands RUNNER_API_TOKEN.',
     fallback: 'localhost',
     fallbackText: 'localhost',
-    pattern: /^[A-Za-z0-9.:_-]{1,255}$/,
-    rule: 'an IP address or host name',
+    ...ADDRESS,
   }),
-  workspace: textOption({
-    env: 'RUNNER_WORKSPACE',
-    description:
-      'The project directory, whose `.github/workflows` are run; the first argument of the command line wins over it. State lies in `.runner` below it.',
-    fallback: '.',
-    fallbackText: 'the current directory',
-    pattern: /^[^\0]+$/,
-    rule: 'a path',
-  }),
+  workspace: directoryOption(
+    'RUNNER_WORKSPACE',
+    'The project directory, whose `.github/workflows` are run; the first argument of the command line wins over it. State lies in `.runner` below it.',
+    '.',
+    'the current directory',
+  ),
   apiToken: textOption({
     env: 'RUNNER_API_TOKEN',
     description:
@@ -186,19 +187,14 @@ export const RUNNER_OPTIONS = {
     description: 'Starts workflows at the times of their `on: schedule`.',
     fallback: false,
   }),
-  inboxPort: optionalIntegerOption({
-    env: 'RUNNER_INBOX_PORT',
-    description:
-      'A second port that serves POST /api/sync/inbox and nothing else, for tunnels from the internet. 0 takes a free one.',
-    min: 0,
-    max: 65_535,
-  }),
-  metricsPort: optionalIntegerOption({
-    env: 'RUNNER_METRICS_PORT',
-    description: 'Port of /metrics in the Prometheus text format. 0 takes a free one.',
-    min: 0,
-    max: 65_535,
-  }),
+  inboxPort: optionalPortOption(
+    'RUNNER_INBOX_PORT',
+    'A second port that serves POST /api/sync/inbox and nothing else, for tunnels from the internet. 0 takes a free one.',
+  ),
+  metricsPort: optionalPortOption(
+    'RUNNER_METRICS_PORT',
+    'Port of /metrics in the Prometheus text format. 0 takes a free one.',
+  ),
   maxBodyBytes: integerOption({
     env: 'RUNNER_MAX_BODY_BYTES',
     description: 'Largest JSON body of most calls; imports take 1 MiB, webhooks 25 MiB.',
@@ -248,19 +244,8 @@ export const RUNNER_OPTIONS = {
     max: 3_600_000,
     unit: 'milliseconds',
   }),
-  logLevel: choiceOption({
-    env: 'RUNNER_LOG_LEVEL',
-    description: 'Least severe log lines that are written. Audit records are written at any level.',
-    fallback: 'info',
-    values: ['debug', 'info', 'warn', 'error'],
-  }),
-  commit: textOption({
-    env: 'RUNNER_COMMIT',
-    description: 'Commit of the build, for runner_build_info.',
-    fallback: 'unknown',
-    fallbackText: 'unknown',
-    ...PRINTABLE,
-  }),
+  logLevel: logLevelOption('RUNNER_LOG_LEVEL'),
+  commit: commitOption('RUNNER_COMMIT', 'runner_build_info'),
 } as const satisfies OptionTable;
 
 /** The validated settings of the runner. */

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } fro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startSupervised } from '../../../src/runner/host/process/supervised-process.ts';
 import { createSupervision } from '../../../src/runner/host/process/supervision.ts';
 import type { ProblemReporter } from '../../../src/runner/model/ports.ts';
@@ -106,6 +106,33 @@ describe.skipIf(process.platform !== 'linux')('what a step leaves behind ends wi
     expect((await supervised('- run: "true"')).outcome.conclusion).toBe('success');
     expect(onProblem).not.toHaveBeenCalled();
   });
+
+  test(
+    'a job whose steps kill or stop the parent of all supervisors ends, and the next has one',
+    { timeout: 90_000 },
+    async () => {
+      const mark = `mark-${randomUUID()}`;
+      const other = createSupervision(onProblem);
+      onTestFinished(() => other.close());
+      for (const signal of ['KILL', 'STOP', 'STOP']) {
+        const job = await supervised(
+          `- run: setsid ${idler(mark)} & kill -${signal} $(ps -o ppid= -p $PPID); sleep 0.1`,
+          { supervision: other },
+        );
+        expect(job.outcome.conclusion).toBe('success');
+        expect(processesWith(mark)).toEqual([]);
+      }
+      // Two at once: the second one needs a new supervisor.
+      const jobs = await Promise.all(
+        [1, 2].map(() =>
+          supervised(`- run: setsid ${idler(mark)} & kill -9 $PPID`, { supervision: other }),
+        ),
+      );
+      expect(jobs.map(({ outcome }) => outcome.conclusion)).toEqual(['failure', 'failure']);
+      expect(processesWith(mark)).toEqual([]);
+      expect(onProblem).not.toHaveBeenCalled();
+    },
+  );
 
   test('1,000 orphans leave nothing alive and no zombie', { timeout: 60_000 }, async () => {
     const mark = `mark-${randomUUID()}`;

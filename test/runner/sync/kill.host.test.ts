@@ -7,10 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { MasterKey } from '../../../src/runner/secrets/key-source.ts';
-import { createTextSealer } from '../../../src/runner/secrets/text-sealer.ts';
-import { createSyncService } from '../../../src/runner/sync/sync-service.ts';
-import { systemClock } from '../../../src/shared/clock.ts';
+import { createLonelySync } from './lonely-sync.ts';
 
 const ROUNDS = 4;
 
@@ -44,19 +41,7 @@ test('what was acknowledged survives kill -9: deployments are there, deliveries 
   }
   const ids = (kind: string): readonly string[] =>
     lines.filter((line) => line.startsWith(`${kind} `)).map((line) => line.slice(kind.length + 1));
-  const sync = await createSyncService({
-    stateDir,
-    projectDir: stateDir,
-    settings: {
-      hostApiUrl: 'http://127.0.0.1:9/api',
-      hostGitUrl: 'http://127.0.0.1:9',
-      hostToken: undefined,
-      webhookSecret: 'secret',
-    },
-    sealer: createTextSealer(new MasterKey('a passphrase', stateDir)),
-    clock: systemClock,
-    report: () => undefined,
-  });
+  const sync = await createLonelySync(stateDir, () => undefined);
   onTestFinished(() => sync.close());
   const present = new Set(sync.deployments.query({}).map(({ runId }) => runId));
   expect(ids('deployment').length).toBeGreaterThan(ROUNDS * 3);

@@ -3,27 +3,12 @@
  * each once it is acknowledged. Its argument is the state folder.
  */
 import { createHmac } from 'node:crypto';
-import { MasterKey } from '../../../src/runner/secrets/key-source.ts';
-import { createTextSealer } from '../../../src/runner/secrets/text-sealer.ts';
-import { createSyncService } from '../../../src/runner/sync/sync-service.ts';
-import { systemClock } from '../../../src/shared/clock.ts';
+import { createLonelySync } from './lonely-sync.ts';
 
 const stateDir = process.argv[2] ?? '';
 const round = process.argv[3] ?? '';
-const sync = await createSyncService({
-  stateDir,
-  projectDir: stateDir,
-  settings: {
-    hostApiUrl: 'http://127.0.0.1:9/api',
-    hostGitUrl: 'http://127.0.0.1:9',
-    hostToken: undefined,
-    webhookSecret: 'secret',
-  },
-  sealer: createTextSealer(new MasterKey('a passphrase', stateDir)),
-  clock: systemClock,
-  report: (event) => {
-    process.stdout.write(`problem ${event}\n`);
-  },
+const sync = await createLonelySync(stateDir, (event) => {
+  process.stdout.write(`problem ${event}\n`);
 });
 for (let number = 0; ; number++) {
   const id = `${round}-${number}`;

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import { sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { createGit, type Git, mustRef } from '../../host/git/run-git.ts';
 import { GitSettings } from '../../host/sandbox/git-settings.ts';

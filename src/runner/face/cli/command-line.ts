@@ -1,7 +1,8 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Environment } from '../../../config/load-options.ts';
 import { validOrExit } from '../../../config/valid-or-exit.ts';
+import { packageVersion } from '../../../observability/package-version.ts';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ErrorReason } from '../../model/runner-reason.ts';
 import { loadRunnerSettings, RUNNER_OPTIONS } from '../../settings/settings.ts';
@@ -77,9 +78,7 @@ async function execute(
   // Lines of the log would stand between those of the run; who wants them asks.
   const isAsked = process.env[RUNNER_OPTIONS.logLevel.env] !== undefined;
   const logger = createLogger(isAsked ? settings.logLevel : 'error');
-  const { version } = JSON.parse(
-    readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8'),
-  ) as { version: string };
+  const version = packageVersion();
   const context = { settings, logger, version, workspace, environment, local };
   return runCommand(line, context, { output, notes });
 }

@@ -12,7 +12,7 @@ import { removeTree } from '../sandbox/remove-tree.ts';
 import { lookAt } from '../sandbox/small-file.ts';
 import { systemProgram } from './system-programs.ts';
 import { endProcessesOf } from './user-processes.ts';
-import { otherUser, ownNamespaces, type Wrapper } from './wrappers.ts';
+import { otherUser, otherUserApart, ownNamespaces, type Wrapper } from './wrappers.ts';
 
 /** Outside of the project, whose folders others may not enter. */
 const PARENTS: readonly string[] = ['/var/tmp', '/tmp'];
@@ -48,13 +48,14 @@ export async function createForkIsolation(options: ForkIsolationOptions): Promis
 class MachineIsolation implements ForkIsolation {
   readonly #options: ForkIsolationOptions;
   readonly #isRoot = process.geteuid?.() === 0;
-  readonly #wrapper: Wrapper;
+  /** The first that works, once that was tried. */
+  #wrapper: Wrapper;
   #probe: Promise<string | undefined> | undefined;
   #count = 0;
 
   constructor(options: ForkIsolationOptions) {
     this.#options = options;
-    this.#wrapper = this.#isRoot ? otherUser : ownNamespaces;
+    this.#wrapper = this.#isRoot ? otherUserApart : ownNamespaces;
   }
 
   get isInUse(): boolean {
@@ -62,7 +63,7 @@ class MachineIsolation implements ForkIsolation {
   }
 
   whyNot(): Promise<string | undefined> {
-    this.#probe ??= this.#try();
+    this.#probe ??= this.#tryAll();
     return this.#probe;
   }
 
@@ -76,7 +77,8 @@ class MachineIsolation implements ForkIsolation {
     let job: ApartJob | undefined;
     try {
       const { root, prefix } = await placeOf(source);
-      job = await this.#makeJob(basename(this.#options.projectDir), prefix);
+      const name = basename(this.#options.projectDir);
+      job = await this.#makeJob(name, prefix, () => (this.#count -= 1));
       await checkOutApart(root, job.root);
       await job.give(job.root);
       return job;
@@ -104,7 +106,7 @@ class MachineIsolation implements ForkIsolation {
     }
   }
 
-  async #makeJob(name: string, prefix = ''): Promise<ApartJob> {
+  async #makeJob(name: string, prefix: string, onEnd: () => void): Promise<ApartJob> {
     const parent = PARENTS.find((folder) => lookAt(folder)?.isDirectory()) ?? '/tmp';
     const dir = await mkdtemp(join(parent, PREFIX));
     const uid = this.#isRoot ? randomInt(UID_MIN, UID_MAX) : (process.geteuid?.() ?? 0);
@@ -121,12 +123,22 @@ class MachineIsolation implements ForkIsolation {
       wrapper: this.#wrapper,
       onEnd: async () => {
         await rm(mark, { force: true });
-        this.#count -= 1;
+        onEnd();
       },
       report,
     });
     await job.open();
     return job;
+  }
+
+  async #tryAll(): Promise<string | undefined> {
+    let why: string | undefined;
+    for (const wrapper of this.#isRoot ? [otherUserApart, otherUser] : [ownNamespaces]) {
+      this.#wrapper = wrapper;
+      why = await this.#try();
+      if (why === undefined) return undefined;
+    }
+    return why;
   }
 
   /** Does it, and looks whether what must not be seen cannot be. */
@@ -136,9 +148,9 @@ class MachineIsolation implements ForkIsolation {
     if (missing !== undefined) return `there is no program ${missing}`;
     const secret = join(this.#options.projectDir, '.runner');
     let job: ApartJob | undefined;
-    this.#count += 1;
     try {
-      job = await this.#makeJob('probe');
+      // What runs there is the runner's own: nobody needs the token for that.
+      job = await this.#makeJob('probe', '', () => undefined);
       const script = [
         '! ls "$1" 2>/dev/null || { echo "the state of the runner can be read"; exit 1; }',
         '! kill -0 "$2" 2>/dev/null || { echo "processes of the runner can be ended"; exit 1; }',
@@ -149,8 +161,7 @@ class MachineIsolation implements ForkIsolation {
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     } finally {
-      if (job === undefined) this.#count -= 1;
-      else await job.end();
+      await job?.end();
     }
   }
 

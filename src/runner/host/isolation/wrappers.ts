@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ProgramStart } from '../../model/isolation.ts';
 import { SYSTEM_PATH, systemProgram } from './system-programs.ts';
@@ -14,7 +14,7 @@ export type Wrapper = {
   wrap(place: Place, program: ProgramStart): ProgramStart;
 };
 
-/** As another user, without any right of the one who starts it. For a runner that is root. */
+/** As another user, without any right of the one who starts it. For a runner that is root and may do no more. */
 export const otherUser: Wrapper = {
   needs: ['setpriv', 'env'],
   wrap: ({ dir, uid }, program) => ({
@@ -29,6 +29,17 @@ export const otherUser: Wrapper = {
       '--',
       ...inner(program),
     ],
+    cwd: dir,
+    env: { PATH: SYSTEM_PATH },
+  }),
+};
+
+/** The same, in a mount namespace where only its own folder and those of the system are there. */
+export const otherUserApart: Wrapper = {
+  needs: ['unshare', 'setpriv', 'env', 'sh', 'mount', 'umount', 'pivot_root'],
+  wrap: ({ dir, uid }, program) => ({
+    file: must('unshare'),
+    args: ['--mount', '--ipc', '--', ...entering(dir, String(uid)), ...inner(program)],
     cwd: dir,
     env: { PATH: SYSTEM_PATH },
   }),
@@ -52,17 +63,19 @@ export const ownNamespaces: Wrapper = {
       '--ipc',
       '--net',
       '--',
-      must('sh'),
-      SCRIPT,
-      join(dir, 'root'),
-      join(dir, 'own'),
-      [join(dir, 'shared'), nodeFolder()].join('\n'),
+      ...entering(dir, ''),
       ...inner(program),
     ],
     cwd: dir,
     env: { PATH: SYSTEM_PATH },
   }),
 };
+
+function entering(dir: string, user: string): readonly string[] {
+  // Node itself may be anywhere; of the folders around it nothing is shown.
+  const shown = [join(dir, 'shared'), ...ownNode()].join('\n');
+  return [must('sh'), SCRIPT, join(dir, 'root'), join(dir, 'own'), shown, user];
+}
 
 /**
  * The environment of the program is set, and its folder entered, when the rights are gone already:
@@ -82,9 +95,10 @@ function inner({ file, args, cwd, env }: ProgramStart): readonly string[] {
   ];
 }
 
-/** Node may be anywhere, and JavaScript actions need it. */
-function nodeFolder(): string {
-  return dirname(dirname(process.execPath));
+/** JavaScript actions need it. What lies in a folder of the system is there already. */
+function ownNode(): readonly string[] {
+  const isOfSystem = /^\/(?:usr|s?bin|opt|nix)\//.test(process.execPath);
+  return isOfSystem ? [] : [process.execPath];
 }
 
 function must(name: string): string {

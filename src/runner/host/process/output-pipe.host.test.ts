@@ -1,8 +1,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, fstatSync, readdirSync, writeSync } from 'node:fs';
+import {
+  chownSync,
+  closeSync,
+  fstatSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { takeNamedPipe } from './output-pipe.ts';
+import { makeProcessFolder } from './process-folder.ts';
 
 const MEMORY_FOLDER = '/dev/shm';
 
@@ -53,3 +64,19 @@ test.skipIf(process.platform !== 'linux')('what a killed process left is removed
   await second.kill();
   takeNamedPipe();
 });
+
+test.skipIf(process.platform !== 'linux' || process.getuid?.() !== 0)(
+  "what another user's killed process left is not ours to remove, and does no harm",
+  () => {
+    const namespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0];
+    // No process has this number: it is above what the kernel gives out.
+    const left = mkdtempSync(join(MEMORY_FOLDER, `left-over-${namespace}-99999999-`));
+    chownSync(left, 65_534, 65_534);
+    const made = makeProcessFolder(MEMORY_FOLDER, 'left-over-');
+    expect(readdirSync(MEMORY_FOLDER)).toContain(left.slice(MEMORY_FOLDER.length + 1));
+    rmSync(made, { recursive: true });
+    chownSync(left, 0, 0);
+    rmSync(makeProcessFolder(MEMORY_FOLDER, 'left-over-'), { recursive: true });
+    expect(readdirSync(MEMORY_FOLDER)).not.toContain(left.slice(MEMORY_FOLDER.length + 1));
+  },
+);

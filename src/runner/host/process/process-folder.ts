@@ -1,6 +1,7 @@
 import {
   accessSync,
   constants,
+  lstatSync,
   mkdtempSync,
   readdirSync,
   readlinkSync,
@@ -32,13 +33,20 @@ export function makeProcessFolder(parent: string, prefix: string): string {
   const own = `${prefix}${namespace()}`;
   for (const name of readdirSync(parent)) {
     const pid = name.startsWith(own) ? Number.parseInt(name.slice(own.length), 10) : Number.NaN;
-    if (Number.isInteger(pid) && !isAlive(pid)) {
-      rmSync(join(parent, name), { recursive: true, force: true });
-    }
+    if (Number.isInteger(pid) && !isAlive(pid)) removeOwn(join(parent, name));
   }
   const folder = mkdtempSync(join(parent, `${own}${process.pid}-`));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** The folder may be shared with other users, whose leftovers are theirs to remove. */
+function removeOwn(path: string): void {
+  try {
+    if (lstatSync(path).uid === process.getuid?.()) rmSync(path, { recursive: true, force: true });
+  } catch {
+    // Another process of this user was faster, or may not be let to: it is litter only.
+  }
 }
 
 /** Containers may share the folder, and then count their processes apart. */

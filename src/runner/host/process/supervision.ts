@@ -3,6 +3,7 @@ import { closeSync, unlinkSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { ProblemReporter } from '../../model/ports.ts';
 import { takeInputPath, takePathPipe } from './output-pipe.ts';
+import { descendantsOf, hasEnded } from './process-tree.ts';
 import { type ClearCounts, type StartedProcess, SupervisorChannel } from './supervisor-channel.ts';
 import type { StartMessage } from './supervisor-messages.ts';
 
@@ -14,6 +15,8 @@ const FOLDER = '/';
 const EXIT_UNSUITED = 3;
 /** A supervisor that says nothing for so long is held up, by a step or the machine. */
 const ANSWER_MS = 10_000;
+/** Looks for what a warden that does not answer has left below it. */
+const LAST_PASSES = 100;
 /** Supervisors beyond one that nobody used for so long end. */
 const IDLE_MS = 60_000;
 
@@ -54,12 +57,19 @@ export function createSupervision(report: ProblemReporter): Supervision {
 }
 
 type IdleSupervisor = { readonly supervisor: JobSupervisor; readonly timer: NodeJS.Timeout };
-type Warden = { readonly child: ChildProcess; readonly channel: SupervisorChannel };
+type Warden = {
+  readonly child: ChildProcess;
+  readonly channel: SupervisorChannel;
+  /** Processes of the supervisors below it. */
+  readonly supervisors: Set<number>;
+};
 
 class ProcessSupervision implements Supervision {
   readonly #report: ProblemReporter;
   readonly #idle: IdleSupervisor[] = [];
   #warden: Promise<Warden | undefined> | undefined;
+  /** One that is starting and that nobody has asked for yet. */
+  #warming: Promise<JobSupervisor | undefined> | undefined;
   #isUnsuited = process.platform !== 'linux';
   #hasTold = false;
   #isClosed = false;
@@ -71,13 +81,20 @@ class ProcessSupervision implements Supervision {
   async acquire(): Promise<Supervisor | undefined> {
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
       clearTimeout(idle.timer);
-      if (!idle.supervisor.isClosed) return idle.supervisor;
+      if (idle.supervisor.isUsable) return idle.supervisor;
+      idle.supervisor.end();
     }
-    return await this.#start();
+    const warming = this.#warming;
+    this.#warming = undefined;
+    return (await warming) ?? (await this.#start());
   }
 
   warmUp(): void {
-    void this.#start().then((supervisor) => {
+    const warming = this.#start();
+    this.#warming = warming;
+    void warming.then((supervisor) => {
+      if (this.#warming !== warming) return;
+      this.#warming = undefined;
       if (supervisor !== undefined) this.#keep(supervisor);
     });
   }
@@ -97,8 +114,8 @@ class ProcessSupervision implements Supervision {
 
   async #start(): Promise<JobSupervisor | undefined> {
     try {
-      const warden = await this.#wardenOf();
-      const supervisor = warden && (await startSupervisor(warden, (ended) => this.#keep(ended)));
+      // A warden that does not answer was stopped by a step: another one takes its place.
+      const supervisor = (await this.#startOnce()) ?? (await this.#startOnce());
       if (supervisor === undefined) this.#tellUnsupervised();
       return supervisor;
     } catch (error) {
@@ -107,8 +124,16 @@ class ProcessSupervision implements Supervision {
     }
   }
 
+  async #startOnce(): Promise<JobSupervisor | undefined> {
+    const warden = await this.#wardenOf();
+    if (warden === undefined) return undefined;
+    const supervisor = await startSupervisor(warden, (ended) => this.#keep(ended));
+    if (supervisor === undefined) await replaceable(warden);
+    return supervisor;
+  }
+
   #keep(supervisor: JobSupervisor): void {
-    if (this.#isClosed || supervisor.isClosed) {
+    if (this.#isClosed || !supervisor.isUsable) {
       supervisor.end();
       return;
     }
@@ -118,8 +143,9 @@ class ProcessSupervision implements Supervision {
   }
 
   #retire(entry: IdleSupervisor): void {
-    if (this.#idle.length <= 1) return;
-    this.#idle.splice(this.#idle.indexOf(entry), 1);
+    const at = this.#idle.indexOf(entry);
+    if (at < 0 || this.#idle.length === 1) return;
+    this.#idle.splice(at, 1);
     entry.supervisor.end();
   }
 
@@ -146,7 +172,9 @@ class ProcessSupervision implements Supervision {
     void channel.closed.then(() => {
       this.#warden = undefined;
     });
-    if ((await within(channel.ready, ANSWER_MS)) === true) return { child, channel };
+    if ((await within(channel.ready, ANSWER_MS)) === true) {
+      return { child, channel, supervisors: new Set() };
+    }
     child.kill('SIGKILL');
     return undefined;
   }
@@ -165,6 +193,7 @@ async function startSupervisor(
 ): Promise<JobSupervisor | undefined> {
   const input = takeInputPath();
   const output = takePathPipe();
+  resumed(warden);
   try {
     if (input === undefined || output === undefined) return undefined;
     const channel = new SupervisorChannel({ input: input.writer, output: output.reader });
@@ -181,9 +210,12 @@ async function startSupervisor(
     );
     closeSync(output.writeFd);
     if (started === undefined || 'error' in started) {
-      input.writer.destroy();
+      channel.end();
+      output.reader.destroy();
       return undefined;
     }
+    warden.supervisors.add(started.pid);
+    void started.end.then(() => warden.supervisors.delete(started.pid));
     const supervisor = new JobSupervisor(started, channel, warden, keep);
     if ((await within(channel.ready, ANSWER_MS)) === true) return supervisor;
     supervisor.destroy();
@@ -191,6 +223,28 @@ async function startSupervisor(
   } finally {
     for (const pipe of [input, output]) if (pipe !== undefined) removePath(pipe.path);
   }
+}
+
+/** A step may have stopped it. */
+function resumed({ child, channel }: Warden): void {
+  if (!channel.isClosed) child.kill('SIGCONT');
+}
+
+/** Ends a warden that does not answer, and before it what it should have ended. */
+async function replaceable({ child, channel, supervisors }: Warden): Promise<void> {
+  for (let pass = 0; pass < LAST_PASSES && child.pid !== undefined; pass += 1) {
+    const alive = descendantsOf(child.pid, supervisors).filter((pid) => !hasEnded(pid));
+    if (alive.length === 0) break;
+    for (const pid of alive) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It ended meanwhile, or is another user's.
+      }
+    }
+  }
+  child.kill('SIGKILL');
+  await within(channel.closed, ANSWER_MS);
 }
 
 class JobSupervisor implements Supervisor {
@@ -217,8 +271,9 @@ class JobSupervisor implements Supervisor {
     this.#lost = own.end.then(() => (this.#isEnding ? undefined : this.#clearOrphans()));
   }
 
-  get isClosed(): boolean {
-    return this.#channel.isClosed;
+  /** Whether it may be given another job: also its own end has to be noticed. */
+  get isUsable(): boolean {
+    return !this.#channel.isClosed && !this.#warden.channel.isClosed;
   }
 
   async start(
@@ -251,6 +306,7 @@ class JobSupervisor implements Supervisor {
       return { ...counts, isSure: true };
     }
     this.destroy();
+    resumed(this.#warden);
     const lost = await within(this.#lost, ANSWER_MS);
     // Also what was under way when that was looked for.
     const rest = await this.#clearOrphans();
@@ -259,12 +315,12 @@ class JobSupervisor implements Supervisor {
   }
 
   #clearOrphans(): Promise<ClearCounts | undefined> {
-    if (!this.#warden.channel.isClosed) this.#warden.child.kill('SIGCONT');
+    resumed(this.#warden);
     return within(this.#warden.channel.clear(true), ANSWER_MS);
   }
 
   #signal(signal: NodeJS.Signals): void {
-    if (this.isClosed) return;
+    if (this.#channel.isClosed) return;
     try {
       process.kill(this.#process.pid, signal);
     } catch {

@@ -85,7 +85,8 @@ export class SupervisorChannel {
 
   /** The supervisor kills what is below it, and ends. */
   end(): void {
-    this.#streams.input.end();
+    const { input } = this.#streams;
+    input.end(() => input.destroy());
   }
 
   #ask(message: (id: number) => SupervisorRequest): number | undefined {

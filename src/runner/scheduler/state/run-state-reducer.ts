@@ -100,8 +100,9 @@ function waitOf(
   return isWaiting ? { waitingFor: 'approval' } : {};
 }
 
-function withoutWait({ waitingFor: _, ...run }: RunState['run']): RunState['run'] {
-  return run;
+function withoutWait(run: RunState['run']): RunState['run'] {
+  const { waitingFor, ...rest } = run;
+  return waitingFor === undefined ? run : rest;
 }
 
 const HANDLERS: Handlers = {

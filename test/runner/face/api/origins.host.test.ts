@@ -468,6 +468,13 @@ function contentsOf(folder: string): Readonly<Record<string, string>> {
   return Object.fromEntries(entries);
 }
 
+/** A run has ended for who asks before its folder is gone and its journal is one record; nothing comes after that. */
+async function tidiedUp(workspace: string, id: string): Promise<void> {
+  const journal = join(workspace, '.runner', 'runs', id, 'journal.jsonl');
+  const records = (): readonly string[] => readFileSync(journal, 'utf8').trim().split('\n');
+  await expect.poll(records, { timeout: 20_000 }).toEqual([expect.stringContaining('"snapshot"')]);
+}
+
 test('what every page may ask for changes nothing', async () => {
   const { url, runner, workspace } = await startRunner(makeWorkspace(FILES));
   const started = await fetch(`${url}/api/runs`, {
@@ -477,6 +484,7 @@ test('what every page may ask for changes nothing', async () => {
   });
   const { id } = (await started.json()) as { id: string };
   await runEnded(url, id);
+  await tidiedUp(workspace, id);
   const before = contentsOf(join(workspace, '.runner'));
   expect(Object.keys(before)).toContain('api-token');
   for (const asked of asksOf(runner)) {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -294,7 +295,10 @@ describe('the inbox', () => {
 
   const PUSH = {
     ref: 'refs/heads/main',
-    after: 'f'.repeat(40),
+    /** The commit that the workspace is at. */
+    get after(): string {
+      return execFileSync('git', ['rev-parse', 'HEAD'], { cwd: workspace }).toString().trim();
+    },
     sender: { login: 'octo' },
     commits: [{ added: ['src/a.ts'], modified: [], removed: [] }],
   };
@@ -315,14 +319,14 @@ describe('the inbox', () => {
       trigger: { event: 'push', ref: 'refs/heads/main' },
     });
     const log = await (await fetch(`${url}/api/runs/${body.runs[0]}/logs`)).text();
-    expect(log).toContain(`${'f'.repeat(40)} push octo`);
+    expect(log).toContain(`${PUSH.after} push octo`);
   });
 
   test.each([
-    ['push', { ...PUSH, ref: 'refs/heads/feature' }],
-    ['push', { ...PUSH, commits: [{ added: ['docs/a.md'] }] }],
-    ['push', { ...PUSH, deleted: true, after: '0'.repeat(40) }],
-    ['push', { ...PUSH, ref: 'refs/tags/v1' }],
+    ['push', { ref: 'refs/heads/feature' }],
+    ['push', { commits: [{ added: ['docs/a.md'] }] }],
+    ['push', { deleted: true, after: '0'.repeat(40) }],
+    ['push', { ref: 'refs/tags/v1' }],
     ['pull_request', { action: 'closed', pull_request: { base: { ref: 'main' } } }],
     ['pull_request', { action: 'opened', pull_request: { base: { ref: 'other' } } }],
     ['repository_dispatch', { action: 'test' }],
@@ -339,7 +343,8 @@ describe('the inbox', () => {
       'workflow_run',
       { action: 'requested', workflow: { name: 'Pushed' }, workflow_run: { head_branch: 'main' } },
     ],
-  ])('%s %j starts nothing', async (event, payload) => {
+  ])('%s %j starts nothing', async (event, given) => {
+    const payload = event === 'push' ? { ...PUSH, ...given } : given;
     const response = await deliver(event, payload);
     expect(response.status).toBe(202);
     expect(await response.json()).toMatchObject({ accepted: true, runs: [] });
@@ -348,7 +353,11 @@ describe('the inbox', () => {
   test('pull requests and dispatches start theirs; a form body counts as well', async () => {
     const opened = await deliver('pull_request', {
       action: 'opened',
-      pull_request: { base: { ref: 'main' }, head: { sha: 'e'.repeat(40) } },
+      pull_request: {
+        number: 1,
+        base: { ref: 'main', sha: PUSH.after, repo: { full_name: 'o/r' } },
+        head: { sha: PUSH.after, repo: { full_name: 'o/r' } },
+      },
     });
     expect(((await opened.json()) as { runs: string[] }).runs).toHaveLength(1);
     const form = `payload=${encodeURIComponent(JSON.stringify({ action: 'deploy', client_payload: { what: 'this' } }))}`;

@@ -4,9 +4,9 @@ import { mkdtempSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { StartRequest } from '../../../src/runner/model/ports.ts';
-import { commitAll, fingerprint, git, put, scriptWorkflow } from '../support/git-project.ts';
-import { createBench, textOf } from '../support/scheduler-bench.ts';
+import type { StartRequest } from '../../../../src/runner/model/ports.ts';
+import { commitAll, fingerprint, git, put, scriptWorkflow } from '../../support/git-project.ts';
+import { createBench, textOf } from '../../support/scheduler-bench.ts';
 
 let base = '';
 let origin = '';

@@ -13,10 +13,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { StartRequest } from '../../../src/runner/model/ports.ts';
-import type { WorkflowRun } from '../../../src/runner/model/run.ts';
-import { commitAll, fingerprint, git, put, scriptWorkflow } from '../support/git-project.ts';
-import { createBench, textOf, type Bench } from '../support/scheduler-bench.ts';
+import type { StartRequest } from '../../../../src/runner/model/ports.ts';
+import type { WorkflowRun } from '../../../../src/runner/model/run.ts';
+import { commitAll, fingerprint, git, put, scriptWorkflow } from '../../support/git-project.ts';
+import { createBench, textOf, type Bench } from '../../support/scheduler-bench.ts';
 
 let base = '';
 let home = '';

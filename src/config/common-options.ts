@@ -1,0 +1,101 @@
+/*
+ * Options that several services have: what they accept is said once, each service adds its name and
+ * what the setting means there.
+ */
+import {
+  choiceOption,
+  integerOption,
+  listOption,
+  type Option,
+  optionalIntegerOption,
+  textOption,
+} from './option.ts';
+
+const PORT_RANGE = { min: 0, max: 65_535 };
+const PATH = { pattern: /^[^\0]+$/, rule: 'a path' };
+/** Of text that goes into a header or a metric's label as it is. */
+export const PRINTABLE = { pattern: /^[\x21-\x7e]+$/, rule: 'printable ASCII without spaces' };
+/** Of an address to listen on. */
+export const ADDRESS = { pattern: /^[A-Za-z0-9.:_-]{1,255}$/, rule: 'an IP address or host name' };
+
+/** A port to listen on; 0 takes a free one. */
+export function portOption(env: string, description: string, fallback: number): Option<number> {
+  return integerOption({ env, description, fallback, ...PORT_RANGE });
+}
+
+/** As `portOption`; unset: there is no such listener. */
+export function optionalPortOption(env: string, description: string): Option<number | undefined> {
+  return optionalIntegerOption({ env, description, ...PORT_RANGE });
+}
+
+/**
+ * What listeners bind to: this machine alone as long as the option `serviceAuthTokens`, which must stand
+ * above in the table, is empty.
+ */
+export function hostByTokensOption(env: string, description: string): Option<string> {
+  return textOption<string>({
+    env,
+    description,
+    fallback: (_machine, resolved) => {
+      const tokens = resolved['serviceAuthTokens'];
+      return Array.isArray(tokens) && tokens.length > 0 ? '0.0.0.0' : '127.0.0.1';
+    },
+    fallbackText: '127.0.0.1 without service tokens, else 0.0.0.0',
+    ...ADDRESS,
+  });
+}
+
+/** Host names that requests may be addressed to, each with or without a port. */
+export function allowedHostsOption(env: string, description: string): Option<readonly string[]> {
+  return listOption({
+    env,
+    description,
+    fallback: [],
+    pattern: /^([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$/,
+    rule: 'a host name, with or without a port',
+  });
+}
+
+/** DATABASE_URL: services may share one database. Unset: an embedded server. Secret. */
+export function databaseUrlOption(description: string): Option<string | undefined> {
+  return textOption<undefined>({
+    env: 'DATABASE_URL',
+    description,
+    fallback: undefined,
+    fallbackText: 'unset',
+    pattern: /^postgres(ql)?:\/\/\S*$/,
+    rule: 'a postgres:// or postgresql:// URL',
+    secret: true,
+  });
+}
+
+/** A directory; `fallbackText` where the default is better described than shown. */
+export function directoryOption(
+  env: string,
+  description: string,
+  fallback: string,
+  fallbackText: string = fallback,
+): Option<string> {
+  return textOption<string>({ env, description, fallback, fallbackText, ...PATH });
+}
+
+/** The least severe lines that are written. */
+export function logLevelOption(env: string): Option<'debug' | 'info' | 'warn' | 'error'> {
+  return choiceOption({
+    env,
+    description: 'Least severe log lines that are written. Audit records are written at any level.',
+    fallback: 'info',
+    values: ['debug', 'info', 'warn', 'error'],
+  });
+}
+
+/** The commit of the build; `use` names where it shows. */
+export function commitOption(env: string, use: string): Option<string> {
+  return textOption<string>({
+    env,
+    description: `Commit of the build, for ${use}.`,
+    fallback: 'unknown',
+    fallbackText: 'unknown',
+    ...PRINTABLE,
+  });
+}
