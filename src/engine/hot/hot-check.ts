@@ -47,7 +47,10 @@ export type HotCaches = {
   readonly chains: Pick<ChainCache, 'table' | 'lines' | 'chainOf'>;
 };
 
-/** Usersets that one hot evaluation visits at most; longer ones take the general path. */
+/**
+ * Usersets that one hot evaluation visits at most; longer ones take the general path. Below half of TABLE_SLOTS, so that a
+ * search for a free slot stays short.
+ */
 export const HOT_NODES_MAX = 250;
 const TABLE_MASK = TABLE_SLOTS - 1;
 /** The userset's descendants are done: it is no longer on the path. */

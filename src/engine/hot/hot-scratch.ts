@@ -1,6 +1,7 @@
 import { OBJECT_STRIDE } from '../../model/tuple-reader.ts';
 import { CLOSURE_NONE } from './closure-cache.ts';
 
+/** A power of two: a slot is the upper nine bits of a hash. */
 export const TABLE_SLOTS = 512;
 export const STACK_MAX = 1024;
 const LIST_MAX = 64;

@@ -28,7 +28,7 @@ import type { Bound, JobContext } from './job-context.ts';
 import type { Job } from './job.ts';
 import { RawItems } from './raw-items.ts';
 
-/** About 128 items of a batch, which mostly end within a slice. */
+/** About SHORT_BATCH_ITEMS_MAX items of 128 bytes each, which mostly end within a slice. */
 const SHORT_BODY_BYTES_MAX = 16 * 1024;
 /** The question of the Check at work. */
 const question = createItemChunk();

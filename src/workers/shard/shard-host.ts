@@ -34,7 +34,10 @@ import type { WorkerSettings } from './worker-settings.ts';
 const SWEEP_MS = 20;
 const STATS_MS = 250;
 const HEADS_PER_QUERY_MAX = 1_000;
-/** Of one evaluator, that is of one loaded shard and model. */
+/**
+ * Of the caches of one loaded shard and model, split as HotEvaluator does. What each cache gains at 101 k and at 1.008 M
+ * tuples stands in docs/caching.md (engine-caches).
+ */
 const CLOSURE_BYTES_MAX = 32 * 1024 * 1024;
 const CANCELLED_MAX = 65_536;
 
