@@ -249,8 +249,8 @@ describe('hot path == general path', () => {
       }),
       { numRuns: RUNS },
     );
-    expect(statuses.get(200), 'some requests are valid').toBeGreaterThan(RUNS / 50);
-    expect(statuses.get(400), 'some requests are not').toBeGreaterThan(RUNS / 50);
+    expect(statuses.get(200), 'some requests are valid').toBeGreaterThan(0);
+    expect(statuses.get(400), 'some requests are not').toBeGreaterThan(0);
   });
 
   test.each(METHODS)('%s in binary, generated and damaged', async (method) => {
