@@ -56,7 +56,7 @@ describe('a terminal', () => {
       ' ',
     );
     fc.assert(
-      fc.property(fc.array(piece, { maxLength: 20 }), (pieces) => {
+      fc.property(fc.array(piece, { maxLength: 20, size: 'max' }), (pieces) => {
         const shown = terminal.foreign(pieces.join(''));
         const rest = shown.replaceAll(new RegExp(String.raw`${'\u001b'}\[[0-9;:]*m`, 'g'), '');
         const controls = Array.from(rest).filter((character) => {
