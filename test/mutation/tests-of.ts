@@ -50,7 +50,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ],
   ],
   [['src/gateway/hot/scope-scan.ts'], ['src/gateway/hot/scope-scan.test.ts']],
-  [['src/gateway/hot/raw-decisions.ts'], ['src/gateway/hot/raw-decisions.test.ts']],
+  [['src/gateway/hot/raw-decisions.ts'], ['src/gateway/hot/raw-decisions.host.test.ts']],
 ];
 
 /** Globs of the tests for a source file. Errors: throws for one that has none. */
