@@ -254,7 +254,7 @@ const TABLE: ImportTable = {
     'observability',
     'store',
   ],
-  notify: ['config', 'notify/core', 'notify/service', 'observability', 'store'],
+  notify: ['config', 'notify/core', 'notify/service', 'observability'],
   authz: [
     'cache',
     'config',

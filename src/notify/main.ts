@@ -4,7 +4,6 @@ import { packageVersion } from '../observability/package-version.ts';
 import { AppError } from '../shared/app-error.ts';
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
-import { explainDamage } from '../store/embedded-postgres-damage.ts';
 import { createNotifyLog } from './core/event-log.ts';
 import { startNotificationService } from './service/notification-service.ts';
 import { loadNotifySettings, redactedNotifySettings } from './service/settings.ts';
@@ -66,7 +65,4 @@ onStopSignals({
   },
 });
 
-await starting.catch((error: unknown) => {
-  const embedded = settings.databaseUrl === undefined ? settings.dataDir : undefined;
-  fail('start_failed', explainDamage(error, embedded));
-});
+await starting.catch((error: unknown) => fail('start_failed', error));

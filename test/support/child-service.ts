@@ -53,7 +53,9 @@ export function spawnService(
   env: Readonly<Record<string, string | undefined>>,
   { launcher, uid }: SpawnOptions = {},
 ): ChildProcess {
-  const settings = Object.entries(env).filter(([, value]) => value !== '' && value !== undefined);
+  const settings = Object.entries({ DEBUG_ASSERTIONS: '1', ...env }).filter(
+    ([, value]) => value !== '' && value !== undefined,
+  );
   const [program, ...words] = launcher?.command ?? [process.execPath, ...args];
   return spawn(program, words, {
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -1,4 +1,5 @@
 import type { Logger } from '../../observability/logger.ts';
+import { explainDamage } from '../../store/embedded-postgres-damage.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedded-postgres.ts';
 import type { StoreLog } from '../../store/store-log.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
@@ -51,7 +52,7 @@ export async function openStore(
     return { store, close };
   } catch (error) {
     await server?.stop();
-    throw error;
+    throw explainDamage(error, server === undefined ? undefined : settings.dataDir);
   }
 }
 

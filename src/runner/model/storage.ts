@@ -139,6 +139,8 @@ export interface SandboxFactory {
     readonly trigger: Trigger;
     readonly strategy: SandboxStrategy | undefined;
     readonly hasExplicitRef: boolean;
+    /** No file of the commit is written: others than the runner's user are to use them. */
+    readonly isWithoutFiles?: boolean | undefined;
     /** Its commit was adopted: the project itself may not have it. */
     readonly isAdopted?: boolean | undefined;
     /** Pushes of steps go to the project's remotes, for this run alone. */

@@ -1,6 +1,6 @@
 import type { RunStore } from '../model/storage.ts';
 import { MasterKey, userConfigDir } from '../secrets/key-source.ts';
-import { ownSecretsOf } from '../secrets/own-secrets.ts';
+import { ownSecretSources } from '../secrets/own-secrets.ts';
 import type { SecretService } from '../secrets/secret-api.ts';
 import { createSecretService } from '../secrets/secret-service.ts';
 import { createTextSealer } from '../secrets/text-sealer.ts';
@@ -76,7 +76,7 @@ function openSecrets(
     configDir: userConfigDir(environment),
     environment,
     host: sync.hostSecrets,
-    ownSecrets: [() => ownSecretsOf(settings, stateDir), () => sync.secrets()],
+    ownSecrets: [...ownSecretSources(settings, stateDir), () => sync.secrets()],
     clock,
     report,
   });

@@ -170,6 +170,8 @@ export class ActiveRun {
       strategy,
       hasExplicitRef,
       isAdopted: live.request.isAdopted,
+      // Each job of a fork checks them out for itself, without filters of the user.
+      isWithoutFiles: live.request.fork !== undefined,
       mayPush,
     });
     if (!isAlone || sandbox.sandbox.strategy !== 'none' || strategy === 'none') return sandbox;

@@ -25,14 +25,22 @@ export function withdrawSecrets(environment: NodeJS.ProcessEnv): Environment {
   return whole;
 }
 
+/** Finds secrets of the runner itself, which no log may show; may be asked for each job. */
+export type OwnSecretSource = () => Promise<readonly string[]>;
+
 /**
- * What no log may show of the runner itself: its secret settings, and the token that it made up.
- * Errors: those of the file system, when there is such a token and it cannot be read.
+ * The secret settings, and the token that the runner made up: two sources, so that a token file that is
+ * spoilt keeps no setting from being masked. Errors of the second: those of readApiToken.
  */
-export async function ownSecretsOf(
+export function ownSecretSources(
   settings: RunnerSettings,
   stateDir: string,
-): Promise<readonly string[]> {
-  const token = await readApiToken(stateDir);
-  return [...secretValuesOf(RUNNER_OPTIONS, settings), ...(token === undefined ? [] : [token])];
+): readonly OwnSecretSource[] {
+  return [
+    () => Promise.resolve(secretValuesOf(RUNNER_OPTIONS, settings)),
+    async () => {
+      const token = await readApiToken(stateDir);
+      return token === undefined ? [] : [token];
+    },
+  ];
 }

@@ -1,7 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { CommitFetcher } from '../model/storage.ts';
 import type { HostSecretPort } from '../secrets/host-port.ts';
-import type { CommitFetcher } from '../triggers/find-commit.ts';
 import { SYNC_KINDS, type CacheEntry, type SyncKind } from './cache-entry.ts';
 import type { CacheQuery } from './cache.ts';
 import { createCommitFetcher } from './commit-fetcher.ts';

@@ -1,6 +1,14 @@
 /** A step that looks for the runner's own secrets wherever its user may look. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -12,6 +20,7 @@ import { makeWorkspace, runEnded, startRun } from '../../support/runner.ts';
 const OTHER_UID = 65_534;
 const isRoot = process.getuid?.() === 0;
 const IDENTITY = 'AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX';
+const MADE_UP = `made-up-${'t'.repeat(40)}`;
 const SECRETS = {
   RUNNER_API_TOKEN: 'pl4nted-api-token',
   RUNNER_HOST_TOKEN: 'pl4nted-host-token',
@@ -120,10 +129,13 @@ describe.skipIf(process.platform !== 'linux' || !isReachable(uid))('a step', () 
     },
   );
 
-  test(
-    'prints them in no log, and files give no cause for a warning',
+  test.each([
+    { file: 'with a token of its own', token: MADE_UP, shown: [] },
+    { file: 'with a spoilt file of its token', token: 'spoilt-token', shown: ['spoilt-token'] },
+  ])(
+    'prints them in no log, and files give no cause for a warning: $file',
     { timeout: 120_000 },
-    async () => {
+    async ({ token, shown }) => {
       const [secrets, home] = [folder(), folder()];
       const env: Record<string, string> = { HOME: home, XDG_CONFIG_HOME: join(home, '.config') };
       for (const [name, value] of Object.entries(SECRETS)) {
@@ -135,16 +147,18 @@ describe.skipIf(process.platform !== 'linux' || !isReachable(uid))('a step', () 
       writeFileSync(identity, `# public key: age1\n${IDENTITY}\n`, { mode: 0o600 });
       const workspace = makeWorkspace({
         '.github/workflows/print.yml': PRINT.replaceAll('FILES', `${secrets}/* ${identity} .token`),
-        '.token': 'made-up-token',
-        '.runner/api-token': 'made-up-token\n',
+        '.token': token,
+        '.runner/api-token': `${token}\n`,
       });
+      chmodSync(join(workspace, '.runner/api-token'), 0o600);
       giveAway(secrets, home, workspace);
       const runner = await startProcess(workspace, env, uid);
       const run = await runOf(runner.url, 'print', SECRETS.RUNNER_API_TOKEN);
       const log = run.jobs[0]?.steps[0]?.log ?? '';
       expect(run.conclusion, log).toBe('success');
-      expect(log.match(/\*\*\*/g)?.length).toBeGreaterThanOrEqual(6);
-      for (const value of [...VALUES, 'made-up-token']) {
+      expect(log.match(/\*\*\*/g)?.length).toBeGreaterThanOrEqual(6 - shown.length);
+      for (const value of shown) expect(log).toContain(value);
+      for (const value of [...VALUES, MADE_UP]) {
         expect(log).not.toContain(value);
         const inner = Buffer.from(value).toString('base64').slice(4, -4);
         expect(log).not.toContain(inner);

@@ -116,7 +116,7 @@ test('a start that is not on the disk is refused and leaves nothing behind', asy
   });
   await expect(bench.service.start({ workflow: 'w' })).rejects.toThrow('no space');
   expect(bench.service.list({ limit: 10 })).toEqual([]);
-  expect(bench.service.counts()).toEqual({ queued: 0, inProgress: 0, waitingForApproval: 0 });
+  expect(bench.service.counts()).toEqual({ queued: 0, inProgress: 0 });
 });
 
 test('a journal that cannot be written any more ends its run, told to all who wait', async () => {

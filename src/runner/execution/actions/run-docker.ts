@@ -24,6 +24,7 @@ const COMMANDS = '/github/file_commands';
 const EVENT = '/github/workflow/event.json';
 /** Variables of the host that mean nothing in a container, or something else. */
 const HOST_ONLY: ReadonlySet<string> = new Set([
+  'GIT_CONFIG_GLOBAL',
   'HOME',
   'LOGNAME',
   'PATH',

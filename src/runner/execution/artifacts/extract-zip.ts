@@ -86,9 +86,14 @@ async function extractEntry(
   budget.bytesLeft -= uncompressedSize;
   if (budget.bytesLeft < 0) throw tooLarge(`more than ${limits.bytesMax} bytes`);
   clearPlace(path, name);
-  const stream: Readable = await zip.openReadStreamPromise(entry);
-  const target = await createWithin(path, root, FILE_MODE);
-  await pipeline(stream, boundedBy(uncompressedSize), target.createWriteStream());
+  const target = (await createWithin(path, root, FILE_MODE)).createWriteStream();
+  try {
+    // Nothing is awaited in between: an error of a stream that nobody listens to yet ends the process.
+    const stream: Readable = await zip.openReadStreamPromise(entry);
+    await pipeline(stream, boundedBy(uncompressedSize), target);
+  } finally {
+    target.destroy();
+  }
 }
 
 /**

@@ -77,7 +77,8 @@ class MachineIsolation implements ForkIsolation {
     let job: ApartJob | undefined;
     try {
       const { root, prefix } = await placeOf(source);
-      job = await this.#makeJob(basename(this.#options.projectDir), prefix);
+      const name = basename(this.#options.projectDir);
+      job = await this.#makeJob(name, prefix, () => (this.#count -= 1));
       await checkOutApart(root, job.root);
       await job.give(job.root);
       return job;
@@ -105,7 +106,7 @@ class MachineIsolation implements ForkIsolation {
     }
   }
 
-  async #makeJob(name: string, prefix = ''): Promise<ApartJob> {
+  async #makeJob(name: string, prefix: string, onEnd: () => void): Promise<ApartJob> {
     const parent = PARENTS.find((folder) => lookAt(folder)?.isDirectory()) ?? '/tmp';
     const dir = await mkdtemp(join(parent, PREFIX));
     const uid = this.#isRoot ? randomInt(UID_MIN, UID_MAX) : (process.geteuid?.() ?? 0);
@@ -122,7 +123,7 @@ class MachineIsolation implements ForkIsolation {
       wrapper: this.#wrapper,
       onEnd: async () => {
         await rm(mark, { force: true });
-        this.#count -= 1;
+        onEnd();
       },
       report,
     });
@@ -147,9 +148,9 @@ class MachineIsolation implements ForkIsolation {
     if (missing !== undefined) return `there is no program ${missing}`;
     const secret = join(this.#options.projectDir, '.runner');
     let job: ApartJob | undefined;
-    this.#count += 1;
     try {
-      job = await this.#makeJob('probe');
+      // What runs there is the runner's own: nobody needs the token for that.
+      job = await this.#makeJob('probe', '', () => undefined);
       const script = [
         '! ls "$1" 2>/dev/null || { echo "the state of the runner can be read"; exit 1; }',
         '! kill -0 "$2" 2>/dev/null || { echo "processes of the runner can be ended"; exit 1; }',
@@ -160,8 +161,7 @@ class MachineIsolation implements ForkIsolation {
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     } finally {
-      if (job === undefined) this.#count -= 1;
-      else await job.end();
+      await job?.end();
     }
   }
 

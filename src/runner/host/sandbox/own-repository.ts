@@ -105,7 +105,9 @@ function readInfo(repository: Repository): readonly (readonly [name: string, con
   ];
   return places.flatMap(([folder, name]) => {
     const content = readSmall(join(folder, 'info', name));
-    return content === undefined ? [] : [[name, content] as const];
+    // `git init` leaves a file of comments; each file that is made costs.
+    const isEmpty = content === undefined || /^(?:#.*\n|\s)*$/.test(content.toString('latin1'));
+    return isEmpty ? [] : [[name, content] as const];
   });
 }
 

@@ -49,8 +49,9 @@ export class RunRefs {
     mkdirSync(this.#marksDir, { recursive: true, mode: 0o700 });
     writeFileSync(join(this.#marksDir, runId), '');
     if (hasRefTables(repository)) {
-      const folder = `${RUNNER_REFS}/${runId}/${KEPT}/${name}`;
-      await this.#update(held.map((sha, index) => `update ${folder}/${index} ${sha}\n`));
+      const kept = `${RUNNER_REFS}/${runId}/${KEPT}/${name}`;
+      const nameOf = (index: number): string => (held.length === 1 ? kept : `${kept}/${index}`);
+      await this.#update(held.map((sha, index) => `update ${nameOf(index)} ${sha}\n`));
       return;
     }
     const parent = join(repository.commonDir, RUNNER_REFS, runId, KEPT);
@@ -58,8 +59,11 @@ export class RunRefs {
     const hidden = join(parent, `.${name}`);
     rmSync(hidden, { recursive: true, force: true });
     rmSync(join(parent, name), { recursive: true, force: true });
-    mkdirSync(hidden, { recursive: true });
-    held.forEach((sha, index) => writeFileSync(join(hidden, String(index)), `${sha}\n`));
+    // Every file and folder costs: one commit is one file.
+    const [only = ''] = held;
+    mkdirSync(held.length === 1 ? parent : hidden, { recursive: true });
+    if (held.length === 1) writeFileSync(hidden, `${only}\n`);
+    else held.forEach((sha, index) => writeFileSync(join(hidden, String(index)), `${sha}\n`));
     renameSync(hidden, join(parent, name));
   }
 
@@ -69,8 +73,8 @@ export class RunRefs {
    */
   async release(repository: Repository, runId: string, name?: string): Promise<void> {
     if (!this.#isMarked(runId)) return;
-    const kept = `${pushedRefsPrefix(runId)}${KEPT}/`;
-    await this.#remove(repository, name === undefined ? kept : `${kept}${name}/`);
+    const kept = `${pushedRefsPrefix(runId)}${KEPT}`;
+    await this.#remove(repository, name === undefined ? kept : `${kept}/${name}`);
     if (name !== undefined) return;
     const prefix = pushedRefsPrefix(runId);
     const hasPushed = isFolder(join(repository.commonDir, prefix));
@@ -80,7 +84,7 @@ export class RunRefs {
   /** Removes everything that a run has in the project's repository. Idempotent. Errors: GIT_FAILED. */
   async remove(repository: Repository, runId: string): Promise<void> {
     if (!this.#isMarked(runId)) return;
-    await this.#remove(repository, pushedRefsPrefix(runId));
+    await this.#remove(repository, `${RUNNER_REFS}/${runId}`);
     this.#unmark(runId);
   }
 
@@ -97,16 +101,17 @@ export class RunRefs {
     rmSync(join(this.#marksDir, runId), { force: true });
   }
 
-  async #remove(repository: Repository, prefix: string): Promise<void> {
-    const folder = join(repository.commonDir, prefix);
+  /** A ref, or all below a folder of refs. */
+  async #remove(repository: Repository, name: string): Promise<void> {
+    const path = join(repository.commonDir, name);
     // What `git gc` packed meanwhile is removed by git, with its lock.
-    if (mayHoldElsewhere(repository, prefix)) {
-      const text = await this.#git.run(['for-each-ref', '--format=%(refname)', '--', prefix]);
-      const names = text.split('\n').filter((name) => name !== '');
-      await this.#update(names.map((name) => `delete ${name}\n`));
+    if (mayHoldElsewhere(repository, name)) {
+      const text = await this.#git.run(['for-each-ref', '--format=%(refname)', '--', name]);
+      const found = text.split('\n').filter((line) => line !== '');
+      await this.#update(found.map((line) => `delete ${line}\n`));
     }
-    if (isFolder(folder)) rmSync(folder, { recursive: true, force: true });
-    removeEmptyParents(repository, prefix);
+    if (lookAt(path) !== undefined) rmSync(path, { recursive: true, force: true });
+    removeEmptyParents(repository, name);
   }
 
   async #update(lines: readonly string[]): Promise<void> {
@@ -129,8 +134,8 @@ function mayHoldElsewhere(repository: Repository, prefix: string): boolean {
 }
 
 /** `refs/runner` itself goes with the last run, so that the repository is as it was. */
-function removeEmptyParents({ commonDir }: Repository, prefix: string): void {
-  const parts = prefix.replace(/\/$/, '').split('/').slice(0, -1);
+function removeEmptyParents({ commonDir }: Repository, name: string): void {
+  const parts = name.split('/').slice(0, -1);
   for (; parts.length > 1; parts.pop()) {
     try {
       // At once: another run may make its own folder there in the next moment.

@@ -581,7 +581,7 @@ describe('cleaning up', () => {
       'foreign/keep/head/0',
       'killed/heads/pushed',
       'killed/tags/t',
-      'waiting/keep/head/0',
+      'waiting/keep/head',
     ]);
     expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual(['waiting']);
     await factory().forget('killed');

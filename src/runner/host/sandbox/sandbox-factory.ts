@@ -226,6 +226,10 @@ class ProjectSandboxes implements SandboxFactory {
         isAtCommit
           ? this.#checkOut(repository, dir, own)
           : this.#copyWorkTree(repository, dir, own.gitDir);
+      if (request.isWithoutFiles === true && !own.isPartial) {
+        await mkdir(join(dir, repository.prefix), { recursive: true });
+        return 'worktree';
+      }
       if (!isAutomatic) {
         const isAtCommit = hasCommit && (strategy === 'worktree' || hasExplicitRef);
         await fill(isAtCommit);

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Runner } from '../../../../src/runner/runner.ts';
 import { runEnded, startRunner } from '../../../support/runner.ts';
 import { commitAll, git, put } from '../../support/git-project.ts';
+import { runCli } from '../cli/cli-process.ts';
 
 const HOOK_SECRET = 'webhook-secret';
 const PLANTED = 'pl4nted-s3cret-value';
@@ -333,8 +334,9 @@ describe('a pull request from a fork', () => {
     const { runs } = await deliver('pull_request', pull(2));
     const [id = ''] = runs;
     expect(await get(id)).toMatchObject({ status: 'queued', waitingFor: 'approval' });
-    const approved = await call('POST', `/api/runs/${id}/approve`);
-    expect(approved.status).toBe(200);
+    expect(await (await fetch(`${url}/runs/${id}`)).text()).toContain('data-action="approve"');
+    const approved = await runCli(project, ['approve', id]);
+    expect(approved).toMatchObject({ code: 0, stdout: `Approved ${id}\n` });
     const { run, log } = await ended(id);
     expect(run.conclusion, log).toBe('success');
     expect(run.waitingFor).toBeUndefined();
