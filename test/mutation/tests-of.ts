@@ -3,7 +3,11 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/engine/hot/hot-evaluator.ts'], ['test/engine/{cached-forms,long-evaluations}.test.ts']],
   [['src/engine/hot/line-table.ts'], ['src/engine/hot/line-table.test.ts']],
   [
-    ['chain-cache', 'closure-cache', 'object-cache'].map((name) => `src/engine/hot/${name}.ts`),
+    ['src/engine/hot/closure-cache.ts'],
+    ['test/engine/{closure-cache,cached-forms,hot-caches}.test.ts'],
+  ],
+  [
+    ['chain-cache', 'object-cache'].map((name) => `src/engine/hot/${name}.ts`),
     ['test/engine/{cached-forms,hot-caches}.test.ts'],
   ],
   [
