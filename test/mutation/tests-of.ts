@@ -12,7 +12,10 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   ],
   [
     ['src/engine/hot/'],
-    ['src/engine/hot/*.test.ts', 'test/engine/{hot-caches,warm-caches,cached-forms}.test.ts'],
+    [
+      'src/engine/hot/*.test.ts',
+      'test/engine/{hot-check,hot-caches,warm-caches,cached-forms}.test.ts',
+    ],
   ],
   [['src/engine/bound/pair-table.ts'], ['src/engine/bound/pair-table.test.ts']],
   [
@@ -39,6 +42,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/services/commit-publisher.ts'], ['src/services/commit-publisher.test.ts']],
   [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],
   [['src/workers/shard/shard-index.ts'], ['src/workers/shard/shard-index.test.ts']],
+  [['src/workers/shard/index-budget.ts'], ['src/workers/shard/index-budget.test.ts']],
   [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,turns}.test.ts']],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
