@@ -66,7 +66,7 @@ function waysOf(index: TupleIndex, modelJson = MODEL): Ask[] {
     const closures = off.includes('closures')
       ? ABSENT_CACHES.closures
       : new ClosureCache(index, model, BYTES);
-    const objects = new ObjectCache(index, model, closures as ClosureCache, BYTES);
+    const objects = new ObjectCache(index, model, closures, BYTES);
     const caches: HotCaches = {
       closures,
       objects: off.includes('objects') ? ABSENT_CACHES.objects : objects,

@@ -51,6 +51,23 @@ test('several go where one is not enough', () => {
   expect([budget.bytes, budget.takeEvictions()]).toEqual([95, 2]);
 });
 
+test('no more go than must', () => {
+  const [a, b, c, d] = [held(40), held(30), held(30), held(40)];
+  expect([budgetOf(100, a, b, c, d).bytes, gone]).toEqual([100, [a]]);
+});
+
+test('to be settled is no use: who was used longest ago goes all the same', () => {
+  const [a, b, c] = [held(40), held(60), held(1)];
+  const budget = budgetOf(100, a, b, a, c);
+  expect([gone, budget.bytes]).toEqual([[a], 61]);
+});
+
+test('one that it was not told of is accounted when its size is asked for', () => {
+  const budget = budgetOf(100);
+  budget.reaccount(held(30));
+  expect(budget.bytes).toBe(30);
+});
+
 test('one that is larger than all there may be is admitted alone, until another one comes', () => {
   const [a, b, c] = [held(40), held(150), held(10)];
   const budget = budgetOf(100, a, b);
