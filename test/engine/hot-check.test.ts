@@ -389,3 +389,15 @@ test('each of many objects that meet in one another is visited once', () => {
     expect([way, ask('folder:a#open', 'nobody', usersets - 1).code]).toEqual([way, CHECK_GENERAL]);
   }
 });
+
+test('what leads to an exclusion is left to the general evaluation, what leads to an object is not', () => {
+  const index = indexOf(
+    'folder:a#viewer@folder:b#reader',
+    'folder:b#viewer@user:u',
+    'folder:c#viewer@folder:b#',
+  );
+  for (const [way, ask] of waysOf(index).entries()) {
+    const codes = ['a', 'c'].map((id) => ask(`folder:${id}#viewer`, 'u').code);
+    expect([way, ...codes]).toEqual([way, CHECK_GENERAL, CHECK_DENIED]);
+  }
+});

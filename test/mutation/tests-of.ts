@@ -6,10 +6,8 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['src/engine/hot/closure-cache.ts'],
     ['test/engine/{closure-cache,cached-forms,hot-caches}.test.ts'],
   ],
-  [
-    ['chain-cache', 'object-cache'].map((name) => `src/engine/hot/${name}.ts`),
-    ['test/engine/{cached-forms,hot-caches}.test.ts'],
-  ],
+  [['src/engine/hot/chain-cache.ts'], ['test/engine/{cached-forms,hot-caches}.test.ts']],
+  [['src/engine/hot/object-cache.ts'], ['test/engine/{hot-check,cached-forms,hot-caches}.test.ts']],
   [
     ['src/engine/hot/'],
     [
