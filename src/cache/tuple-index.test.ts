@@ -44,7 +44,10 @@ const relationArb = fc.oneof(
 );
 const idArb = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(...ids) },
-  { weight: 1, arbitrary: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }) },
+  {
+    weight: 1,
+    arbitrary: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12, size: 'max' }),
+  },
 );
 const subjectArb = fc.oneof(
   idArb.map((id) => ['', id, ''] as const),
@@ -60,7 +63,9 @@ const payloadArb = fc.oneof(
       conditionName: fc.constantFrom('not_after', 'viewer', 'scope_in'),
       conditionParams: fc.oneof(
         fc.constant('{}'),
-        fc.string({ unit: 'grapheme', maxLength: 40 }).map((s) => JSON.stringify({ s })),
+        fc
+          .string({ unit: 'grapheme', maxLength: 40, size: 'max' })
+          .map((s) => JSON.stringify({ s })),
       ),
     }),
   },

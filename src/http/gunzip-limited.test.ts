@@ -5,16 +5,19 @@ import { gunzipLimited } from './gunzip-limited.ts';
 
 test('what was compressed comes back, up to the limit', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 5_000 }), async (bytes) => {
-      const compressed = gzipSync(bytes);
-      const back = await gunzipLimited(compressed, bytes.length);
-      expect(Buffer.compare(back, bytes)).toBe(0);
-      if (bytes.length > 1) {
-        await expect(gunzipLimited(compressed, bytes.length - 1)).rejects.toMatchObject({
-          reason: 'BODY_TOO_LARGE',
-        });
-      }
-    }),
+    fc.asyncProperty(
+      fc.uint8Array({ minLength: 1, maxLength: 5_000, size: 'max' }),
+      async (bytes) => {
+        const compressed = gzipSync(bytes);
+        const back = await gunzipLimited(compressed, bytes.length);
+        expect(Buffer.compare(back, bytes)).toBe(0);
+        if (bytes.length > 1) {
+          await expect(gunzipLimited(compressed, bytes.length - 1)).rejects.toMatchObject({
+            reason: 'BODY_TOO_LARGE',
+          });
+        }
+      },
+    ),
     { numRuns: 50 },
   );
 });

@@ -229,7 +229,7 @@ test(`lines and chains say what the index says, also after changes (SEED=${seed}
   const property = fc.property(
     fc.array(tuple, { minLength: 10, maxLength: 30, size: 'max' }),
     fc.array(fc.constantFrom(...FOLDERS.slice(4)), { maxLength: 3 }),
-    fc.array(fc.tuple(fc.nat(), tuple), { maxLength: 12 }),
+    fc.array(fc.tuple(fc.nat(), tuple), { maxLength: 12, size: 'max' }),
     (some, crowded, changes) => {
       const crowds = crowded.flatMap((id) =>
         USERS.map((user) => `folder:${id}#viewer@user:${user}`),

@@ -192,6 +192,7 @@ describe('ObjectCache', () => {
     const state = model.states[viewer];
     if (state === undefined) throw new Error('no state');
     const at = objects.lineOf(index.entityId(folder, 'f'), state);
+    expect(objects.bytes).toBe(objects.lines.byteLength);
     expect(objects.lines[at + LINE_COUNTS]).toBe(1 | (1 << 16) | (1 << 24));
     expect([...objects.lines.subarray(at + LINE_ENTRIES, at + LINE_ENTRIES + 4)]).toEqual([
       nodeOf(index, '', 'u', ''),

@@ -3,12 +3,17 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/engine/hot/hot-evaluator.ts'], ['test/engine/{cached-forms,long-evaluations}.test.ts']],
   [['src/engine/hot/line-table.ts'], ['src/engine/hot/line-table.test.ts']],
   [
-    ['chain-cache', 'closure-cache', 'object-cache'].map((name) => `src/engine/hot/${name}.ts`),
-    ['test/engine/{cached-forms,hot-caches}.test.ts'],
+    ['src/engine/hot/closure-cache.ts'],
+    ['test/engine/{closure-cache,cached-forms,hot-caches}.test.ts'],
   ],
+  [['src/engine/hot/chain-cache.ts'], ['test/engine/{cached-forms,hot-caches}.test.ts']],
+  [['src/engine/hot/object-cache.ts'], ['test/engine/{hot-check,cached-forms,hot-caches}.test.ts']],
   [
     ['src/engine/hot/'],
-    ['src/engine/hot/*.test.ts', 'test/engine/{hot-caches,warm-caches,cached-forms}.test.ts'],
+    [
+      'src/engine/hot/*.test.ts',
+      'test/engine/{hot-check,hot-caches,warm-caches,cached-forms}.test.ts',
+    ],
   ],
   [['src/engine/bound/pair-table.ts'], ['src/engine/bound/pair-table.test.ts']],
   [
@@ -35,6 +40,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/services/commit-publisher.ts'], ['src/services/commit-publisher.test.ts']],
   [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],
   [['src/workers/shard/shard-index.ts'], ['src/workers/shard/shard-index.test.ts']],
+  [['src/workers/shard/index-budget.ts'], ['src/workers/shard/index-budget.test.ts']],
   [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,turns}.test.ts']],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
@@ -50,7 +56,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ],
   ],
   [['src/gateway/hot/scope-scan.ts'], ['src/gateway/hot/scope-scan.test.ts']],
-  [['src/gateway/hot/raw-decisions.ts'], ['src/gateway/hot/raw-decisions.test.ts']],
+  [['src/gateway/hot/raw-decisions.ts'], ['src/gateway/hot/raw-decisions.host.test.ts']],
 ];
 
 /** Globs of the tests for a source file. Errors: throws for one that has none. */

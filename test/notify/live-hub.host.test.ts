@@ -47,7 +47,7 @@ test(
   { timeout: 120_000 },
   async () => {
     const property = fc.asyncProperty(
-      fc.array(step, { minLength: 5, maxLength: 40 }),
+      fc.array(step, { minLength: 5, maxLength: 40, size: 'max' }),
       chance,
       async (steps, luck) => {
         const store = new MemoryStore();

@@ -109,39 +109,42 @@ const step = fc.oneof(
 );
 
 test('every stream sees every id after its cursor once and in order, whoever reads for it', async () => {
-  const property = fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
-    const store = new MemoryStore();
-    const { reads, goOn, finish } = held(store);
-    const live: number[] = [];
-    let head = 0;
-    const follow = async (start: number) => {
-      const came: number[] = [];
-      let position = start;
-      while (position < head) {
-        const page = await reads.pageAfter(position, head);
-        if (page === undefined) throw new Error('a page was given up');
-        expect(page.upTo).toBeGreaterThan(position);
-        for (const { sequence } of page.events) if (sequence > position) came.push(sequence);
-        position = page.upTo;
+  const property = fc.asyncProperty(
+    fc.array(step, { maxLength: 60, size: 'max' }),
+    async (steps) => {
+      const store = new MemoryStore();
+      const { reads, goOn, finish } = held(store);
+      const live: number[] = [];
+      let head = 0;
+      const follow = async (start: number) => {
+        const came: number[] = [];
+        let position = start;
+        while (position < head) {
+          const page = await reads.pageAfter(position, head);
+          if (page === undefined) throw new Error('a page was given up');
+          expect(page.upTo).toBeGreaterThan(position);
+          for (const { sequence } of page.events) if (sequence > position) came.push(sequence);
+          position = page.upTo;
+        }
+        return { start, came, end: position };
+      };
+      const streams: ReturnType<typeof follow>[] = [];
+      for (const one of steps) {
+        if (one.kind === 'put') {
+          await put(store, one.isLive);
+          head += 1;
+          if (one.isLive) live.push(head);
+        } else if (one.kind === 'open') {
+          streams.push(follow(Math.max(0, head - one.back)));
+        } else {
+          await goOn(one.which);
+        }
       }
-      return { start, came, end: position };
-    };
-    const streams: ReturnType<typeof follow>[] = [];
-    for (const one of steps) {
-      if (one.kind === 'put') {
-        await put(store, one.isLive);
-        head += 1;
-        if (one.isLive) live.push(head);
-      } else if (one.kind === 'open') {
-        streams.push(follow(Math.max(0, head - one.back)));
-      } else {
-        await goOn(one.which);
+      await finish();
+      for (const { start, came, end } of await Promise.all(streams)) {
+        expect(came).toEqual(live.filter((sequence) => sequence > start && sequence <= end));
       }
-    }
-    await finish();
-    for (const { start, came, end } of await Promise.all(streams)) {
-      expect(came).toEqual(live.filter((sequence) => sequence > start && sequence <= end));
-    }
-  });
+    },
+  );
   await fc.assert(property, { numRuns: 300 });
 });

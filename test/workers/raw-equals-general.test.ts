@@ -56,7 +56,7 @@ const anyText = fc.oneof(
     '\u0085',
     '日本',
   ),
-  fc.string({ unit: 'grapheme', maxLength: 12 }),
+  fc.string({ unit: 'grapheme', maxLength: 12, size: 'max' }),
   fc.string({ unit: 'binary', maxLength: 6 }),
   fc.constantFrom('x'.repeat(64), 'x'.repeat(65), 'é'.repeat(128), 'é'.repeat(129)),
 );
@@ -298,7 +298,7 @@ test('batch answers are encoded as the general encoder does', () => {
     text: fc.string({ unit: 'grapheme' }),
   });
   fc.assert(
-    fc.property(fc.array(outcome, { maxLength: 20 }), (list) => {
+    fc.property(fc.array(outcome, { maxLength: 20, size: 'max' }), (list) => {
       const outcomes = Uint8Array.from(list, (entry) => entry.outcome);
       const errors = new Map(
         list.flatMap(({ outcome: o, text }, i) => (o === 2 ? [[i, `${text}!`]] : [])),

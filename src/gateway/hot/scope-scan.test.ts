@@ -8,6 +8,10 @@ function scanText(text: string): object | false {
   return scanJsonScope(Buffer.from(text), scan) ? { ...scan } : false;
 }
 
+test('a new scan has found nothing', () => {
+  expect(createScopeScan()).toEqual({ projectId: '', tenantId: '', token: '' });
+});
+
 describe('scanJsonScope', () => {
   test('finds the scope in either spelling and anywhere on the top level', () => {
     expect(scanText('{"project_id":"p","tenant_id":"t","at_least_consistency_token":"x"}')).toEqual(
@@ -81,7 +85,7 @@ describe('scanJsonScope', () => {
 
   test('ends on any bytes', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
+      fc.property(fc.uint8Array({ maxLength: 60, size: 'max' }), (bytes) => {
         scanJsonScope(Buffer.from([0x7b, 0x22, ...bytes]), scan);
         scanProtoScope(Buffer.from(bytes), { projectId: 1, tenantId: 2, token: 3 }, scan);
       }),
@@ -124,6 +128,8 @@ describe('the borders of what is plain', () => {
     [`{"tenant_id":"${'t'.repeat(511)}"}`, of('', 't'.repeat(511))],
     ['{"tenant_id":"a b~"}', of('', 'a b~')],
     ['{"tenantIx":"x","tenantId":"t"}', of('', 't')],
+    ['{"projectIx":"x","tenantId":"t"}', of('', 't')],
+    ['{"project_ix":"x","tenantId":"t"}', of('', 't')],
     ['{"atLeastConsistencyTokeX":"x","tenantId":"t"}', of('', 't')],
     ['{"at_least_consistency_tokeX":"x","tenantId":"t"}', of('', 't')],
     ['{"jtems":[1],"tenant_id":"t","x":[]}', of('', 't')],
@@ -158,6 +164,13 @@ describe('the borders of what is plain', () => {
     '{"items":[1,"tenant_id":"t"}',
     ']{"items":[1,"tenant_id":"t"}',
     'x{"tenant_id":"t"}',
+    'x"tenant_id":"t"}',
+    '{"tenant_id":7t"}',
+    '{":\\}',
+    '{"x":["',
+    '{"x":[],"items":[1',
+    '{"x":"a"7}',
+    '{"x":[]7}',
     '{"tenant\u0001id":"t"}',
   ])('gives up on %j', (text) => {
     expect(scanText(text)).toBe(false);
@@ -173,6 +186,7 @@ describe('the borders of what is plain', () => {
     ['an empty field', [0x12, 0], of('', '')],
     ['64 bits', [0x21, 1, 2, 3, 4, 5, 6, 7, 8, ...tenant], of('', 't')],
     ['32 bits', [0x25, 1, 2, 3, 4, ...tenant], of('', 't')],
+    ['a scope field that is no text', [0x08, 0, ...tenant], of('', 't')],
     ['a varint of 0', [0x20, 0, ...tenant], of('', 't')],
     ['a varint of two bytes', [0x20, 0x80, 0x01, ...tenant], of('', 't')],
     ['a varint of 31 bits', [0x20, 0xff, 0xff, 0xff, 0xff, 0x07, ...tenant], of('', 't')],
@@ -194,9 +208,13 @@ describe('the borders of what is plain', () => {
   test.each([
     ['a varint of 32 bits', [0x20, 0xff, 0xff, 0xff, 0xff, 0x08, ...tenant]],
     ['a varint of 64 bits', [0x20, ...Array.from({ length: 9 }, () => 0xff), 1, ...tenant]],
+    ['a varint of 33 bits', [0x20, 0x80, 0x80, 0x80, 0x80, 0x10, ...tenant]],
+    ['a varint of six bytes', [0x20, 0x80, 0x80, 0x80, 0x80, 0x80, 0, ...tenant]],
+    ['a varint of five bytes and no end', [0x20, 0x80, 0x80, 0x80, 0x80, 0x80, ...tenant]],
     ['an open varint', [0x20, 0x80]],
     ['an open tag', [0x80]],
     ['an open length', [0x12, 0x80]],
+    ['a length beyond 31 bits that could be a field', [0x12, 0x80, 0x80, 0x80, 0x80, 0x10, 0]],
     ['no length', [0x12]],
     ['64 bits that end early', [...tenant, 0x21, 1, 2, 3, 4, 5, 6, 7]],
     ['32 bits that end early', [...tenant, 0x25, 1, 2, 3]],

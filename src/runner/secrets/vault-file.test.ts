@@ -129,7 +129,7 @@ test('writes what an independent reading of the format opens', async () => {
   const name = fc.stringMatching(/^[A-Z]{1,4}$/);
   const environment = fc.constantFrom('default', 'production', '10', '2', 'with space', 'ü:x');
   const value = fc
-    .string({ unit: 'grapheme', minLength: 1, maxLength: 60 })
+    .string({ unit: 'grapheme', minLength: 1, maxLength: 60, size: 'max' })
     .filter((text) => !text.includes('\0'));
   await fc.assert(
     fc.asyncProperty(

@@ -31,16 +31,16 @@ function chunksOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   return [...places, bytes.length].map((end, index) => bytes.subarray(places[index - 1] ?? 0, end));
 }
 
-const cuts = fc.array(fc.nat(10_000), { maxLength: 12 });
+const cuts = fc.array(fc.nat(10_000), { maxLength: 12, size: 'max' });
 
 describe('createLineSplitter', () => {
   test('gives the lines of the text, however its bytes arrive', () => {
     const line = fc
-      .array(fc.constantFrom('a', 'b', 'é', '€', '😀', '\r', ' '), { maxLength: 12 })
+      .array(fc.constantFrom('a', 'b', 'é', '€', '😀', '\r', ' '), { maxLength: 12, size: 'max' })
       .map((characters) => characters.join(''));
     fc.assert(
       fc.property(
-        fc.array(line, { maxLength: 12 }),
+        fc.array(line, { maxLength: 12, size: 'max' }),
         fc.boolean(),
         cuts,
         (lines, isEnded, places) => {
@@ -65,15 +65,15 @@ describe('createLineSplitter', () => {
 
   test('no secret survives, whatever is cut where', () => {
     const secret = fc
-      .array(fc.constantFrom(...Array.from('abcdé€')), { minLength: 2, maxLength: 30 })
+      .array(fc.constantFrom(...Array.from('abcdé€')), { minLength: 2, maxLength: 30, size: 'max' })
       .map((characters) => characters.join(''));
     const filler = fc
-      .array(fc.constantFrom(...Array.from('abcdé€ xyz')), { maxLength: 60 })
+      .array(fc.constantFrom(...Array.from('abcdé€ xyz')), { maxLength: 60, size: 'max' })
       .map((c) => c.join(''));
     fc.assert(
       fc.property(
         fc.array(secret, { minLength: 1, maxLength: 4 }),
-        fc.array(fc.tuple(filler, fc.nat()), { minLength: 1, maxLength: 12 }),
+        fc.array(fc.tuple(filler, fc.nat()), { minLength: 1, maxLength: 12, size: 'max' }),
         cuts,
         fc.integer({ min: 12, max: 80 }),
         (secrets, parts, places, lineBytesMax) => {

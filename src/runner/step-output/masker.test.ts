@@ -32,11 +32,11 @@ function referenceMask(text: string, values: readonly string[]): string {
 
 const secretCharacter = fc.constantFrom(...Array.from('abcXYZ019&+/="\'<>% \\\té€😀$'));
 const secret = fc
-  .array(secretCharacter, { minLength: 1, maxLength: 40 })
+  .array(secretCharacter, { minLength: 1, maxLength: 40, size: 'max' })
   .map((characters) => characters.join(''))
   .filter((value) => value.trim() !== '');
 const noise = fc
-  .array(fc.constantFrom(...Array.from('abcXYZ019 .:/é')), { maxLength: 12 })
+  .array(fc.constantFrom(...Array.from('abcXYZ019 .:/é')), { maxLength: 12, size: 'max' })
   .map((c) => c.join(''));
 
 /** How programs print a secret, written without the code under test. */

@@ -132,9 +132,10 @@ describe('opening', () => {
   test('whatever the length it is cut to, whole records are a prefix and new ones follow', async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.record({ text: fc.string({ unit: 'binary', maxLength: 300 }) }), {
+        fc.array(fc.record({ text: fc.string({ unit: 'binary', maxLength: 300, size: 'max' }) }), {
           minLength: 1,
           maxLength: 12,
+          size: 'max',
         }),
         fc.double({ min: 0, max: 1, noNaN: true }),
         async (records, part) => {

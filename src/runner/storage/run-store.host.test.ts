@@ -215,9 +215,12 @@ describe('journals', () => {
   test('cut anywhere, a prefix of whole records comes back and appending goes on', async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.string({ unit: 'binary', maxLength: 200 }), { minLength: 1, maxLength: 10 }),
+        fc.array(fc.string({ unit: 'binary', maxLength: 200, size: 'max' }), {
+          minLength: 1,
+          maxLength: 10,
+        }),
         fc.double({ min: 0, max: 1, noNaN: true }),
-        fc.string({ maxLength: 30 }).map((text) => text.replaceAll('\n', ' ')),
+        fc.string({ maxLength: 30, size: 'max' }).map((text) => text.replaceAll('\n', ' ')),
         async (texts, part, garbage) => {
           await rm(stateDir, { recursive: true, force: true });
           const records = texts.map((text): JournalRecord => ({ type: 't', at, text }));

@@ -20,7 +20,7 @@ const line = fc.oneof({ weight: 4, arbitrary: record }, { weight: 1, arbitrary: 
 
 test('folding keeps the last record of each id, in the order in which the ids first came', () => {
   fc.assert(
-    fc.property(fc.array(line, { maxLength: 60 }), (lines) => {
+    fc.property(fc.array(line, { maxLength: 60, size: 'max' }), (lines) => {
       // The obvious way: look through all lines for each id.
       const isRecord = (value: unknown): value is DeploymentRecord =>
         typeof value === 'object' && value !== null && 'runId' in value;
@@ -39,7 +39,7 @@ test('folding keeps the last record of each id, in the order in which the ids fi
 
 test('folding what was folded changes nothing, wherever it was cut', () => {
   fc.assert(
-    fc.property(fc.array(record, { maxLength: 60 }), fc.nat(60), (lines, cut) => {
+    fc.property(fc.array(record, { maxLength: 60, size: 'max' }), fc.nat(60), (lines, cut) => {
       const none = (): void => undefined;
       const whole = foldRecords(lines, none);
       const begin = foldRecords(lines.slice(0, cut), none).values();

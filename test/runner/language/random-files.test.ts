@@ -61,7 +61,10 @@ const MARKS =
     .split(' ')
     .map((mark) => mark.replaceAll('_', ' ').replaceAll('$', '\n'));
 const yamlText = fc
-  .array(fc.constantFrom(...MARKS, "'", '\t', '${{', '\uFEFF', '\0', '\ud800'), { maxLength: 80 })
+  .array(fc.constantFrom(...MARKS, "'", '\t', '${{', '\uFEFF', '\0', '\ud800'), {
+    maxLength: 80,
+    size: 'max',
+  })
   .map((parts) => parts.join(''));
 
 async function readsOrTells(text: string): Promise<void> {
@@ -89,7 +92,7 @@ test('any document is read or its problems are told', async () => {
 
 test('any text is read or its problems are told', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.oneof(yamlText, fc.string({ maxLength: 200 })), readsOrTells),
+    fc.asyncProperty(fc.oneof(yamlText, fc.string({ maxLength: 200, size: 'max' })), readsOrTells),
     {
       numRuns: RUNS,
     },
@@ -99,7 +102,7 @@ test('any text is read or its problems are told', async () => {
 const EXPRESSION_PARTS =
   "( ) [ ] . * , ! == < && || ' 'a' 1 -1e9 github matrix x format join fromJSON toJSON contains case always() '{0}' '[1,{}]' 0x1f true null NaN";
 const expressionText = fc
-  .array(fc.constantFrom(' ', ...EXPRESSION_PARTS.split(' ')), { maxLength: 30 })
+  .array(fc.constantFrom(' ', ...EXPRESSION_PARTS.split(' ')), { maxLength: 30, size: 'max' })
   .map((parts) => parts.join(''));
 
 test('any expression has a value or a typed error', async () => {

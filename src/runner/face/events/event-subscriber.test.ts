@@ -100,7 +100,7 @@ test('whatever a client takes when: each line arrives or is counted, each state 
     fc.record({ kind: fc.constant('take' as const) }),
   );
   fc.assert(
-    fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
+    fc.property(fc.array(action, { maxLength: 60, size: 'max' }), (actions) => {
       const client = new Client();
       let droppedCount = 0;
       const subscriber = new EventSubscriber(client, {}, 300_000, {

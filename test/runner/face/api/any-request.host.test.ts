@@ -31,7 +31,7 @@ const word = fc.oneof(
     '',
     'x y',
   ),
-  fc.string({ maxLength: 12 }).map((text) => encodeURIComponent(text)),
+  fc.string({ maxLength: 12, size: 'max' }).map((text) => encodeURIComponent(text)),
 );
 const path = fc.oneof(
   fc.array(word, { maxLength: 5 }).map((words) => `/${words.join('/')}`),
@@ -47,7 +47,7 @@ const query = fc.oneof(
     '?env=%00',
     '?since=now',
   ),
-  fc.string({ maxLength: 12 }).map((text) => `?${encodeURIComponent(text)}`),
+  fc.string({ maxLength: 12, size: 'max' }).map((text) => `?${encodeURIComponent(text)}`),
 );
 const body = fc.oneof(
   fc.constant(''),
