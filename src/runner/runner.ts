@@ -172,8 +172,8 @@ class ServingRunner implements Runner {
   async #stop(): Promise<void> {
     const { parts } = this;
     parts.schedule?.stop();
-    await removeEndpoint(this.#stateDir);
-    await parts.runs.shutdown();
+    // At once: whoever was told that the runner stops must find that nothing begins any more.
+    await Promise.all([parts.runs.shutdown(), removeEndpoint(this.#stateDir)]);
     parts.hub.close();
     await Promise.all(this.#servers.map((server) => server.stop(ANSWERS_MS)));
     await parts.stop();
