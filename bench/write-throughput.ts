@@ -15,7 +15,6 @@ import { IdSource } from '../src/shared/ids.ts';
 import { startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
 import { migrate } from '../src/store/migrate.ts';
 import { type PostgresTarget, createPool } from '../src/store/pool.ts';
-import { selectHeads } from '../src/store/sql/select-heads.ts';
 
 const CALLERS = 64;
 const SECONDS = Number(process.argv[2] ?? 5);
@@ -77,10 +76,7 @@ function createWriter(
   lanes: number,
   onDelivered: (count: number) => void,
 ): TupleWriter {
-  const heads = new ShardHeads({
-    entriesMax: 100_000,
-    readHeads: (shards) => selectHeads(pool, shards),
-  });
+  const heads = new ShardHeads({ entriesMax: 100_000 });
   return new TupleWriter({
     pool,
     heads,
