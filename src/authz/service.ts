@@ -34,7 +34,7 @@ export type ServiceOptions = {
   /** Something that cannot be mended happened; the process must end with an error. */
   readonly onFatal: (event: string, cause: unknown) => void;
   readonly readiness: Readiness;
-  /** Told of what becomes of the lock of the database. */
+  /** Follows what becomes of the registration. */
   readonly postgres: PostgresWatch;
   /** The database, being opened; stopped with the service, also if that cannot start. */
   readonly opening: Promise<Database>;
@@ -141,7 +141,7 @@ async function startParts(
   undo.push(() => feed.stop());
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
-  postgres.watch(database.instance, services, workers);
+  postgres.watch(database.membership, services, workers);
   gateway.serve(createCalls(config, log, metrics, { workers, services }));
   metrics.onCollect(() => collect(metrics, database, services, readiness));
   const watch = setInterval(() => {

@@ -74,7 +74,7 @@ export function createServices(options: ServicesOptions): Services {
     key: database.deployment.tokenKey,
     rememberMax: TOKENS_REMEMBERED_MAX,
   });
-  const isAlone = options.isAlone ?? ((): boolean => database.instance.isAlone());
+  const isAlone = options.isAlone ?? ((): boolean => database.membership.isAlone());
   const heads = new ShardHeads({ entriesMax: HEADS_MAX });
   const projects = new ProjectService({
     pool,
@@ -165,6 +165,7 @@ function createWriter(
   return new TupleWriter({
     ...parts,
     pool: database.pool,
+    admission: database.membership,
     committed: {
       onCommitted(changes) {
         metrics.commits.inc(changes.length);

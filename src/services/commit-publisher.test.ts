@@ -15,7 +15,12 @@ const write = (tenantId: string, stamp: string): PublishedWrite => ({
     deadlineMs: Infinity,
   },
 });
-const result = (seq: number, changes: string | null): WriteResult => ({ epoch: 3, seq, changes });
+const result = (seq: number, changes: string | null): WriteResult => ({
+  epoch: 3,
+  seq,
+  changes,
+  settingsVersion: 2,
+});
 
 /** Everybody who is told of commits, in one list, each with the head of the shard at that time. */
 async function audience(options: { audit: boolean; hints: boolean }) {
@@ -59,7 +64,7 @@ test('heads first, then worker, audit and hints, each with all commits in order'
       epoch: 3,
       seq: 4,
       stamp: '10',
-      settingsVersion: 0,
+      settingsVersion: 2,
       changes: '[4]',
     },
     {
@@ -68,7 +73,7 @@ test('heads first, then worker, audit and hints, each with all commits in order'
       epoch: 3,
       seq: 5,
       stamp: '12',
-      settingsVersion: 0,
+      settingsVersion: 2,
       changes: '[5]',
     },
   ];

@@ -46,7 +46,7 @@ export class CommitPublisher {
         epoch: result.epoch,
         seq: result.seq,
         stamp: write.stamp,
-        settingsVersion: 0,
+        settingsVersion: result.settingsVersion,
         changes: result.changes,
       });
     });

@@ -105,12 +105,12 @@ async function loaded(entriesMax: number, tenants: readonly string[]) {
     const answer = made.load('p', tenant);
     await tick();
     await made.queries.at(-1)?.answer(seq);
-    return answer;
+    return await answer;
   };
   for (const tenant of tenants) await load(tenant);
   const known = (): string[] =>
     tenants.filter((tenant) => made.heads.peek('p', tenant) !== undefined);
-  return { ...made, load, known };
+  return { ...made, load, look: made.load, known };
 }
 
 test('the highest of several raised while a query is under way counts', async () => {
@@ -129,13 +129,23 @@ test('the highest of several raised while a query is under way counts', async ()
   }
 });
 
-test('an answer below what is known lowers nothing, for the caller neither', async () => {
-  const { heads, load } = await loaded(100, ['a']);
+test('an answer below what became known meanwhile lowers nothing, for the caller neither', async () => {
+  const { heads, load, look, queries } = await loaded(100, ['a']);
+  const below = look('p', 'a');
+  await tick();
   heads.raise('p', 'a', 1, 9);
-  expect(await load('a', 8)).toMatchObject({ epoch: 1, minSeq: 9 });
+  await queries.at(-1)?.answer(8);
+  expect(await below).toMatchObject({ epoch: 1, minSeq: 9 });
   expect(heads.peek('p', 'a')?.minSeq).toBe(9);
   expect(await load('a', 10)).toMatchObject({ epoch: 1, minSeq: 10 });
   expect(heads.peek('p', 'a')?.minSeq).toBe(10);
+});
+
+test('an answer below what was known when it was asked for is of another history, and counts', async () => {
+  const { heads, load } = await loaded(100, ['a']);
+  heads.raise('p', 'a', 1, 9);
+  expect(await load('a', 8)).toMatchObject({ epoch: 1, minSeq: 8 });
+  expect(heads.peek('p', 'a')?.minSeq).toBe(8);
 });
 
 test('half of the entries are kept at least, all of them at most', async () => {

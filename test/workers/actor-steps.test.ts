@@ -229,7 +229,7 @@ describe('committed changes', () => {
     expect([actor.watermark, actor.position.stamp]).toEqual([3, third.stamp]);
     expect(actor.tupleCount).toBe(3);
     actor.committed(third);
-    actor.committed({ ...third, seq: 2, stamp: 'other' });
+    actor.committed({ ...third, seq: 1, stamp: 'not remembered' });
     actor.committed({ ...third, seq: 4, epoch: 0 });
     expect([actor.watermark, actor.state, source.pages]).toEqual([3, 'ready', pages]);
     expect(counts).toEqual({ load: 1, loadFailure: 0, catchUp: 0 });
