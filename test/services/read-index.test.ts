@@ -334,6 +334,8 @@ const step: fc.Arbitrary<{ readonly name: string; readonly run: Step }> = fc.one
     arbitrary: fc.tuple(tenant, fc.integer({ min: 1, max: 3 })).map(([t, count]) => ({
       name: `lose ${count} of ${t}`,
       run: (w: World) => {
+        // Another server, or a restored one: no connection outlives that.
+        for (const one of w.hands) one.fail();
         w.truth.lose(t, count);
         w.raised.delete(t);
       },
