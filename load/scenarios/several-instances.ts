@@ -6,7 +6,7 @@ import { shardHash } from '../../src/protocol/shard-routing.ts';
 import { worksIn } from '../../src/store/embedded-postgres-process.ts';
 import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
 import { type DueIssue, type RateResult, runAtRate } from '../harness/arrivals.ts';
-import { failureOf, LoadClient } from '../harness/client.ts';
+import { failureOf, type LoadClient } from '../harness/client.ts';
 import { openClient } from '../harness/prepare.ts';
 import type { LoadOptions, Scenario } from '../harness/scenario.ts';
 import { cpuSeconds, type Service } from '../harness/service.ts';
