@@ -468,7 +468,8 @@ class Explorer {
     }
     if (statement?.isFresh !== true || hasClaim) return;
     this.#add(`statement of ${index} takes long`, (next) => {
-      (next.instances[index]?.statement as Statement).isFresh = false;
+      const late = next.instances[index]?.statement;
+      if (late !== null && late !== undefined) late.isFresh = false;
     });
   }
 
