@@ -136,13 +136,13 @@ test('an unknown project is asked for each time, so that a new one is seen at on
 });
 
 /** Settings of one project over a clock and a membership in the test's hand. */
-async function own() {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
+async function settingsApart() {
+  const apart = await createTestDatabase();
+  onTestFinished(() => apart.drop());
   const clock = { now: 0, nowMs: () => 0, monotonicMs: () => clock.now };
   const state = { isAlone: false };
   const projects = new ProjectService({
-    pool: database.pool,
+    pool: apart.pool,
     clock,
     region: '',
     defaultProjectId: 'default',
@@ -158,13 +158,13 @@ async function own() {
   await projects.provisionDefault();
   /** As another instance does. */
   const elsewhere = async (version: number): Promise<void> => {
-    await database.pool.query('update project set version = $1', [version]);
+    await apart.pool.query('update project set version = $1', [version]);
   };
-  return { projects, clock, state, elsewhere, pool: database.pool };
+  return { projects, clock, state, elsewhere, pool: apart.pool };
 }
 
 test('settings that somebody saw unchanged are believed from then on, others are not confirmed', async () => {
-  const { projects, clock, elsewhere } = await own();
+  const { projects, clock, elsewhere } = await settingsApart();
   clock.now = 900;
   expect(projects.confirm('default', 1, 800)).toMatchObject({ version: 1 });
   clock.now = 1_700;
@@ -183,7 +183,7 @@ test('settings that somebody saw unchanged are believed from then on, others are
 });
 
 test('once a newer version is known to exist the older settings are not given out any more', async () => {
-  const { projects, clock, elsewhere } = await own();
+  const { projects, clock, elsewhere } = await settingsApart();
   projects.mustBeAtLeast('', 1);
   expect(projects.peek('')).toMatchObject({ version: 1 });
   projects.mustBeAtLeast('', 3);
@@ -195,7 +195,7 @@ test('once a newer version is known to exist the older settings are not given ou
 });
 
 test('a version that was lost is replaced by what the database has', async () => {
-  const { projects, clock, elsewhere } = await own();
+  const { projects, clock, elsewhere } = await settingsApart();
   await elsewhere(7);
   clock.now = 10;
   expect(await projects.load('')).toMatchObject({ version: 7 });
@@ -207,7 +207,7 @@ test('a version that was lost is replaced by what the database has', async () =>
 });
 
 test('what was known is asked for again when all is forgotten, also what is being asked for', async () => {
-  const { projects, clock, elsewhere } = await own();
+  const { projects, clock, elsewhere } = await settingsApart();
   const before = projects.load('');
   clock.now = 10;
   projects.forgetAll();
@@ -219,7 +219,7 @@ test('what was known is asked for again when all is forgotten, also what is bein
 });
 
 test('beside other instances settings are not believed beyond their time because the database is away', async () => {
-  const { projects, clock, state, pool } = await own();
+  const { projects, clock, state, pool } = await settingsApart();
   const away = createPool(
     { host: '127.0.0.1', port: 1, user: '', password: '', database: '' },
     { max: 1, applicationName: 'away' },
