@@ -235,6 +235,7 @@ function collect(
   metrics.poolIdle.set(pool.idleCount);
   metrics.poolWaiting.set(pool.waitingCount);
   metrics.writeQueueDepth.set(services.writer.depth);
+  metrics.membership.collect(database.membership);
   metrics.ready.set(readiness.isReady ? 1 : 0);
 }
 
