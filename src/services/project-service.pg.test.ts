@@ -144,6 +144,7 @@ async function settingsApart() {
   const state = { isAlone: false };
   const projects = new ProjectService({
     pool: apart.pool,
+    admission: NO_INSTANCES,
     clock,
     region: '',
     defaultProjectId: 'default',
