@@ -73,6 +73,9 @@ export type Metrics = DecisionMetrics & {
   readonly feedReconnects: Counter;
   /** 1 or 0. */
   readonly ready: Gauge;
+  /** How long the start loaded shards before it was ready. */
+  readonly warmUpSeconds: Gauge;
+  readonly warmUpShards: Gauge;
 };
 
 /** The metrics of one process. Series exist from the first scrape on. */
@@ -171,6 +174,11 @@ function instanceMetrics(store: MetricStore) {
     commits: counter('gatehouse_commits_total', 'Write transactions committed.'),
     feedReconnects: counter('gatehouse_feed_reconnects_total', 'Change feed connections remade.'),
     ready: gauge('gatehouse_ready', '1 while /readyz answers 200, else 0.'),
+    warmUpSeconds: gauge(
+      'gatehouse_warm_up_seconds',
+      'How long the start loaded shards before it reported ready.',
+    ),
+    warmUpShards: gauge('gatehouse_warm_up_shards', 'Shards that the start loaded meanwhile.'),
   };
 }
 

@@ -2,7 +2,7 @@ import type { Config } from '../config/options.ts';
 import { codeNameOfReason } from '../gateway/connect/connect-error.ts';
 import { DECISION_RPCS, type DecisionRpc } from '../gateway/reads/decision-meter.ts';
 import type { EventLog } from '../observability/logger.ts';
-import type { WorkerStats } from '../protocol/messages.ts';
+import type { RecentShard, WorkerStats } from '../protocol/messages.ts';
 import type { PostgresTarget } from '../store/pool.ts';
 import { WORKER_DEFAULTS } from '../workers/shard/worker-settings.ts';
 import { createPiscinaTransport } from '../workers/slot/piscina-transport.ts';
@@ -24,6 +24,10 @@ export type WorkersOptions = {
   readonly metrics: Metrics;
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
+  /** Told which shards a worker was asked for last. */
+  readonly onRecentShards?:
+    | ((slot: number, shards: readonly RecentShard[]) => void)
+    | undefined;
   /** A model that the pool forgot; see WorkerPoolOptions. */
   readonly findModel?:
     | ((projectId: string, modelVersion: number) => string | undefined)
@@ -55,7 +59,10 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     queueBytesMax: QUEUE_BYTES_MAX,
     onFatal: options.onFatal,
     findModel: options.findModel,
-    onStats: (slot, stats) => countStats(metrics, slot, stats),
+    onStats: (slot, stats) => {
+      countStats(metrics, slot, stats);
+      if (stats.recentShards !== undefined) options.onRecentShards?.(slot, stats.recentShards);
+    },
     onEvent: (event) => logEvent(event, metrics, log),
   });
 }

@@ -12,6 +12,7 @@ import {
   booleanOption,
   decimalOption,
   integerOption,
+  optionalIntegerOption,
   secretListOption,
   textOption,
   type OptionTable,
@@ -172,6 +173,23 @@ export const OPTIONS = {
       text: "half of the container's memory limit (of the machine's memory without one)",
     },
     min: 16 * MIB,
+    max: 16_384 * GIB,
+    unit: 'bytes',
+  }),
+  warmUpSeconds: decimalOption({
+    env: 'GATEWAY_WARM_UP_SECONDS',
+    description:
+      'How long a start may load the shards that were asked last before it reports ready. 0: it does not.',
+    fallback: 20,
+    min: 0,
+    max: 3600,
+    unit: 'seconds',
+  }),
+  warmUpBytes: optionalIntegerOption({
+    env: 'GATEWAY_WARM_UP_BYTES',
+    description:
+      'How many bytes of indexes a start loads before it reports ready, as they were when last written down. Unset: GATEWAY_INDEX_BYTES.',
+    min: 0,
     max: 16_384 * GIB,
     unit: 'bytes',
   }),

@@ -56,6 +56,7 @@ export class ShardActor {
   /** The begun ones all see the present revision; changes wait until there is none. */
   readonly #jobs = new ShardJobs();
   #onResumed: (() => void)[] = [];
+  #onWarm: (() => void)[] = [];
   #held = new HeldChanges();
   /** Highest seq known to exist. */
   #headSeq = 0;
@@ -197,6 +198,16 @@ export class ShardActor {
     this.#headSeq = Math.max(this.#headSeq, seq);
     if (this.#index === null) return;
     if (seq === 0 || seq > this.#position.seq) this.#startCatchUp();
+  }
+
+  /** Loads the index unless there is one; `onDone` is called when it is there, or could not be loaded. */
+  warm(onDone: () => void): void {
+    if (this.#index !== null) {
+      onDone();
+      return;
+    }
+    this.#onWarm.push(onDone);
+    this.#wake();
   }
 
   /** Drops the index. Only when `isEvictable`. */
@@ -350,7 +361,14 @@ export class ShardActor {
     this.#applyHeld();
     this.#promote();
     this.#host.settled(this);
+    this.#warmed();
     if (this.#jobs.hasWaiting || this.#headSeq > this.#position.seq) this.#startCatchUp();
+  }
+
+  #warmed(): void {
+    const callbacks = this.#onWarm;
+    this.#onWarm = [];
+    for (const callback of callbacks) callback();
   }
 
   #loadFailed(error: unknown): void {
@@ -364,6 +382,7 @@ export class ShardActor {
         : unavailable('the shard could not be loaded', error),
     );
     this.#host.settled(this);
+    this.#warmed();
   }
 
   // --- changes --------------------------------------------------------------------------------

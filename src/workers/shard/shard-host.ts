@@ -3,6 +3,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import type {
   AnswerBatch,
   ControlMessage,
+  RecentShard,
   RequestBatch,
   ScopeEntry,
   WorkerRequest,
@@ -34,6 +35,9 @@ import type { WorkerSettings } from './worker-settings.ts';
 const SWEEP_MS = 20;
 const STATS_MS = 250;
 const HEADS_PER_QUERY_MAX = 1_000;
+/** With every eighth report, so every two seconds. */
+const RECENT_EVERY = 8;
+const RECENT_SHARDS_MAX = 1_000;
 /**
  * Of the caches of one loaded shard and model, split as HotEvaluator does. What each cache gains at 101 k and at 1.008 M
  * tuples stands in docs/caching.md (engine-caches).
@@ -86,6 +90,7 @@ export class ShardHost {
   #lastScope: ScopeEntry | null = null;
   #lastActor: ShardActor | null = null;
   #lastModel: NamespaceModel | null = null;
+  #reportCount = 0;
   #isInTurn = false;
   #isTurnScheduled = false;
   #isPolling = false;
@@ -301,6 +306,12 @@ export class ShardHost {
       case 'committed':
         this.actor(message.change)?.committed(message.change);
         break;
+      case 'warm':
+        this.#actorOf(message.shard).warm(() => {
+          this.#writer.ack(message.ackId);
+          if (!this.#isInTurn) this.#scheduleTurn();
+        });
+        break;
       case 'hint':
         if (message.shard === null) void this.poll();
         else this.actor(message.shard)?.hint(message.seq);
@@ -455,7 +466,14 @@ export class ShardHost {
       shardLoadFailures: loadFailure,
       shardEvictions: this.#budget.takeEvictions(),
       catchUps: catchUp,
+      ...(this.#reportCount++ % RECENT_EVERY === 0 ? { recentShards: this.#recentShards() } : {}),
     };
+  }
+
+  #recentShards(): readonly RecentShard[] {
+    return this.#budget
+      .recent(RECENT_SHARDS_MAX)
+      .map(({ key, indexBytes }) => ({ ...key, indexBytes }));
   }
 }
 
