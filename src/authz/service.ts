@@ -34,7 +34,7 @@ export type ServiceOptions = {
   /** Something that cannot be mended happened; the process must end with an error. */
   readonly onFatal: (event: string, cause: unknown) => void;
   readonly readiness: Readiness;
-  /** Told of what becomes of the lock of the database. */
+  /** Follows what becomes of the registration. */
   readonly postgres: PostgresWatch;
   /** The database, being opened; stopped with the service, also if that cannot start. */
   readonly opening: Promise<Database>;
@@ -140,7 +140,7 @@ async function startParts(
   undo.push(() => feed.stop());
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
-  postgres.watch(database.instance, services, workers);
+  postgres.watch(database.membership, services, workers);
   gateway.serve(createCalls(config, log, metrics, { database, workers, services }));
   metrics.onCollect(() => collect(metrics, database, services, readiness));
   const watch = setInterval(() => {
@@ -195,7 +195,7 @@ export function createCalls(
 ): CallOptions {
   const { database, workers: shards, services } = parts;
   const { projects, positions, heads, tuples } = services;
-  const isAlone = (): boolean => database.instance.isAlone();
+  const isAlone = (): boolean => database.membership.isAlone();
   const scopes = new ReadScopes({ projects, positions, heads, isAlone });
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;

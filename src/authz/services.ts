@@ -120,6 +120,7 @@ function createWriter(
   return new TupleWriter({
     ...parts,
     pool: database.pool,
+    admission: database.membership,
     committed: {
       onCommitted(changes) {
         metrics.commits.inc(changes.length);

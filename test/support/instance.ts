@@ -1,6 +1,7 @@
 import { afterAll, expect } from 'vitest';
 import { openDatabase } from '../../src/authz/database.ts';
 import { createMetrics } from '../../src/authz/metrics.ts';
+import { PostgresWatch } from '../../src/authz/postgres-watch.ts';
 import { createCalls } from '../../src/authz/service.ts';
 import { createServices, type Services } from '../../src/authz/services.ts';
 import { createWorkers } from '../../src/authz/workers.ts';
@@ -68,7 +69,7 @@ export async function startInstance(
   const log = (): void => undefined;
   const failures: string[] = [];
   const metrics = createMetrics({ version: 'test', commit: 'test' });
-  const opened = await openDatabase(config, log, () => undefined);
+  const opened = await openDatabase(config, log);
   const onFatal = (cause: unknown): void => void failures.push(String(cause));
   const { target } = opened;
   const filename = workerFilename;
@@ -83,6 +84,7 @@ export async function startInstance(
     log,
   });
   await services.projects.provisionDefault();
+  new PostgresWatch(new Readiness()).watch(opened.membership, services, workers);
   const calls = {
     ...createCalls(config, log, metrics, { database: opened, workers, services }),
     report: ({ rpc, error }: { rpc: string; error: unknown }) => {

@@ -11,6 +11,7 @@ import { systemClock } from '../../src/shared/clock.ts';
 import { IdSource } from '../../src/shared/ids.ts';
 import { selectHeads } from '../../src/store/sql/select-heads.ts';
 import type { TestDatabase } from './postgres.ts';
+import { NO_INSTANCES } from './write-admission.ts';
 
 /** The services on one database, as the composition root wires them, with what left them recorded. */
 export type TestServices = Management & {
@@ -73,6 +74,7 @@ export async function createTestServices(
   const ids = new IdSource(clock);
   const writer = new TupleWriter({
     pool,
+    admission: NO_INSTANCES,
     clock,
     heads,
     audit,

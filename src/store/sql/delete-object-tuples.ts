@@ -29,6 +29,8 @@ export async function deleteObjectTuples(
   shard: { readonly projectId: string; readonly tenantId: string },
   objects: readonly ObjectKey[],
   record: {
+    /** As of writeGroup. */
+    readonly instanceId: string | null;
     readonly commitId: string;
     readonly rpc: string;
     readonly actingUserId: string | null;
@@ -38,8 +40,9 @@ export async function deleteObjectTuples(
   const { rows } = await client.query<Row>(
     `select epoch::text as epoch, seq::text as seq, stamp::text as stamp,
        deleted::text as deleted, changes
-     from gatehouse_delete_objects($1, $2, $3, $4, $5::uuid, $6, $7, $8)`,
+     from gatehouse_delete_objects($1::uuid, $2, $3, $4, $5, $6::uuid, $7, $8, $9)`,
     [
+      record.instanceId,
       shard.projectId,
       shard.tenantId,
       textArray(objects.map((object) => object.namespace)),

@@ -2,6 +2,8 @@ import type { ClientBase } from 'pg';
 import { textArray } from './write-group.ts';
 
 export type DeleteWhere = {
+  /** As of writeGroup. */
+  readonly instanceId: string | null;
   readonly projectId: string;
   /** Sorted; their shards are locked in this order. */
   readonly tenantIds: readonly string[];
@@ -43,8 +45,10 @@ export async function deleteTuplesWhere(
   const { rows } = await client.query<Row>(
     `select tenant, epoch::text as epoch, seq::text as seq, stamp::text as stamp,
        deleted::text as deleted, changes
-     from gatehouse_delete_where($1, $2, $3, $4::bigint, $5::int, $6::uuid, $7, $8, $9)`,
+     from gatehouse_delete_where(
+       $1::uuid, $2, $3, $4, $5::bigint, $6::int, $7::uuid, $8, $9, $10)`,
     [
+      where.instanceId,
       where.projectId,
       textArray(where.tenantIds),
       where.userId,
