@@ -15,7 +15,9 @@ const WRITE_MS = 15_000;
 export class RecentShards {
   readonly #instanceId = randomUUID();
   readonly #bySlot = new Map<number, readonly RecentShard[]>();
-  #writing: { readonly pool: Pool; readonly log: EventLog; readonly timer: NodeJS.Timeout } | undefined;
+  #writing:
+    | { readonly pool: Pool; readonly log: EventLog; readonly timer: NodeJS.Timeout }
+    | undefined;
   #written = '';
 
   /** What a worker reports, the latest first. */

@@ -21,11 +21,15 @@ import { createAuditSink } from './audit-sink.ts';
 import type { Database } from './database.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
+import { RecentShards } from './recent-shards.ts';
 import { createServices, type Services } from './services.ts';
+import { warmUp } from './warm-up.ts';
 import { createWorkers } from './workers.ts';
 
 /** How often the state of Postgres and the workers is looked at. */
 const WATCH_MS = 250;
+/** Shards that a start loads at once for each worker; it can load one more for whoever asks. */
+const WARM_UP_PLACES = 2;
 
 export type ServiceOptions = {
   readonly config: Config;
@@ -59,6 +63,7 @@ type Parts = {
   readonly gateway: Gateway;
   readonly feed: ChangeFeed;
   readonly retention: ChangeRetention;
+  readonly recent: RecentShards;
   readonly readiness: Readiness;
   readonly watch: NodeJS.Timeout;
 };
@@ -90,6 +95,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await gateway.stopMetrics();
     });
     const parts = await startParts(options, log, metrics, gateway, undo);
+    await warmParts(parts, log, metrics);
     readiness.markReady(() => parts.workers.isReady);
     gateway.updateHealth();
     let stopping: Promise<void> | undefined;
@@ -109,6 +115,7 @@ async function startParts(
 ): Promise<Parts> {
   const { config, logger, readiness, postgres, opening } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
+  const recent = new RecentShards();
   let projects: Services['projects'] | undefined;
   const workers = createWorkers({
     config,
@@ -116,6 +123,7 @@ async function startParts(
     metrics,
     log,
     onFatal,
+    onRecentShards: (slot, shards) => recent.report(slot, shards),
     findModel: (projectId, version) => projects?.modelOf(projectId, version),
   });
   // The threads load their modules while the database starts.
@@ -147,7 +155,24 @@ async function startParts(
     postgres.update();
     gateway.updateHealth();
   }, WATCH_MS).unref();
-  return { config, database, workers, services, gateway, feed, retention, readiness, watch };
+  const parts = { config, database, workers, services, gateway, feed, retention, recent };
+  return { ...parts, readiness, watch };
+}
+
+/** Loads what is likely to be asked, then notes for the next start what was. */
+async function warmParts(parts: Parts, log: EventLog, metrics: Metrics): Promise<void> {
+  const { config, database, workers, recent } = parts;
+  const { shards, seconds } = await warmUp({
+    pool: database.pool,
+    workers,
+    places: config.workers * WARM_UP_PLACES,
+    timeMaxMs: config.warmUpSeconds * 1_000,
+    bytesMax: config.warmUpBytes ?? config.indexBytes,
+    log,
+  });
+  metrics.warmUpShards.set(shards);
+  metrics.warmUpSeconds.set(seconds);
+  recent.start(database.pool, log);
 }
 
 /** Never rejects: who awaits the opening itself is told of its failure. */
@@ -241,9 +266,11 @@ function collect(
 /** In the order in which each part still needs the next one. */
 async function stopParts(parts: Parts): Promise<void> {
   const { config, gateway, workers, services, feed, retention, readiness, database } = parts;
+  const { recent } = parts;
   clearInterval(parts.watch);
   readiness.beginDrain();
   gateway.beginDrain();
+  await recent.stop();
   await new Promise((resolve) => setTimeout(resolve, config.drainMs));
   const deadlineMs = performance.now() + config.shutdownTimeoutMs;
   const leftMs = (): number => Math.max(0, deadlineMs - performance.now());

@@ -25,9 +25,7 @@ export type WorkersOptions = {
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
   /** Told which shards a worker was asked for last. */
-  readonly onRecentShards?:
-    | ((slot: number, shards: readonly RecentShard[]) => void)
-    | undefined;
+  readonly onRecentShards?: ((slot: number, shards: readonly RecentShard[]) => void) | undefined;
   /** A model that the pool forgot; see WorkerPoolOptions. */
   readonly findModel?:
     | ((projectId: string, modelVersion: number) => string | undefined)
