@@ -25,18 +25,31 @@ export interface Database {
   stop(): Promise<void>;
 }
 
+/** Connections that one instance may open. */
+export function connectionsOf({
+  pgPoolSize,
+  workers,
+}: Pick<Config, 'pgPoolSize' | 'workers'>): number {
+  return pgPoolSize + workers * WORKER_CONNECTIONS + SINGLE_CONNECTIONS;
+}
+
+/** What the embedded server must grant for so many connections of instances. */
+export function embeddedConnectionsFor(needed: number): number {
+  return Math.max(EMBEDDED_CONNECTIONS_MIN, needed + EMBEDDED_CONNECTIONS_SPARE);
+}
+
 /**
  * Starts the embedded server or uses DATABASE_URL, migrates, and registers this instance.
  * Errors: STORE_UNAVAILABLE with what to do about it; whatever was started is stopped again.
  */
 export async function openDatabase(config: Config, log: EventLog): Promise<Database> {
-  const needed = config.pgPoolSize + config.workers * WORKER_CONNECTIONS + SINGLE_CONNECTIONS;
+  const needed = connectionsOf(config);
   const { databaseUrl } = config;
   const server =
     databaseUrl === undefined
       ? await startEmbeddedPostgres({
           dataDirectory: config.dataDir,
-          maxConnections: Math.max(EMBEDDED_CONNECTIONS_MIN, needed + EMBEDDED_CONNECTIONS_SPARE),
+          maxConnections: embeddedConnectionsFor(needed),
           log,
         })
       : undefined;

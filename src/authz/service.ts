@@ -1,5 +1,10 @@
 import type { Config } from '../config/options.ts';
-import { type CallOptions, createGateway, type Gateway } from '../gateway/gateway.ts';
+import {
+  type CallOptions,
+  createGateway,
+  type Gateway,
+  type GatewayOptions,
+} from '../gateway/gateway.ts';
 import type { Readiness } from '../gateway/readiness.ts';
 import { DecisionMeter } from '../gateway/reads/decision-meter.ts';
 import { ReadScopes } from '../gateway/reads/read-scopes.ts';
@@ -82,6 +87,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     host: config.host,
     port: config.connectPort,
     metricsPort: config.metricsPort,
+    held: heldSockets(config),
     hosts: config.serviceAuthTokens.length > 0 ? undefined : new HostAllowList(config),
     readiness,
     renderMetrics: metrics.render,
@@ -89,7 +95,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   });
   const undo = [() => opening.then((database) => database.stop(), ignoreWhileFailing)];
   try {
-    const ports = await gateway.listen();
+    await gateway.listen();
     undo.push(async () => {
       await gateway.stop(0);
       await gateway.stopMetrics();
@@ -98,6 +104,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await warmParts(parts, log, metrics);
     readiness.markReady(() => parts.workers.isReady);
     gateway.updateHealth();
+    const ports = await gateway.accept();
     let stopping: Promise<void> | undefined;
     return { ...ports, stop: () => (stopping ??= stopParts(parts)) };
   } catch (error) {
@@ -157,6 +164,12 @@ async function startParts(
   }, WATCH_MS).unref();
   const parts = { config, database, workers, services, gateway, feed, retention, recent };
   return { ...parts, readiness, watch };
+}
+
+/** What a supervisor has passed on. */
+function heldSockets({ listenFds, metricsListenFd }: Config): GatewayOptions['held'] {
+  if (listenFds.length === 0 || metricsListenFd === undefined) return undefined;
+  return { rpc: listenFds.map(Number), metrics: metricsListenFd };
 }
 
 /** Loads what is likely to be asked, then notes for the next start what was. */

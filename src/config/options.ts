@@ -12,6 +12,7 @@ import {
   booleanOption,
   decimalOption,
   integerOption,
+  listOption,
   optionalIntegerOption,
   secretListOption,
   textOption,
@@ -38,6 +39,27 @@ export const OPTIONS = {
     'Port of /metrics, /healthz and /readyz. 0 takes a free one.',
     9090,
   ),
+  listenFds: listOption({
+    env: 'GATEWAY_LISTEN_FDS',
+    description:
+      'Set by `npm start -- --instances N`: descriptors of sockets that listen already, instead of GATEWAY_HOST and GATEWAY_CONNECT_PORT; the first is accepted from at once, those of neighbours where they leave connections waiting.',
+    fallback: [],
+    pattern: /^\d{1,5}$/,
+    rule: 'a descriptor',
+  }),
+  metricsListenFd: optionalIntegerOption({
+    env: 'GATEWAY_METRICS_LISTEN_FD',
+    description: 'The same for GATEWAY_METRICS_PORT. Both are set, or neither.',
+    min: 3,
+    max: 65_535,
+  }),
+  instanceName: textOption({
+    env: 'GATEWAY_INSTANCE_NAME',
+    description: 'In each log line as `process`, where several instances write to one log.',
+    fallback: undefined,
+    fallbackText: 'unset',
+    ...PRINTABLE,
+  }),
   serviceAuthTokens: secretListOption({
     env: 'GATEWAY_SERVICE_AUTH_TOKENS',
     description:

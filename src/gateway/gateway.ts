@@ -41,6 +41,8 @@ export type GatewayOptions = {
   readonly host: string;
   readonly port: number;
   readonly metricsPort: number;
+  /** Sockets of a supervisor that listen already; then nothing is accepted before `accept`. */
+  readonly held?: { readonly rpc: readonly number[]; readonly metrics: number } | undefined;
   /** What requests of both ports may be addressed to; undefined: any name, since callers have tokens. */
   readonly hosts: HostAllowList | undefined;
   readonly readiness: Readiness;
@@ -71,8 +73,13 @@ export type CallOptions = {
 
 /** Both listeners of the service. */
 export interface Gateway {
-  /** Binds both ports: health routes answer, calls are told that the service is starting. */
-  listen(): Promise<{ readonly port: number; readonly metricsPort: number }>;
+  /**
+   * Binds both ports: health routes answer, calls are told that the service is starting. Sockets that are
+   * held wait for `accept` instead: whoever connects meanwhile is served late, and not refused.
+   */
+  listen(): Promise<void>;
+  /** The service is ready: from now on it accepts everywhere. */
+  accept(): Promise<{ readonly port: number; readonly metricsPort: number }>;
   /** Answers calls from now on. Once. */
   serve(options: CallOptions): void;
   /** The gRPC health service follows the readiness; call it when that may have changed. */
@@ -102,15 +109,17 @@ class ListenerPair implements Gateway {
   readonly #health = new HealthState();
   readonly #draining = new AbortController();
   #adapter: ConnectAdapter | null = null;
+  #ports: { readonly port: number; readonly metricsPort: number } | null = null;
   #rawDecisions: RawDecisions | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
     for (const service of SERVICES) this.#health.setServing(service.typeName, false);
-    const { host, port, onIncident } = options;
+    const { host, port, held, onIncident } = options;
     this.#server = createHttpServer({
       host,
       port,
+      descriptors: held?.rpc,
       http2: {
         onStream: (stream, headers, deadlines) => {
           const isOfMethod = this.#adapter?.paths.includes(headers[':path'] ?? '') === true;
@@ -134,10 +143,19 @@ class ListenerPair implements Gateway {
     this.#metricsServer = createMetricsServer(options);
   }
 
-  async listen(): Promise<{ readonly port: number; readonly metricsPort: number }> {
+  async listen(): Promise<void> {
+    if (this.#options.held === undefined) await this.#bind();
+  }
+
+  async accept(): Promise<{ readonly port: number; readonly metricsPort: number }> {
+    return this.#ports ?? (await this.#bind());
+  }
+
+  async #bind(): Promise<{ readonly port: number; readonly metricsPort: number }> {
     const { port } = await this.#server.listen();
     const { port: metricsPort } = await this.#metricsServer.listen();
-    return { port, metricsPort };
+    this.#ports = { port, metricsPort };
+    return this.#ports;
   }
 
   serve(options: CallOptions): void {
@@ -178,6 +196,8 @@ class ListenerPair implements Gateway {
   beginDrain(): void {
     this.updateHealth();
     this.#server.beginDrain();
+    // The next life of this instance answers there from now on.
+    if (this.#options.held !== undefined) this.#metricsServer.stop(0).catch(() => undefined);
   }
 
   async stop(timeoutMs: number): Promise<void> {
@@ -211,8 +231,10 @@ class ListenerPair implements Gateway {
 const HTTP2_REFUSED_STREAM = 7;
 
 function createMetricsServer(options: GatewayOptions): HttpServer {
-  const { host, metricsPort: port, onIncident } = options;
-  const server = createHttpServer({ host, port, onIncident, hostGuard: hostGuardOf(options) });
+  const { host, metricsPort: port, held, onIncident } = options;
+  const descriptors = held === undefined ? undefined : [held.metrics];
+  const hostGuard = hostGuardOf(options);
+  const server = createHttpServer({ host, port, descriptors, onIncident, hostGuard });
   addHealthRoutes(server, options.readiness);
   addMetricsRoute(server, { contentType: METRICS_CONTENT_TYPE, render: options.renderMetrics });
   server.fallback(sendNotFound);

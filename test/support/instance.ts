@@ -103,7 +103,8 @@ export async function startInstance(
       renderMetrics: metrics.render,
       onIncident: (event, detail) => failures.push(`${event}: ${detail}`),
     });
-    const { port } = await gateway.listen();
+    await gateway.listen();
+    const { port } = await gateway.accept();
     gateway.serve({ ...calls, isHotPathEnabled });
     gateways.push(gateway);
     urls.push(`http://127.0.0.1:${port}`);
