@@ -16,7 +16,6 @@ import { startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
 import { Membership } from '../src/store/membership.ts';
 import { migrate } from '../src/store/migrate.ts';
 import { type PostgresTarget, createPool } from '../src/store/pool.ts';
-import { selectHeads } from '../src/store/sql/select-heads.ts';
 
 const CALLERS = 64;
 const SECONDS = Number(process.argv[2] ?? 5);
@@ -79,10 +78,7 @@ function createWriter(
   lanes: number,
   onDelivered: (count: number) => void,
 ): TupleWriter {
-  const heads = new ShardHeads({
-    entriesMax: 100_000,
-    readHeads: (shards) => selectHeads(pool, shards),
-  });
+  const heads = new ShardHeads({ entriesMax: 100_000 });
   return new TupleWriter({
     pool,
     admission,

@@ -265,7 +265,9 @@ create function gatehouse_write(
   -- Comma-separated, by request: r_offset and r_applied (1 or 0), where they were computed here.
   out offsets text, out effects text,
   -- Change rows by request, where they were made here.
-  out made_changes text[]
+  out made_changes text[],
+  -- Comma-separated, by shard: the version of the project's settings under which this was committed.
+  out settings text
 )
 language plpgsql volatile
 -- Every access is by key. A plan made while a table was small must not scan it later.
@@ -436,6 +438,7 @@ begin
   end if;
   epochs := array_to_string(v_epoch, ',');
   bases := array_to_string(v_seq, ',');
+  settings := array_to_string(v_settings, ',');
 end
 $$;
 -- As gatehouse_delete_where of migration 0002, for the instance r_instance.
@@ -443,7 +446,10 @@ create function gatehouse_delete_where(
   r_instance uuid, project text, tenants text[], the_user text, expired_by_us bigint, rows_max int,
   the_commit uuid, the_rpc text, the_acting_user text, the_request_id text
 )
-returns table (tenant text, epoch bigint, seq bigint, stamp bigint, deleted bigint, changes text)
+returns table (
+  tenant text, epoch bigint, seq bigint, stamp bigint, deleted bigint, changes text,
+  settings_version bigint
+)
 language plpgsql volatile
 set enable_seqscan = off
 set jit = off
@@ -463,7 +469,7 @@ begin
   foreach v_tenant in array tenants loop
     -- Sent again after a lost connection: what it did then.
     return query select c.tenant_id, s.epoch, c.seq, c.stamp,
-        json_array_length(c.changes::json)::bigint, c.changes
+        json_array_length(c.changes::json)::bigint, c.changes, c.settings_version
       from tuple_change c
       join shard s on s.project_id = c.project_id and s.tenant_id = c.tenant_id
       where c.project_id = project and c.tenant_id = v_tenant and c.commit_id = the_commit;
@@ -504,7 +510,8 @@ begin
           the_request_id, v_shard.changes, v_settings
         from moved m
       )
-      select v_tenant, m.epoch, m.seq, m.stamp, v_shard.deleted, v_shard.changes from moved m;
+      select v_tenant, m.epoch, m.seq, m.stamp, v_shard.deleted, v_shard.changes, v_settings
+      from moved m;
   end loop;
 end
 $$;
@@ -514,7 +521,9 @@ create function gatehouse_delete_objects(
   r_instance uuid, project text, tenant text, namespaces text[], ids text[],
   the_commit uuid, the_rpc text, the_acting_user text, the_request_id text
 )
-returns table (epoch bigint, seq bigint, stamp bigint, deleted bigint, changes text)
+returns table (
+  epoch bigint, seq bigint, stamp bigint, deleted bigint, changes text, settings_version bigint
+)
 language plpgsql volatile
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -563,7 +572,7 @@ begin
         the_request_id, v_gone.changes, v_settings
       from moved m
     )
-    select m.epoch, m.seq, m.stamp, v_gone.deleted, v_gone.changes from moved m;
+    select m.epoch, m.seq, m.stamp, v_gone.deleted, v_gone.changes, v_settings from moved m;
 end
 $$;
 
@@ -611,10 +620,10 @@ create or replace function gatehouse_delete_where(
 returns table (tenant text, epoch bigint, seq bigint, stamp bigint, deleted bigint, changes text)
 language sql volatile
 as $$
-  select * from gatehouse_delete_where(
+  select w.tenant, w.epoch, w.seq, w.stamp, w.deleted, w.changes from gatehouse_delete_where(
     null, project, tenants, the_user, expired_by_us, rows_max,
     the_commit, the_rpc, the_acting_user, the_request_id
-  )
+  ) w
 $$;
 
 create or replace function gatehouse_delete_objects(
@@ -624,7 +633,7 @@ create or replace function gatehouse_delete_objects(
 returns table (epoch bigint, seq bigint, stamp bigint, deleted bigint, changes text)
 language sql volatile
 as $$
-  select * from gatehouse_delete_objects(
+  select o.epoch, o.seq, o.stamp, o.deleted, o.changes from gatehouse_delete_objects(
     null, project, tenant, namespaces, ids, the_commit, the_rpc, the_acting_user, the_request_id
-  )
+  ) o
 $$;

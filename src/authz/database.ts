@@ -6,11 +6,12 @@ import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
 import { Membership } from '../store/membership.ts';
 import { migrate } from '../store/migrate.ts';
 import { assertConnectionsFit, createPool, type PostgresTarget } from '../store/pool.ts';
+import { INDEX_CONNECTIONS } from './index-links.ts';
 
 /** Connections of one decision worker: three loads and a catch-up at once. */
 export const WORKER_CONNECTIONS = 4;
-/** Outside of pools: the membership and LISTEN. */
-const SINGLE_CONNECTIONS = 2;
+/** Outside of pools: the membership, LISTEN, and the read index. */
+const SINGLE_CONNECTIONS = 2 + INDEX_CONNECTIONS;
 const EMBEDDED_CONNECTIONS_MIN = 100;
 /** For psql, pg_dump and what else looks in. */
 const EMBEDDED_CONNECTIONS_SPARE = 20;

@@ -141,6 +141,7 @@ async function startParts(
   await started;
   const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
   const services = createServices({ config, database, shards: workers, metrics, audit, log });
+  undo.push(() => services.stopIndex());
   projects = services.projects;
   await services.projects.provisionDefault();
   const feed = startChangeFeed({
@@ -156,7 +157,7 @@ async function startParts(
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
   postgres.watch(database.membership, services, workers);
-  gateway.serve(createCalls(config, log, metrics, { database, workers, services }));
+  gateway.serve(createCalls(config, log, metrics, { workers, services }));
   metrics.onCollect(() => collect(metrics, database, services, readiness));
   const watch = setInterval(() => {
     postgres.update();
@@ -229,12 +230,13 @@ export function createCalls(
   config: Config,
   log: EventLog,
   metrics: Metrics,
-  parts: Pick<Parts, 'database' | 'workers' | 'services'>,
+  parts: Pick<Parts, 'workers' | 'services'>,
 ): CallOptions {
-  const { database, workers: shards, services } = parts;
-  const { projects, positions, heads, tuples } = services;
-  const isAlone = (): boolean => database.membership.isAlone();
-  const scopes = new ReadScopes({ projects, positions, heads, isAlone });
+  const { workers: shards, services } = parts;
+  const { projects, positions, index, tuples } = services;
+  const isAlone = (): boolean => services.isAlone();
+  const onSettingsReload = (): void => metrics.readIndex.settingsReloaded();
+  const scopes = new ReadScopes({ projects, positions, index, isAlone, onSettingsReload });
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
@@ -273,6 +275,7 @@ function collect(
   metrics.poolIdle.set(pool.idleCount);
   metrics.poolWaiting.set(pool.waitingCount);
   metrics.writeQueueDepth.set(services.writer.depth);
+  metrics.readIndex.waiting.set(services.index.waitingCount);
   metrics.ready.set(readiness.isReady ? 1 : 0);
 }
 
@@ -292,6 +295,7 @@ async function stopParts(parts: Parts): Promise<void> {
   await retention.stop();
   await services.writer.close(leftMs());
   await services.notifier.close();
+  await services.stopIndex();
   await workers.drain(leftMs());
   await workers.stop();
   await feed.stop();

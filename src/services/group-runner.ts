@@ -209,11 +209,14 @@ async function readBack(client: PoolClient, writes: readonly ShardWrite[]): Prom
   const heads = await selectHeads(client, shards);
   return writes.map((write) => {
     const row = rows.find(({ commitId }) => commitId === write.commitId);
-    if (row !== undefined) return { epoch: row.epoch, seq: row.seq, changes: row.changes };
+    if (row !== undefined) {
+      const { epoch, seq, changes, settingsVersion } = row;
+      return { epoch, seq, changes, settingsVersion };
+    }
     // No record: it had no effect. The head is at or above the seq that it reached.
     const head = heads.find((one) => isSameShard(one, write.shard));
     assert(head !== undefined, 'every shard has a head');
-    return { epoch: head.epoch, seq: head.seq, changes: null };
+    return { epoch: head.epoch, seq: head.seq, changes: null, settingsVersion: 0 };
   });
 }
 

@@ -57,6 +57,8 @@ export async function startInstance(
   workerFilename?: string,
   /** Whether the workers are not told of a commit, as when the message to them is lost. */
   isChangeLost?: () => boolean,
+  /** False has every read ask the read index, as where other instances are. */
+  isAlone?: () => boolean,
 ): Promise<Instance> {
   const config = loadConfig({
     DATABASE_URL: urlOf(database.target as ServerTarget),
@@ -82,11 +84,12 @@ export async function startInstance(
     metrics,
     audit: undefined,
     log,
+    isAlone,
   });
   await services.projects.provisionDefault();
   new PostgresWatch(new Readiness()).watch(opened.membership, services, workers);
   const calls = {
-    ...createCalls(config, log, metrics, { database: opened, workers, services }),
+    ...createCalls(config, log, metrics, { workers, services }),
     report: ({ rpc, error }: { rpc: string; error: unknown }) => {
       failures.push(`${rpc}: ${error instanceof Error ? error.stack : String(error)}`);
     },
@@ -124,6 +127,7 @@ export async function startInstance(
         await gateway.stopMetrics();
       }
       await services.writer.close(1_000);
+      await services.stopIndex();
       await workers.stop();
       await opened.stop();
     },
@@ -139,6 +143,7 @@ function losingChanges(shards: ShardClient, isLost: () => boolean): ShardClient 
     listObjects: (...call) => shards.listObjects(...call),
     setModel: (...call) => shards.setModel(...call),
     hint: (...call) => shards.hint(...call),
+    applyCarried: (...call) => shards.applyCarried(...call),
     applyCommitted: (changes) => shards.applyCommitted(changes.filter(() => !isLost())),
   };
 }

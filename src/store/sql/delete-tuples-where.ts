@@ -26,6 +26,8 @@ export type DeletedRow = {
   readonly stamp: string;
   readonly deleted: number;
   readonly changes: string;
+  /** Of the project's settings. */
+  readonly settingsVersion: number;
 };
 
 type Row = {
@@ -35,6 +37,7 @@ type Row = {
   readonly stamp: string;
   readonly deleted: string;
   readonly changes: string;
+  readonly settings_version: string;
 };
 
 /** Deletes tuples by condition; one row per shard that held any. A repetition finds the first run's. */
@@ -44,7 +47,7 @@ export async function deleteTuplesWhere(
 ): Promise<DeletedRow[]> {
   const { rows } = await client.query<Row>(
     `select tenant, epoch::text as epoch, seq::text as seq, stamp::text as stamp,
-       deleted::text as deleted, changes
+       deleted::text as deleted, changes, settings_version::text as settings_version
      from gatehouse_delete_where(
        $1::uuid, $2, $3, $4, $5::bigint, $6::int, $7::uuid, $8, $9, $10)`,
     [
@@ -67,5 +70,6 @@ export async function deleteTuplesWhere(
     stamp: row.stamp,
     deleted: Number(row.deleted),
     changes: row.changes,
+    settingsVersion: Number(row.settings_version),
   }));
 }

@@ -5,7 +5,7 @@ export type WriteGroupArguments = readonly (string | boolean)[];
 
 export const WRITE_GROUP_ARGUMENTS = 40;
 
-const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes from gatehouse_write($1::uuid,${Array.from(
+const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes, settings from gatehouse_write($1::uuid,${Array.from(
   { length: WRITE_GROUP_ARGUMENTS },
   (_, i) => `$${i + 2}`,
 ).join(',')})`;
@@ -21,6 +21,8 @@ export type WriteGroupRow = {
   readonly effects: string | null;
   /** Change rows by request that were made in the database; null when there are none. */
   readonly made_changes: readonly (string | null)[] | null;
+  /** Comma-separated by shard: the version of the project's settings; null when was_applied. */
+  readonly settings: string | null;
 };
 
 /**

@@ -312,6 +312,9 @@ export class ShardHost {
           if (!this.#isInTurn) this.#scheduleTurn();
         });
         break;
+      case 'carried':
+        this.actor(message.carried)?.carried(message.carried);
+        break;
       case 'hint':
         if (message.shard === null) void this.poll();
         else this.actor(message.shard)?.hint(message.seq);
