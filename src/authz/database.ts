@@ -5,6 +5,7 @@ import { type Deployment, readDeployment } from '../store/deployment.ts';
 import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
 import { Membership } from '../store/membership.ts';
 import { migrate } from '../store/migrate.ts';
+import { isSilence } from '../store/pg-errors.ts';
 import { assertConnectionsFit, createPool, type PostgresTarget } from '../store/pool.ts';
 import { INDEX_CONNECTIONS } from './index-links.ts';
 
@@ -15,6 +16,7 @@ const SINGLE_CONNECTIONS = 2 + INDEX_CONNECTIONS;
 const EMBEDDED_CONNECTIONS_MIN = 100;
 /** For psql, pg_dump and what else looks in. */
 const EMBEDDED_CONNECTIONS_SPARE = 20;
+const START_PATIENCE_MS = 30_000;
 
 /** The database of this instance, ready to use: migrated, and registered on. */
 export interface Database {
@@ -37,6 +39,20 @@ export function connectionsOf({
 /** What the embedded server must grant for so many connections of instances. */
 export function embeddedConnectionsFor(needed: number): number {
   return Math.max(EMBEDDED_CONNECTIONS_MIN, needed + EMBEDDED_CONNECTIONS_SPARE);
+}
+
+/** A server that answers late, as on a busy machine, fails no start; one that refuses does at once. */
+async function startPatiently(membership: Membership, log: EventLog): Promise<void> {
+  const deadlineMs = performance.now() + START_PATIENCE_MS;
+  for (;;) {
+    try {
+      await membership.start();
+      return;
+    } catch (error) {
+      if (!isSilence(error) || performance.now() >= deadlineMs) throw error;
+      log('warn', 'instance_registration_late', { error: String(error) });
+    }
+  }
 }
 
 /**
@@ -64,7 +80,7 @@ export async function openDatabase(config: Config, log: EventLog): Promise<Datab
       prepare: (client) => readDeployment(client, log),
       log,
     });
-    await membership.start();
+    await startPatiently(membership, log);
     const pool = createPool(target, {
       max: config.pgPoolSize,
       applicationName: 'gatehouse-gateway',

@@ -30,6 +30,7 @@ export type SchemaOptions = {
   readonly lockWait?: Partial<LockWait> | undefined;
 };
 
+const CONNECT_TIMEOUT_MS = 30_000;
 /** Writes stand still for at most `lockTimeoutMs` at a time, and go on for twice as long in between. */
 const LOCK_WAIT: LockWait = { lockTimeoutMs: 500, pauseMs: 1_000, giveUpMs: 600_000 };
 
@@ -67,6 +68,8 @@ async function migrated<T>(
       statementTimeoutMs: 0,
       lockTimeoutMs: 0,
       idleInTransactionTimeoutMs: 0,
+      // A start on a busy machine is late, and not in vain.
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
     }),
   );
   client.on('error', (error) => log('warn', 'postgres_connection_lost', { error: error.message }));
