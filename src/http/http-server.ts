@@ -204,10 +204,8 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
 
   async #stop(deadlineMs: number): Promise<void> {
     this.beginDrain();
-    // What the kernel has already taken for us is accepted and read before we turn away.
-    await nextTurn();
-    this.#sniffing?.stopAccepting();
-    await nextTurn();
+    if (deadlineMs > 0) await this.#sniffing?.finish();
+    else this.#sniffing?.close();
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket);
     this.#http2?.server.close();
     this.#http2?.closeGracefully();
@@ -284,11 +282,6 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
   #incident(event: string, detail: string): void {
     this.#options.onIncident?.(event, detail);
   }
-}
-
-/** Resolves after a turn of the event loop, in which what has arrived is read. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(() => setTimeout(resolve, 1)));
 }
 
 /** `onStream` behind the guard. */

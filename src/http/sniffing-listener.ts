@@ -38,6 +38,9 @@ const LOOK_MS_OLD = 20;
 const YOUNG_MS = 50;
 /** Between two looks at the sockets of neighbours, which may have ended, or stand still. */
 const HELP_MS = 20;
+/** At the end: nobody came for this long, and the longest that is waited for it. */
+const QUIET_MS = 5;
+const END_MS = 1_000;
 
 /**
  * One port for two protocols: accepts, looks at the first bytes without taking them, and
@@ -55,6 +58,7 @@ export class SniffingListener {
   #timer: NodeJS.Timeout | null = null;
   #helper: NodeJS.Timeout | null = null;
   #youngestMs = 0;
+  #acceptedCount = 0;
 
   constructor(options: SniffingListenerOptions) {
     this.#options = options;
@@ -80,6 +84,29 @@ export class SniffingListener {
 
   get sniffingCount(): number {
     return this.#waiting.size;
+  }
+
+  /**
+   * Stops accepting once nobody comes any more, or after `END_MS`: whoever the kernel has let in meanwhile, and would cut
+   * off with the socket, is accepted. Then waits as long at most for first bytes.
+   */
+  async finish(): Promise<void> {
+    const fd = descriptorOf(this.#server);
+    if (fd >= 0) this.#options.peek.deferAccept(fd, 0);
+    await this.#quietWithin(END_MS, () => this.#acceptedCount);
+    this.stopAccepting();
+    await this.#quietWithin(END_MS, () => (this.#waiting.size > 0 ? performance.now() : 0));
+  }
+
+  /** Resolves when `figure` has not changed for a while, at the latest after `timeMaxMs`. */
+  async #quietWithin(timeMaxMs: number, figure: () => number): Promise<void> {
+    const deadlineMs = performance.now() + timeMaxMs;
+    for (let before = Number.NaN; performance.now() < deadlineMs;) {
+      const now = figure();
+      if (now === before) return;
+      before = now;
+      await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    }
   }
 
   /** Stops accepting; connections whose protocol is not known yet are still looked at. */
@@ -109,6 +136,7 @@ export class SniffingListener {
   }
 
   #accept(socket: net.Socket): void {
+    this.#acceptedCount += 1;
     socket.on('error', ignoreResetBeforeFirstByte);
     if (!this.#options.admits()) {
       socket.destroy();
