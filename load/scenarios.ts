@@ -7,6 +7,13 @@ import { listObjects } from './scenarios/list-objects.ts';
 import { mixed } from './scenarios/mixed.ts';
 import { noisyNeighbour } from './scenarios/noisy-neighbour.ts';
 import { notifyLive } from './scenarios/notify-live.ts';
+import {
+  killOne,
+  killOneLarge,
+  killOneOfMany,
+  rollingRestart,
+} from './scenarios/rolling-restart.ts';
+import { warmRestart } from './scenarios/warm-restart.ts';
 import { writeOne } from './scenarios/write-one.ts';
 
 /** Every scenario, by its name on the command line. Results stand in docs/benchmarks.md. */
@@ -21,4 +28,9 @@ export const SCENARIOS: readonly Scenario[] = [
   checkBesideLists,
   writeOne,
   notifyLive,
+  rollingRestart,
+  killOne,
+  killOneOfMany,
+  killOneLarge,
+  warmRestart,
 ];
