@@ -27,7 +27,11 @@ export async function shareDatabase(
   if (config.databaseUrl !== undefined) {
     const client = new Client({ connectionString: config.databaseUrl });
     await client.connect();
-    await assertConnectionsFit(client, needed).finally(() => client.end());
+    try {
+      await assertConnectionsFit(client, needed);
+    } finally {
+      await client.end();
+    }
     return { env: {}, stop: () => Promise.resolve() };
   }
   const server = await startEmbeddedPostgres({

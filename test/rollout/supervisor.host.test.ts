@@ -4,9 +4,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { instancesOf, shareOf } from '../../src/authz/supervise.ts';
 import { isAlive, readPidFile } from '../../src/store/embedded-postgres-process.ts';
+import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
 import {
   type ChildService,
   type LogLine,
@@ -71,6 +73,16 @@ const count = (service: ChildService<Ready>, event: string): number =>
 async function decisions(port: number): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   return Number(/^authz_check_duration_seconds_count\{rpc="Check"\} (\d+)$/m.exec(text)?.[1]);
+}
+
+/** As a release left it that admits no older one. */
+async function makeSchemaNewer(): Promise<void> {
+  const server = await startEmbeddedPostgres({ dataDirectory: dataDir });
+  const client = new Client(server.target);
+  await client.connect();
+  await client.query(`insert into schema_migration (name, run_on) values ('9999_newer', now())`);
+  await client.end();
+  await server.stop();
 }
 
 describe('several instances under one supervisor', () => {
@@ -152,15 +164,18 @@ describe('several instances under one supervisor', () => {
     await expect(taken.ready).rejects.toThrow('EADDRINUSE');
     expect(await taken.exited).toBe(1);
     await new Promise((resolve) => listener.close(resolve));
-    // What only an instance notices: it cannot prepare its project.
-    const wrong = supervise(2, {
-      GATEWAY_REGION: 'a',
-      GATEWAY_PG_POOL_SIZE: '5',
-      DEBUG_ASSERTIONS: '1',
-      NODE_OPTIONS: '--require=/does-not-exist-for-children.cjs',
-    });
-    await expect(wrong.ready).rejects.toThrow();
-    expect(await wrong.exited).not.toBe(0);
+    // What only an instance notices.
+    const first = supervise(2);
+    await first.ready;
+    first.child.kill('SIGTERM');
+    await first.exited;
+    await makeSchemaNewer();
+    const newer = supervise(2);
+    await expect(newer.ready).rejects.toThrow('before it was ready');
+    expect(await newer.exited).toBe(1);
+    expect(newer.rawLog.join('\n')).toContain(
+      'newer schema than this release can run on (9999_newer)',
+    );
     expect(isAlive(readPidFile(join(dataDir, 'postgres'))?.pid ?? 0)).toBe(false);
   }, 180_000);
 });

@@ -7,6 +7,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { mustReload } from '../../store/changes.ts';
 import type { ChangePage, ShardHead, ShardPosition, StoredChange } from '../../store/changes.ts';
 import type { Job } from '../jobs/job.ts';
+import { Callbacks } from './callbacks.ts';
 import { HeldChanges } from './held-changes.ts';
 import type { ShardIndex, ShardSource } from './ports.ts';
 import { RecentStamps } from './recent-stamps.ts';
@@ -62,8 +63,8 @@ export class ShardActor {
   #settingsVersion = 0;
   /** The begun ones all see the present revision; changes wait until there is none. */
   readonly #jobs = new ShardJobs();
-  #onResumed: (() => void)[] = [];
-  #onWarm: (() => void)[] = [];
+  readonly #onResumed = new Callbacks();
+  readonly #onWarm = new Callbacks();
   #held = new HeldChanges();
   /** Highest seq known to exist. */
   #headSeq = 0;
@@ -180,7 +181,7 @@ export class ShardActor {
       this.#jobs.suspend(job);
       this.#host.longRunnable(this);
     } else if (!this.#jobs.hasBegun) {
-      if (this.#onResumed.length > 0) this.#resumed();
+      this.#onResumed.run();
       if (!this.#held.isEmpty) this.#applyHeld();
     }
   }
@@ -229,7 +230,7 @@ export class ShardActor {
       onDone();
       return;
     }
-    this.#onWarm.push(onDone);
+    this.#onWarm.add(onDone);
     this.#wake();
   }
 
@@ -307,7 +308,7 @@ export class ShardActor {
   /** New jobs wait once a change waits for the begun ones: else it would wait for ever. */
   get #mayStart(): boolean {
     if (!this.#jobs.hasBegun) return true;
-    return this.#jobs.hasRoom && this.#held.isEmpty && this.#onResumed.length === 0;
+    return this.#jobs.hasRoom && this.#held.isEmpty && this.#onResumed.isEmpty;
   }
 
   readonly #mayBegin = (): boolean => this.#mayStart;
@@ -425,14 +426,8 @@ export class ShardActor {
     this.#applyHeld();
     this.#promote();
     this.#host.settled(this);
-    this.#warmed();
+    this.#onWarm.run();
     if (this.#jobs.hasWaiting || this.#headSeq > this.#position.seq) this.#startCatchUp();
-  }
-
-  #warmed(): void {
-    const callbacks = this.#onWarm;
-    this.#onWarm = [];
-    for (const callback of callbacks) callback();
   }
 
   #loadFailed(error: unknown): void {
@@ -446,7 +441,7 @@ export class ShardActor {
         : unavailable('the shard could not be loaded', error),
     );
     this.#host.settled(this);
-    this.#warmed();
+    this.#onWarm.run();
   }
 
   // --- changes --------------------------------------------------------------------------------
@@ -524,7 +519,7 @@ export class ShardActor {
       if (outcome === null) {
         // Applied in the very step that ends the evaluation, before the next one begins.
         outcome = await new Promise<PageOutcome>((resolve) => {
-          this.#onResumed.push(() => resolve(this.#applyPage(page, generation)));
+          this.#onResumed.add(() => resolve(this.#applyPage(page, generation)));
         });
       }
       if (outcome !== 'applied') return outcome;
@@ -583,12 +578,6 @@ export class ShardActor {
       this.#retryTimer = null;
       this.#wake();
     }, BEHIND_RETRY_MS);
-  }
-
-  #resumed(): void {
-    const callbacks = this.#onResumed;
-    this.#onResumed = [];
-    for (const callback of callbacks) callback();
   }
 }
 
