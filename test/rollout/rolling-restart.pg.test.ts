@@ -1,10 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { AuthzService, TupleUpdate_Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type Balancer, freePorts, startBalancer } from './balancer.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { failed, startMixedLoad, summary } from './mixed-load.ts';
+import { SHARD_HEADER } from './steady-load.ts';
 
 const INSTANCES = 3;
 let database: TestDatabase;
@@ -110,3 +114,44 @@ describe.each(BALANCERS)('behind $name', ({ name, start, isThere }) => {
     120_000,
   );
 });
+
+it.skipIf(HAPROXY.error !== undefined)(
+  'behind haproxy (Debian package haproxy) gRPC goes on over HTTP/2, beside a restart',
+  async () => {
+    balancer = await startHaproxy(cluster.ports);
+    const transport = createGrpcTransport({
+      baseUrl: `http://127.0.0.1:${balancer.port}`,
+      interceptors: [
+        (next) => async (call) => {
+          call.header.set('authorization', `Bearer ${cluster.token}`);
+          call.header.set(SHARD_HEADER, 'default/t');
+          return await next(call);
+        },
+      ],
+    });
+    const client = createClient(AuthzService, transport);
+    const tuple = { namespace: 'document', objectId: 'd', relation: 'viewer' };
+    const subject = { kind: { case: 'userId' as const, value: 'u' } };
+    await client.writeRelationTuples({
+      tenantId: 't',
+      updates: [{ op: TupleUpdate_Op.INSERT, tuple: { ...tuple, subject } }],
+    });
+    let isOver = false;
+    let count = 0;
+    const asking = (async () => {
+      while (!isOver) {
+        const { allowed } = await client.check({ tenantId: 't', ...tuple, subjectUserId: 'u' });
+        expect(allowed).toBe(true);
+        count++;
+      }
+    })();
+    for (let index = 0; index < INSTANCES; index++) {
+      expect(await cluster.restart(index)).toBe(0);
+      await delay(700);
+    }
+    isOver = true;
+    await asking;
+    expect(count).toBeGreaterThan(50);
+  },
+  120_000,
+);
