@@ -13,6 +13,7 @@ import {
   killOneOfMany,
   rollingRestart,
 } from './scenarios/rolling-restart.ts';
+import { severalInstances } from './scenarios/several-instances.ts';
 import { warmRestart } from './scenarios/warm-restart.ts';
 import { writeOne } from './scenarios/write-one.ts';
 
@@ -33,4 +34,5 @@ export const SCENARIOS: readonly Scenario[] = [
   killOneOfMany,
   killOneLarge,
   warmRestart,
+  severalInstances,
 ];
