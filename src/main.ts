@@ -42,7 +42,17 @@ const opening = openDatabase(config, eventLogOf(logger), (state) => postgres.cha
 opening.catch(() => undefined); // awaited by the service
 const starting = import('./authz/service.ts').then(({ startService }) => {
   const version = packageVersion();
-  return startService({ config, logger, version, onFatal: fail, readiness, postgres, opening });
+  const { env } = process;
+  return startService({
+    config,
+    env,
+    logger,
+    version,
+    onFatal: fail,
+    readiness,
+    postgres,
+    opening,
+  });
 });
 
 stopOnSignals(starting, logger, fail);

@@ -1,3 +1,4 @@
+import type { Environment } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
 import { type CallOptions, createGateway, type Gateway } from '../gateway/gateway.ts';
 import type { Readiness } from '../gateway/readiness.ts';
@@ -19,6 +20,7 @@ import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
 import type { Database } from './database.ts';
+import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
 import { createServices, type Services } from './services.ts';
@@ -29,6 +31,8 @@ const WATCH_MS = 250;
 
 export type ServiceOptions = {
   readonly config: Config;
+  /** What `config` came from: names the files of secrets that are followed. */
+  readonly env: Environment;
   readonly logger: Logger;
   readonly version: string;
   /** Something that cannot be mended happened; the process must end with an error. */
@@ -59,6 +63,7 @@ type Parts = {
   readonly gateway: Gateway;
   readonly feed: ChangeFeed;
   readonly retention: ChangeRetention;
+  readonly live: LiveCredentials;
   readonly readiness: Readiness;
   readonly watch: NodeJS.Timeout;
 };
@@ -141,13 +146,18 @@ async function startParts(
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
   postgres.watch(database.instance, services, workers);
-  gateway.serve(createCalls(config, log, metrics, { database, workers, services }));
+  const fingerprintKey = database.deployment.tokenKey;
+  const live = new LiveCredentials({ config, env: options.env, fingerprintKey, metrics, log });
+  live.start();
+  undo.push(() => live.stop());
+  const { credentials } = live;
+  gateway.serve(createCalls(config, log, metrics, { database, workers, services, credentials }));
   metrics.onCollect(() => collect(metrics, database, services, readiness));
   const watch = setInterval(() => {
     postgres.update();
     gateway.updateHealth();
   }, WATCH_MS).unref();
-  return { config, database, workers, services, gateway, feed, retention, readiness, watch };
+  return { config, database, workers, services, gateway, feed, retention, live, readiness, watch };
 }
 
 /** Never rejects: who awaits the opening itself is told of its failure. */
@@ -191,9 +201,9 @@ export function createCalls(
   config: Config,
   log: EventLog,
   metrics: Metrics,
-  parts: Pick<Parts, 'database' | 'workers' | 'services'>,
+  parts: Pick<Parts, 'database' | 'workers' | 'services'> & Pick<CallOptions, 'credentials'>,
 ): CallOptions {
-  const { database, workers: shards, services } = parts;
+  const { database, workers: shards, services, credentials } = parts;
   const { projects, positions, heads, tuples } = services;
   const isAlone = (): boolean => database.instance.isAlone();
   const scopes = new ReadScopes({ projects, positions, heads, isAlone });
@@ -201,8 +211,7 @@ export function createCalls(
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
   return {
-    tokens: config.serviceAuthTokens,
-    adminSecret: config.adminApiSecret ?? '',
+    credentials,
     bodyBytesMax: config.maxBodyBytes,
     timeoutMsMax,
     authz: createAuthzService({ tuples, shards, scopes, meter, timeoutMsMax, batchItemsMax }),
@@ -248,6 +257,7 @@ async function stopParts(parts: Parts): Promise<void> {
   const deadlineMs = performance.now() + config.shutdownTimeoutMs;
   const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
   await gateway.stop(leftMs());
+  await parts.live.stop();
   await services.purge.stop();
   await retention.stop();
   await services.writer.close(leftMs());

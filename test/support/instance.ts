@@ -7,6 +7,7 @@ import { createWorkers } from '../../src/authz/workers.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { Readiness } from '../../src/gateway/readiness.ts';
+import { createAuthenticator } from '../../src/http/service-tokens.ts';
 import type { ShardClient } from '../../src/protocol/shard-client.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
@@ -84,7 +85,15 @@ export async function startInstance(
   });
   await services.projects.provisionDefault();
   const calls = {
-    ...createCalls(config, log, metrics, { database: opened, workers, services }),
+    ...createCalls(config, log, metrics, {
+      database: opened,
+      workers,
+      services,
+      credentials: {
+        authenticator: createAuthenticator(config.serviceAuthTokens),
+        adminSecrets: () => config.adminApiSecrets,
+      },
+    }),
     report: ({ rpc, error }: { rpc: string; error: unknown }) => {
       failures.push(`${rpc}: ${error instanceof Error ? error.stack : String(error)}`);
     },
