@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import type { Config } from '../config/options.ts';
 import type { EventLog } from '../observability/logger.ts';
+import type { DatabaseTime } from '../shared/database-clock.ts';
 import type { Deployment } from '../store/deployment.ts';
 import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
 import { acquireInstanceLock, type InstanceLock } from '../store/instance-lock.ts';
@@ -33,6 +34,7 @@ export async function openDatabase(
   config: Config,
   log: EventLog,
   onInstanceChange: (state: 'lost' | 'held' | 'taken') => void,
+  time: DatabaseTime,
 ): Promise<Database> {
   const needed = config.pgPoolSize + config.workers * WORKER_CONNECTIONS + SINGLE_CONNECTIONS;
   const { databaseUrl } = config;
@@ -52,6 +54,7 @@ export async function openDatabase(
       region: config.region,
       isExclusive: server !== undefined,
       onChange: onInstanceChange,
+      onDatabaseTime: (...sample) => time.observe(...sample),
       log,
     });
     const pool = createPool(target, {

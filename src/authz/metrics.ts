@@ -13,6 +13,7 @@ import { MetricStore, type HotCounter, type HotHistogram } from '../observabilit
 import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { WorkerStats } from '../protocol/messages.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
+import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
@@ -48,37 +49,38 @@ const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_00
 /** What a worker counted since its last report, and how it stands now, but for what a caller must name. */
 export type WorkerFigures = Omit<WorkerStats, 'errors' | 'rawBatchItems'>;
 
+type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics;
+
 /** Every metric of the authorization service, ready to count. */
-export type Metrics = DecisionMetrics &
-  CredentialMetrics & {
-    /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
-    readonly render: () => Promise<string>;
-    /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
-    readonly onCollect: (collector: () => void) => void;
-    readonly decisions: DecisionCounts;
-    readonly backstops: Readonly<Record<BackstopReason, HotCounter>>;
-    /** The budget of projects without one of their own, in reads. */
-    readonly readBudget: Gauge;
-    /** What the indexes of all workers may take. */
-    readonly indexLimit: Gauge;
-    readonly regionRefused: Counter;
-    /**
-     * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
-     * the caller, who knows the Connect code of a reason.
-     */
-    readonly workerReport: (slot: number, figures: WorkerFigures) => void;
-    readonly workerRestarts: Counter;
-    readonly poolConnections: Gauge;
-    readonly poolIdle: Gauge;
-    readonly poolWaiting: Gauge;
-    readonly writeQueueDepth: Gauge;
-    /** Seconds. `refused`: not committed, or not known to be. */
-    readonly writeDuration: Readonly<Record<'committed' | 'refused', HotHistogram>>;
-    readonly commits: Counter;
-    readonly feedReconnects: Counter;
-    /** 1 or 0. */
-    readonly ready: Gauge;
-  };
+export type Metrics = PartMetrics & {
+  /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
+  readonly render: () => Promise<string>;
+  /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
+  readonly onCollect: (collector: () => void) => void;
+  readonly decisions: DecisionCounts;
+  readonly backstops: Readonly<Record<BackstopReason, HotCounter>>;
+  /** The budget of projects without one of their own, in reads. */
+  readonly readBudget: Gauge;
+  /** What the indexes of all workers may take. */
+  readonly indexLimit: Gauge;
+  readonly regionRefused: Counter;
+  /**
+   * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
+   * the caller, who knows the Connect code of a reason.
+   */
+  readonly workerReport: (slot: number, figures: WorkerFigures) => void;
+  readonly workerRestarts: Counter;
+  readonly poolConnections: Gauge;
+  readonly poolIdle: Gauge;
+  readonly poolWaiting: Gauge;
+  readonly writeQueueDepth: Gauge;
+  /** Seconds. `refused`: not committed, or not known to be. */
+  readonly writeDuration: Readonly<Record<'committed' | 'refused', HotHistogram>>;
+  readonly commits: Counter;
+  readonly feedReconnects: Counter;
+  /** 1 or 0. */
+  readonly ready: Gauge;
+};
 
 /** The metrics of one process. Series exist from the first scrape on. */
 export function createMetrics(build: Build): Metrics {
@@ -87,6 +89,7 @@ export function createMetrics(build: Build): Metrics {
     ...decisionMetrics(store),
     ...instanceMetrics(store),
     ...createCredentialMetrics(store, 'gatehouse'),
+    ...createClockMetrics(store),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',
       help: 'Decision workers that ended and were started again.',

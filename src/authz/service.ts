@@ -13,12 +13,14 @@ import { HostAllowList } from '../http/host-allow-list.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
 import { systemClock } from '../shared/clock.ts';
+import type { DatabaseTime } from '../shared/database-clock.ts';
 import { type ChangeFeed, startChangeFeed } from '../store/change-feed.ts';
 import { explainDamage } from '../store/embedded-postgres-damage.ts';
 import { ChangeRetention } from '../store/retention.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
+import { showClock } from './clock-metrics.ts';
 import type { Database } from './database.ts';
 import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
@@ -42,6 +44,8 @@ export type ServiceOptions = {
   readonly postgres: PostgresWatch;
   /** The database, being opened; stopped with the service, also if that cannot start. */
   readonly opening: Promise<Database>;
+  /** The database's time, which opening it estimates. */
+  readonly time: DatabaseTime;
 };
 
 /** The running authorization service. */
@@ -112,7 +116,7 @@ async function startParts(
   gateway: Gateway,
   undo: (() => Promise<void>)[],
 ): Promise<Parts> {
-  const { config, logger, readiness, postgres, opening } = options;
+  const { config, logger, readiness, postgres, opening, time } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
   let projects: Services['projects'] | undefined;
   const workers = createWorkers({
@@ -120,6 +124,7 @@ async function startParts(
     target: targetOf(opening),
     metrics,
     log,
+    time,
     onFatal,
     findModel: (projectId, version) => projects?.modelOf(projectId, version),
   });
@@ -130,7 +135,15 @@ async function startParts(
   const database = await opening;
   await started;
   const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
-  const services = createServices({ config, database, shards: workers, metrics, audit, log });
+  const services = createServices({
+    config,
+    database,
+    clock: time.clock,
+    shards: workers,
+    metrics,
+    audit,
+    log,
+  });
   projects = services.projects;
   await services.projects.provisionDefault();
   const feed = startChangeFeed({
@@ -152,8 +165,12 @@ async function startParts(
   undo.push(() => live.stop());
   const { credentials } = live;
   gateway.serve(createCalls(config, log, metrics, { database, workers, services, credentials }));
-  metrics.onCollect(() => collect(metrics, database, services, readiness));
+  metrics.onCollect(() => collect(metrics, database, services, readiness, time));
+  const updateTime = (): void =>
+    readiness.setTimeCertain(time.uncertaintyMs <= config.clockUncertaintyMaxMs);
+  updateTime();
   const watch = setInterval(() => {
+    updateTime();
     postgres.update();
     gateway.updateHealth();
   }, WATCH_MS).unref();
@@ -238,6 +255,7 @@ function collect(
   database: Database,
   services: Services,
   readiness: Readiness,
+  time: DatabaseTime,
 ): void {
   const { pool } = database;
   metrics.poolConnections.set(pool.totalCount);
@@ -245,6 +263,7 @@ function collect(
   metrics.poolWaiting.set(pool.waitingCount);
   metrics.writeQueueDepth.set(services.writer.depth);
   metrics.ready.set(readiness.isReady ? 1 : 0);
+  showClock(metrics, time);
 }
 
 /** In the order in which each part still needs the next one. */

@@ -219,6 +219,15 @@ export const OPTIONS = {
     max: 3_600_000,
     unit: 'milliseconds',
   }),
+  clockUncertaintyMaxMs: integerOption({
+    env: 'GATEWAY_CLOCK_UNCERTAINTY_MAX_MS',
+    description:
+      "How far the time by which expiry is decided may be from the database's; an instance that is less certain is not ready.",
+    fallback: 500,
+    min: 1,
+    max: 60_000,
+    unit: 'milliseconds',
+  }),
   drainMs: integerOption({
     env: 'GATEWAY_DRAIN_MS',
     description: 'After SIGTERM, how long the ports go on accepting while readiness fails.',

@@ -23,6 +23,8 @@ export type InstanceLockOptions = {
    * may have been missed. `taken`: another instance has it; this one must end.
    */
   readonly onChange: (state: 'lost' | 'held' | 'taken') => void;
+  /** A sample of the database's clock, taken with each renewal: see `DatabaseTime`. */
+  readonly onDatabaseTime?: (sentMs: number, receivedMs: number, databaseMs: number) => void;
   readonly leaseMs?: number | undefined;
   readonly log?: StoreLog | undefined;
 };
@@ -176,12 +178,17 @@ class Holder implements InstanceLock {
   /** Returns until when we are alone, on the monotonic clock. */
   async #renew(client: Client): Promise<number> {
     const sentMs = performance.now();
-    await client.query(
+    const { rows } = await client.query<{ database_ms: number }>(
       `insert into instance (id, region, lease_until)
        values ($1, $2, clock_timestamp() + $3::float8 * interval '1 millisecond')
-       on conflict (id) do update set lease_until = excluded.lease_until`,
+       on conflict (id) do update set lease_until = excluded.lease_until
+       returning extract(epoch from clock_timestamp())::float8 * 1000 as database_ms`,
       [this.instanceId, this.#options.region, this.#leaseMs],
     );
+    const databaseMs = rows[0]?.database_ms;
+    if (databaseMs !== undefined) {
+      this.#options.onDatabaseTime?.(sentMs, performance.now(), databaseMs);
+    }
     return sentMs + this.#leaseMs * (1 - LEASE_MARGIN);
   }
 

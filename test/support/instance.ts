@@ -9,6 +9,7 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { Readiness } from '../../src/gateway/readiness.ts';
 import { createAuthenticator } from '../../src/http/service-tokens.ts';
 import type { ShardClient } from '../../src/protocol/shard-client.ts';
+import { DatabaseTime } from '../../src/shared/database-clock.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
@@ -69,15 +70,17 @@ export async function startInstance(
   const log = (): void => undefined;
   const failures: string[] = [];
   const metrics = createMetrics({ version: 'test', commit: 'test' });
-  const opened = await openDatabase(config, log, () => undefined);
+  const time = new DatabaseTime();
+  const opened = await openDatabase(config, log, () => undefined, time);
   const onFatal = (cause: unknown): void => void failures.push(String(cause));
   const { target } = opened;
   const filename = workerFilename;
-  const workers = createWorkers({ config, target, metrics, log, onFatal, filename });
+  const workers = createWorkers({ config, target, metrics, log, time, onFatal, filename });
   await workers.start();
   const services = createServices({
     config,
     database: opened,
+    clock: time.clock,
     shards: isChangeLost === undefined ? workers : losingChanges(workers, isChangeLost),
     metrics,
     audit: undefined,
