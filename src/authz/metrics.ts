@@ -15,6 +15,7 @@ import type { WorkerStats } from '../protocol/messages.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
+import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
 const CONNECT_CODES = [
@@ -78,6 +79,7 @@ export type Metrics = PartMetrics & {
   readonly writeDuration: Readonly<Record<'committed' | 'refused', HotHistogram>>;
   readonly commits: Counter;
   readonly feedReconnects: Counter;
+  readonly readIndex: IndexMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
 };
@@ -90,6 +92,7 @@ export function createMetrics(build: Build): Metrics {
     ...instanceMetrics(store),
     ...createCredentialMetrics(store, 'gatehouse'),
     ...createClockMetrics(store),
+    readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',
       help: 'Decision workers that ended and were started again.',

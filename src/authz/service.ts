@@ -40,7 +40,7 @@ export type ServiceOptions = {
   /** Something that cannot be mended happened; the process must end with an error. */
   readonly onFatal: (event: string, cause: unknown) => void;
   readonly readiness: Readiness;
-  /** Told of what becomes of the lock of the database. */
+  /** Follows what becomes of the registration. */
   readonly postgres: PostgresWatch;
   /** The database, being opened; stopped with the service, also if that cannot start. */
   readonly opening: Promise<Database>;
@@ -144,6 +144,7 @@ async function startParts(
     audit,
     log,
   });
+  undo.push(() => services.stopIndex());
   projects = services.projects;
   await services.projects.provisionDefault();
   const feed = startChangeFeed({
@@ -158,13 +159,13 @@ async function startParts(
   undo.push(() => feed.stop());
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
-  postgres.watch(database.instance, services, workers);
+  postgres.watch(database.membership, services, workers);
   const fingerprintKey = database.deployment.tokenKey;
   const live = new LiveCredentials({ config, env: options.env, fingerprintKey, metrics, log });
   live.start();
   undo.push(() => live.stop());
   const { credentials } = live;
-  gateway.serve(createCalls(config, log, metrics, { database, workers, services, credentials }));
+  gateway.serve(createCalls(config, log, metrics, { workers, services, credentials }));
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
   const updateTime = (): void =>
     readiness.setTimeCertain(time.uncertaintyMs <= config.clockUncertaintyMaxMs);
@@ -218,12 +219,13 @@ export function createCalls(
   config: Config,
   log: EventLog,
   metrics: Metrics,
-  parts: Pick<Parts, 'database' | 'workers' | 'services'> & Pick<CallOptions, 'credentials'>,
+  parts: Pick<Parts, 'workers' | 'services'> & Pick<CallOptions, 'credentials'>,
 ): CallOptions {
-  const { database, workers: shards, services, credentials } = parts;
-  const { projects, positions, heads, tuples } = services;
-  const isAlone = (): boolean => database.instance.isAlone();
-  const scopes = new ReadScopes({ projects, positions, heads, isAlone });
+  const { workers: shards, services, credentials } = parts;
+  const { projects, positions, index, tuples } = services;
+  const isAlone = (): boolean => services.isAlone();
+  const onSettingsReload = (): void => metrics.readIndex.settingsReloaded();
+  const scopes = new ReadScopes({ projects, positions, index, isAlone, onSettingsReload });
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
@@ -262,6 +264,7 @@ function collect(
   metrics.poolIdle.set(pool.idleCount);
   metrics.poolWaiting.set(pool.waitingCount);
   metrics.writeQueueDepth.set(services.writer.depth);
+  metrics.readIndex.waiting.set(services.index.waitingCount);
   metrics.ready.set(readiness.isReady ? 1 : 0);
   showClock(metrics, time);
 }
@@ -281,6 +284,7 @@ async function stopParts(parts: Parts): Promise<void> {
   await retention.stop();
   await services.writer.close(leftMs());
   await services.notifier.close();
+  await services.stopIndex();
   await workers.drain(leftMs());
   await workers.stop();
   await feed.stop();
