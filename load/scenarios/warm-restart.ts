@@ -32,9 +32,10 @@ export const warmRestart: Scenario = {
       await fillTenants(instances, [TENANT], tuples);
       const env = {
         GATEWAY_INDEX_BYTES: String(8 * 1024 ** 3),
-        GATEWAY_WARM_UP_SECONDS: '300',
+        GATEWAY_WARM_UP_SECONDS: '600',
         // Loading the largest takes longer than calls may by default.
-        GATEWAY_REQUEST_TIMEOUT_MS: '300000',
+        GATEWAY_REQUEST_TIMEOUT_MS: '600000',
+        GATEWAY_LOAD_TIMEOUT_SECONDS: '600',
       };
       const first = await instances.start(0, env);
       const coldMs = await ask(instances, first.token, 1);

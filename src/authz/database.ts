@@ -1,23 +1,20 @@
 import { Client, type Pool } from 'pg';
 import type { Config } from '../config/options.ts';
 import type { EventLog } from '../observability/logger.ts';
+import type { DatabaseTime } from '../shared/database-clock.ts';
+import { assertConnectionsFit } from '../store/connection-budget.ts';
 import { type Deployment, readDeployment } from '../store/deployment.ts';
 import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
 import { Membership } from '../store/membership.ts';
 import { migrate } from '../store/migrate.ts';
 import { isSilence } from '../store/pg-errors.ts';
-import {
-  assertConnectionsFit,
-  clientConfig,
-  createPool,
-  type PostgresTarget,
-} from '../store/pool.ts';
+import { clientConfig, createPool, type PostgresTarget } from '../store/pool.ts';
 import { INDEX_CONNECTIONS } from './index-links.ts';
 
 /** Connections of one decision worker: three loads and a catch-up at once. */
 export const WORKER_CONNECTIONS = 4;
-/** Outside of pools: the membership, LISTEN, and the read index. */
-const SINGLE_CONNECTIONS = 2 + INDEX_CONNECTIONS;
+/** Outside of pools: the membership, LISTEN, the work for all instances, and the read index. */
+const SINGLE_CONNECTIONS = 3 + INDEX_CONNECTIONS;
 /** A new epoch updates every shard's row. */
 const NEW_EPOCH_MS_MAX = 60_000;
 const EMBEDDED_CONNECTIONS_MIN = 100;
@@ -89,7 +86,11 @@ async function startPatiently(membership: Membership, log: EventLog): Promise<vo
  * Starts the embedded server or uses DATABASE_URL, migrates, and registers this instance.
  * Errors: STORE_UNAVAILABLE with what to do about it; whatever was started is stopped again.
  */
-export async function openDatabase(config: Config, log: EventLog): Promise<Database> {
+export async function openDatabase(
+  config: Config,
+  log: EventLog,
+  time: DatabaseTime,
+): Promise<Database> {
   const needed = connectionsOf(config);
   const { databaseUrl } = config;
   const server =
@@ -107,6 +108,10 @@ export async function openDatabase(config: Config, log: EventLog): Promise<Datab
       target,
       region: config.region,
       isExclusive: server !== undefined,
+      events: {
+        onRenewed: ({ sentMs, answeredMs, databaseUs }) =>
+          time.observe(sentMs, answeredMs, Number(databaseUs) / 1000),
+      },
       prepare: () => followDeployment(target, log),
       log,
     });
@@ -129,7 +134,9 @@ export async function openDatabase(config: Config, log: EventLog): Promise<Datab
       membership,
       stop: () => (stopping ??= stop()),
     };
-    await assertConnectionsFit(pool, needed).catch(async (error: unknown) => {
+    const isExclusive = server !== undefined;
+    const needs = { each: needed, instances: config.instances, isExclusive };
+    await assertConnectionsFit(pool, needs, log).catch(async (error: unknown) => {
       await database.stop();
       throw error;
     });

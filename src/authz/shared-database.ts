@@ -1,10 +1,9 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Client } from 'pg';
 import type { Config } from '../config/options.ts';
 import type { EventLog } from '../observability/logger.ts';
 import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
-import { assertConnectionsFit, type ServerTarget } from '../store/pool.ts';
+import type { ServerTarget } from '../store/pool.ts';
 import { embeddedConnectionsFor } from './database.ts';
 
 /** The database of several instances, owned by none of them. */
@@ -17,7 +16,7 @@ export type SharedDatabase = {
 
 /**
  * DATABASE_URL as it is, else an embedded server, whose address stands in a file that only this user may
- * read. Errors: STORE_UNAVAILABLE when `needed` connections do not fit, or the server cannot start.
+ * read; it grants `needed` connections. Errors: STORE_UNAVAILABLE when the server cannot start.
  */
 export async function shareDatabase(
   config: Config,
@@ -25,13 +24,6 @@ export async function shareDatabase(
   log: EventLog,
 ): Promise<SharedDatabase> {
   if (config.databaseUrl !== undefined) {
-    const client = new Client({ connectionString: config.databaseUrl });
-    await client.connect();
-    try {
-      await assertConnectionsFit(client, needed);
-    } finally {
-      await client.end();
-    }
     return { env: {}, stop: () => Promise.resolve() };
   }
   const server = await startEmbeddedPostgres({

@@ -28,7 +28,12 @@ export function instancesOf(args: readonly string[]): number | undefined {
  * What each of `count` instances is told beside the environment: its share of the processors and of the
  * memory, where nothing else is set.
  */
-export function shareOf(count: number, env: Environment, cpuCount: number, memoryBytes: number) {
+export function shareOf(
+  count: number,
+  env: Environment,
+  cpuCount: number,
+  memoryBytes: number,
+): Readonly<Record<string, string>> {
   const share: Record<string, string> = {};
   if ((env['GATEWAY_WORKERS'] ?? '') === '') {
     // One of the processors is for the gateway's thread.
@@ -38,6 +43,8 @@ export function shareOf(count: number, env: Environment, cpuCount: number, memor
     const bytes = Math.floor(memoryBytes / 2 / count);
     share['GATEWAY_INDEX_BYTES'] = String(Math.max(bytes, 16 * 1024 * 1024));
   }
+  // So that their connections are looked at together, at the start of each.
+  if ((env['GATEWAY_INSTANCES'] ?? '') === '') share['GATEWAY_INSTANCES'] = String(count);
   return share;
 }
 

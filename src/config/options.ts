@@ -14,6 +14,7 @@ import {
   integerOption,
   listOption,
   optionalIntegerOption,
+  secretLinesOption,
   secretListOption,
   textOption,
   type OptionTable,
@@ -63,16 +64,12 @@ export const OPTIONS = {
   serviceAuthTokens: secretListOption({
     env: 'GATEWAY_SERVICE_AUTH_TOKENS',
     description:
-      'Service tokens that callers may present as `Authorization: Bearer`. Empty: every caller is trusted, and a warning is logged at start.',
+      'Service tokens that callers may present as `Authorization: Bearer`. Empty: every caller is trusted, and a warning is logged at start. Their file is read again whenever it changes.',
   }),
-  adminApiSecret: textOption({
+  adminApiSecrets: secretLinesOption({
     env: 'GATEWAY_ADMIN_API_SECRET',
     description:
-      'Operator secret that AdminService expects in `X-Admin-Secret`. Unset: AdminService is disabled.',
-    fallback: undefined,
-    fallbackText: 'unset',
-    ...PRINTABLE,
-    secret: true,
+      'Operator secret that AdminService expects in `X-Admin-Secret`; while it is rotated, several. Empty: AdminService is disabled. Its file is read again whenever it changes.',
   }),
   host: hostByTokensOption(
     'GATEWAY_HOST',
@@ -86,6 +83,13 @@ export const OPTIONS = {
     'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). Unset: an embedded server starts under GATEWAY_DATA_DIR.',
   ),
   dataDir: directoryOption('GATEWAY_DATA_DIR', 'Directory of the embedded PostgreSQL.', '.data'),
+  instances: optionalIntegerOption({
+    env: 'GATEWAY_INSTANCES',
+    description:
+      'Instances that are meant to run on this database. Their connections, and those of one more during a rollout, must fit into what the server grants, or none starts. Unset: those that run are counted.',
+    min: 1,
+    max: 1000,
+  }),
   pgPoolSize: integerOption({
     env: 'GATEWAY_PG_POOL_SIZE',
     description: 'Connections that the gateway thread keeps to PostgreSQL.',
@@ -198,6 +202,15 @@ export const OPTIONS = {
     max: 16_384 * GIB,
     unit: 'bytes',
   }),
+  loadTimeoutSeconds: integerOption({
+    env: 'GATEWAY_LOAD_TIMEOUT_SECONDS',
+    description:
+      'How long the load of one shard may take before it fails. A shard that takes longer than this is never answered: raise it for very large ones.',
+    fallback: 60,
+    min: 1,
+    max: 3600,
+    unit: 'seconds',
+  }),
   warmUpSeconds: decimalOption({
     env: 'GATEWAY_WARM_UP_SECONDS',
     description:
@@ -261,6 +274,15 @@ export const OPTIONS = {
     fallback: 2000,
     min: 10,
     max: 3_600_000,
+    unit: 'milliseconds',
+  }),
+  clockUncertaintyMaxMs: integerOption({
+    env: 'GATEWAY_CLOCK_UNCERTAINTY_MAX_MS',
+    description:
+      "How far the time by which expiry is decided may be from the database's; an instance that is less certain is not ready.",
+    fallback: 500,
+    min: 1,
+    max: 60_000,
     unit: 'milliseconds',
   }),
   drainMs: integerOption({

@@ -202,9 +202,10 @@ describe('--instances', () => {
     expect(shareOf(4, {}, 16, 64 * gib)).toEqual({
       GATEWAY_WORKERS: '3',
       GATEWAY_INDEX_BYTES: String(8 * gib),
+      GATEWAY_INSTANCES: '4',
     });
     expect(shareOf(3, {}, 2, gib)['GATEWAY_WORKERS']).toBe('1');
-    const set = { GATEWAY_WORKERS: '5', GATEWAY_INDEX_BYTES: '1000000000' };
+    const set = { GATEWAY_WORKERS: '5', GATEWAY_INDEX_BYTES: '1000000000', GATEWAY_INSTANCES: '9' };
     expect(shareOf(4, set, 16, 64 * gib)).toEqual({});
   });
 });
