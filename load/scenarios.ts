@@ -3,11 +3,19 @@ import { batchCheck100 } from './scenarios/batch-check.ts';
 import { checkBesideLists } from './scenarios/check-beside-lists.ts';
 import { checkUniform, checkZipf } from './scenarios/check.ts';
 import { coldStart } from './scenarios/cold-start.ts';
+import { feedFlood } from './scenarios/feed-flood.ts';
 import { listObjects } from './scenarios/list-objects.ts';
 import { mixed } from './scenarios/mixed.ts';
 import { noisyNeighbour } from './scenarios/noisy-neighbour.ts';
 import { notifyLive } from './scenarios/notify-live.ts';
+import {
+  killOne,
+  killOneLarge,
+  killOneOfMany,
+  rollingRestart,
+} from './scenarios/rolling-restart.ts';
 import { severalInstances } from './scenarios/several-instances.ts';
+import { warmRestart } from './scenarios/warm-restart.ts';
 import { writeOne } from './scenarios/write-one.ts';
 
 /** Every scenario, by its name on the command line. Results stand in docs/benchmarks.md. */
@@ -21,6 +29,12 @@ export const SCENARIOS: readonly Scenario[] = [
   coldStart,
   checkBesideLists,
   writeOne,
+  feedFlood,
   notifyLive,
+  rollingRestart,
+  killOne,
+  killOneOfMany,
+  killOneLarge,
+  warmRestart,
   severalInstances,
 ];

@@ -1,3 +1,4 @@
+-- Runs beside: 0003_workspaces
 -- Several instances on one database. Functions with new signatures stand beside those of the release
 -- before, whose statements go on working.
 

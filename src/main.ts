@@ -1,20 +1,25 @@
 import { openDatabase } from './authz/database.ts';
 import { PostgresWatch } from './authz/postgres-watch.ts';
+import { instancesOf, supervise } from './authz/supervise.ts';
 import { loadConfigOrExit } from './config/load-config-or-exit.ts';
 import { Readiness } from './gateway/readiness.ts';
 import { createLogger, eventLogOf } from './observability/logger.ts';
 import { packageVersion } from './observability/package-version.ts';
 import { stopOnSignals } from './observability/stop-on-signals.ts';
 import { AppError } from './shared/app-error.ts';
+import { DatabaseTime } from './shared/database-clock.ts';
 import { hideFromOtherProcesses } from './shared/process-control.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
 const EXIT_FAILURE = 1;
+const EXIT_USAGE = 2;
 
 // A runner on this machine may have the same user, and so have its steps.
 hideFromOtherProcesses();
 const config = loadConfigOrExit();
-const logger = createLogger(config.logLevel);
+const { instanceName } = config;
+const root = createLogger(config.logLevel);
+const logger = instanceName === undefined ? root : root.child({ process: instanceName });
 
 function fail(event: string, cause: unknown): never {
   // What the operator can act on is in the message; a stack helps only with the unforeseen.
@@ -35,17 +40,51 @@ process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
 if (config.serviceAuthTokens.length === 0) logger.warn('service_auth_disabled');
 
-const readiness = new Readiness();
-const postgres = new PostgresWatch(readiness);
-// An empty database takes about as long to make as the rest of the service takes to load.
-const opening = openDatabase(config, eventLogOf(logger));
-opening.catch(() => undefined); // awaited by the service
-const starting = import('./authz/service.ts').then(({ startService }) => {
-  const version = packageVersion();
-  return startService({ config, logger, version, onFatal: fail, readiness, postgres, opening });
-});
+const count = instancesOrExit();
+if (count === undefined) await runInstance();
+else await supervise(count, logger, fail);
 
-stopOnSignals(starting, logger, fail);
+function instancesOrExit(): number | undefined {
+  try {
+    return instancesOf(process.argv.slice(2));
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\nusage: npm start [-- --instances N]\n`);
+    process.exit(EXIT_USAGE);
+  }
+}
 
-const service = await starting.catch((error: unknown) => fail('start_failed', error));
-logger.info({ port: service.port, metrics_port: service.metricsPort, host: config.host }, 'ready');
+async function runInstance(): Promise<void> {
+  const readiness = new Readiness();
+  const postgres = new PostgresWatch(readiness);
+  // An empty database takes about as long to make as the rest of the service takes to load.
+  const time = new DatabaseTime();
+  const opening = openDatabase(config, eventLogOf(logger), time);
+  opening.catch(() => undefined); // awaited by the service
+  const starting = import('./authz/service.ts').then(({ startService }) => {
+    const version = packageVersion();
+    const { env } = process;
+    return startService({
+      config,
+      env,
+      logger,
+      version,
+      onFatal: fail,
+      readiness,
+      postgres,
+      opening,
+      time,
+    });
+  });
+
+  stopOnSignals(starting, logger, fail);
+
+  const service = await starting.catch((error: unknown) => fail('start_failed', error));
+  logger.info(
+    { port: service.port, metrics_port: service.metricsPort, host: config.host },
+    'ready',
+  );
+  if (process.send === undefined) return;
+  process.send('ready');
+  // A supervisor that was killed leaves nobody who would stop this process.
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+}

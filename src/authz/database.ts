@@ -1,27 +1,26 @@
 import { Client, type Pool } from 'pg';
 import type { Config } from '../config/options.ts';
 import type { EventLog } from '../observability/logger.ts';
+import type { DatabaseTime } from '../shared/database-clock.ts';
+import { assertConnectionsFit } from '../store/connection-budget.ts';
 import { type Deployment, readDeployment } from '../store/deployment.ts';
 import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
 import { Membership } from '../store/membership.ts';
 import { migrate } from '../store/migrate.ts';
-import {
-  assertConnectionsFit,
-  clientConfig,
-  createPool,
-  type PostgresTarget,
-} from '../store/pool.ts';
+import { isSilence } from '../store/pg-errors.ts';
+import { clientConfig, createPool, type PostgresTarget } from '../store/pool.ts';
 import { INDEX_CONNECTIONS } from './index-links.ts';
 
 /** Connections of one decision worker: three loads and a catch-up at once. */
 export const WORKER_CONNECTIONS = 4;
-/** Outside of pools: the membership, LISTEN, and the read index. */
-const SINGLE_CONNECTIONS = 2 + INDEX_CONNECTIONS;
+/** Outside of pools: the membership, LISTEN, the work for all instances, and the read index. */
+const SINGLE_CONNECTIONS = 3 + INDEX_CONNECTIONS;
 /** A new epoch updates every shard's row. */
 const NEW_EPOCH_MS_MAX = 60_000;
 const EMBEDDED_CONNECTIONS_MIN = 100;
 /** For psql, pg_dump and what else looks in. */
 const EMBEDDED_CONNECTIONS_SPARE = 20;
+const START_PATIENCE_MS = 30_000;
 
 /**
  * After each connection of the membership: a failover may lie between. On a connection of its own, since a new
@@ -56,18 +55,49 @@ export interface Database {
   stop(): Promise<void>;
 }
 
+/** Connections that one instance may open. */
+export function connectionsOf({
+  pgPoolSize,
+  workers,
+}: Pick<Config, 'pgPoolSize' | 'workers'>): number {
+  return pgPoolSize + workers * WORKER_CONNECTIONS + SINGLE_CONNECTIONS;
+}
+
+/** What the embedded server must grant for so many connections of instances. */
+export function embeddedConnectionsFor(needed: number): number {
+  return Math.max(EMBEDDED_CONNECTIONS_MIN, needed + EMBEDDED_CONNECTIONS_SPARE);
+}
+
+/** A server that answers late, as on a busy machine, fails no start; one that refuses does at once. */
+async function startPatiently(membership: Membership, log: EventLog): Promise<void> {
+  const deadlineMs = performance.now() + START_PATIENCE_MS;
+  for (;;) {
+    try {
+      await membership.start();
+      return;
+    } catch (error) {
+      if (!isSilence(error) || performance.now() >= deadlineMs) throw error;
+      log('warn', 'instance_registration_late', { error: String(error) });
+    }
+  }
+}
+
 /**
  * Starts the embedded server or uses DATABASE_URL, migrates, and registers this instance.
  * Errors: STORE_UNAVAILABLE with what to do about it; whatever was started is stopped again.
  */
-export async function openDatabase(config: Config, log: EventLog): Promise<Database> {
-  const needed = config.pgPoolSize + config.workers * WORKER_CONNECTIONS + SINGLE_CONNECTIONS;
+export async function openDatabase(
+  config: Config,
+  log: EventLog,
+  time: DatabaseTime,
+): Promise<Database> {
+  const needed = connectionsOf(config);
   const { databaseUrl } = config;
   const server =
     databaseUrl === undefined
       ? await startEmbeddedPostgres({
           dataDirectory: config.dataDir,
-          maxConnections: Math.max(EMBEDDED_CONNECTIONS_MIN, needed + EMBEDDED_CONNECTIONS_SPARE),
+          maxConnections: embeddedConnectionsFor(needed),
           log,
         })
       : undefined;
@@ -78,10 +108,14 @@ export async function openDatabase(config: Config, log: EventLog): Promise<Datab
       target,
       region: config.region,
       isExclusive: server !== undefined,
+      events: {
+        onRenewed: ({ sentMs, answeredMs, databaseUs }) =>
+          time.observe(sentMs, answeredMs, Number(databaseUs) / 1000),
+      },
       prepare: () => followDeployment(target, log),
       log,
     });
-    await membership.start();
+    await startPatiently(membership, log);
     const pool = createPool(target, {
       max: config.pgPoolSize,
       applicationName: 'gatehouse-gateway',
@@ -100,7 +134,9 @@ export async function openDatabase(config: Config, log: EventLog): Promise<Datab
       membership,
       stop: () => (stopping ??= stop()),
     };
-    await assertConnectionsFit(pool, needed).catch(async (error: unknown) => {
+    const isExclusive = server !== undefined;
+    const needs = { each: needed, instances: config.instances, isExclusive };
+    await assertConnectionsFit(pool, needs, log).catch(async (error: unknown) => {
       await database.stop();
       throw error;
     });

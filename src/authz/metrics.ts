@@ -5,11 +5,17 @@ import {
   type DecisionRpc,
 } from '../gateway/reads/decision-meter.ts';
 import { registerBuildInfo, type Build } from '../observability/build-info.ts';
+import {
+  createCredentialMetrics,
+  type CredentialMetrics,
+} from '../observability/credential-report.ts';
 import { MetricStore, type HotCounter, type HotHistogram } from '../observability/metric-store.ts';
 import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { WorkerStats } from '../protocol/messages.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
+import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
+import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 import { MembershipMetrics } from './membership-metrics.ts';
 
@@ -46,8 +52,10 @@ const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_00
 /** What a worker counted since its last report, and how it stands now, but for what a caller must name. */
 export type WorkerFigures = Omit<WorkerStats, 'errors' | 'rawBatchItems'>;
 
+type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics & FeedMetrics;
+
 /** Every metric of the authorization service, ready to count. */
-export type Metrics = DecisionMetrics & {
+export type Metrics = PartMetrics & {
   /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
   readonly render: () => Promise<string>;
   /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
@@ -74,9 +82,14 @@ export type Metrics = DecisionMetrics & {
   readonly commits: Counter;
   readonly feedReconnects: Counter;
   readonly membership: MembershipMetrics;
+  /** Of work that one instance at a time does. */
+  readonly upkeepRuns: Counter<'work' | 'outcome'>;
   readonly readIndex: IndexMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
+  /** How long the start loaded shards before it was ready. */
+  readonly warmUpSeconds: Gauge;
+  readonly warmUpShards: Gauge;
 };
 
 /** The metrics of one process. Series exist from the first scrape on. */
@@ -85,6 +98,10 @@ export function createMetrics(build: Build): Metrics {
   const metrics = {
     ...decisionMetrics(store),
     ...instanceMetrics(store),
+    ...upkeepMetrics(store),
+    ...createCredentialMetrics(store, 'gatehouse'),
+    ...createClockMetrics(store),
+    ...createFeedMetrics(store),
     readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',
@@ -156,6 +173,19 @@ function decisionMetrics(store: MetricStore) {
   };
 }
 
+/** With every series there from the start, so that one that does not move can be seen. */
+function upkeepMetrics(store: MetricStore): Pick<Metrics, 'upkeepRuns'> {
+  const upkeepRuns = store.counter<'work' | 'outcome'>({
+    name: 'gatehouse_upkeep_runs_total',
+    help: 'Runs of work that one instance at a time does for all, by outcome.',
+    labelNames: ['work', 'outcome'],
+  });
+  for (const work of ['purge', 'retention']) {
+    for (const outcome of ['done', 'elsewhere', 'failed']) upkeepRuns.inc({ work, outcome }, 0);
+  }
+  return { upkeepRuns };
+}
+
 function instanceMetrics(store: MetricStore) {
   const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
   const counter = (name: string, help: string): Counter => store.counter({ name, help });
@@ -177,6 +207,11 @@ function instanceMetrics(store: MetricStore) {
     membership: new MembershipMetrics(store),
     feedReconnects: counter('gatehouse_feed_reconnects_total', 'Change feed connections remade.'),
     ready: gauge('gatehouse_ready', '1 while /readyz answers 200, else 0.'),
+    warmUpSeconds: gauge(
+      'gatehouse_warm_up_seconds',
+      'How long the start loaded shards before it reported ready.',
+    ),
+    warmUpShards: gauge('gatehouse_warm_up_shards', 'Shards that the start loaded meanwhile.'),
   };
 }
 

@@ -1,5 +1,11 @@
+import type { Environment } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
-import { type CallOptions, createGateway, type Gateway } from '../gateway/gateway.ts';
+import {
+  type CallOptions,
+  createGateway,
+  type Gateway,
+  type GatewayOptions,
+} from '../gateway/gateway.ts';
 import type { Readiness } from '../gateway/readiness.ts';
 import { DecisionMeter } from '../gateway/reads/decision-meter.ts';
 import { ReadScopes } from '../gateway/reads/read-scopes.ts';
@@ -11,24 +17,35 @@ import { createWorkspaceService } from '../gateway/rpc/workspace-service.ts';
 import { HostAllowList } from '../http/host-allow-list.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
+import { HeldBySlots } from '../protocol/held-shards.ts';
 import { systemClock } from '../shared/clock.ts';
+import type { DatabaseTime } from '../shared/database-clock.ts';
 import { type ChangeFeed, startChangeFeed } from '../store/change-feed.ts';
 import { explainDamage } from '../store/embedded-postgres-damage.ts';
 import { ChangeRetention } from '../store/retention.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
+import { showClock } from './clock-metrics.ts';
 import type { Database } from './database.ts';
+import { showFeed } from './feed-metrics.ts';
+import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
+import { RecentShards } from './recent-shards.ts';
 import { createServices, type Services } from './services.ts';
+import { warmUp } from './warm-up.ts';
 import { createWorkers } from './workers.ts';
 
 /** How often the state of Postgres and the workers is looked at. */
 const WATCH_MS = 250;
+/** Shards that a start loads at once for each worker; it can load one more for whoever asks. */
+const WARM_UP_PLACES = 2;
 
 export type ServiceOptions = {
   readonly config: Config;
+  /** What `config` came from: names the files of secrets that are followed. */
+  readonly env: Environment;
   readonly logger: Logger;
   readonly version: string;
   /** Something that cannot be mended happened; the process must end with an error. */
@@ -38,6 +55,8 @@ export type ServiceOptions = {
   readonly postgres: PostgresWatch;
   /** The database, being opened; stopped with the service, also if that cannot start. */
   readonly opening: Promise<Database>;
+  /** The database's time, which opening it estimates. */
+  readonly time: DatabaseTime;
 };
 
 /** The running authorization service. */
@@ -59,6 +78,8 @@ type Parts = {
   readonly gateway: Gateway;
   readonly feed: ChangeFeed;
   readonly retention: ChangeRetention;
+  readonly recent: RecentShards;
+  readonly live: LiveCredentials;
   readonly readiness: Readiness;
   readonly watch: NodeJS.Timeout;
 };
@@ -77,6 +98,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     host: config.host,
     port: config.connectPort,
     metricsPort: config.metricsPort,
+    held: heldSockets(config),
     hosts: config.serviceAuthTokens.length > 0 ? undefined : new HostAllowList(config),
     readiness,
     renderMetrics: metrics.render,
@@ -84,14 +106,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   });
   const undo = [() => opening.then((database) => database.stop(), ignoreWhileFailing)];
   try {
-    const ports = await gateway.listen();
+    await gateway.listen();
     undo.push(async () => {
       await gateway.stop(0);
       await gateway.stopMetrics();
     });
     const parts = await startParts(options, log, metrics, gateway, undo);
+    await warmParts(parts, log, metrics);
     readiness.markReady(() => parts.workers.isReady);
     gateway.updateHealth();
+    const ports = await gateway.accept();
     let stopping: Promise<void> | undefined;
     return { ...ports, stop: () => (stopping ??= stopParts(parts)) };
   } catch (error) {
@@ -107,15 +131,20 @@ async function startParts(
   gateway: Gateway,
   undo: (() => Promise<void>)[],
 ): Promise<Parts> {
-  const { config, logger, readiness, postgres, opening } = options;
+  const { config, logger, readiness, postgres, opening, time } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
+  const recent = new RecentShards();
   let projects: Services['projects'] | undefined;
+  const held = new HeldBySlots(config.workers);
   const workers = createWorkers({
     config,
+    held,
     target: targetOf(opening),
     metrics,
     log,
+    time,
     onFatal,
+    onRecentShards: (slot, shards) => recent.report(slot, shards),
     findModel: (projectId, version) => projects?.modelOf(projectId, version),
   });
   // The threads load their modules while the database starts.
@@ -125,30 +154,90 @@ async function startParts(
   const database = await opening;
   await started;
   const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
-  const services = createServices({ config, database, shards: workers, metrics, audit, log });
+  const services = createServices({
+    config,
+    database,
+    clock: time.clock,
+    shards: workers,
+    metrics,
+    audit,
+    log,
+  });
   undo.push(() => services.stopIndex());
   projects = services.projects;
   await services.projects.provisionDefault();
-  const feed = startChangeFeed({
+  const feed = startFeed(database, workers, services, held, metrics, log);
+  undo.push(() => feed.stop());
+  await feed.started;
+  const retention = startUpkeep(config, database, services, log);
+  postgres.watch(database.membership, services, workers);
+  const fingerprintKey = database.deployment.tokenKey;
+  const live = new LiveCredentials({ config, env: options.env, fingerprintKey, metrics, log });
+  live.start();
+  undo.push(() => live.stop());
+  const { credentials } = live;
+  gateway.serve(createCalls(config, log, metrics, { workers, services, credentials }));
+  metrics.onCollect(() => collect(metrics, database, services, readiness, time));
+  metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
+  const watch = startWatch(options, gateway);
+  const parts = { config, database, workers, services, gateway, feed, retention, recent };
+  return { ...parts, live, readiness, watch };
+}
+
+function startFeed(
+  database: Database,
+  workers: WorkerPool,
+  services: Services,
+  held: HeldBySlots,
+  metrics: Metrics,
+  log: EventLog,
+): ChangeFeed {
+  return startChangeFeed({
     target: database.target,
+    sender: services.notifier.sender,
+    isHeld: (shard) => held.mayHold(shard),
     onHint: (shard, seq) => workers.hint(shard, seq),
-    pollIntervalMs: config.pollIntervalMs,
     onConnected: (isConnected) => {
       if (!isConnected) metrics.feedReconnects.inc();
     },
     log,
   });
-  undo.push(() => feed.stop());
-  await feed.started;
-  const retention = startUpkeep(config, database, services, log);
-  postgres.watch(database.membership, services, workers);
-  gateway.serve(createCalls(config, log, metrics, { workers, services }));
-  metrics.onCollect(() => collect(metrics, database, services, readiness));
-  const watch = setInterval(() => {
+}
+
+/** Brings readiness up to date, now and from now on. */
+function startWatch(
+  { config, readiness, postgres, time }: ServiceOptions,
+  gateway: Gateway,
+): NodeJS.Timeout {
+  const update = (): void => {
+    readiness.setTimeCertain(time.uncertaintyMs <= config.clockUncertaintyMaxMs);
     postgres.update();
     gateway.updateHealth();
-  }, WATCH_MS).unref();
-  return { config, database, workers, services, gateway, feed, retention, readiness, watch };
+  };
+  update();
+  return setInterval(update, WATCH_MS).unref();
+}
+
+/** What a supervisor has passed on. */
+function heldSockets({ listenFds, metricsListenFd }: Config): GatewayOptions['held'] {
+  if (listenFds.length === 0 || metricsListenFd === undefined) return undefined;
+  return { rpc: listenFds.map(Number), metrics: metricsListenFd };
+}
+
+/** Loads what is likely to be asked, then notes for the next start what was. */
+async function warmParts(parts: Parts, log: EventLog, metrics: Metrics): Promise<void> {
+  const { config, database, workers, recent } = parts;
+  const { shards, seconds } = await warmUp({
+    pool: database.pool,
+    workers,
+    places: config.workers * WARM_UP_PLACES,
+    timeMaxMs: config.warmUpSeconds * 1_000,
+    bytesMax: config.warmUpBytes ?? config.indexBytes,
+    log,
+  });
+  metrics.warmUpShards.set(shards);
+  metrics.warmUpSeconds.set(seconds);
+  recent.start(database.pool, log);
 }
 
 /** Never rejects: who awaits the opening itself is told of its failure. */
@@ -174,6 +263,7 @@ function startUpkeep(
 ): ChangeRetention {
   const retention = new ChangeRetention({
     pool: database.pool,
+    shared: services.shared,
     rule: {
       ageMaxMs: config.changeRetentionSeconds * 1000,
       countMax: CHANGES_PER_SHARD_MAX,
@@ -192,9 +282,9 @@ export function createCalls(
   config: Config,
   log: EventLog,
   metrics: Metrics,
-  parts: Pick<Parts, 'workers' | 'services'>,
+  parts: Pick<Parts, 'workers' | 'services'> & Pick<CallOptions, 'credentials'>,
 ): CallOptions {
-  const { workers: shards, services } = parts;
+  const { workers: shards, services, credentials } = parts;
   const { projects, positions, index, tuples } = services;
   const isAlone = (): boolean => services.isAlone();
   const onSettingsReload = (): void => metrics.readIndex.settingsReloaded();
@@ -203,8 +293,7 @@ export function createCalls(
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
   return {
-    tokens: config.serviceAuthTokens,
-    adminSecret: config.adminApiSecret ?? '',
+    credentials,
     bodyBytesMax: config.maxBodyBytes,
     timeoutMsMax,
     authz: createAuthzService({ tuples, shards, scopes, meter, timeoutMsMax, batchItemsMax }),
@@ -231,6 +320,7 @@ function collect(
   database: Database,
   services: Services,
   readiness: Readiness,
+  time: DatabaseTime,
 ): void {
   const { pool } = database;
   metrics.poolConnections.set(pool.totalCount);
@@ -240,18 +330,22 @@ function collect(
   metrics.membership.collect(database.membership);
   metrics.readIndex.waiting.set(services.index.waitingCount);
   metrics.ready.set(readiness.isReady ? 1 : 0);
+  showClock(metrics, time);
 }
 
 /** In the order in which each part still needs the next one. */
 async function stopParts(parts: Parts): Promise<void> {
   const { config, gateway, workers, services, feed, retention, readiness, database } = parts;
+  const { recent } = parts;
   clearInterval(parts.watch);
   readiness.beginDrain();
   gateway.beginDrain();
+  await recent.stop();
   await new Promise((resolve) => setTimeout(resolve, config.drainMs));
   const deadlineMs = performance.now() + config.shutdownTimeoutMs;
   const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
   await gateway.stop(leftMs());
+  await parts.live.stop();
   await services.purge.stop();
   await retention.stop();
   await services.writer.close(leftMs());

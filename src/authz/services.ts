@@ -12,8 +12,9 @@ import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
-import { type Clock, systemClock } from '../shared/clock.ts';
+import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
+import { SharedWork } from '../store/shared-work.ts';
 import type { Database } from './database.ts';
 import { startIndexLinks } from './index-links.ts';
 import { createManagement, type Management } from './management.ts';
@@ -32,10 +33,10 @@ const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
 const WRITE_LANES = 2;
-/** Commits within this time share one notification per shard. */
+/** Commits within this time share notifications, with one seq for each shard. */
 const NOTIFY_INTERVAL_MS = 20;
-/** Beyond this the rest is left to the poll: a hint may be lost. */
-const NOTIFY_SHARDS_MAX = 1_000;
+/** Beyond this the rest is left to the poll: a hint may be lost. Twenty notifications at once. */
+const NOTIFY_SHARDS_MAX = 4_096;
 
 /** The use cases of this instance. */
 export type Services = Management & {
@@ -47,6 +48,8 @@ export type Services = Management & {
   readonly notifier: ChangeNotifier;
   readonly tuples: TupleService;
   readonly purge: ExpiredTuplePurge;
+  /** For what one instance at a time does. */
+  readonly shared: SharedWork;
   /** Whether no other instance can have written meanwhile. */
   isAlone(): boolean;
   /** Fails the reads that wait for the read index, and closes its connections. Idempotent. */
@@ -56,6 +59,8 @@ export type Services = Management & {
 export type ServicesOptions = {
   readonly config: Config;
   readonly database: Database;
+  /** By which expiry is decided: the database's time. */
+  readonly clock: Clock;
   readonly shards: ShardClient;
   readonly metrics: Metrics;
   readonly audit: AuditSink | undefined;
@@ -66,9 +71,8 @@ export type ServicesOptions = {
 
 /** Wires the services to the database and the workers. */
 export function createServices(options: ServicesOptions): Services {
-  const { config, database, shards, metrics, audit } = options;
+  const { config, database, clock, shards, metrics, audit } = options;
   const { pool } = database;
-  const clock = systemClock;
   const ids = new IdSource(clock);
   const codec = new TokenCodec({
     key: database.deployment.tokenKey,
@@ -110,7 +114,12 @@ export function createServices(options: ServicesOptions): Services {
     deletesPerSeqMax: DELETES_PER_SEQ_MAX,
     exportGrantsMax: EXPORT_GRANTS_MAX,
   });
-  const purge = createPurge(options, writes, ids);
+  const shared = new SharedWork({
+    target: database.target,
+    onRun: (work, outcome) => metrics.upkeepRuns.inc({ work, outcome }),
+    log: options.log,
+  });
+  const purge = createPurge(options, writes, ids, shared);
   const management = createManagement(config, {
     pool,
     clock,
@@ -120,7 +129,7 @@ export function createServices(options: ServicesOptions): Services {
     writer: writes,
   });
   const reads = { heads, index, positions, isAlone, stopIndex };
-  return { ...reads, projects, writer, notifier, tuples, purge, ...management };
+  return { ...reads, projects, writer, notifier, tuples, purge, shared, ...management };
 }
 
 function createIndex(
@@ -200,13 +209,15 @@ function createNotifier({ database: { pool }, log }: ServicesOptions): ChangeNot
 }
 
 function createPurge(
-  { config, database, log }: ServicesOptions,
+  { config, database, clock, log }: ServicesOptions,
   writer: TupleWrites,
   ids: IdSource,
+  shared: SharedWork,
 ): ExpiredTuplePurge {
   return new ExpiredTuplePurge({
     pool: database.pool,
-    clock: systemClock,
+    shared,
+    clock,
     writer,
     graceMs: config.expiredGraceSeconds * 1000,
     intervalMs: PURGE_INTERVAL_MS,

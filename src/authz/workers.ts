@@ -2,7 +2,9 @@ import type { Config } from '../config/options.ts';
 import { codeNameOfReason } from '../gateway/connect/connect-error.ts';
 import { DECISION_RPCS, type DecisionRpc } from '../gateway/reads/decision-meter.ts';
 import type { EventLog } from '../observability/logger.ts';
-import type { WorkerStats } from '../protocol/messages.ts';
+import type { HeldBySlots } from '../protocol/held-shards.ts';
+import type { RecentShard, WorkerStats } from '../protocol/messages.ts';
+import type { DatabaseTime } from '../shared/database-clock.ts';
 import type { PostgresTarget } from '../store/pool.ts';
 import { WORKER_DEFAULTS } from '../workers/shard/worker-settings.ts';
 import { createPiscinaTransport } from '../workers/slot/piscina-transport.ts';
@@ -24,6 +26,11 @@ export type WorkersOptions = {
   readonly metrics: Metrics;
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
+  /** Told which shards a worker was asked for last. */
+  readonly onRecentShards?: ((slot: number, shards: readonly RecentShard[]) => void) | undefined;
+  readonly time: DatabaseTime;
+  /** Where each worker tells which shards it holds. */
+  readonly held?: HeldBySlots | undefined;
   /** A model that the pool forgot; see WorkerPoolOptions. */
   readonly findModel?:
     | ((projectId: string, modelVersion: number) => string | undefined)
@@ -34,7 +41,7 @@ export type WorkersOptions = {
 
 /** The decision workers of this instance, not yet started. */
 export function createWorkers(options: WorkersOptions): WorkerPool {
-  const { config, target, metrics, log } = options;
+  const { config, target, metrics, log, time } = options;
   return createWorkerPool({
     workerCount: config.workers,
     createTransport: createPiscinaTransport({
@@ -48,6 +55,9 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         depthMax: config.maxCheckDepth,
         batchItemsMax: config.maxBatchItems,
         pollMs: config.pollIntervalMs,
+        loadTimeoutMs: config.loadTimeoutSeconds * 1_000,
+        clockMemory: time.memory,
+        heldMemory: options.held?.memories[slot],
       }),
     }),
     queueDepthMax: config.workerQueueMax,
@@ -55,7 +65,10 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     queueBytesMax: QUEUE_BYTES_MAX,
     onFatal: options.onFatal,
     findModel: options.findModel,
-    onStats: (slot, stats) => countStats(metrics, slot, stats),
+    onStats: (slot, stats) => {
+      countStats(metrics, slot, stats);
+      if (stats.recentShards !== undefined) options.onRecentShards?.(slot, stats.recentShards);
+    },
     onEvent: (event) => logEvent(event, metrics, log),
   });
 }

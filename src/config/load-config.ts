@@ -21,6 +21,9 @@ function contradictions(config: Config): string[] {
   if (config.connectPort !== 0 && config.connectPort === config.metricsPort) {
     problems.push(`${OPTIONS.metricsPort.env}: must differ from ${OPTIONS.connectPort.env}`);
   }
+  if (config.listenFds.length > 0 !== (config.metricsListenFd !== undefined)) {
+    problems.push(`${OPTIONS.listenFds.env}: needs ${OPTIONS.metricsListenFd.env}, and it this`);
+  }
   if (config.shardQueueMax > config.workerQueueMax) {
     problems.push(
       `${OPTIONS.shardQueueMax.env}: must not exceed ${OPTIONS.workerQueueMax.env} (${config.workerQueueMax})`,

@@ -12,6 +12,9 @@ import {
   booleanOption,
   decimalOption,
   integerOption,
+  listOption,
+  optionalIntegerOption,
+  secretLinesOption,
   secretListOption,
   textOption,
   type OptionTable,
@@ -37,19 +40,36 @@ export const OPTIONS = {
     'Port of /metrics, /healthz and /readyz. 0 takes a free one.',
     9090,
   ),
-  serviceAuthTokens: secretListOption({
-    env: 'GATEWAY_SERVICE_AUTH_TOKENS',
+  listenFds: listOption({
+    env: 'GATEWAY_LISTEN_FDS',
     description:
-      'Service tokens that callers may present as `Authorization: Bearer`. Empty: every caller is trusted, and a warning is logged at start.',
+      'Set by `npm start -- --instances N`: descriptors of sockets that listen already, instead of GATEWAY_HOST and GATEWAY_CONNECT_PORT; the first is accepted from at once, those of neighbours where they leave connections waiting.',
+    fallback: [],
+    pattern: /^\d{1,5}$/,
+    rule: 'a descriptor',
   }),
-  adminApiSecret: textOption({
-    env: 'GATEWAY_ADMIN_API_SECRET',
-    description:
-      'Operator secret that AdminService expects in `X-Admin-Secret`. Unset: AdminService is disabled.',
+  metricsListenFd: optionalIntegerOption({
+    env: 'GATEWAY_METRICS_LISTEN_FD',
+    description: 'The same for GATEWAY_METRICS_PORT. Both are set, or neither.',
+    min: 3,
+    max: 65_535,
+  }),
+  instanceName: textOption({
+    env: 'GATEWAY_INSTANCE_NAME',
+    description: 'In each log line as `process`, where several instances write to one log.',
     fallback: undefined,
     fallbackText: 'unset',
     ...PRINTABLE,
-    secret: true,
+  }),
+  serviceAuthTokens: secretListOption({
+    env: 'GATEWAY_SERVICE_AUTH_TOKENS',
+    description:
+      'Service tokens that callers may present as `Authorization: Bearer`. Empty: every caller is trusted, and a warning is logged at start. Their file is read again whenever it changes.',
+  }),
+  adminApiSecrets: secretLinesOption({
+    env: 'GATEWAY_ADMIN_API_SECRET',
+    description:
+      'Operator secret that AdminService expects in `X-Admin-Secret`; while it is rotated, several. Empty: AdminService is disabled. Its file is read again whenever it changes.',
   }),
   host: hostByTokensOption(
     'GATEWAY_HOST',
@@ -63,6 +83,13 @@ export const OPTIONS = {
     'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). Unset: an embedded server starts under GATEWAY_DATA_DIR.',
   ),
   dataDir: directoryOption('GATEWAY_DATA_DIR', 'Directory of the embedded PostgreSQL.', '.data'),
+  instances: optionalIntegerOption({
+    env: 'GATEWAY_INSTANCES',
+    description:
+      'Instances that are meant to run on this database. Their connections, and those of one more during a rollout, must fit into what the server grants, or none starts. Unset: those that run are counted.',
+    min: 1,
+    max: 1000,
+  }),
   pgPoolSize: integerOption({
     env: 'GATEWAY_PG_POOL_SIZE',
     description: 'Connections that the gateway thread keeps to PostgreSQL.',
@@ -175,6 +202,32 @@ export const OPTIONS = {
     max: 16_384 * GIB,
     unit: 'bytes',
   }),
+  loadTimeoutSeconds: integerOption({
+    env: 'GATEWAY_LOAD_TIMEOUT_SECONDS',
+    description:
+      'How long the load of one shard may take before it fails. A shard that takes longer than this is never answered: raise it for very large ones.',
+    fallback: 60,
+    min: 1,
+    max: 3600,
+    unit: 'seconds',
+  }),
+  warmUpSeconds: decimalOption({
+    env: 'GATEWAY_WARM_UP_SECONDS',
+    description:
+      'How long a start may load the shards that were asked last before it reports ready. 0: it does not.',
+    fallback: 20,
+    min: 0,
+    max: 3600,
+    unit: 'seconds',
+  }),
+  warmUpBytes: optionalIntegerOption({
+    env: 'GATEWAY_WARM_UP_BYTES',
+    description:
+      'How many bytes of indexes a start loads before it reports ready, as they were when last written down. Unset: GATEWAY_INDEX_BYTES.',
+    min: 0,
+    max: 16_384 * GIB,
+    unit: 'bytes',
+  }),
   workerQueueMax: integerOption({
     env: 'GATEWAY_WORKER_QUEUE_MAX',
     description: 'Requests waiting for one worker before more are refused (resource_exhausted).',
@@ -221,6 +274,15 @@ export const OPTIONS = {
     fallback: 2000,
     min: 10,
     max: 3_600_000,
+    unit: 'milliseconds',
+  }),
+  clockUncertaintyMaxMs: integerOption({
+    env: 'GATEWAY_CLOCK_UNCERTAINTY_MAX_MS',
+    description:
+      "How far the time by which expiry is decided may be from the database's; an instance that is less certain is not ready.",
+    fallback: 500,
+    min: 1,
+    max: 60_000,
     unit: 'milliseconds',
   }),
   drainMs: integerOption({

@@ -10,7 +10,6 @@ import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
-import { createAuthenticator } from '../http/service-tokens.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -33,7 +32,7 @@ import {
 import type { Readiness } from './readiness.ts';
 import type { DecisionMeter } from './reads/decision-meter.ts';
 import type { ReadScopes } from './reads/read-scopes.ts';
-import { createAuthorize } from './rpc/authorization.ts';
+import { type Credentials, createAuthorize } from './rpc/authorization.ts';
 import { HealthState } from './rpc/health-service.ts';
 import { reflectionRoutes } from './rpc/reflection-service.ts';
 
@@ -41,6 +40,8 @@ export type GatewayOptions = {
   readonly host: string;
   readonly port: number;
   readonly metricsPort: number;
+  /** Sockets of a supervisor that listen already; then nothing is accepted before `accept`. */
+  readonly held?: { readonly rpc: readonly number[]; readonly metrics: number } | undefined;
   /** What requests of both ports may be addressed to; undefined: any name, since callers have tokens. */
   readonly hosts: HostAllowList | undefined;
   readonly readiness: Readiness;
@@ -50,9 +51,7 @@ export type GatewayOptions = {
 
 /** What answers calls, once the instance can. */
 export type CallOptions = {
-  readonly tokens: readonly string[];
-  /** '' disables AdminService. */
-  readonly adminSecret: string;
+  readonly credentials: Credentials;
   readonly bodyBytesMax: number;
   /** Deadline of a call whose caller states none, and the longest that one may state. */
   readonly timeoutMsMax: number;
@@ -71,8 +70,13 @@ export type CallOptions = {
 
 /** Both listeners of the service. */
 export interface Gateway {
-  /** Binds both ports: health routes answer, calls are told that the service is starting. */
-  listen(): Promise<{ readonly port: number; readonly metricsPort: number }>;
+  /**
+   * Binds both ports: health routes answer, calls are told that the service is starting. Sockets that are
+   * held wait for `accept` instead: whoever connects meanwhile is served late, and not refused.
+   */
+  listen(): Promise<void>;
+  /** The service is ready: from now on it accepts everywhere. */
+  accept(): Promise<{ readonly port: number; readonly metricsPort: number }>;
   /** Answers calls from now on. Once. */
   serve(options: CallOptions): void;
   /** The gRPC health service follows the readiness; call it when that may have changed. */
@@ -102,15 +106,17 @@ class ListenerPair implements Gateway {
   readonly #health = new HealthState();
   readonly #draining = new AbortController();
   #adapter: ConnectAdapter | null = null;
+  #ports: { readonly port: number; readonly metricsPort: number } | null = null;
   #rawDecisions: RawDecisions | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
     for (const service of SERVICES) this.#health.setServing(service.typeName, false);
-    const { host, port, onIncident } = options;
+    const { host, port, held, onIncident } = options;
     this.#server = createHttpServer({
       host,
       port,
+      descriptors: held?.rpc,
       http2: {
         onStream: (stream, headers, deadlines) => {
           const isOfMethod = this.#adapter?.paths.includes(headers[':path'] ?? '') === true;
@@ -134,15 +140,24 @@ class ListenerPair implements Gateway {
     this.#metricsServer = createMetricsServer(options);
   }
 
-  async listen(): Promise<{ readonly port: number; readonly metricsPort: number }> {
+  async listen(): Promise<void> {
+    if (this.#options.held === undefined) await this.#bind();
+  }
+
+  async accept(): Promise<{ readonly port: number; readonly metricsPort: number }> {
+    return this.#ports ?? (await this.#bind());
+  }
+
+  async #bind(): Promise<{ readonly port: number; readonly metricsPort: number }> {
     const { port } = await this.#server.listen();
     const { port: metricsPort } = await this.#metricsServer.listen();
-    return { port, metricsPort };
+    this.#ports = { port, metricsPort };
+    return this.#ports;
   }
 
   serve(options: CallOptions): void {
     assert(this.#adapter === null, 'a gateway is given its calls once');
-    const authenticator = createAuthenticator(options.tokens);
+    const { authenticator } = options.credentials;
     const adapter = createConnectAdapter({
       routes: (router) => {
         router.service(AuthzService, options.authz);
@@ -153,7 +168,7 @@ class ListenerPair implements Gateway {
         this.#health.routes(router);
         reflectionRoutes(router, [...SERVICES, Health]);
       },
-      authorize: createAuthorize(authenticator, options.adminSecret),
+      authorize: createAuthorize(options.credentials),
       readMaxBytes: options.bodyBytesMax,
       compressMinBytes: COMPRESS_MIN_BYTES,
       drainSignal: this.#draining.signal,
@@ -178,6 +193,8 @@ class ListenerPair implements Gateway {
   beginDrain(): void {
     this.updateHealth();
     this.#server.beginDrain();
+    // The next life of this instance answers there from now on.
+    if (this.#options.held !== undefined) this.#metricsServer.stop(0).catch(() => undefined);
   }
 
   async stop(timeoutMs: number): Promise<void> {
@@ -211,8 +228,10 @@ class ListenerPair implements Gateway {
 const HTTP2_REFUSED_STREAM = 7;
 
 function createMetricsServer(options: GatewayOptions): HttpServer {
-  const { host, metricsPort: port, onIncident } = options;
-  const server = createHttpServer({ host, port, onIncident, hostGuard: hostGuardOf(options) });
+  const { host, metricsPort: port, held, onIncident } = options;
+  const descriptors = held === undefined ? undefined : [held.metrics];
+  const hostGuard = hostGuardOf(options);
+  const server = createHttpServer({ host, port, descriptors, onIncident, hostGuard });
   addHealthRoutes(server, options.readiness);
   addMetricsRoute(server, { contentType: METRICS_CONTENT_TYPE, render: options.renderMetrics });
   server.fallback(sendNotFound);

@@ -20,6 +20,8 @@ export type HttpServerOptions = {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** Sockets that listen already, instead of `host` and `port`; see SniffingListener. */
+  readonly descriptors?: readonly number[] | undefined;
   readonly limits?: Partial<HttpLimits> | undefined;
   /** Serves HTTP/2 without TLS on the same port; absent = HTTP/1.1 only. */
   readonly http2?:
@@ -154,10 +156,17 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
       this.#taking((exchange) => this.#fallback(exchange)),
     );
     const peek = this.#options.http2?.isPortShared === false ? null : loadSocketPeek();
-    if (peek === null) return this.#listenApart();
+    if (peek === null) {
+      assert(
+        this.#options.descriptors === undefined,
+        'sockets are shared where they can be peeked at',
+      );
+      return this.#listenApart();
+    }
     this.#sniffing = new SniffingListener({
       host: this.#options.host,
       port: this.#options.port,
+      descriptors: this.#options.descriptors,
       sniffingMax: this.#limits.sniffingMax,
       sniffTimeoutMs: this.#limits.sniffTimeoutMs,
       peek,
@@ -195,11 +204,13 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
 
   async #stop(deadlineMs: number): Promise<void> {
     this.beginDrain();
-    this.#sniffing?.close();
+    if (deadlineMs > 0) await this.#sniffing?.finish();
+    else this.#sniffing?.close();
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket);
     this.#http2?.server.close();
     this.#http2?.closeGracefully();
     await this.#idleWithin(deadlineMs);
+    this.#sniffing?.close();
     if (this.inFlightCount > 0) {
       this.#incident('drain_deadline', `${this.inFlightCount} requests were cut off`);
     }
@@ -249,7 +260,8 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     });
     if (this.#http2 === null) return { port, http2Port: port };
     const server = this.#http2.server as unknown as net.Server;
-    await listenOn(server, host, http2?.fallbackPort ?? (wanted === 0 ? 0 : wanted + 1));
+    const http2Wanted = http2?.fallbackPort ?? (wanted === 0 ? 0 : wanted + 1);
+    await listenOn(server, { host, port: http2Wanted });
     const http2Port = (server.address() as net.AddressInfo).port;
     this.#incident('http2_port', `HTTP/2 is served on port ${http2Port}, not on ${port}`);
     return { port, http2Port };

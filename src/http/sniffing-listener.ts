@@ -4,6 +4,11 @@ import { PEEK_AGAIN, PEEK_FAILED, type SocketPeek } from './socket-peek.ts';
 export type SniffingListenerOptions = {
   readonly host: string;
   readonly port: number;
+  /**
+   * Sockets that listen already, instead of `host` and `port`. The first is this process's own; others are those
+   * of processes beside it, from which it takes what they leave waiting for longer than `HELP_MS`.
+   */
+  readonly descriptors?: readonly number[] | undefined;
   readonly sniffingMax: number;
   readonly sniffTimeoutMs: number;
   readonly peek: SocketPeek;
@@ -31,6 +36,11 @@ const DEFER_ACCEPT_SECONDS = 2;
 const LOOK_MS_YOUNG = 1;
 const LOOK_MS_OLD = 20;
 const YOUNG_MS = 50;
+/** Between two looks at the sockets of neighbours, which may have ended, or stand still. */
+const HELP_MS = 20;
+/** At the end: nobody came for this long, and the longest that is waited for it. */
+const QUIET_MS = 5;
+const END_MS = 1_000;
 
 /**
  * One port for two protocols: accepts, looks at the first bytes without taking them, and
@@ -46,7 +56,9 @@ export class SniffingListener {
   /** In order of arrival, so the first one is the oldest. */
   readonly #waiting = new Set<Waiting>();
   #timer: NodeJS.Timeout | null = null;
+  #helper: NodeJS.Timeout | null = null;
   #youngestMs = 0;
+  #acceptedCount = 0;
 
   constructor(options: SniffingListenerOptions) {
     this.#options = options;
@@ -58,7 +70,13 @@ export class SniffingListener {
 
   /** Binds and returns the port. Errors: rejects with the system's error (EADDRINUSE, EACCES…). */
   async listen(): Promise<number> {
-    await listenOn(this.#server, this.#options.host, this.#options.port);
+    const { host, port, descriptors = [] } = this.#options;
+    const [own, ...others] = descriptors;
+    await listenOn(this.#server, own === undefined ? { host, port } : { fd: own });
+    if (others.length > 0) {
+      this.#helper = setInterval(() => this.#helpOut(others), HELP_MS);
+      this.#helper.unref();
+    }
     const fd = descriptorOf(this.#server);
     if (fd >= 0) this.#options.peek.deferAccept(fd, DEFER_ACCEPT_SECONDS);
     return (this.#server.address() as net.AddressInfo).port;
@@ -68,16 +86,57 @@ export class SniffingListener {
     return this.#waiting.size;
   }
 
+  /**
+   * Stops accepting once nobody comes any more, or after `END_MS`: whoever the kernel has let in meanwhile, and would cut
+   * off with the socket, is accepted. Then waits as long at most for first bytes.
+   */
+  async finish(): Promise<void> {
+    const fd = descriptorOf(this.#server);
+    if (fd >= 0) this.#options.peek.deferAccept(fd, 0);
+    await this.#quietWithin(END_MS, () => this.#acceptedCount);
+    this.stopAccepting();
+    await this.#quietWithin(END_MS, () => (this.#waiting.size > 0 ? performance.now() : 0));
+  }
+
+  /** Resolves when `figure` has not changed for a while, at the latest after `timeMaxMs`. */
+  async #quietWithin(timeMaxMs: number, figure: () => number): Promise<void> {
+    const deadlineMs = performance.now() + timeMaxMs;
+    for (let before = Number.NaN; performance.now() < deadlineMs;) {
+      const now = figure();
+      if (now === before) return;
+      before = now;
+      await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    }
+  }
+
+  /** Stops accepting; connections whose protocol is not known yet are still looked at. */
+  stopAccepting(): void {
+    if (this.#helper !== null) clearInterval(this.#helper);
+    this.#helper = null;
+    this.#server.close();
+  }
+
   /** Stops accepting and closes the connections whose protocol is not known yet. */
   close(): void {
-    this.#server.close();
+    this.stopAccepting();
     for (const waiting of this.#waiting) waiting.socket.destroy();
     this.#waiting.clear();
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
   }
 
+  /** What waits at a neighbour's socket would have been accepted by now if it could. */
+  #helpOut(descriptors: readonly number[]): void {
+    for (const listening of descriptors) {
+      for (let fd = this.#options.peek.accept(listening); fd >= 0;) {
+        this.#accept(pausedSocket(fd));
+        fd = this.#options.peek.accept(listening);
+      }
+    }
+  }
+
   #accept(socket: net.Socket): void {
+    this.#acceptedCount += 1;
     socket.on('error', ignoreResetBeforeFirstByte);
     if (!this.#options.admits()) {
       socket.destroy();
@@ -150,11 +209,24 @@ export class SniffingListener {
   }
 }
 
+/** As net.Server makes them with `pauseOnConnect`: nothing is read. */
+function pausedSocket(fd: number): net.Socket {
+  const options = { fd, readable: true, writable: true, pauseOnCreate: true };
+  const socket = new net.Socket(options);
+  socket.setNoDelay(true);
+  return socket;
+}
+
 /** Resolves when `server` is bound; rejects with the system's error. */
-export function listenOn(server: net.Server, host: string, port: number): Promise<void> {
+export function listenOn(
+  server: net.Server,
+  where:
+    | { readonly host: string; readonly port: number; readonly reusePort?: boolean }
+    | { readonly fd: number },
+): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ host, port, backlog: 4_096 }, () => {
+    server.listen({ ...where, backlog: 4_096 }, () => {
       server.off('error', reject);
       resolve();
     });
@@ -166,6 +238,6 @@ function ignoreResetBeforeFirstByte(): void {
 }
 
 /** The descriptor under a server or socket; -1 once it is closed or where the platform has none. */
-function descriptorOf(handleOwner: net.Server | net.Socket): number {
+export function descriptorOf(handleOwner: net.Server | net.Socket): number {
   return (handleOwner as unknown as { _handle: { fd?: number } | null })._handle?.fd ?? -1;
 }

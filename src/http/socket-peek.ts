@@ -10,6 +10,10 @@ export type SocketPeek = {
   peek(fd: number, into: Uint8Array): number;
   /** A second descriptor of the same socket, or -1. */
   duplicate(fd: number): number;
+  /** The descriptor of a connection that waits at `listenFd`, which does not block; -1 when none does. */
+  accept(listenFd: number): number;
+  /** Programs that this process starts do not inherit the descriptor. */
+  closeOnExec(fd: number): void;
   /** Closes a descriptor made by `duplicate` that nobody took. */
   close(fd: number): void;
   /** Linux: wakes accept only once data has arrived, so that nearly every peek succeeds at once. */
@@ -22,6 +26,9 @@ export const PEEK_FAILED = -2;
 const MSG_PEEK = 2;
 const IPPROTO_TCP = 6;
 const TCP_DEFER_ACCEPT = 9;
+const SOCK_NONBLOCK_CLOEXEC = 0x8_0800;
+const F_SETFD = 2;
+const FD_CLOEXEC = 1;
 
 type Koffi = {
   load(path: null): { func(signature: string): (...args: unknown[]) => number };
@@ -51,7 +58,12 @@ function bind(koffi: Koffi): SocketPeek {
   const setsockopt = libc.func(
     'int setsockopt(int fd, int level, int name, const int *val, uint32_t len)',
   );
-  const flags = MSG_PEEK | (process.platform === 'linux' ? 0x40 : 0x80); // MSG_DONTWAIT
+  const isLinux = process.platform === 'linux';
+  const accept4 = isLinux
+    ? libc.func('int accept4(int fd, void *address, void *length, int flags)')
+    : libc.func('int accept(int fd, void *address, void *length)');
+  const fcntl = libc.func('int fcntl(int fd, int command, ...)');
+  const flags = MSG_PEEK | (isLinux ? 0x40 : 0x80); // MSG_DONTWAIT
   const again = koffi.os.errno['EAGAIN'];
   return {
     peek(fd, into) {
@@ -60,11 +72,16 @@ function bind(koffi: Koffi): SocketPeek {
       return koffi.errno() === again ? PEEK_AGAIN : PEEK_FAILED;
     },
     duplicate: (fd) => dup(fd),
+    accept: (fd) =>
+      isLinux ? accept4(fd, null, null, SOCK_NONBLOCK_CLOEXEC) : accept4(fd, null, null),
+    closeOnExec: (fd) => {
+      fcntl(fd, F_SETFD, 'int', FD_CLOEXEC);
+    },
     close: (fd) => {
       close(fd);
     },
     deferAccept(listenFd, seconds) {
-      if (process.platform === 'linux') {
+      if (isLinux) {
         setsockopt(listenFd, IPPROTO_TCP, TCP_DEFER_ACCEPT, [seconds], 4);
       }
     },

@@ -131,6 +131,8 @@ export type ControlMessage =
       readonly modelJson: string;
     }
   | { readonly kind: 'committed'; readonly change: CommittedChange }
+  /** The shard is loaded unless it is; acknowledged when it is, or could not be. */
+  | { readonly kind: 'warm'; readonly ackId: number; readonly shard: ShardKey }
   | { readonly kind: 'carried'; readonly carried: CarriedChanges }
   /** null: every loaded shard must look for changes. */
   | { readonly kind: 'hint'; readonly shard: ShardKey | null; readonly seq: number }
@@ -163,6 +165,9 @@ export const ANSWER_FALLBACK = 3;
 export const ANSWER_BODY = 4;
 /** The next element of `largeBodies`. */
 export const ANSWER_LARGE_BODY = 5;
+
+/** A loaded shard and the bytes of its index. */
+export type RecentShard = ShardKey & { readonly indexBytes: number };
 
 /** What a worker counted since its last report, and how it stands now. */
 export type WorkerStats = {
@@ -198,6 +203,8 @@ export type WorkerStats = {
   readonly shardLoadFailures: number;
   readonly shardEvictions: number;
   readonly catchUps: number;
+  /** The loaded shards that were asked last, the latest first; not in every report. */
+  readonly recentShards?: readonly RecentShard[] | undefined;
 };
 
 /** Worker → gateway: the reply to a batch, or (deferred answers) a message of its own. */

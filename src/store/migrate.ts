@@ -1,9 +1,11 @@
-import { readdirSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { runner } from 'node-pg-migrate';
 import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
 import { type Deployment, readDeployment } from './deployment.ts';
+import { type MigrationFile, readMigrationFiles } from './migration-files.ts';
+import { applyMigrations, type LockWait, withMigrationLock } from './migration-runner.ts';
+import { assertKnownEnough } from './migration-table.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 import type { StoreReason } from './store-reason.ts';
@@ -15,6 +17,8 @@ const MIGRATIONS_TABLE = 'schema_migration';
 export type MigrateOptions = {
   readonly log?: StoreLog | undefined;
   readonly migrationsDirectory?: string | undefined;
+  /** How a migration waits for a table that others use. Default: see `LOCK_WAIT`. */
+  readonly lockWait?: Partial<LockWait> | undefined;
 };
 
 export type SchemaOptions = {
@@ -23,18 +27,25 @@ export type SchemaOptions = {
   readonly directory: string;
   /** Which files were run; a table of schema `public`. One a directory. */
   readonly table: string;
+  readonly lockWait?: Partial<LockWait> | undefined;
 };
+
+const CONNECT_TIMEOUT_MS = 30_000;
+/** Writes stand still for at most `lockTimeoutMs` at a time, and go on for twice as long in between. */
+const LOCK_WAIT: LockWait = { lockTimeoutMs: 500, pauseMs: 1_000, giveUpMs: 600_000 };
 
 /**
  * Brings the schema up to date and the deployment row with it, waiting for any other process that
- * does the same. All pending files run in one transaction.
- * Errors: STORE_UNAVAILABLE when the database has migrations that this release does not know, or is
- * a standby. Cost: a few queries when there is nothing to do.
+ * does the same. Pending files run in one transaction, but for indexes that are built concurrently.
+ * A schema with migrations that this release does not know will do if each of them says so
+ * (migration-files.ts). Errors: STORE_UNAVAILABLE when one does not, when a table could not be locked
+ * for ten minutes, or for a standby. Cost: a few queries when there is nothing to do.
  */
 export function migrate(target: PostgresTarget, options: MigrateOptions = {}): Promise<Deployment> {
   const log = options.log ?? silentLog;
   const directory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY;
-  return migrated(target, { log, directory, table: MIGRATIONS_TABLE }, (client) =>
+  const { lockWait } = options;
+  return migrated(target, { log, directory, table: MIGRATIONS_TABLE, lockWait }, (client) =>
     readDeployment(client, log),
   );
 }
@@ -46,48 +57,58 @@ export function migrateSchema(target: PostgresTarget, options: SchemaOptions): P
 
 async function migrated<T>(
   target: PostgresTarget,
-  { log, directory, table }: SchemaOptions,
+  options: SchemaOptions,
   andThen: (client: Client) => Promise<T>,
 ): Promise<T> {
+  const { log, directory, table } = options;
   const client = new Client(
     clientConfig(target, {
       applicationName: 'gatehouse-migrate',
-      // Another process may be at a long migration, and ours may be one.
+      // A migration may be long; how long it waits for others is decided below.
       statementTimeoutMs: 0,
       lockTimeoutMs: 0,
       idleInTransactionTimeoutMs: 0,
+      // A start on a busy machine is late, and not in vain.
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
     }),
   );
   client.on('error', (error) => log('warn', 'postgres_connection_lost', { error: error.message }));
   await client.connect();
   try {
     await assertPrimary(client);
-    const known = migrationNames(directory);
-    await assertNotNewer(client, known, table);
-    const applied = await runner({
-      dbClient: client,
-      dir: directory,
-      direction: 'up',
-      migrationsTable: table,
-      checkOrder: true,
-      singleTransaction: true,
-      advisoryLockMode: 'wait',
-      log: () => undefined,
-    });
+    const files = readMigrationFiles(directory);
+    const known = files.map(({ name }) => name);
+    await assertKnownEnough(client, known, table, silentLog);
+    await withMigrationLock(client, () => runPending(client, files, options));
     // Looked at again: while we waited for the lock, a newer release may have migrated.
-    await assertNotNewer(client, known, table);
-    for (const { name } of applied) log('info', 'schema_migrated', { migration: name });
+    await assertKnownEnough(client, known, table, log);
     return await andThen(client);
   } finally {
     await client.end();
   }
 }
 
-function migrationNames(directory: string): readonly string[] {
-  return readdirSync(directory)
-    .filter((file) => file.endsWith('.sql'))
-    .map((file) => file.slice(0, -'.sql'.length))
-    .toSorted();
+/** Tries until no table is kept from it: what waits for a lock stops everybody who comes after it. */
+async function runPending(
+  client: Client,
+  files: readonly MigrationFile[],
+  { log, directory, table, lockWait }: SchemaOptions,
+): Promise<void> {
+  const wait = { ...LOCK_WAIT, ...lockWait };
+  const deadlineMs = performance.now() + wait.giveUpMs;
+  for (;;) {
+    const outcome = await applyMigrations(client, { files, directory, table, wait, log });
+    if (outcome === 'done') return;
+    const { blocker, busyWith } = outcome;
+    if (performance.now() >= deadlineMs) {
+      throw new AppError<StoreReason>(
+        'STORE_UNAVAILABLE',
+        `the schema could not be migrated: a table is in use (${busyWith})${blocker}; end what uses it, then start again`,
+      );
+    }
+    log('warn', 'migration_lock_awaited', { error: busyWith, blocker });
+    await delay(wait.pauseMs);
+  }
 }
 
 async function assertPrimary(client: Client): Promise<void> {
@@ -98,27 +119,5 @@ async function assertPrimary(client: Client): Promise<void> {
   throw new AppError<StoreReason>(
     'STORE_UNAVAILABLE',
     'the database is a standby; connect to the primary',
-  );
-}
-
-async function assertNotNewer(
-  client: Client,
-  known: readonly string[],
-  table: string,
-): Promise<void> {
-  const found = await client.query<{ present: boolean }>(
-    `select to_regclass('public.${table}') is not null as present`,
-  );
-  if (found.rows[0]?.present !== true) return;
-  const { rows } = await client.query<{ name: string }>(
-    `select name from public.${table} where not (name = any($1::text[])) order by name`,
-    [known],
-  );
-  if (rows.length === 0) return;
-  const names = rows.map((row) => row.name).join(', ');
-  throw new AppError<StoreReason>(
-    'STORE_UNAVAILABLE',
-    `the database has a newer schema than this release knows (${names}); start that newer release`,
-    { migrations: names },
   );
 }

@@ -1,5 +1,6 @@
 import http from 'node:http';
 import http2 from 'node:http2';
+import net from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { RawClient, rawCheck, startServer, waitFor, type TestServer } from './start-server.ts';
 
@@ -272,6 +273,23 @@ describe('many and large', () => {
   });
 });
 
+/** Connects and asks at once; what came of it. */
+async function askOnce(port: number): Promise<string> {
+  const socket = net.connect(port, '127.0.0.1');
+  let [received, wasIn] = ['', false];
+  socket.once('connect', () => {
+    wasIn = true;
+    socket.write(rawCheck('a'));
+  });
+  socket.on('data', (bytes) => (received += bytes.toString()));
+  return await new Promise((resolve) => {
+    const end = (otherwise: string): void =>
+      resolve(received.includes('"allowed":true') ? 'answered' : otherwise);
+    socket.once('error', () => end(wasIn ? 'reset' : 'refused'));
+    socket.once('close', () => end('closed'));
+  });
+}
+
 describe('drain', () => {
   test('keep-alive connections are asked to go, what is in flight ends, nothing new is accepted', async () => {
     const target = await start();
@@ -299,6 +317,20 @@ describe('drain', () => {
     await refused.closed;
     expect(refused.received).toBe('');
     expect(target.incidents).not.toContain('drain_deadline');
+  });
+
+  test('who was let in before the end is answered, also one that had not been looked at', async () => {
+    const target = await start();
+    const silent = connect(target);
+    await waitFor(() => target.server.connectionCount === 1);
+    const crowd = Array.from({ length: 200 }, () => askOnce(target.port));
+    target.server.beginDrain();
+    silent.socket.write(rawCheck('a'));
+    await silent.until('"allowed":true');
+    expect(silent.received.toLowerCase()).toContain('connection: close');
+    await target.server.stop(5_000);
+    const ends = await Promise.all(crowd);
+    expect(new Set(ends)).toEqual(new Set(['answered']));
   });
 
   test('HTTP/2 calls in flight end, the client is told to go', async () => {

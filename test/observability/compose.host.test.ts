@@ -83,14 +83,18 @@ function portsOf(name: Product): {
 const found = spawnSync('docker-compose', ['--version']);
 
 describe.skipIf(found.error !== undefined)('docker-compose (Debian package docker-compose)', () => {
-  const config = (environment: Readonly<Record<string, string>>) =>
-    spawnSync('docker-compose', ['config', '--quiet'], {
+  const config = (environment: Readonly<Record<string, string>>, ...options: readonly string[]) =>
+    spawnSync('docker-compose', [...options, 'config', '--quiet'], {
       env: { PATH: process.env['PATH'], ...environment },
       encoding: 'utf8',
     });
 
   test('config finds nothing', () => {
     expect(config(SECRETS)).toMatchObject({ status: 0, stderr: '' });
+  });
+
+  test('config finds nothing in the profile of several instances', () => {
+    expect(config(SECRETS, '--profile', 'cluster')).toMatchObject({ status: 0, stderr: '' });
   });
 
   test('config demands secrets', () => {
@@ -111,7 +115,10 @@ test('every secret of the environment is demanded', () => {
 test('every service is known, is on networks that exist, and says how healthy it is', () => {
   expect(Object.keys(compose.services).toSorted()).toEqual([
     'authz',
+    'authz-2',
+    'authz-3',
     'grafana',
+    'haproxy',
     'notify',
     'postgres',
     'prometheus',
@@ -190,6 +197,33 @@ describe.each(PRODUCTS)('%s', (name) => {
         expect(hosts.accepts(`${name}:${port}`, port)).toBe(true);
       }
     }
+  });
+});
+
+describe('the profile of several instances', () => {
+  const more = ['authz-2', 'authz-3'];
+
+  test('adds instances like the first, without ports of their own, and a balancer over all three', () => {
+    const { ports: _, ...first } = serviceOf('authz');
+    for (const name of more) expect(serviceOf(name)).toEqual({ ...first, profiles: ['cluster'] });
+    expect(serviceOf('haproxy')).toMatchObject({ profiles: ['cluster'] });
+    const text = readFileSync('deploy/haproxy.cfg', 'utf8');
+    const servers = [...text.matchAll(/server i\d "\$\{GATEHOUSE_\d-(.+?):(\d+)\}"/g)];
+    expect(servers.map(([, host]) => host)).toEqual(['authz', ...more, 'authz', ...more]);
+    for (const [, , port] of servers)
+      expect(Number(port)).toBe(loadConfig(environmentOf('authz')).connectPort);
+  });
+
+  test('drains for longer than the balancer takes to notice', () => {
+    const text = readFileSync('deploy/haproxy.cfg', 'utf8');
+    const [, inter = '', fall = ''] = /inter (\d+)ms .*fall (\d+)/.exec(text) ?? [];
+    expect(Number(inter) * Number(fall)).toBeGreaterThan(0);
+    expect(Number(inter) * Number(fall)).toBeLessThan(loadConfig(environmentOf('authz')).drainMs);
+  });
+
+  test('is scraped, where it runs', () => {
+    const job = prometheus.scrape_configs.find((one) => one.job_name === 'authz');
+    expect(job?.dns_sd_configs).toMatchObject([{ names: more, port: portsOf('authz').metrics }]);
   });
 });
 

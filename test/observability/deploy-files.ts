@@ -8,6 +8,7 @@ export function readYaml(path: string): unknown {
 
 export type ComposeService = {
   readonly image?: string;
+  readonly profiles?: readonly string[];
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string | number>>;
   readonly ports?: readonly string[];
@@ -24,6 +25,7 @@ export type Compose = {
 export type ScrapeJob = {
   readonly job_name: string;
   readonly static_configs: readonly { readonly targets: readonly string[] }[];
+  readonly dns_sd_configs?: readonly { readonly names: readonly string[]; readonly port: number }[];
 };
 export type PrometheusConfig = {
   readonly global: Readonly<Record<string, string>>;

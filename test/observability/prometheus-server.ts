@@ -26,6 +26,7 @@ export async function startPrometheus(
     global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
     scrape_configs: config.scrape_configs.map((job) => ({
       ...job,
+      dns_sd_configs: [],
       static_configs: [{ targets: [targets[job.job_name]] }],
     })),
   };

@@ -37,6 +37,18 @@ export class IndexBudget {
     return this.#pinned.has(actor);
   }
 
+  /** Up to `countMax` loaded shards, those in use first, then the most recently used. O(countMax). */
+  recent(countMax: number): readonly ShardActor[] {
+    const recent: ShardActor[] = [];
+    for (const actors of [this.#pinned.keys(), this.#idle.keys()]) {
+      for (const actor of actors) {
+        if (recent.length >= countMax) return recent;
+        recent.push(actor);
+      }
+    }
+    return recent;
+  }
+
   /** The shard was used. */
   touch(actor: ShardActor): void {
     this.#idle.get(actor);

@@ -7,6 +7,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { mustReload } from '../../store/changes.ts';
 import type { ChangePage, ShardHead, ShardPosition, StoredChange } from '../../store/changes.ts';
 import type { Job } from '../jobs/job.ts';
+import { Callbacks } from './callbacks.ts';
 import { HeldChanges } from './held-changes.ts';
 import type { ShardIndex, ShardSource } from './ports.ts';
 import { RecentStamps } from './recent-stamps.ts';
@@ -62,7 +63,8 @@ export class ShardActor {
   #settingsVersion = 0;
   /** The begun ones all see the present revision; changes wait until there is none. */
   readonly #jobs = new ShardJobs();
-  #onResumed: (() => void)[] = [];
+  readonly #onResumed = new Callbacks();
+  readonly #onWarm = new Callbacks();
   #held = new HeldChanges();
   /** Highest seq known to exist. */
   #headSeq = 0;
@@ -179,7 +181,7 @@ export class ShardActor {
       this.#jobs.suspend(job);
       this.#host.longRunnable(this);
     } else if (!this.#jobs.hasBegun) {
-      if (this.#onResumed.length > 0) this.#resumed();
+      this.#onResumed.run();
       if (!this.#held.isEmpty) this.#applyHeld();
     }
   }
@@ -220,6 +222,16 @@ export class ShardActor {
     this.#headSeq = Math.max(this.#headSeq, seq);
     if (this.#index === null) return;
     if (seq === 0 || seq > this.#position.seq) this.#startCatchUp();
+  }
+
+  /** Loads the index unless there is one; `onDone` is called when it is there, or could not be loaded. */
+  warm(onDone: () => void): void {
+    if (this.#index !== null) {
+      onDone();
+      return;
+    }
+    this.#onWarm.add(onDone);
+    this.#wake();
   }
 
   /** Drops the index. Only when `isEvictable`. */
@@ -296,7 +308,7 @@ export class ShardActor {
   /** New jobs wait once a change waits for the begun ones: else it would wait for ever. */
   get #mayStart(): boolean {
     if (!this.#jobs.hasBegun) return true;
-    return this.#jobs.hasRoom && this.#held.isEmpty && this.#onResumed.length === 0;
+    return this.#jobs.hasRoom && this.#held.isEmpty && this.#onResumed.isEmpty;
   }
 
   readonly #mayBegin = (): boolean => this.#mayStart;
@@ -414,6 +426,7 @@ export class ShardActor {
     this.#applyHeld();
     this.#promote();
     this.#host.settled(this);
+    this.#onWarm.run();
     if (this.#jobs.hasWaiting || this.#headSeq > this.#position.seq) this.#startCatchUp();
   }
 
@@ -428,6 +441,7 @@ export class ShardActor {
         : unavailable('the shard could not be loaded', error),
     );
     this.#host.settled(this);
+    this.#onWarm.run();
   }
 
   // --- changes --------------------------------------------------------------------------------
@@ -505,7 +519,7 @@ export class ShardActor {
       if (outcome === null) {
         // Applied in the very step that ends the evaluation, before the next one begins.
         outcome = await new Promise<PageOutcome>((resolve) => {
-          this.#onResumed.push(() => resolve(this.#applyPage(page, generation)));
+          this.#onResumed.add(() => resolve(this.#applyPage(page, generation)));
         });
       }
       if (outcome !== 'applied') return outcome;
@@ -564,12 +578,6 @@ export class ShardActor {
       this.#retryTimer = null;
       this.#wake();
     }, BEHIND_RETRY_MS);
-  }
-
-  #resumed(): void {
-    const callbacks = this.#onResumed;
-    this.#onResumed = [];
-    for (const callback of callbacks) callback();
   }
 }
 

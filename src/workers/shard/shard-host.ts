@@ -1,8 +1,10 @@
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { HeldShards } from '../../protocol/held-shards.ts';
 import type {
   AnswerBatch,
   ControlMessage,
+  RecentShard,
   RequestBatch,
   ScopeEntry,
   WorkerRequest,
@@ -34,6 +36,9 @@ import type { WorkerSettings } from './worker-settings.ts';
 const SWEEP_MS = 20;
 const STATS_MS = 250;
 const HEADS_PER_QUERY_MAX = 1_000;
+/** With every eighth report, so every two seconds. */
+const RECENT_EVERY = 8;
+const RECENT_SHARDS_MAX = 1_000;
 /**
  * Of the caches of one loaded shard and model, split as HotEvaluator does. What each cache gains at 101 k and at 1.008 M
  * tuples stands in docs/caching.md (engine-caches).
@@ -58,6 +63,8 @@ export type ShardHostOptions = {
   readonly createIndex: () => ShardIndex;
   /** Posts deferred answers by a message of their own, at once: they are views of memory that is used again. */
   readonly post: (answers: AnswerBatch) => void;
+  /** Told which shards are held; absent where nobody asks. */
+  readonly held?: Pick<HeldShards, 'add' | 'remove'> | undefined;
   /** One double: the id of the request under evaluation. */
   readonly underEvaluation: Float64Array;
 };
@@ -86,6 +93,7 @@ export class ShardHost {
   #lastScope: ScopeEntry | null = null;
   #lastActor: ShardActor | null = null;
   #lastModel: NamespaceModel | null = null;
+  #reportCount = 0;
   #isInTurn = false;
   #isTurnScheduled = false;
   #isPolling = false;
@@ -301,6 +309,12 @@ export class ShardHost {
       case 'committed':
         this.actor(message.change)?.committed(message.change);
         break;
+      case 'warm':
+        this.#actorOf(message.shard).warm(() => {
+          this.#writer.ack(message.ackId);
+          if (!this.#isInTurn) this.#scheduleTurn();
+        });
+        break;
       case 'carried':
         this.actor(message.carried)?.carried(message.carried);
         break;
@@ -367,6 +381,8 @@ export class ShardHost {
     let actor = tenants.get(shard.tenantId);
     if (actor === undefined) {
       const key = { projectId: shard.projectId, tenantId: shard.tenantId };
+      // Before its snapshot is asked for: see HeldShards.
+      this.#options.held?.add(key);
       actor = new ShardActor(key, this.#actorHost);
       tenants.set(shard.tenantId, actor);
     }
@@ -378,6 +394,7 @@ export class ShardHost {
     const tenants = this.#actors.get(projectId);
     if (tenants?.get(tenantId) !== actor) return;
     tenants.delete(tenantId);
+    this.#options.held?.remove(actor.key);
     if (tenants.size === 0) this.#actors.delete(projectId);
   }
 
@@ -458,7 +475,14 @@ export class ShardHost {
       shardLoadFailures: loadFailure,
       shardEvictions: this.#budget.takeEvictions(),
       catchUps: catchUp,
+      ...(this.#reportCount++ % RECENT_EVERY === 0 ? { recentShards: this.#recentShards() } : {}),
     };
+  }
+
+  #recentShards(): readonly RecentShard[] {
+    return this.#budget
+      .recent(RECENT_SHARDS_MAX)
+      .map(({ key, indexBytes }) => ({ ...key, indexBytes }));
   }
 }
 

@@ -67,6 +67,8 @@ export interface WorkerPool extends ShardClient {
   /** Resolves when every worker said hello. Errors: rejects with the cause when one cannot start. */
   start(): Promise<void>;
   readonly isReady: boolean;
+  /** Loads a shard before anybody asks; resolves when it is there, or could not be loaded. */
+  warm(shard: ShardKey): Promise<void>;
   /** Requests queued or in flight over all workers. */
   readonly pendingCount: number;
   /** New requests fail with SHUTTING_DOWN; resolves when none is in flight, or after `timeoutMs`. */
@@ -186,6 +188,10 @@ class SlotPool implements WorkerPool {
       return;
     }
     for (const slot of this.#slots) slot.control?.hint(null, seq);
+  }
+
+  warm(shard: ShardKey): Promise<void> {
+    return this.#slotOf(shard).warm(shard);
   }
 
   async drain(timeoutMs: number): Promise<void> {

@@ -1,5 +1,7 @@
+import type { ShardKey } from '../../model/relation-tuple.ts';
 import type {
   AnswerBatch,
+  ControlMessage,
   WorkerReport,
   WorkerResponse,
   WorkerStats,
@@ -163,12 +165,26 @@ export class WorkerSlot {
 
   /** Resolves when the worker holds the model; at once if there is no worker that could hold an older one. */
   setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void> {
+    return this.#acknowledged((ackId) => ({
+      kind: 'setModel',
+      ackId,
+      projectId,
+      modelVersion,
+      modelJson,
+    }));
+  }
+
+  /** Resolves when the worker holds the shard or could not load it; at once if there is no worker. */
+  warm(shard: ShardKey): Promise<void> {
+    return this.#acknowledged((ackId) => ({ kind: 'warm', ackId, shard }));
+  }
+
+  #acknowledged(messageOf: (ackId: number) => ControlMessage): Promise<void> {
     if (this.#state !== 'ready') return Promise.resolve();
     this.#ackId += 1;
-    const ackId = this.#ackId;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#acks.set(ackId, { resolve, reject });
-    this.#control.push({ kind: 'setModel', ackId, projectId, modelVersion, modelJson });
+    this.#acks.set(this.#ackId, { resolve, reject });
+    this.#control.push(messageOf(this.#ackId));
     this.#schedule();
     return promise;
   }

@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import type { Pool } from 'pg';
+import type { EventLog } from '../observability/logger.ts';
+import type { RecentShard } from '../protocol/messages.ts';
+import { writeRecentShards } from '../store/sql/recent-shards.ts';
+
+/** As many of one instance; a row of them is about 50 kB. */
+const SHARDS_MAX = 1_000;
+const WRITE_MS = 15_000;
+
+/**
+ * Writes down every 15 s, and at the end, which shards this instance was asked for last: for the next
+ * start (warm-up.ts). Nothing is counted for it: the workers know the order in which they would drop their indexes.
+ */
+export class RecentShards {
+  readonly #instanceId = randomUUID();
+  readonly #bySlot = new Map<number, readonly RecentShard[]>();
+  #writing:
+    | { readonly pool: Pool; readonly log: EventLog; readonly timer: NodeJS.Timeout }
+    | undefined;
+  #written = '';
+
+  /** What a worker reports, the latest first. */
+  report(slot: number, shards: readonly RecentShard[]): void {
+    this.#bySlot.set(slot, shards);
+  }
+
+  /** From now on they are written. */
+  start(pool: Pool, log: EventLog): void {
+    const timer = setInterval(() => void this.#write(), WRITE_MS).unref();
+    this.#writing = { pool, log, timer };
+  }
+
+  /** Writes for the last time. Idempotent; never rejects. */
+  async stop(): Promise<void> {
+    await this.#write();
+    clearInterval(this.#writing?.timer);
+    this.#writing = undefined;
+  }
+
+  /** The first of every worker, then the second, and so on. */
+  latest(): readonly RecentShard[] {
+    return interleaved([...this.#bySlot.values()]).slice(0, SHARDS_MAX);
+  }
+
+  async #write(): Promise<void> {
+    const latest = this.latest();
+    const text = JSON.stringify(latest);
+    // An instance that nobody asks anything must not push out what others wrote.
+    if (this.#writing === undefined || latest.length === 0 || text === this.#written) return;
+    const { pool, log } = this.#writing;
+    try {
+      await writeRecentShards(pool, this.#instanceId, latest);
+      this.#written = text;
+    } catch (error) {
+      log('warn', 'recent_shards_not_written', { error: String(error) });
+    }
+  }
+}
+
+/** The first of each list, then the second of each, and so on; each shard once. O(all). */
+export function interleaved<T extends { readonly projectId: string; readonly tenantId: string }>(
+  lists: readonly (readonly T[])[],
+): readonly T[] {
+  const length = lists.reduce((longest, list) => Math.max(longest, list.length), 0);
+  const found = new Map<string, T>();
+  for (let rank = 0; rank < length; rank++) {
+    for (const list of lists) {
+      const shard = list[rank];
+      if (shard === undefined) continue;
+      const key = `${shard.projectId}\0${shard.tenantId}`;
+      if (!found.has(key)) found.set(key, shard);
+    }
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Pool } from 'pg';
+import type { EventLog } from '../observability/logger.ts';
+import { readRecentShards } from '../store/sql/recent-shards.ts';
+import type { WorkerPool } from '../workers/slot/worker-pool.ts';
+import { interleaved } from './recent-shards.ts';
+
+export type WarmUpOptions = {
+  readonly pool: Pool;
+  readonly workers: Pick<WorkerPool, 'warm'>;
+  /** Shards that are loaded at once. */
+  readonly places: number;
+  readonly timeMaxMs: number;
+  readonly bytesMax: number;
+  readonly log: EventLog;
+};
+
+export type WarmUpResult = { readonly shards: number; readonly seconds: number };
+
+/**
+ * Loads the shards that instances were asked for last, the latest first, until the time or the bytes
+ * are used up. Never rejects: an instance without warmth is slow at first, and not wrong.
+ */
+export async function warmUp(options: WarmUpOptions): Promise<WarmUpResult> {
+  const { pool, workers, places, timeMaxMs, bytesMax, log } = options;
+  const startMs = performance.now();
+  let shards = 0;
+  const result = (): WarmUpResult => ({ shards, seconds: (performance.now() - startMs) / 1_000 });
+  if (timeMaxMs === 0) return result();
+  try {
+    const wanted = within(interleaved(await readRecentShards(pool)), bytesMax)[Symbol.iterator]();
+    const isOver = (): boolean => performance.now() - startMs >= timeMaxMs;
+    const one = async (): Promise<void> => {
+      for (const shard of wanted) {
+        if (isOver()) return;
+        await workers.warm(shard);
+        shards += 1;
+      }
+    };
+    const timer = new AbortController();
+    const late = delay(timeMaxMs, undefined, { signal: timer.signal }).catch(() => undefined);
+    await Promise.race([late, Promise.all(Array.from({ length: places }, one))]);
+    timer.abort();
+  } catch (error) {
+    log('warn', 'warm_up_failed', { error: String(error) });
+  }
+  const { seconds } = result();
+  if (shards > 0) log('info', 'warmed_up', { shards, seconds });
+  return result();
+}
+
+/** The first of them whose indexes took `bytesMax` together; one that is larger than what is left is left out. */
+function within<T extends { readonly indexBytes: number }>(
+  shards: readonly T[],
+  bytesMax: number,
+): readonly T[] {
+  let leftBytes = bytesMax;
+  return shards.filter(({ indexBytes }) => {
+    if (indexBytes > leftBytes) return false;
+    leftBytes -= indexBytes;
+    return true;
+  });
+}

@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { ServerTarget } from '../../src/store/pool.ts';
+import { urlOf } from '../support/instance.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { call, type Service, startService } from '../support/service.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(async () => await database.drop());
+
+const start = (env: Readonly<Record<string, string>> = {}): Promise<Service> =>
+  startService({
+    env: { DATABASE_URL: urlOf(database.target as ServerTarget), GATEWAY_WORKERS: '2', ...env },
+  });
+
+async function ask(service: Service, tenant: string): Promise<unknown> {
+  const { status, body } = await call(service, 'AuthzService/Check', {
+    tenant_id: tenant,
+    namespace: 'document',
+    object_id: 'd',
+    relation: 'viewer',
+    subject_user_id: 'u',
+  });
+  expect(status).toBe(200);
+  return body['allowed'];
+}
+
+async function figure(service: Service, name: string): Promise<number> {
+  const text = await (await fetch(`${service.metricsUrl}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+}
+
+it('an instance that is ready has loaded what the one before was asked for last', async () => {
+  const tenants = Array.from({ length: 20 }, (_, n) => `tenant-${n}`);
+  const first = await start();
+  for (const tenant_id of tenants) {
+    const tuple = {
+      namespace: 'document',
+      object_id: 'd',
+      relation: 'viewer',
+      subject: { user_id: 'u' },
+    };
+    const updates = [{ op: 'OP_INSERT', tuple }];
+    await call(first, 'AuthzService/WriteRelationTuples', { tenant_id, updates });
+    expect(await ask(first, tenant_id)).toBe(true);
+  }
+  // The workers tell every two seconds.
+  await expect.poll(() => figure(first, 'gatehouse_index_shards'), { timeout: 10_000 }).toBe(20);
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  await first.stop();
+
+  const second = await start();
+  expect(await figure(second, 'gatehouse_warm_up_shards')).toBe(20);
+  expect(second.log.find(({ msg }) => msg === 'warmed_up')).toMatchObject({ shards: 20 });
+  const loads = await figure(second, 'gatehouse_shard_loads_total');
+  for (const tenant of tenants) expect(await ask(second, tenant)).toBe(true);
+  await expect.poll(() => figure(second, 'gatehouse_shard_loads_total')).toBe(20);
+  expect(loads).toBeLessThanOrEqual(20);
+  await second.stop();
+
+  const third = await start({ GATEWAY_WARM_UP_SECONDS: '0' });
+  expect(await figure(third, 'gatehouse_index_shards')).toBe(0);
+  await third.stop();
+}, 60_000);

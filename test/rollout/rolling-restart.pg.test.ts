@@ -1,0 +1,157 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { AuthzService, TupleUpdate_Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { type Balancer, freePorts, startBalancer } from './balancer.ts';
+import { type Cluster, startCluster } from './cluster.ts';
+import { failed, startMixedLoad, summary } from './mixed-load.ts';
+import { SHARD_HEADER } from './steady-load.ts';
+
+const INSTANCES = 3;
+let database: TestDatabase;
+let cluster: Cluster;
+let balancer: Pick<Balancer, 'port' | 'stop'> | undefined;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  cluster = await startCluster(database.target, INSTANCES);
+}, 120_000);
+afterEach(async () => {
+  await balancer?.stop();
+  await cluster.stop();
+  await database.drop();
+}, 60_000);
+
+/** deploy/haproxy.cfg as it is, with the addresses of the cluster. */
+async function startHaproxy(ports: readonly number[]): Promise<Pick<Balancer, 'port' | 'stop'>> {
+  const [port = 0, metricsPort = 0] = await freePorts(2);
+  const addresses = ports.map((one, n) => [`GATEHOUSE_${n + 1}`, `127.0.0.1:${one}`]);
+  const child = spawn('haproxy', ['-db', '-f', 'deploy/haproxy.cfg'], {
+    stdio: 'ignore',
+    env: {
+      ...Object.fromEntries(addresses),
+      PATH: process.env['PATH'],
+      GATEHOUSE_BIND: `127.0.0.1:${port}`,
+      GATEHOUSE_BALANCER_METRICS_BIND: `127.0.0.1:${metricsPort}`,
+    },
+  });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  const isUp = (): Promise<boolean> =>
+    fetch(`http://127.0.0.1:${port}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await expect.poll(isUp, { timeout: 10_000 }).toBe(true);
+  return {
+    port,
+    stop: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+const HAPROXY = spawnSync('haproxy', ['-v']);
+const BALANCERS = [
+  { name: 'a balancer in this process', start: startBalancer, isThere: true },
+  {
+    name: 'haproxy (Debian package haproxy)',
+    start: startHaproxy,
+    isThere: HAPROXY.error === undefined,
+  },
+];
+
+describe.each(BALANCERS)('behind $name', ({ name, start, isThere }) => {
+  it.skipIf(!isThere)(
+    'a rolling restart fails no request',
+    async () => {
+      balancer = await start(cluster.ports);
+      const load = startMixedLoad(balancer.port, cluster.token);
+      await delay(1_000);
+      for (let index = 0; index < INSTANCES; index++) {
+        expect(await cluster.restart(index)).toBe(0);
+        // Until the balancer has it back: the next one goes only then.
+        await delay(700);
+      }
+      const outcomes = await load.stop();
+      process.stdout.write(`rolling restart behind ${name}: ${summary(outcomes)}\n`);
+      expect(failed(outcomes)).toEqual([]);
+      expect(outcomes.length).toBeGreaterThan(500);
+    },
+    120_000,
+  );
+
+  it.skipIf(!isThere)(
+    'a kill fails nothing but what was written there at that moment',
+    async () => {
+      balancer = await start(cluster.ports);
+      const load = startMixedLoad(balancer.port, cluster.token);
+      const beganMs = performance.now();
+      await delay(2_000);
+      const before = load.outcomes.length;
+      const killedMs = performance.now() - beganMs;
+      await cluster.kill(1);
+      await delay(4_000);
+      const outcomes = await load.stop();
+      const after = outcomes.slice(before);
+      process.stdout.write(
+        `kill behind ${name}: ${failed(outcomes).length} failed, then ${summary(after)}\n`,
+      );
+      for (const { startMs, tookMs } of failed(outcomes)) {
+        // The clocks of the load and of this test began within a few milliseconds.
+        expect(startMs).toBeLessThan(killedMs + 100);
+        expect(startMs + tookMs).toBeGreaterThan(killedMs - 100);
+      }
+      // Every tenant was served afterwards, those of the dead one elsewhere.
+      const served = new Set(
+        after.filter(({ status }) => status === 200).map(({ tenant }) => tenant),
+      );
+      expect(served.size).toBe(30);
+    },
+    120_000,
+  );
+});
+
+it.skipIf(HAPROXY.error !== undefined)(
+  'behind haproxy (Debian package haproxy) gRPC goes on over HTTP/2, beside a restart',
+  async () => {
+    balancer = await startHaproxy(cluster.ports);
+    const transport = createGrpcTransport({
+      baseUrl: `http://127.0.0.1:${balancer.port}`,
+      interceptors: [
+        (next) => async (call) => {
+          call.header.set('authorization', `Bearer ${cluster.token}`);
+          call.header.set(SHARD_HEADER, 'default/t');
+          return await next(call);
+        },
+      ],
+    });
+    const client = createClient(AuthzService, transport);
+    const tuple = { namespace: 'document', objectId: 'd', relation: 'viewer' };
+    const subject = { kind: { case: 'userId' as const, value: 'u' } };
+    await client.writeRelationTuples({
+      tenantId: 't',
+      updates: [{ op: TupleUpdate_Op.INSERT, tuple: { ...tuple, subject } }],
+    });
+    let isOver = false;
+    let count = 0;
+    const asking = (async () => {
+      while (!isOver) {
+        const { allowed } = await client.check({ tenantId: 't', ...tuple, subjectUserId: 'u' });
+        expect(allowed).toBe(true);
+        count++;
+      }
+    })();
+    for (let index = 0; index < INSTANCES; index++) {
+      expect(await cluster.restart(index)).toBe(0);
+      await delay(700);
+    }
+    isOver = true;
+    await asking;
+    expect(count).toBeGreaterThan(50);
+  },
+  120_000,
+);
