@@ -78,9 +78,14 @@ test('heads first, then worker, audit and hints, each with all commits in order'
     },
   ];
   const meta = { rpc: 'WriteRelationTuples', actingUserId: 'anne', atMs: 77 };
+  const audited = commits.map((one) => {
+    const { projectId, tenantId, epoch, seq, stamp, changes } = one;
+    const change = { projectId, tenantId, epoch, seq, stamp, changes };
+    return { ...change, ...meta, requestId: `r${stamp}` };
+  });
   expect(told).toEqual([
     ['worker', commits, [5, 9]],
-    ['audit', commits.map((one) => ({ ...one, ...meta, requestId: `r${one.stamp}` })), [5, 9]],
+    ['audit', audited, [5, 9]],
     ['hint', ['a', 4], [5, 9]],
     ['hint', ['a', 5], [5, 9]],
   ]);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
+import { NO_INSTANCES } from '../../test/support/write-admission.ts';
 import { createPool } from '../store/pool.ts';
 import type { CreateProjectRequest, UpdateProjectRequest } from './project-input.ts';
 import { ProjectService } from './project-service.ts';
@@ -142,6 +143,7 @@ test('while the database is away what was known last stays in force', async () =
   const clock = { now: 0, nowMs: () => 0, monotonicMs: () => clock.now };
   const projects = new ProjectService({
     pool,
+    admission: NO_INSTANCES,
     clock,
     region: '',
     defaultProjectId: 'default',
