@@ -6,6 +6,7 @@ import { createLogger, eventLogOf } from './observability/logger.ts';
 import { packageVersion } from './observability/package-version.ts';
 import { stopOnSignals } from './observability/stop-on-signals.ts';
 import { AppError } from './shared/app-error.ts';
+import { DatabaseTime } from './shared/database-clock.ts';
 import { hideFromOtherProcesses } from './shared/process-control.ts';
 
 /** Exit codes: 0 after a graceful stop, 1 for a failure, 2 for settings that are wrong. */
@@ -38,11 +39,23 @@ if (config.serviceAuthTokens.length === 0) logger.warn('service_auth_disabled');
 const readiness = new Readiness();
 const postgres = new PostgresWatch(readiness);
 // An empty database takes about as long to make as the rest of the service takes to load.
-const opening = openDatabase(config, eventLogOf(logger));
+const time = new DatabaseTime();
+const opening = openDatabase(config, eventLogOf(logger), time);
 opening.catch(() => undefined); // awaited by the service
 const starting = import('./authz/service.ts').then(({ startService }) => {
   const version = packageVersion();
-  return startService({ config, logger, version, onFatal: fail, readiness, postgres, opening });
+  const { env } = process;
+  return startService({
+    config,
+    env,
+    logger,
+    version,
+    onFatal: fail,
+    readiness,
+    postgres,
+    opening,
+    time,
+  });
 });
 
 stopOnSignals(starting, logger, fail);

@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import type { Config } from '../config/options.ts';
 import type { EventLog } from '../observability/logger.ts';
+import type { DatabaseTime } from '../shared/database-clock.ts';
 import { type Deployment, readDeployment } from '../store/deployment.ts';
 import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
 import { Membership } from '../store/membership.ts';
@@ -30,7 +31,11 @@ export interface Database {
  * Starts the embedded server or uses DATABASE_URL, migrates, and registers this instance.
  * Errors: STORE_UNAVAILABLE with what to do about it; whatever was started is stopped again.
  */
-export async function openDatabase(config: Config, log: EventLog): Promise<Database> {
+export async function openDatabase(
+  config: Config,
+  log: EventLog,
+  time: DatabaseTime,
+): Promise<Database> {
   const needed = config.pgPoolSize + config.workers * WORKER_CONNECTIONS + SINGLE_CONNECTIONS;
   const { databaseUrl } = config;
   const server =
@@ -48,6 +53,10 @@ export async function openDatabase(config: Config, log: EventLog): Promise<Datab
       target,
       region: config.region,
       isExclusive: server !== undefined,
+      events: {
+        onRenewed: ({ sentMs, answeredMs, databaseUs }) =>
+          time.observe(sentMs, answeredMs, Number(databaseUs) / 1000),
+      },
       prepare: (client) => readDeployment(client, log),
       log,
     });

@@ -5,10 +5,15 @@ import {
   type DecisionRpc,
 } from '../gateway/reads/decision-meter.ts';
 import { registerBuildInfo, type Build } from '../observability/build-info.ts';
+import {
+  createCredentialMetrics,
+  type CredentialMetrics,
+} from '../observability/credential-report.ts';
 import { MetricStore, type HotCounter, type HotHistogram } from '../observability/metric-store.ts';
 import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { WorkerStats } from '../protocol/messages.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
+import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 
@@ -45,8 +50,10 @@ const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_00
 /** What a worker counted since its last report, and how it stands now, but for what a caller must name. */
 export type WorkerFigures = Omit<WorkerStats, 'errors' | 'rawBatchItems'>;
 
+type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics;
+
 /** Every metric of the authorization service, ready to count. */
-export type Metrics = DecisionMetrics & {
+export type Metrics = PartMetrics & {
   /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
   readonly render: () => Promise<string>;
   /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
@@ -83,6 +90,8 @@ export function createMetrics(build: Build): Metrics {
   const metrics = {
     ...decisionMetrics(store),
     ...instanceMetrics(store),
+    ...createCredentialMetrics(store, 'gatehouse'),
+    ...createClockMetrics(store),
     readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',

@@ -1,3 +1,4 @@
+import type { Environment } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
 import { type CallOptions, createGateway, type Gateway } from '../gateway/gateway.ts';
 import type { Readiness } from '../gateway/readiness.ts';
@@ -12,13 +13,16 @@ import { HostAllowList } from '../http/host-allow-list.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
 import { systemClock } from '../shared/clock.ts';
+import type { DatabaseTime } from '../shared/database-clock.ts';
 import { type ChangeFeed, startChangeFeed } from '../store/change-feed.ts';
 import { explainDamage } from '../store/embedded-postgres-damage.ts';
 import { ChangeRetention } from '../store/retention.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
+import { showClock } from './clock-metrics.ts';
 import type { Database } from './database.ts';
+import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
 import { createServices, type Services } from './services.ts';
@@ -29,6 +33,8 @@ const WATCH_MS = 250;
 
 export type ServiceOptions = {
   readonly config: Config;
+  /** What `config` came from: names the files of secrets that are followed. */
+  readonly env: Environment;
   readonly logger: Logger;
   readonly version: string;
   /** Something that cannot be mended happened; the process must end with an error. */
@@ -38,6 +44,8 @@ export type ServiceOptions = {
   readonly postgres: PostgresWatch;
   /** The database, being opened; stopped with the service, also if that cannot start. */
   readonly opening: Promise<Database>;
+  /** The database's time, which opening it estimates. */
+  readonly time: DatabaseTime;
 };
 
 /** The running authorization service. */
@@ -59,6 +67,7 @@ type Parts = {
   readonly gateway: Gateway;
   readonly feed: ChangeFeed;
   readonly retention: ChangeRetention;
+  readonly live: LiveCredentials;
   readonly readiness: Readiness;
   readonly watch: NodeJS.Timeout;
 };
@@ -107,7 +116,7 @@ async function startParts(
   gateway: Gateway,
   undo: (() => Promise<void>)[],
 ): Promise<Parts> {
-  const { config, logger, readiness, postgres, opening } = options;
+  const { config, logger, readiness, postgres, opening, time } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
   let projects: Services['projects'] | undefined;
   const workers = createWorkers({
@@ -115,6 +124,7 @@ async function startParts(
     target: targetOf(opening),
     metrics,
     log,
+    time,
     onFatal,
     findModel: (projectId, version) => projects?.modelOf(projectId, version),
   });
@@ -125,7 +135,15 @@ async function startParts(
   const database = await opening;
   await started;
   const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
-  const services = createServices({ config, database, shards: workers, metrics, audit, log });
+  const services = createServices({
+    config,
+    database,
+    clock: time.clock,
+    shards: workers,
+    metrics,
+    audit,
+    log,
+  });
   undo.push(() => services.stopIndex());
   projects = services.projects;
   await services.projects.provisionDefault();
@@ -142,13 +160,22 @@ async function startParts(
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
   postgres.watch(database.membership, services, workers);
-  gateway.serve(createCalls(config, log, metrics, { workers, services }));
-  metrics.onCollect(() => collect(metrics, database, services, readiness));
+  const fingerprintKey = database.deployment.tokenKey;
+  const live = new LiveCredentials({ config, env: options.env, fingerprintKey, metrics, log });
+  live.start();
+  undo.push(() => live.stop());
+  const { credentials } = live;
+  gateway.serve(createCalls(config, log, metrics, { workers, services, credentials }));
+  metrics.onCollect(() => collect(metrics, database, services, readiness, time));
+  const updateTime = (): void =>
+    readiness.setTimeCertain(time.uncertaintyMs <= config.clockUncertaintyMaxMs);
+  updateTime();
   const watch = setInterval(() => {
+    updateTime();
     postgres.update();
     gateway.updateHealth();
   }, WATCH_MS).unref();
-  return { config, database, workers, services, gateway, feed, retention, readiness, watch };
+  return { config, database, workers, services, gateway, feed, retention, live, readiness, watch };
 }
 
 /** Never rejects: who awaits the opening itself is told of its failure. */
@@ -192,9 +219,9 @@ export function createCalls(
   config: Config,
   log: EventLog,
   metrics: Metrics,
-  parts: Pick<Parts, 'workers' | 'services'>,
+  parts: Pick<Parts, 'workers' | 'services'> & Pick<CallOptions, 'credentials'>,
 ): CallOptions {
-  const { workers: shards, services } = parts;
+  const { workers: shards, services, credentials } = parts;
   const { projects, positions, index, tuples } = services;
   const isAlone = (): boolean => services.isAlone();
   const onSettingsReload = (): void => metrics.readIndex.settingsReloaded();
@@ -203,8 +230,7 @@ export function createCalls(
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
   return {
-    tokens: config.serviceAuthTokens,
-    adminSecret: config.adminApiSecret ?? '',
+    credentials,
     bodyBytesMax: config.maxBodyBytes,
     timeoutMsMax,
     authz: createAuthzService({ tuples, shards, scopes, meter, timeoutMsMax, batchItemsMax }),
@@ -231,6 +257,7 @@ function collect(
   database: Database,
   services: Services,
   readiness: Readiness,
+  time: DatabaseTime,
 ): void {
   const { pool } = database;
   metrics.poolConnections.set(pool.totalCount);
@@ -239,6 +266,7 @@ function collect(
   metrics.writeQueueDepth.set(services.writer.depth);
   metrics.readIndex.waiting.set(services.index.waitingCount);
   metrics.ready.set(readiness.isReady ? 1 : 0);
+  showClock(metrics, time);
 }
 
 /** In the order in which each part still needs the next one. */
@@ -251,6 +279,7 @@ async function stopParts(parts: Parts): Promise<void> {
   const deadlineMs = performance.now() + config.shutdownTimeoutMs;
   const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
   await gateway.stop(leftMs());
+  await parts.live.stop();
   await services.purge.stop();
   await retention.stop();
   await services.writer.close(leftMs());

@@ -12,7 +12,7 @@ import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
-import { type Clock, systemClock } from '../shared/clock.ts';
+import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import type { Database } from './database.ts';
 import { startIndexLinks } from './index-links.ts';
@@ -56,6 +56,8 @@ export type Services = Management & {
 export type ServicesOptions = {
   readonly config: Config;
   readonly database: Database;
+  /** By which expiry is decided: the database's time. */
+  readonly clock: Clock;
   readonly shards: ShardClient;
   readonly metrics: Metrics;
   readonly audit: AuditSink | undefined;
@@ -66,9 +68,8 @@ export type ServicesOptions = {
 
 /** Wires the services to the database and the workers. */
 export function createServices(options: ServicesOptions): Services {
-  const { config, database, shards, metrics, audit } = options;
+  const { config, database, clock, shards, metrics, audit } = options;
   const { pool } = database;
-  const clock = systemClock;
   const ids = new IdSource(clock);
   const codec = new TokenCodec({
     key: database.deployment.tokenKey,
@@ -199,13 +200,13 @@ function createNotifier({ database: { pool }, log }: ServicesOptions): ChangeNot
 }
 
 function createPurge(
-  { config, database, log }: ServicesOptions,
+  { config, database, clock, log }: ServicesOptions,
   writer: TupleWrites,
   ids: IdSource,
 ): ExpiredTuplePurge {
   return new ExpiredTuplePurge({
     pool: database.pool,
-    clock: systemClock,
+    clock,
     writer,
     graceMs: config.expiredGraceSeconds * 1000,
     intervalMs: PURGE_INTERVAL_MS,

@@ -3,6 +3,7 @@ import { codeNameOfReason } from '../gateway/connect/connect-error.ts';
 import { DECISION_RPCS, type DecisionRpc } from '../gateway/reads/decision-meter.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { WorkerStats } from '../protocol/messages.ts';
+import type { DatabaseTime } from '../shared/database-clock.ts';
 import type { PostgresTarget } from '../store/pool.ts';
 import { WORKER_DEFAULTS } from '../workers/shard/worker-settings.ts';
 import { createPiscinaTransport } from '../workers/slot/piscina-transport.ts';
@@ -24,6 +25,7 @@ export type WorkersOptions = {
   readonly metrics: Metrics;
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
+  readonly time: DatabaseTime;
   /** A model that the pool forgot; see WorkerPoolOptions. */
   readonly findModel?:
     | ((projectId: string, modelVersion: number) => string | undefined)
@@ -34,7 +36,7 @@ export type WorkersOptions = {
 
 /** The decision workers of this instance, not yet started. */
 export function createWorkers(options: WorkersOptions): WorkerPool {
-  const { config, target, metrics, log } = options;
+  const { config, target, metrics, log, time } = options;
   return createWorkerPool({
     workerCount: config.workers,
     createTransport: createPiscinaTransport({
@@ -48,6 +50,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         depthMax: config.maxCheckDepth,
         batchItemsMax: config.maxBatchItems,
         pollMs: config.pollIntervalMs,
+        clockMemory: time.memory,
       }),
     }),
     queueDepthMax: config.workerQueueMax,

@@ -17,8 +17,9 @@ together at start, with exit code 2; a variable with the prefix of a service tha
 one of them. Secret values appear in no log or message.
 
 A setting that is marked secret may stand in a file instead: \`NAME_FILE\` is the path of it, for
-\`RUNNER_API_TOKEN\` for example \`RUNNER_API_TOKEN_FILE=/run/secrets/api-token\`. The file is read once, at start, at
-most 64 KiB, and one line end at its end does not count; both variables at once are refused. Prefer files: what
+\`RUNNER_API_TOKEN\` for example \`RUNNER_API_TOKEN_FILE=/run/secrets/api-token\`. The file is read at start, at
+most 64 KiB, and one line end at its end does not count; those of service tokens and of the operator secret are read again
+whenever they change. Lists may have their entries on lines of their own; both variables at once are refused. Prefer files: what
 a process was started with can be read by every other process of its user, its parents' (npm, a shell) included.
 
 This file is generated from the tables in the code by \`npm run docs:config\`.

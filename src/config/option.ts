@@ -206,28 +206,41 @@ export function listOption(
   };
 }
 
-/** The entries of a comma-separated list. Errors: CONFIG_INVALID when there is none. */
-function entriesOf(text: string): readonly string[] {
-  const entries = text.split(',').map((entry) => entry.trim());
+/** The entries of a list, between commas if nothing else is said. Errors: CONFIG_INVALID when there is none. */
+function entriesOf(text: string, separator: string | RegExp = ','): readonly string[] {
+  const entries = text.split(separator).map((entry) => entry.trim());
   const values = entries.filter((entry) => entry !== '');
   if (values.length === 0) throw problem('is set but holds no entry');
   return values;
 }
 
-/** Comma-separated secrets, trimmed, empty entries ignored; a list without an entry is refused. */
+/** Secrets between commas or line ends, trimmed, empty entries ignored; a list without an entry is refused. */
 export function secretListOption(common: Common): Option<readonly string[]> {
+  return secretsOption(common, /[,\n]/, 'comma-separated, or one a line');
+}
+
+/** As `secretListOption`, one a line: a comma is part of a secret. */
+export function secretLinesOption(common: Common): Option<readonly string[]> {
+  return secretsOption(common, '\n', 'one a line');
+}
+
+function secretsOption(
+  common: Common,
+  separator: string | RegExp,
+  form: string,
+): Option<readonly string[]> {
   return {
     env: common.env,
     description: common.description,
     unit: '',
     type: 'list',
     secret: true,
-    range: 'comma-separated, printable ASCII without spaces',
+    range: `${form}, printable ASCII without spaces`,
     fallback: () => [],
     fallbackText: 'empty',
     parse: (text) => {
-      const values = entriesOf(text);
-      // A token travels in a header: anything else could never be matched.
+      const values = entriesOf(text, separator);
+      // A secret travels in a header: anything else could never be matched.
       if (!values.every((value) => /^[\x21-\x7e]+$/.test(value))) {
         throw problem('holds an entry with characters that a header cannot carry');
       }

@@ -1,5 +1,4 @@
 import {
-  PRINTABLE,
   allowedHostsOption,
   commitOption,
   databaseUrlOption,
@@ -12,6 +11,7 @@ import {
   booleanOption,
   decimalOption,
   integerOption,
+  secretLinesOption,
   secretListOption,
   textOption,
   type OptionTable,
@@ -40,16 +40,12 @@ export const OPTIONS = {
   serviceAuthTokens: secretListOption({
     env: 'GATEWAY_SERVICE_AUTH_TOKENS',
     description:
-      'Service tokens that callers may present as `Authorization: Bearer`. Empty: every caller is trusted, and a warning is logged at start.',
+      'Service tokens that callers may present as `Authorization: Bearer`. Empty: every caller is trusted, and a warning is logged at start. Their file is read again whenever it changes.',
   }),
-  adminApiSecret: textOption({
+  adminApiSecrets: secretLinesOption({
     env: 'GATEWAY_ADMIN_API_SECRET',
     description:
-      'Operator secret that AdminService expects in `X-Admin-Secret`. Unset: AdminService is disabled.',
-    fallback: undefined,
-    fallbackText: 'unset',
-    ...PRINTABLE,
-    secret: true,
+      'Operator secret that AdminService expects in `X-Admin-Secret`; while it is rotated, several. Empty: AdminService is disabled. Its file is read again whenever it changes.',
   }),
   host: hostByTokensOption(
     'GATEWAY_HOST',
@@ -221,6 +217,15 @@ export const OPTIONS = {
     fallback: 2000,
     min: 10,
     max: 3_600_000,
+    unit: 'milliseconds',
+  }),
+  clockUncertaintyMaxMs: integerOption({
+    env: 'GATEWAY_CLOCK_UNCERTAINTY_MAX_MS',
+    description:
+      "How far the time by which expiry is decided may be from the database's; an instance that is less certain is not ready.",
+    fallback: 500,
+    min: 1,
+    max: 60_000,
     unit: 'milliseconds',
   }),
   drainMs: integerOption({

@@ -1,9 +1,12 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { AppError } from '../shared/app-error.ts';
 import type { ConfigReason } from './config-reason.ts';
 
 /** Far more than any secret; what is larger is another file. */
 const BYTES_MAX = 64 * 1024;
+/** Not blocking: a pipe would never open without a writer. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /** The variable that names the file of a secret setting. */
 export function fileVariableOf(name: string): string {
@@ -15,7 +18,16 @@ export function fileVariableOf(name: string): string {
  * mounted by links. Errors: CONFIG_INVALID that says what is wrong, and nothing of the content.
  */
 export function readSecretFile(path: string): string {
-  const text = contentOf(path).replace(/\r?\n$/, '');
+  return secretIn(contentOf(path));
+}
+
+/** As `readSecretFile`, off the thread: a mount that hangs must not hold up everything else. */
+export async function readSecretFileAsync(path: string): Promise<string> {
+  return secretIn(await contentOfAsync(path));
+}
+
+function secretIn(content: string): string {
+  const text = content.replace(/\r?\n$/, '');
   if (text === '') throw problem('holds nothing');
   return text;
 }
@@ -23,18 +35,37 @@ export function readSecretFile(path: string): string {
 function contentOf(path: string): string {
   let fd: number | undefined;
   try {
-    // Not blocking: a pipe would never open without a writer.
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    const stats = fstatSync(fd);
-    if (!stats.isFile()) throw problem('is no file');
-    if (stats.size > BYTES_MAX) throw problem(`holds more than ${BYTES_MAX} bytes`);
+    fd = openSync(path, OPEN_FLAGS);
+    assertReadable(fstatSync(fd));
     return readFileSync(fd, 'utf8');
   } catch (error) {
-    if (error instanceof AppError) throw error;
-    throw problem(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
+    throw readProblem(error);
   } finally {
     if (fd !== undefined) closeSync(fd);
   }
+}
+
+async function contentOfAsync(path: string): Promise<string> {
+  let file: FileHandle | undefined;
+  try {
+    file = await open(path, OPEN_FLAGS);
+    assertReadable(await file.stat());
+    return await file.readFile('utf8');
+  } catch (error) {
+    throw readProblem(error);
+  } finally {
+    await file?.close();
+  }
+}
+
+function assertReadable(stats: Stats): void {
+  if (!stats.isFile()) throw problem('is no file');
+  if (stats.size > BYTES_MAX) throw problem(`holds more than ${BYTES_MAX} bytes`);
+}
+
+function readProblem(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  return problem(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
 }
 
 function problem(text: string): AppError {

@@ -10,7 +10,6 @@ import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
-import { createAuthenticator } from '../http/service-tokens.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -33,7 +32,7 @@ import {
 import type { Readiness } from './readiness.ts';
 import type { DecisionMeter } from './reads/decision-meter.ts';
 import type { ReadScopes } from './reads/read-scopes.ts';
-import { createAuthorize } from './rpc/authorization.ts';
+import { type Credentials, createAuthorize } from './rpc/authorization.ts';
 import { HealthState } from './rpc/health-service.ts';
 import { reflectionRoutes } from './rpc/reflection-service.ts';
 
@@ -50,9 +49,7 @@ export type GatewayOptions = {
 
 /** What answers calls, once the instance can. */
 export type CallOptions = {
-  readonly tokens: readonly string[];
-  /** '' disables AdminService. */
-  readonly adminSecret: string;
+  readonly credentials: Credentials;
   readonly bodyBytesMax: number;
   /** Deadline of a call whose caller states none, and the longest that one may state. */
   readonly timeoutMsMax: number;
@@ -142,7 +139,7 @@ class ListenerPair implements Gateway {
 
   serve(options: CallOptions): void {
     assert(this.#adapter === null, 'a gateway is given its calls once');
-    const authenticator = createAuthenticator(options.tokens);
+    const { authenticator } = options.credentials;
     const adapter = createConnectAdapter({
       routes: (router) => {
         router.service(AuthzService, options.authz);
@@ -153,7 +150,7 @@ class ListenerPair implements Gateway {
         this.#health.routes(router);
         reflectionRoutes(router, [...SERVICES, Health]);
       },
-      authorize: createAuthorize(authenticator, options.adminSecret),
+      authorize: createAuthorize(options.credentials),
       readMaxBytes: options.bodyBytesMax,
       compressMinBytes: COMPRESS_MIN_BYTES,
       drainSignal: this.#draining.signal,

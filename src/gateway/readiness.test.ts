@@ -28,6 +28,15 @@ test('stays ready while only Postgres is away, and says so', () => {
   expect(readiness.isReady).toBe(true);
 });
 
+test('is unavailable while the time is not certain', () => {
+  const readiness = new Readiness();
+  readiness.markReady(() => true);
+  readiness.setTimeCertain(false);
+  expect(readiness.notReadyReason).toBe('clock');
+  readiness.setTimeCertain(true);
+  expect(readiness.isReady).toBe(true);
+});
+
 test('is unavailable while a worker restarts', () => {
   const readiness = new Readiness();
   let isUp = false;

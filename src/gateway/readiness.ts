@@ -1,5 +1,5 @@
 /** Why an instance does not take traffic. */
-export type NotReadyReason = 'starting' | 'draining' | 'postgres' | 'workers';
+export type NotReadyReason = 'starting' | 'draining' | 'postgres' | 'workers' | 'clock';
 
 /** What can be away while the instance still decides. */
 export type DegradedPart = 'postgres';
@@ -14,6 +14,7 @@ export type ReadinessReport = { readonly statusCode: 200 | 503; readonly body: s
 export class Readiness {
   #phase: 'starting' | 'ready' | 'draining' = 'starting';
   #postgres: 'up' | 'degraded' | 'down' = 'up';
+  #isTimeCertain = true;
   #workersReady: () => boolean = () => true;
 
   /** `workersReady` is asked at every report. */
@@ -32,10 +33,16 @@ export class Readiness {
     this.#postgres = state;
   }
 
+  /** Whether the database's time is known as well as it must be: expiry is decided by it. */
+  setTimeCertain(isCertain: boolean): void {
+    this.#isTimeCertain = isCertain;
+  }
+
   /** Why no traffic should come, or null. */
   get notReadyReason(): NotReadyReason | null {
     if (this.#phase !== 'ready') return this.#phase;
     if (this.#postgres === 'down') return 'postgres';
+    if (!this.#isTimeCertain) return 'clock';
     return this.#workersReady() ? null : 'workers';
   }
 

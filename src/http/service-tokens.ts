@@ -1,3 +1,5 @@
+import { assert } from '../shared/assert.ts';
+
 /** Decides whether an `Authorization` header carries a service token. */
 export interface Authenticator {
   /** False when no token is configured: then every caller is trusted. */
@@ -9,6 +11,12 @@ export interface Authenticator {
 /** Length of `Bearer ` with its space. */
 const SCHEME_LENGTH = 7;
 
+/** One whose tokens can be exchanged: from the next call on, on open connections too. */
+export interface ReplaceableAuthenticator extends Authenticator {
+  /** Puts these in force, and ends all others. An empty list would open the door, and is refused. */
+  replace(tokens: readonly string[]): void;
+}
+
 /**
  * An authenticator for the configured tokens (already trimmed, none empty). The scheme is
  * case-insensitive; the token follows after one or more spaces.
@@ -16,26 +24,47 @@ const SCHEME_LENGTH = 7;
  * Every token is compared in full and the loop never ends early, so that the time taken tells
  * nothing about how much of a guess was right; only the length of the header shows.
  */
-export function createAuthenticator(tokens: readonly string[]): Authenticator {
-  if (tokens.length === 0) return { enabled: false, accepts: () => true };
-  return {
-    enabled: true,
-    accepts(header) {
-      if (!hasBearerScheme(header)) return false;
-      let start = SCHEME_LENGTH;
-      while (header.charCodeAt(start) === 0x20) start += 1;
-      let accepted = 0;
-      for (let i = 0; i < tokens.length; i++) {
-        accepted |= differs(header, start, tokens[i] as string) === 0 ? 1 : 0;
-      }
-      return accepted === 1;
-    },
-  };
+export function createAuthenticator(tokens: readonly string[]): ReplaceableAuthenticator {
+  return new TokenAuthenticator(tokens);
 }
 
-/** Whether two secrets are equal; time depends on the length of `secret` only. */
-export function secretEquals(given: string, secret: string): boolean {
-  return differs(given, 0, secret) === 0;
+class TokenAuthenticator implements ReplaceableAuthenticator {
+  readonly enabled: boolean;
+  #tokens: readonly string[];
+
+  constructor(tokens: readonly string[]) {
+    this.enabled = tokens.length > 0;
+    this.#tokens = tokens;
+  }
+
+  replace(tokens: readonly string[]): void {
+    assert(
+      this.enabled && tokens.length > 0,
+      'authentication is switched on and off at start alone',
+    );
+    this.#tokens = tokens;
+  }
+
+  accepts(header: string): boolean {
+    if (!this.enabled) return true;
+    if (!hasBearerScheme(header)) return false;
+    let start = SCHEME_LENGTH;
+    while (header.charCodeAt(start) === 0x20) start += 1;
+    return isAmong(header, start, this.#tokens);
+  }
+}
+
+/** Whether `given` is one of `secrets`, all of which are compared; time depends on their lengths only. */
+export function isOneOfSecrets(given: string, secrets: readonly string[]): boolean {
+  return isAmong(given, 0, secrets);
+}
+
+function isAmong(text: string, start: number, secrets: readonly string[]): boolean {
+  let found = 0;
+  for (let i = 0; i < secrets.length; i++) {
+    found |= differs(text, start, secrets[i] as string) === 0 ? 1 : 0;
+  }
+  return found === 1;
 }
 
 function hasBearerScheme(header: string): boolean {

@@ -38,7 +38,12 @@ function fail(event: string, cause: unknown): never {
 process.on('uncaughtException', (error) => fail('uncaught_exception', error));
 process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
-const starting = startNotificationService({ settings, logger, version: packageVersion() });
+const starting = startNotificationService({
+  settings,
+  env: process.env,
+  logger,
+  version: packageVersion(),
+});
 
 onStopSignals({
   stop: (signal) => {

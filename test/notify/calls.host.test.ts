@@ -1,8 +1,11 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ErrorInfoSchema } from '../../src/gen/google/rpc/error_details_pb.ts';
 import {
   Channel,
@@ -430,4 +433,35 @@ describe('one service', () => {
     expect(error?.code).toBe(Code.InvalidArgument);
     expect(error?.findDetails(ErrorInfoSchema)[0]?.metadata).toEqual({ field: 'data' });
   });
+});
+
+test('service tokens follow their file', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'notify-tokens-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'tokens');
+  await writeFile(file, SERVICE_TOKEN);
+  const service = await startNotify({
+    NOTIFY_SERVICE_AUTH_TOKENS: '',
+    NOTIFY_SERVICE_AUTH_TOKENS_FILE: file,
+  });
+  const statusWith = async (token: string): Promise<number> => {
+    const response = await fetch(`${service.internalUrl}/notify.v1.NotifyService/ListEndpoints`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: '{"tenant_id":"t","user_id":"u"}',
+    });
+    return response.status;
+  };
+  expect([await statusWith(SERVICE_TOKEN), await statusWith('next')]).toEqual([200, 401]);
+  await writeFile(file, `${SERVICE_TOKEN}\nnext\n`);
+  await vi.waitFor(async () => expect(await statusWith('next')).toBe(200), { timeout: 10_000 });
+  expect(await statusWith(SERVICE_TOKEN)).toBe(200);
+  await writeFile(file, 'next');
+  await vi.waitFor(async () => expect(await statusWith(SERVICE_TOKEN)).toBe(401), {
+    timeout: 10_000,
+  });
+  await writeFile(file, '');
+  const failing = 'notify_credential_file_failing{credential="service_tokens"}';
+  await vi.waitFor(async () => expect(await series(service, failing)).toBe(1), { timeout: 10_000 });
+  expect([await statusWith('next'), await statusWith('')]).toEqual([200, 401]);
 });

@@ -8,7 +8,9 @@ import { createWorkers } from '../../src/authz/workers.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { Readiness } from '../../src/gateway/readiness.ts';
+import { createAuthenticator } from '../../src/http/service-tokens.ts';
 import type { ShardClient } from '../../src/protocol/shard-client.ts';
+import { DatabaseTime } from '../../src/shared/database-clock.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
@@ -71,15 +73,17 @@ export async function startInstance(
   const log = (): void => undefined;
   const failures: string[] = [];
   const metrics = createMetrics({ version: 'test', commit: 'test' });
-  const opened = await openDatabase(config, log);
+  const time = new DatabaseTime();
+  const opened = await openDatabase(config, log, time);
   const onFatal = (cause: unknown): void => void failures.push(String(cause));
   const { target } = opened;
   const filename = workerFilename;
-  const workers = createWorkers({ config, target, metrics, log, onFatal, filename });
+  const workers = createWorkers({ config, target, metrics, log, time, onFatal, filename });
   await workers.start();
   const services = createServices({
     config,
     database: opened,
+    clock: time.clock,
     shards: isChangeLost === undefined ? workers : losingChanges(workers, isChangeLost),
     metrics,
     audit: undefined,
@@ -89,7 +93,14 @@ export async function startInstance(
   await services.projects.provisionDefault();
   new PostgresWatch(new Readiness()).watch(opened.membership, services, workers);
   const calls = {
-    ...createCalls(config, log, metrics, { workers, services }),
+    ...createCalls(config, log, metrics, {
+      workers,
+      services,
+      credentials: {
+        authenticator: createAuthenticator(config.serviceAuthTokens),
+        adminSecrets: () => config.adminApiSecrets,
+      },
+    }),
     report: ({ rpc, error }: { rpc: string; error: unknown }) => {
       failures.push(`${rpc}: ${error instanceof Error ? error.stack : String(error)}`);
     },

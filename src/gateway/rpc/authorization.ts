@@ -10,6 +10,13 @@ export type Authorize = (
   header: (lowerCaseName: string) => string,
 ) => AppError | null;
 
+/** What callers must know, as it stands at this moment: both are asked again for each call. */
+export type Credentials = {
+  readonly authenticator: Authenticator;
+  /** Of AdminService, which is disabled while there is none. */
+  readonly adminSecrets: () => readonly string[];
+};
+
 /** Bypasses the credential like /healthz: probes of orchestrators cannot send one. */
 const HEALTH_PREFIX = '/grpc.health.v1.Health/';
 
@@ -17,7 +24,7 @@ const HEALTH_PREFIX = '/grpc.health.v1.Health/';
  * Checks the service token of every call and, after it, the operator secret of the methods that
  * AdminService has. What an unknown method answers is left to the adapter.
  */
-export function createAuthorize(authenticator: Authenticator, adminSecret: string): Authorize {
+export function createAuthorize({ authenticator, adminSecrets }: Credentials): Authorize {
   const adminPaths = new Set(
     AdminService.methods.map((method) => `/${AdminService.typeName}/${method.name}`),
   );
@@ -26,6 +33,6 @@ export function createAuthorize(authenticator: Authenticator, adminSecret: strin
     if (!authenticator.accepts(header('authorization'))) {
       return new AppError<RpcReason>('CREDENTIAL_INVALID', 'a valid service token is required');
     }
-    return adminPaths.has(path) ? adminRefusal(header('x-admin-secret'), adminSecret) : null;
+    return adminPaths.has(path) ? adminRefusal(header('x-admin-secret'), adminSecrets()) : null;
   };
 }

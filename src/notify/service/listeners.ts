@@ -1,6 +1,6 @@
 import { NotifyService } from '../../gen/notify/v1/notify_service_pb.ts';
 import { createHttpServer, type HttpServer } from '../../http/http-server.ts';
-import { createAuthenticator } from '../../http/service-tokens.ts';
+import type { Authenticator } from '../../http/service-tokens.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
@@ -33,6 +33,8 @@ export type ListenerParts = {
   readonly store: NotificationStore;
   readonly writer: NotificationWriter;
   readonly hub: LiveHub;
+  /** Of the internal listener. */
+  readonly authenticator: Authenticator;
   readonly tokens: StreamTokens;
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -54,7 +56,7 @@ export function createInternalServer(parts: ListenerParts): HttpServer {
     server,
     service: NotifyService,
     handlers: createNotifyService({ ...parts, allowsPrivateWebhooks: settings.webhookPrivate }),
-    authenticator: createAuthenticator(settings.serviceAuthTokens),
+    authenticator: parts.authenticator,
     bodyBytesMax: BODY_BYTES_MAX,
     timeoutMsMax: CALL_TIMEOUT_MS_MAX,
     onCall: ({ procedure, method, code, durationMs, requestId }) => {

@@ -2,6 +2,10 @@ import { Code } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { Gauge } from 'prom-client';
 import {
+  createCredentialMetrics,
+  type CredentialMetrics,
+} from '../../observability/credential-report.ts';
+import {
   type HotCounter,
   type HotHistogram,
   MetricStore,
@@ -62,6 +66,7 @@ type ServiceMetrics = {
  * composition adds. Every series exists from the first scrape.
  */
 export type NotifyMetrics = ServiceMetrics &
+  CredentialMetrics &
   DispatchMetrics &
   LiveMetrics &
   RefusalMetrics &
@@ -87,6 +92,7 @@ export function createNotifyMetrics(version: string, commit: string): NotifyMetr
     ...sendMetrics(store),
     ...storeMetrics(store),
     ...streamMetrics(store),
+    ...createCredentialMetrics(store, 'notify'),
     sendInflight: gauge('notify_send_inflight', 'Attempts to deliver that have not ended.'),
     queueDepth: gauge(
       'notify_queue_depth',

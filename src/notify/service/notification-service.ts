@@ -1,5 +1,6 @@
+import type { Environment } from '../../config/load-options.ts';
 import { createHttpServer, type HttpServer } from '../../http/http-server.ts';
-import type { Logger } from '../../observability/logger.ts';
+import { eventLogOf, type Logger } from '../../observability/logger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { IdSource } from '../../shared/ids.ts';
 import { createHostGuard } from '../api/host-guard.ts';
@@ -18,12 +19,15 @@ import type { NotificationStore, PutResult } from '../model/notification-store.t
 import { type Channel, DEVICE_TYPES, type OutboundChannel } from '../model/notification.ts';
 import { measuredStore } from '../store/measured-store.ts';
 import { createClientServer, createInternalServer, type ListenerParts } from './listeners.ts';
+import { followTokens, type LiveTokens } from './live-tokens.ts';
 import { createNotifyMetrics, type NotifyMetrics } from './metrics.ts';
 import { openStore, type OpenStore } from './open-store.ts';
 import type { NotifySettings } from './settings.ts';
 
 export type NotificationServiceOptions = {
   readonly settings: NotifySettings;
+  /** What `settings` came from: names the file of service tokens, which is followed. */
+  readonly env: Environment;
   readonly logger: Logger;
   readonly version: string;
 };
@@ -62,6 +66,7 @@ type Parts = {
   readonly metricsServer: HttpServer;
   readonly internalServer: HttpServer;
   readonly clientServer: HttpServer;
+  readonly liveTokens: LiveTokens;
   readonly opened: OpenStore;
   readonly writer: NotificationWriter;
   readonly hub: LiveHub;
@@ -106,7 +111,10 @@ export async function startNotificationService(
     const metricsPort = await listen(metricsServer, 'metrics', settings, log, undo);
     const opened = await openStore(settings, logger, metrics);
     undo.push(opened.close);
-    const parts = assemble(options, { log, metrics, refusals }, metricsServer, opened, state);
+    const liveTokens = followTokens(settings, options.env, metrics, eventLogOf(logger));
+    undo.push(() => liveTokens.stop());
+    const telling = { log, metrics, refusals };
+    const parts = assemble(options, telling, metricsServer, opened, liveTokens, state);
     const internalPort = await listen(parts.internalServer, 'internal', settings, log, undo);
     const clientPort = await listen(parts.clientServer, 'client', settings, log, undo);
     metrics.onCollect(() => metrics.ready.set(isReady() ? 1 : 0));
@@ -138,6 +146,7 @@ function assemble(
   { log, metrics, refusals }: Telling,
   metricsServer: HttpServer,
   opened: OpenStore,
+  liveTokens: LiveTokens,
   state: State,
 ): Parts {
   const store = measuredStore(opened.store, metrics);
@@ -169,6 +178,7 @@ function assemble(
     store,
     writer,
     hub,
+    authenticator: liveTokens.authenticator,
     tokens: new StreamTokens(settings.streamSecret),
     clock,
     ids: new IdSource(clock),
@@ -184,6 +194,7 @@ function assemble(
     metricsServer,
     internalServer: createInternalServer(shared),
     clientServer: createClientServer(shared),
+    liveTokens,
     opened,
     writer,
     hub,
@@ -291,6 +302,7 @@ async function stop(parts: Parts): Promise<void> {
   const deadlineMs = performance.now() + settings.shutdownTimeoutMs;
   const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
   await parts.internalServer.stop(leftMs());
+  await parts.liveTokens.stop();
   await writer.close();
   hub.close();
   parts.hints.close();

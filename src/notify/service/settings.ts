@@ -39,7 +39,7 @@ export const NOTIFY_OPTIONS = {
   serviceAuthTokens: secretListOption({
     env: 'NOTIFY_SERVICE_AUTH_TOKENS',
     description:
-      'Service tokens that backends may present as `Authorization: Bearer` on the internal listener. Empty: every caller is trusted, and a warning is logged at start.',
+      'Service tokens that backends may present as `Authorization: Bearer` on the internal listener. Empty: every caller is trusted, and a warning is logged at start. Their file is read again whenever it changes.',
   }),
   host: hostByTokensOption(
     'NOTIFY_HOST',

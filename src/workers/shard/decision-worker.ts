@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { HelloMessage, HelloReply } from '../../protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
-import { systemClock } from '../../shared/clock.ts';
+import { createClockMemory, DatabaseClock } from '../../shared/database-clock.ts';
 import { createPool } from '../../store/pool.ts';
 import { PostgresShardSource } from './postgres-shard-source.ts';
 import { ShardHost } from './shard-host.ts';
@@ -26,7 +26,7 @@ export default function decisionWorker(
   });
   const host = new ShardHost({
     settings,
-    clock: systemClock,
+    clock: new DatabaseClock(settings.clockMemory ?? createClockMemory()),
     source: new PostgresShardSource(pool),
     createIndex: () => new TupleShardIndex(settings.indexBytesMax),
     post: (answers) => postAnswers(port, 0, answers),

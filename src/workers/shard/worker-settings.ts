@@ -1,6 +1,6 @@
 import type { PostgresTarget } from '../../store/pool.ts';
 
-/** What a decision worker is told in the hello message. Plain data. */
+/** What a decision worker is told in the hello message. Plain data, and shared memory. */
 export type WorkerSettings = {
   readonly slot: number;
   readonly database: PostgresTarget;
@@ -19,6 +19,8 @@ export type WorkerSettings = {
   readonly pollMs: number;
   /** A load or catch-up that takes longer fails. */
   readonly loadTimeoutMs: number;
+  /** Of the estimate of the database's time, by which expiry is decided; absent: the machine's is taken. */
+  readonly clockMemory?: SharedArrayBuffer | undefined;
 };
 
 /** The settings that have a default; the composition root gives slot, database, poolMax and bytes. */
