@@ -15,9 +15,10 @@ export function checkTokens(operations: readonly Operation[]): readonly BrokenRu
     if (action.kind !== 'write' || action.reached === undefined) return [];
     const { epoch, seq } = action.reached;
     const inserts = action.updates.some(({ op }) => op === 'insert');
-    return [{ operation, position: epoch * 2 ** 40 + seq, inserts }];
+    // An epoch may be any number of 32 bits.
+    return [{ operation, position: (BigInt(epoch) << 48n) + BigInt(seq), inserts }];
   });
-  const holders = new Map<number, Operation>();
+  const holders = new Map<bigint, Operation>();
   for (const { operation, position, inserts } of written) {
     if (!inserts) continue;
     const other = holders.get(position);
@@ -33,7 +34,7 @@ export function checkTokens(operations: readonly Operation[]): readonly BrokenRu
     for (; ; next++) {
       const earlier = byReturn[next];
       if (earlier === undefined || earlier.operation.returned > one.operation.called) break;
-      if (next === 0 || earlier.position > (highest?.position ?? -1)) highest = earlier;
+      if (next === 0 || earlier.position > (highest?.position ?? -1n)) highest = earlier;
     }
     if (next === 0 || highest === undefined) continue;
     const isBehind = one.inserts

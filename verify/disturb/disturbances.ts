@@ -1,0 +1,203 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cluster, Place } from '../cluster/cluster.ts';
+import type { Random } from '../workload/random.ts';
+
+/** What one disturbance works on. It puts right what it did before it resolves, but for who is there. */
+export type Scene = {
+  readonly cluster: Cluster;
+  readonly random: Random;
+  readonly say: (text: string) => void;
+};
+
+/** Longer than a lease of an instance (3 s), so that the others fence it. */
+const PAST_LEASE_MS = 4_200;
+const DAY_MS = 86_400_000;
+
+/**
+ * Everything that a run does to the processes, by the names that `--faults` takes. One after another, in an
+ * order that follows from the seed.
+ */
+export const DISTURBANCES = {
+  join: async (scene) => {
+    const free = scene.cluster.places.find((place) => place.process === undefined);
+    if (free !== undefined) await join(scene, free);
+  },
+
+  leave: async (scene) => {
+    const place = pickLeaver(scene);
+    if (place === undefined) return;
+    scene.say(`${place.index} leaves`);
+    await scene.cluster.leave(place, 'SIGTERM');
+  },
+
+  /** The others leave, one is alone for a while, and another joins it again. */
+  alone: async (scene) => {
+    const { cluster, random, say } = scene;
+    const [stays, ...leavers] = shuffled(cluster.ready, random);
+    if (stays === undefined) return;
+    const signal = random.chance(0.7) ? 'SIGTERM' : 'SIGKILL';
+    say(`${stays.index} stays alone (${signal} to the others)`);
+    await Promise.all(leavers.map((place) => cluster.leave(place, signal)));
+    await sleep((signal === 'SIGKILL' ? PAST_LEASE_MS : 500) + random.integer(1_500));
+    const free = cluster.places.find((place) => place.process === undefined);
+    if (free !== undefined) await join(scene, free);
+    await sleep(500);
+  },
+
+  restart: async (scene) => {
+    const place = pickReady(scene);
+    if (place === undefined) return;
+    scene.say(`${place.index} restarts`);
+    await scene.cluster.leave(place, 'SIGTERM');
+    await join(scene, place);
+  },
+
+  kill: async (scene) => {
+    const place = pickReady(scene);
+    if (place === undefined) return;
+    scene.say(`${place.index} is killed`);
+    await scene.cluster.leave(place, 'SIGKILL');
+    await sleep(scene.random.integer(2_000));
+    await join(scene, place);
+  },
+
+  /** Past its lease, so that it wakes up fenced. */
+  pause: async ({ cluster, random, say }) => {
+    const place = pickReady({ cluster, random });
+    if (place === undefined) return;
+    say(`${place.index} stands still`);
+    cluster.pause(place);
+    await sleep(PAST_LEASE_MS + random.integer(1_500));
+    cluster.goOn(place);
+    say(`${place.index} goes on`);
+    await sleep(300);
+  },
+
+  'short-pause': async ({ cluster, random, say }) => {
+    const place = pickReady({ cluster, random });
+    if (place === undefined) return;
+    say(`${place.index} stands still for a moment`);
+    cluster.pause(place);
+    await sleep(100 + random.integer(900));
+    cluster.goOn(place);
+  },
+
+  'postgres-crash': async ({ cluster, say }) => {
+    say('PostgreSQL crashes');
+    cluster.postgres.crash();
+    await sleep(1_500);
+  },
+
+  'postgres-stop': async ({ cluster, random, say }) => {
+    say('PostgreSQL stops');
+    await cluster.postgres.stop();
+    await sleep(500 + random.integer(2_000));
+    await cluster.postgres.startAgain();
+    say('PostgreSQL is there again');
+    await sleep(1_000);
+  },
+
+  'postgres-freeze': async ({ cluster, random, say }) => {
+    say('PostgreSQL stands still');
+    cluster.postgres.freeze();
+    await sleep(300 + random.integer(4_500));
+    cluster.postgres.thaw();
+    say('PostgreSQL goes on');
+    await sleep(1_000);
+  },
+
+  /** One instance does not reach PostgreSQL for longer than its lease; callers reach it. */
+  partition: async ({ cluster, random, say }) => {
+    const place = pickReady({ cluster, random });
+    if (place === undefined) return;
+    say(`${place.index} does not reach PostgreSQL`);
+    place.proxy.freeze(true);
+    await sleep(PAST_LEASE_MS + random.integer(1_500));
+    place.proxy.freeze(false);
+    say(`${place.index} reaches PostgreSQL again`);
+    await sleep(500);
+  },
+
+  'lost-notifications': async ({ cluster, random, say }) => {
+    say('notifications are lost');
+    for (const { proxy } of cluster.places) proxy.dropNotifications(true);
+    await sleep(1_500 + random.integer(2_000));
+    for (const { proxy } of cluster.places) proxy.dropNotifications(false);
+  },
+
+  delay: async ({ cluster, random, say }) => {
+    const place = pickReady({ cluster, random });
+    if (place === undefined) return;
+    const mostMs = 5 + random.integer(60);
+    say(`${place.index} is up to ${mostMs} ms away from PostgreSQL`);
+    place.proxy.delay(() => random.integer(mostMs));
+    await sleep(2_000);
+    place.proxy.delay(() => 0);
+  },
+
+  'cut-commits': async ({ cluster, random, say }) => {
+    const place = pickReady({ cluster, random });
+    if (place === undefined) return;
+    say(`commits of ${place.index} are cut at some byte`);
+    for (let i = 0; i < 6; i++) {
+      place.proxy.cutCommits('any-byte', 1);
+      await sleep(250);
+    }
+    place.proxy.cutCommits('any-byte', 0);
+  },
+
+  'lost-answers': async ({ cluster, random, say }) => {
+    const place = pickReady({ cluster, random });
+    if (place === undefined) return;
+    say(`answers to commits of ${place.index} are lost`);
+    for (let i = 0; i < 6; i++) {
+      place.proxy.cutCommits('answer', 1);
+      await sleep(250);
+    }
+    place.proxy.cutCommits('answer', 0);
+  },
+
+  /** The wall clock of an instance is set, while it runs. */
+  'clock-skew': async ({ cluster, random, say }) => {
+    const place = pickReady({ cluster, random });
+    if (place === undefined) return;
+    const skewMs = random.pick([-DAY_MS, -5_000, -700, 700, 5_000, DAY_MS]);
+    say(`the clock of ${place.index} is set by ${skewMs} ms`);
+    cluster.skew(place, skewMs);
+    await sleep(2_500);
+    cluster.skew(place, 0);
+  },
+} as const satisfies Readonly<Record<string, (scene: Scene) => Promise<void>>>;
+
+export type DisturbanceName = keyof typeof DISTURBANCES;
+export const DISTURBANCE_NAMES = Object.keys(DISTURBANCES) as readonly DisturbanceName[];
+
+/** Gets a process for every place up to `count`. */
+export async function fill(scene: Pick<Scene, 'cluster' | 'say'>, count: number): Promise<void> {
+  for (const place of scene.cluster.places.slice(0, count)) {
+    if (place.process === undefined) await join(scene, place);
+  }
+}
+
+async function join({ cluster, say }: Pick<Scene, 'cluster' | 'say'>, place: Place): Promise<void> {
+  if (place.process !== undefined) return;
+  say(`${place.index} joins`);
+  await cluster.join(place);
+  say(`${place.index} is ready`);
+}
+
+function pickReady({ cluster, random }: Pick<Scene, 'cluster' | 'random'>): Place | undefined {
+  return cluster.ready.length === 0 ? undefined : random.pick(cluster.ready);
+}
+
+/** One that is not the last. */
+function pickLeaver(scene: Scene): Place | undefined {
+  return scene.cluster.ready.length < 2 ? undefined : pickReady(scene);
+}
+
+function shuffled<T>(list: readonly T[], random: Random): readonly T[] {
+  return list
+    .map((value) => ({ value, at: random.fraction() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ value }) => value);
+}
