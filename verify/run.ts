@@ -13,11 +13,17 @@ import { faultsText, summaryOf } from './report.ts';
 import { type VerifyOptions, verify } from './verify.ts';
 
 const USAGE = `usage: npm run verify -- [--seconds 60] [--seed S] [--instances 3] [--round 40] [--faults NAMES]
-                         [--tree DIRECTORY] [--out DIRECTORY]
+                         [--tree DIRECTORY] [--out DIRECTORY] [--verbose]
        npm run verify -- --target URL [--target URL]… [--token-file F] [--admin-secret-file F] …
        npm run verify -- --replay FILE
 --faults is a list of ${DISTURBANCE_NAMES.join(', ')}; 'none' is none, and all when left out.
 --tree is another checkout whose service is started. Histories are saved below --out (.verify).`;
+
+/** Says when something is done to the processes. */
+function noteOf(): (text: string) => void {
+  const startMs = performance.now();
+  return (text) => say(`  ${((performance.now() - startMs) / 1000).toFixed(1)}s ${text}`);
+}
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -55,6 +61,7 @@ async function main(): Promise<number> {
       tree: { type: 'string', default: join(import.meta.dirname, '..') },
       out: { type: 'string', default: '.verify' },
       replay: { type: 'string' },
+      verbose: { type: 'boolean', default: false },
     },
   });
   if (values.replay !== undefined) return replay(values.replay);
@@ -66,7 +73,11 @@ async function main(): Promise<number> {
   }
   const [seconds = 60, roundSeconds = 40, instances = 3] = numbers;
   mkdirSync(values.out, { recursive: true });
+  const ending = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ending.abort());
   const options: VerifyOptions = {
+    signal: ending.signal,
+    ...(values.verbose ? { note: noteOf() } : {}),
     seed: values.seed,
     seconds,
     roundSeconds,

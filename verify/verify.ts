@@ -29,6 +29,10 @@ export type VerifyOptions = {
   readonly save: (name: string, run: SavedRun) => string;
   /** End with the first round that shows a fault. */
   readonly isBrief?: boolean | undefined;
+  /** Told of each disturbance as it comes. */
+  readonly note?: ((text: string) => void) | undefined;
+  /** Ends everything at once, without a verdict. */
+  readonly signal?: AbortSignal | undefined;
 };
 
 /** How far the clock that decides expiry may be from this process's, in ms: docs/consistency.md. */
@@ -50,11 +54,14 @@ export async function verify(options: VerifyOptions): Promise<boolean> {
     `seed ${seed}: ${seconds} s, ${instances} instances, faults: ${options.faults.join(' ') || 'none'}`,
   );
   const stage = await openStage(options, random);
+  const { promise: aborted, reject: abort } = Promise.withResolvers<never>();
+  aborted.catch(() => undefined);
+  options.signal?.addEventListener('abort', () => abort(new Error('the run was ended')));
   const totals = { rounds: 0, operations: 0, histories: 0, bad: 0 };
   try {
     const rounds = Math.max(1, Math.round(seconds / roundSeconds));
     for (let number = 0; number < rounds; number++) {
-      const history = await runRound({
+      const round = runRound({
         seed: `${seed}-${number}`,
         random: random.fork(`round ${number}`),
         seconds: seconds / rounds,
@@ -62,6 +69,8 @@ export async function verify(options: VerifyOptions): Promise<boolean> {
         clockBoundMs: CLOCK_BOUND_MS,
         disturb: stage.disturb,
       });
+      round.catch(() => undefined);
+      const history = await Promise.race([round, aborted]);
       const report = checkHistory(history, instances);
       const deaths = stage.deaths();
       const path = save(history.seed, { history, instances });
@@ -134,7 +143,11 @@ async function openStage(options: VerifyOptions, random: Random): Promise<Stage>
   });
   return {
     reach,
-    disturb: (isStopped, note) => disturber.run(isStopped, note),
+    disturb: (isStopped, record) =>
+      disturber.run(isStopped, (text) => {
+        record(text);
+        options.note?.(text);
+      }),
     deaths: () => deaths.splice(0),
     close: stop,
   };

@@ -30,6 +30,9 @@ const PROJECTS = [1, 2];
 const WRITERS = 2;
 const READERS = 4;
 const PATIENCE_MS = 60_000;
+const PAUSE_MS = 50;
+/** Between changes of settings that failed: each may have taken effect, and be one more of unknown outcome. */
+const SETTINGS_PAUSE_MS = 1_500;
 
 /**
  * One recorded round on projects of its own: load and disturbances side by side, then quiet, a last write and
@@ -148,7 +151,7 @@ class Round {
   async #activate(client: number, project: number): Promise<void> {
     await this.#untilDone(async (target) => {
       return await this.#change(client, project, target, { kind: 'settings', isSuspended: false });
-    });
+    }, SETTINGS_PAUSE_MS);
   }
 
   /** Returns what went wrong, or ''. */
@@ -216,7 +219,10 @@ class Round {
   }
 
   /** Tries some instance until `attempt` returns ''. Errors: throws with its last words. */
-  async #untilDone(attempt: (target: Reachable) => Promise<string>): Promise<void> {
+  async #untilDone(
+    attempt: (target: Reachable) => Promise<string>,
+    pauseMs = PAUSE_MS,
+  ): Promise<void> {
     const { random, reach } = this.#options;
     const untilMs = performance.now() + PATIENCE_MS;
     for (;;) {
@@ -224,7 +230,7 @@ class Round {
       const failure = target === undefined ? 'no instance answers' : await attempt(target);
       if (failure === '') return;
       if (performance.now() > untilMs) throw new Error(failure);
-      await sleep(50);
+      await sleep(pauseMs);
     }
   }
 }
