@@ -21,6 +21,7 @@ export class PostgresWatch {
         // Others have written until now. Commits of ours that are under way may be seen before we know.
         services.writer.hideOpenCommits();
         services.heads.forgetAll();
+        services.projects.forgetAll();
       },
       onChange: () => {
         // What was notified in between is lost.

@@ -83,6 +83,8 @@ export class ProjectService {
   readonly #options: ProjectServiceOptions;
   readonly #cache: LRUCache<string, Cached>;
   readonly #loading = new Map<string, Promise<ProjectSettings>>();
+  /** What was asked for before is not believed. */
+  #forgottenMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: ProjectServiceOptions) {
     this.#options = options;
@@ -146,6 +148,15 @@ export class ProjectService {
     if (cached === undefined || version <= cached.neededVersion) return;
     cached.neededVersion = version;
     cached.neededMs = this.#options.clock.monotonicMs();
+  }
+
+  /** Somebody else may have changed settings until now: all are asked for again before they count. */
+  forgetAll(): void {
+    this.#forgottenMs = this.#options.clock.monotonicMs();
+    for (const cached of this.#cache.values()) {
+      cached.neededVersion = Number.POSITIVE_INFINITY;
+      cached.neededMs = this.#forgottenMs;
+    }
   }
 
   /** The version that is known here; 0 is none. */
@@ -306,14 +317,15 @@ export class ProjectService {
       return now.settings;
     }
     const settings = settingsFromProject(project, region, readBudgetDefault, modelVersion);
-    const isNeededStill = now !== undefined && now.neededMs >= askedMs;
+    const isForgotten = this.#forgottenMs >= askedMs;
+    const needed = now !== undefined && now.neededMs >= askedMs ? now : undefined;
     this.#cache.set(project.id, {
       settings,
       knownMs: clock.monotonicMs(),
       untilMs: askedMs + ttlMs,
       failedMs: Number.NEGATIVE_INFINITY,
-      neededVersion: isNeededStill ? now.neededVersion : 0,
-      neededMs: isNeededStill ? now.neededMs : Number.NEGATIVE_INFINITY,
+      neededVersion: isForgotten ? Number.POSITIVE_INFINITY : (needed?.neededVersion ?? 0),
+      neededMs: isForgotten ? this.#forgottenMs : (needed?.neededMs ?? Number.NEGATIVE_INFINITY),
     });
     return settings;
   }

@@ -395,6 +395,9 @@ export class ReadIndex {
   /** Back to those that are not sent; joins who came for the same shard meanwhile. */
   #again(load: Load): void {
     const { projectId, tenantId } = load.shard;
+    // What was raised until now the next query sees, if it was not lost with the connection.
+    load.raised = undefined;
+    load.isForgotten = false;
     const later = find(this.#next, projectId, tenantId);
     if (later === undefined) {
       put(this.#next, projectId, tenantId, load);

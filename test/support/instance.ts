@@ -38,9 +38,11 @@ export interface Instance {
  */
 export async function instanceForFile(
   env: Readonly<Record<string, string>> = {},
+  isAlone?: () => boolean,
 ): Promise<{ readonly database: TestDatabase; readonly instance: Instance }> {
   const database = await createTestDatabase();
-  const instance = await startInstance(database, env).catch(async (error: unknown) => {
+  const starting = startInstance(database, env, undefined, undefined, isAlone);
+  const instance = await starting.catch(async (error: unknown) => {
     await database.drop();
     throw error;
   });
