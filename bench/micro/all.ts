@@ -1,5 +1,6 @@
 // Lists the micro-benchmarks; yields nothing by itself.
 import type { MicroBench } from '../harness/micro-bench.ts';
+import { hintsDropped, hintsMake, hintsOwn } from './change-hints.ts';
 import { conditionInstant, conditionIp } from './conditions.ts';
 import { engineCheck } from './engine-check.ts';
 import { logWrite } from './log-write.ts';
@@ -20,6 +21,9 @@ export const MICRO_BENCHES: readonly MicroBench[] = [
   changesPack,
   changesUnpack,
   shardRouting,
+  hintsOwn,
+  hintsDropped,
+  hintsMake,
   conditionIp,
   conditionInstant,
   modelCompile,

@@ -15,6 +15,7 @@ import type { WorkerStats } from '../protocol/messages.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
+import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
@@ -50,7 +51,7 @@ const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_00
 /** What a worker counted since its last report, and how it stands now, but for what a caller must name. */
 export type WorkerFigures = Omit<WorkerStats, 'errors' | 'rawBatchItems'>;
 
-type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics;
+type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics & FeedMetrics;
 
 /** Every metric of the authorization service, ready to count. */
 export type Metrics = PartMetrics & {
@@ -92,6 +93,7 @@ export function createMetrics(build: Build): Metrics {
     ...instanceMetrics(store),
     ...createCredentialMetrics(store, 'gatehouse'),
     ...createClockMetrics(store),
+    ...createFeedMetrics(store),
     readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',

@@ -12,6 +12,7 @@ import { createWorkspaceService } from '../gateway/rpc/workspace-service.ts';
 import { HostAllowList } from '../http/host-allow-list.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
+import { HeldBySlots } from '../protocol/held-shards.ts';
 import { systemClock } from '../shared/clock.ts';
 import type { DatabaseTime } from '../shared/database-clock.ts';
 import { type ChangeFeed, startChangeFeed } from '../store/change-feed.ts';
@@ -22,6 +23,7 @@ import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
 import { showClock } from './clock-metrics.ts';
 import type { Database } from './database.ts';
+import { showFeed } from './feed-metrics.ts';
 import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
@@ -119,8 +121,10 @@ async function startParts(
   const { config, logger, readiness, postgres, opening, time } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
   let projects: Services['projects'] | undefined;
+  const held = new HeldBySlots(config.workers);
   const workers = createWorkers({
     config,
+    held,
     target: targetOf(opening),
     metrics,
     log,
@@ -147,15 +151,7 @@ async function startParts(
   undo.push(() => services.stopIndex());
   projects = services.projects;
   await services.projects.provisionDefault();
-  const feed = startChangeFeed({
-    target: database.target,
-    onHint: (shard, seq) => workers.hint(shard, seq),
-    pollIntervalMs: config.pollIntervalMs,
-    onConnected: (isConnected) => {
-      if (!isConnected) metrics.feedReconnects.inc();
-    },
-    log,
-  });
+  const feed = startFeed(database, workers, services, held, metrics, log);
   undo.push(() => feed.stop());
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
@@ -167,15 +163,43 @@ async function startParts(
   const { credentials } = live;
   gateway.serve(createCalls(config, log, metrics, { workers, services, credentials }));
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
-  const updateTime = (): void =>
+  metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
+  const watch = startWatch(options, gateway);
+  return { config, database, workers, services, gateway, feed, retention, live, readiness, watch };
+}
+
+function startFeed(
+  database: Database,
+  workers: WorkerPool,
+  services: Services,
+  held: HeldBySlots,
+  metrics: Metrics,
+  log: EventLog,
+): ChangeFeed {
+  return startChangeFeed({
+    target: database.target,
+    sender: services.notifier.sender,
+    isHeld: (shard) => held.mayHold(shard),
+    onHint: (shard, seq) => workers.hint(shard, seq),
+    onConnected: (isConnected) => {
+      if (!isConnected) metrics.feedReconnects.inc();
+    },
+    log,
+  });
+}
+
+/** Brings readiness up to date, now and from now on. */
+function startWatch(
+  { config, readiness, postgres, time }: ServiceOptions,
+  gateway: Gateway,
+): NodeJS.Timeout {
+  const update = (): void => {
     readiness.setTimeCertain(time.uncertaintyMs <= config.clockUncertaintyMaxMs);
-  updateTime();
-  const watch = setInterval(() => {
-    updateTime();
     postgres.update();
     gateway.updateHealth();
-  }, WATCH_MS).unref();
-  return { config, database, workers, services, gateway, feed, retention, live, readiness, watch };
+  };
+  update();
+  return setInterval(update, WATCH_MS).unref();
 }
 
 /** Never rejects: who awaits the opening itself is told of its failure. */

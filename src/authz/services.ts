@@ -32,10 +32,10 @@ const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
 const WRITE_LANES = 2;
-/** Commits within this time share one notification per shard. */
+/** Commits within this time share notifications, with one seq for each shard. */
 const NOTIFY_INTERVAL_MS = 20;
-/** Beyond this the rest is left to the poll: a hint may be lost. */
-const NOTIFY_SHARDS_MAX = 1_000;
+/** Beyond this the rest is left to the poll: a hint may be lost. Twenty notifications at once. */
+const NOTIFY_SHARDS_MAX = 4_096;
 
 /** The use cases of this instance. */
 export type Services = Management & {

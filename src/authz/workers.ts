@@ -2,6 +2,7 @@ import type { Config } from '../config/options.ts';
 import { codeNameOfReason } from '../gateway/connect/connect-error.ts';
 import { DECISION_RPCS, type DecisionRpc } from '../gateway/reads/decision-meter.ts';
 import type { EventLog } from '../observability/logger.ts';
+import type { HeldBySlots } from '../protocol/held-shards.ts';
 import type { WorkerStats } from '../protocol/messages.ts';
 import type { DatabaseTime } from '../shared/database-clock.ts';
 import type { PostgresTarget } from '../store/pool.ts';
@@ -26,6 +27,8 @@ export type WorkersOptions = {
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
   readonly time: DatabaseTime;
+  /** Where each worker tells which shards it holds. */
+  readonly held?: HeldBySlots | undefined;
   /** A model that the pool forgot; see WorkerPoolOptions. */
   readonly findModel?:
     | ((projectId: string, modelVersion: number) => string | undefined)
@@ -51,6 +54,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         batchItemsMax: config.maxBatchItems,
         pollMs: config.pollIntervalMs,
         clockMemory: time.memory,
+        heldMemory: options.held?.memories[slot],
       }),
     }),
     queueDepthMax: config.workerQueueMax,

@@ -1,11 +1,13 @@
+import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import { type ChangeHint, payloadsOf } from '../store/change-hints.ts';
 import { notifyChanges } from '../store/sql/notify-changes.ts';
 import type { ChangeHints } from './ports.ts';
 
 export type ChangeNotifierOptions = {
   readonly pool: Pool;
-  /** At most one notification per shard in this time. */
+  /** Notifications are sent at least this far apart. */
   readonly intervalMs: number;
   /** Shards that wait at most; a hint beyond is dropped, the poll makes up for it. */
   readonly shardsMax: number;
@@ -13,45 +15,93 @@ export type ChangeNotifierOptions = {
   readonly onError: (error: unknown) => void;
 };
 
+/** Of a name: short in each payload, and no two instances share one. */
+const SENDER_BYTES = 8;
+
+/** What a notifier has done, since its start. */
+export type NotifierCounts = {
+  /** Hints that were sent: newest seqs of shards. */
+  readonly hints: number;
+  /** Notifications that carried them. */
+  readonly notifications: number;
+  /** Hints that were not sent, since too many waited or the server did not take them. */
+  readonly lost: number;
+};
+
 /**
  * Tells other instances of commits by NOTIFY, off the commit path: a notification inside the writing
- * transaction would serialize all commits of the server. Only the newest seq of a shard is sent.
+ * transaction would serialize all commits of the server. All shards of a tick share few payloads, each with
+ * its newest seq; the first commit after a pause is told at once. One statement is under way at
+ * most, and what comes meanwhile waits together, however long a server takes.
  */
 export class ChangeNotifier implements ChangeHints {
+  /** Names this process in what it sends, so that it need not listen to itself. */
+  readonly sender = randomBytes(SENDER_BYTES).toString('hex');
   readonly #options: ChangeNotifierOptions;
-  #waiting = new Map<string, ShardKey & { seq: number }>();
+  readonly #counts = { hints: 0, notifications: 0, lost: 0 };
+  #waiting = new Map<string, { readonly shard: ShardKey; seq: number }>();
   #timer: NodeJS.Timeout | undefined;
-  #sending: Promise<void> = Promise.resolve();
+  #sentMs = -Infinity;
+  #sending: Promise<void> | undefined;
 
   constructor(options: ChangeNotifierOptions) {
     this.#options = options;
   }
 
+  get counts(): NotifierCounts {
+    return this.#counts;
+  }
+
   hint(shard: ShardKey, seq: number): void {
-    const key = `${shard.projectId}\u0000${shard.tenantId}`;
+    const { projectId, tenantId } = shard;
+    const key = `${projectId}\u0000${tenantId}`;
     const waiting = this.#waiting.get(key);
     if (waiting !== undefined) waiting.seq = Math.max(waiting.seq, seq);
     else if (this.#waiting.size < this.#options.shardsMax) {
-      this.#waiting.set(key, { projectId: shard.projectId, tenantId: shard.tenantId, seq });
-    }
-    this.#timer ??= setTimeout(() => this.#send(), this.#options.intervalMs).unref();
+      this.#waiting.set(key, { shard: { projectId, tenantId }, seq });
+    } else this.#counts.lost += 1;
+    this.#schedule();
   }
 
   /** Sends what waits and resolves when it was sent or lost. */
   async close(): Promise<void> {
-    this.#send();
+    clearTimeout(this.#timer);
     await this.#sending;
-  }
-
-  #send(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    await this.#send();
+  }
+
+  #schedule(): void {
+    if (this.#timer !== undefined || this.#sending !== undefined) return;
+    const dueMs = this.#sentMs + this.#options.intervalMs - performance.now();
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#sending = this.#send().finally(() => {
+          this.#sending = undefined;
+          if (this.#waiting.size > 0) this.#schedule();
+        });
+      },
+      Math.max(0, dueMs),
+    );
+    this.#timer.unref();
+  }
+
+  /** Never rejects. */
+  async #send(): Promise<void> {
     if (this.#waiting.size === 0) return;
-    const changes = [...this.#waiting.values()];
+    const hints: ChangeHint[] = [...this.#waiting.values()];
     this.#waiting = new Map();
-    // One after the other, so that a slow server does not take up the pool.
-    this.#sending = this.#sending
-      .then(() => notifyChanges(this.#options.pool, changes))
-      .catch((error: unknown) => this.#options.onError(error));
+    this.#sentMs = performance.now();
+    const payloads = payloadsOf(this.sender, hints);
+    try {
+      await notifyChanges(this.#options.pool, payloads);
+      this.#counts.hints += hints.length;
+      this.#counts.notifications += payloads.length;
+    } catch (error) {
+      this.#counts.lost += hints.length;
+      this.#options.onError(error);
+    }
   }
 }

@@ -1,55 +1,83 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import { hintsIn, prefixOf } from './change-hints.ts';
 import { type Listening, startListening } from './listen.ts';
 import type { PostgresTarget } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
-/** NOTIFY channel; the payload is the JSON text of [project id, tenant id, seq]. */
+/** NOTIFY channel; the payloads are those of change-hints.ts. */
 export const CHANGE_CHANNEL = 'gatehouse_change';
 
 export type ChangeFeedOptions = {
   readonly target: PostgresTarget;
+  /** Of this process's own notifications, which tell it nothing; '' where it sends none. */
+  readonly sender: string;
+  /** Whether a shard may be held here. Hot: asked for each hint of others. Absent: any may be. */
+  readonly isHeld?: ((shard: ShardKey) => boolean) | undefined;
   /** A shard has reached `seq`; null: any shard may have changed. A hint: may repeat, or be old. */
   readonly onHint: (shard: ShardKey | null, seq: number) => void;
-  /** How often onHint(null, 0) is said without any notification: the backstop for lost ones. */
-  readonly pollIntervalMs: number;
   /** Called with false when the LISTEN connection is lost, with true when it is there (again). */
   readonly onConnected?: ((isConnected: boolean) => void) | undefined;
   readonly log?: StoreLog | undefined;
 };
 
-export type ChangeFeed = Listening;
+/** What came since the start. */
+export type FeedCounts = {
+  /** Notifications of this process itself, which were not read. */
+  own: number;
+  /** Notifications that could not be understood. */
+  unknown: number;
+  /** Hints of others, by whether their shard may be held here. */
+  held: number;
+  dropped: number;
+};
+
+export type ChangeFeed = Listening & { readonly counts: Readonly<FeedCounts> };
 
 /**
- * Hears of committed changes. Notifications are hints: a lost one costs the time to the next poll,
- * never correctness, since the truth is read from `tuple_change` by watermark. After every connect
- * loss is assumed and all shards are hinted.
+ * Hears of committed changes. Notifications are hints: a lost one costs the time to the next poll of the
+ * workers, never correctness, since the truth is read from `tuple_change` by watermark. After every
+ * connect loss is assumed and all shards are hinted. Cost: bench/micro/change-hints.ts.
  */
 export function startChangeFeed(options: ChangeFeedOptions): ChangeFeed {
-  const log = options.log ?? silentLog;
+  const counts = { own: 0, unknown: 0, held: 0, dropped: 0 };
   const listener = startListening({
     target: options.target,
     channel: CHANGE_CHANNEL,
-    onPayload: (payload) => {
-      const parsed = parseHint(payload);
-      if (parsed === undefined) {
-        log('warn', 'change_feed_payload_unknown', {});
-        options.onHint(null, 0);
-      } else {
-        options.onHint(parsed.shard, parsed.seq);
-      }
-    },
+    onPayload: hintReader(options, counts),
     onMayHaveMissed: () => options.onHint(null, 0),
     onConnected: options.onConnected,
-    log,
+    log: options.log ?? silentLog,
   });
-  const timer = setInterval(() => options.onHint(null, 0), options.pollIntervalMs).unref();
-  return {
-    started: listener.started,
-    stop: async () => {
-      clearInterval(timer);
-      await listener.stop();
-    },
+  return { started: listener.started, stop: () => listener.stop(), counts };
+}
+
+/** Takes payloads as they come. Hot while others write much: what is not held ends here. */
+export function hintReader(
+  { sender, isHeld, onHint, log = silentLog }: Omit<ChangeFeedOptions, 'target' | 'onConnected'>,
+  counts: FeedCounts,
+): (payload: string) => void {
+  const ownPrefix = sender === '' ? undefined : prefixOf(sender);
+  return (payload) => {
+    if (ownPrefix !== undefined && payload.startsWith(ownPrefix)) {
+      counts.own += 1;
+      return;
+    }
+    const message = hintsIn(payload);
+    if (message === undefined) {
+      counts.unknown += 1;
+      log('warn', 'change_feed_payload_unknown', {});
+      onHint(null, 0);
+      return;
+    }
+    for (const { shard, seq } of message.hints) {
+      if (isHeld !== undefined && !isHeld(shard)) {
+        counts.dropped += 1;
+      } else {
+        counts.held += 1;
+        onHint(shard, seq);
+      }
+    }
   };
 }
 
@@ -87,19 +115,4 @@ export async function readHeads(
     seq: Number(row.seq),
     stamp: row.stamp,
   }));
-}
-
-/** Shard and seq of a payload; undefined when it is something else. */
-export function parseHint(payload: string): { shard: ShardKey; seq: number } | undefined {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(payload);
-  } catch {
-    return undefined; // Anybody may notify on the channel.
-  }
-  if (!Array.isArray(parsed)) return undefined;
-  const [projectId, tenantId, seq] = parsed as readonly unknown[];
-  if (typeof projectId !== 'string' || typeof tenantId !== 'string') return undefined;
-  if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq < 0) return undefined;
-  return { shard: { projectId, tenantId }, seq };
 }

@@ -1,25 +1,19 @@
 import type { ClientBase, Pool } from 'pg';
 import { CHANGE_CHANNEL } from '../change-feed.ts';
-import { plainArray, textArray } from './write-group.ts';
+import { textArray } from './write-group.ts';
 
-/** Notifies the listeners of all instances that these shards have reached these seqs. */
+/**
+ * Notifies the listeners of all instances, each payload by itself, in one transaction. Whoever notifies holds a lock of
+ * the whole server until its transaction has ended, so that these come one after the other; they write
+ * nothing, and so wait for no disk meanwhile.
+ */
 export async function notifyChanges(
   client: ClientBase | Pool,
-  changes: readonly {
-    readonly projectId: string;
-    readonly tenantId: string;
-    readonly seq: number;
-  }[],
+  payloads: readonly string[],
 ): Promise<void> {
   await client.query({
     name: 'notify_changes',
-    text: `select pg_notify($1, json_build_array(k.project_id, k.tenant_id, k.seq)::text)
-      from unnest($2::text[], $3::text[], $4::bigint[]) k (project_id, tenant_id, seq)`,
-    values: [
-      CHANGE_CHANNEL,
-      textArray(changes.map((change) => change.projectId)),
-      textArray(changes.map((change) => change.tenantId)),
-      plainArray(changes.map((change) => change.seq)),
-    ],
+    text: 'select pg_notify($1, k.payload) from unnest($2::text[]) k (payload)',
+    values: [CHANGE_CHANNEL, textArray(payloads)],
   });
 }

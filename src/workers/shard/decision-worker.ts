@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
+import { HeldShards } from '../../protocol/held-shards.ts';
 import type { HelloMessage, HelloReply } from '../../protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
 import { createClockMemory, DatabaseClock } from '../../shared/database-clock.ts';
@@ -24,12 +25,15 @@ export default function decisionWorker(
     max: settings.poolMax,
     applicationName: `gatehouse-worker-${settings.slot}`,
   });
+  const held = settings.heldMemory === undefined ? undefined : new HeldShards(settings.heldMemory);
+  held?.clear();
   const host = new ShardHost({
     settings,
     clock: new DatabaseClock(settings.clockMemory ?? createClockMemory()),
     source: new PostgresShardSource(pool),
     createIndex: () => new TupleShardIndex(settings.indexBytesMax),
     post: (answers) => postAnswers(port, 0, answers),
+    held,
     underEvaluation: new Float64Array(underEvaluation),
   });
   host.start();

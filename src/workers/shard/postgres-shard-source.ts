@@ -1,18 +1,25 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { readHeads } from '../../store/change-feed.ts';
+import { readChangesOfMany } from '../../store/changes-of-many.ts';
 import { readChanges } from '../../store/changes.ts';
 import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
 import { loadSnapshot } from '../../store/snapshot.ts';
 import type { SnapshotSink } from '../../store/snapshot.ts';
+import { BatchedChanges } from './batched-changes.ts';
 import type { ShardSource } from './ports.ts';
 
 /** Shards as Postgres holds them, over the worker's own pool. */
 export class PostgresShardSource implements ShardSource {
   readonly #pool: Pool;
+  readonly #changes: BatchedChanges;
 
   constructor(pool: Pool) {
     this.#pool = pool;
+    this.#changes = new BatchedChanges({
+      one: (shard, afterSeq) => readChanges(pool, shard, afterSeq),
+      many: (asks) => readChangesOfMany(pool, asks),
+    });
   }
 
   loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead> {
@@ -20,7 +27,7 @@ export class PostgresShardSource implements ShardSource {
   }
 
   readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {
-    return readChanges(this.#pool, shard, afterSeq);
+    return this.#changes.read(shard, afterSeq);
   }
 
   readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {

@@ -1,5 +1,6 @@
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { HeldShards } from '../../protocol/held-shards.ts';
 import type {
   AnswerBatch,
   ControlMessage,
@@ -58,6 +59,8 @@ export type ShardHostOptions = {
   readonly createIndex: () => ShardIndex;
   /** Posts deferred answers by a message of their own, at once: they are views of memory that is used again. */
   readonly post: (answers: AnswerBatch) => void;
+  /** Told which shards are held; absent where nobody asks. */
+  readonly held?: Pick<HeldShards, 'add' | 'remove'> | undefined;
   /** One double: the id of the request under evaluation. */
   readonly underEvaluation: Float64Array;
 };
@@ -367,6 +370,8 @@ export class ShardHost {
     let actor = tenants.get(shard.tenantId);
     if (actor === undefined) {
       const key = { projectId: shard.projectId, tenantId: shard.tenantId };
+      // Before its snapshot is asked for: see HeldShards.
+      this.#options.held?.add(key);
       actor = new ShardActor(key, this.#actorHost);
       tenants.set(shard.tenantId, actor);
     }
@@ -378,6 +383,7 @@ export class ShardHost {
     const tenants = this.#actors.get(projectId);
     if (tenants?.get(tenantId) !== actor) return;
     tenants.delete(tenantId);
+    this.#options.held?.remove(actor.key);
     if (tenants.size === 0) this.#actors.delete(projectId);
   }
 

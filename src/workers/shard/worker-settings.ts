@@ -21,6 +21,8 @@ export type WorkerSettings = {
   readonly loadTimeoutMs: number;
   /** Of the estimate of the database's time, by which expiry is decided; absent: the machine's is taken. */
   readonly clockMemory?: SharedArrayBuffer | undefined;
+  /** Where this worker tells which shards it holds (held-shards.ts); absent: nobody asks. */
+  readonly heldMemory?: SharedArrayBuffer | undefined;
 };
 
 /** The settings that have a default; the composition root gives slot, database, poolMax and bytes. */

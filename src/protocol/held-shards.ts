@@ -1,0 +1,65 @@
+import type { ShardKey } from '../model/relation-tuple.ts';
+import { shardHash } from './shard-routing.ts';
+
+/** Places of the table of one worker: 256 KiB. Shards that share one cost a needless message, no more. */
+const PLACES = 131_072;
+
+/** Memory in which one worker tells the gateway's thread which shards it holds. */
+export function createHeldMemory(): SharedArrayBuffer {
+  return new SharedArrayBuffer(PLACES * Uint16Array.BYTES_PER_ELEMENT);
+}
+
+/**
+ * Which shards a worker holds, or begins to load, counted by their hash: it may say so of a shard that is not held, but never
+ * the other way round. A shard is added before its snapshot is asked for, so that a hint which came
+ * before, and was dropped, is of a commit that the snapshot sees.
+ */
+export class HeldShards {
+  readonly #counts: Uint16Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#counts = new Uint16Array(memory);
+  }
+
+  /** By a worker that has just been started in the place of another one: nothing is held any more. */
+  clear(): void {
+    for (let place = 0; place < PLACES; place++) Atomics.store(this.#counts, place, 0);
+  }
+
+  add(shard: ShardKey): void {
+    Atomics.add(this.#counts, placeOf(shardHash(shard)), 1);
+  }
+
+  remove(shard: ShardKey): void {
+    Atomics.sub(this.#counts, placeOf(shardHash(shard)), 1);
+  }
+
+  /** Hot. `hash` is the shard's. */
+  mayHold(hash: number): boolean {
+    return Atomics.load(this.#counts, placeOf(hash)) !== 0;
+  }
+}
+
+/** The tables of all workers of an instance, as the gateway's thread asks them. */
+export class HeldBySlots {
+  readonly memories: readonly SharedArrayBuffer[];
+  readonly #slots: readonly HeldShards[];
+
+  constructor(slotCount: number) {
+    this.memories = Array.from({ length: slotCount }, createHeldMemory);
+    this.#slots = this.memories.map((memory) => new HeldShards(memory));
+  }
+
+  /** Hot: one hash and one load, no allocation. */
+  mayHold(shard: ShardKey): boolean {
+    const hash = shardHash(shard);
+    // As slotOfShard has it.
+    const slot = this.#slots[hash % this.#slots.length] as HeldShards;
+    return slot.mayHold(hash);
+  }
+}
+
+/** The upper 17 bits, which are as many as there are places: the lower ones chose the worker. */
+function placeOf(hash: number): number {
+  return hash >>> 15;
+}
