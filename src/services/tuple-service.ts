@@ -85,16 +85,30 @@ export class TupleService {
    * snapshot. Errors: FIELD_*, TOKEN_INVALID, RESULT_TOO_LARGE, STORE_UNAVAILABLE, the project's.
    */
   async read(request: ReadRequest): Promise<readonly RelationTuple[]> {
-    const { projects, positions, heads, readTuplesMax, pool } = this.#options;
+    const { projects, positions, heads, readTuplesMax, pool, clock } = this.#options;
     checkTenantId('tenant_id', request.tenantId);
     const projectId = projects.resolveId(request.projectId);
     const filter = checkFilter(request, projectId);
-    projects.guard(await projects.settings(projectId), 'data');
+    if (projects.known(projectId) === undefined) await projects.load(projectId);
     const shard = { projectId, tenantId: request.tenantId };
     // Postgres has every commit: a token that is valid needs no waiting.
-    if (request.token !== '') await positions.resolve(shard, request.token);
+    if (request.token !== '') {
+      try {
+        await positions.resolve(shard, request.token);
+      } catch (error) {
+        // What is wrong with the project is said before what is wrong with the token.
+        projects.guard(await projects.settings(projectId), 'data');
+        throw error;
+      }
+    }
+    const askedMs = clock.monotonicMs();
     const first = await selectFirstTuples(pool, filter, PAGE_ROWS + 1).catch(rethrowStoreError);
     heads.raise(projectId, shard.tenantId, first.epoch, first.seq);
+    // Another instance may have changed the project: the settings of the same snapshot count.
+    const settings =
+      projects.confirm(projectId, first.settingsVersion, askedMs) ??
+      (await projects.atLeast(projectId, first.settingsVersion ?? 0));
+    projects.guard(settings, 'data');
     if (first.rows.length <= PAGE_ROWS) return first.rows.map(tupleFromRow);
     return await this.#readPages(filter, readTuplesMax).catch(rethrowStoreError);
   }
