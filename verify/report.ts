@@ -1,4 +1,5 @@
 import type { Report, ShardViolation } from './checker/check-history.ts';
+import type { Coverage } from './checker/coverage.ts';
 import type { History, Operation } from './checker/history.ts';
 
 const NEIGHBOURS_SHOWN = 14;
@@ -6,23 +7,30 @@ const BROKEN_SHOWN = 5;
 
 /** A round in one line. */
 export function summaryOf(history: History, report: Report): string {
-  const { coverage, violations, undecided, brokenRules } = report;
+  const { violations, undecided, brokenRules } = report;
+  return [
+    `${report.operations} operations in ${report.shards} histories`,
+    coverageText(report.coverage),
+    `${history.disturbances.length} disturbances`,
+    `violations ${violations.length + brokenRules.length}, undecided ${undecided.length}`,
+  ].join('; ');
+}
+
+/** What was covered, in one line. */
+export function coverageText(coverage: Coverage): string {
   const { reads, concurrentReads, foreignReads, unknownMutations, mutations } = coverage;
   const percent = (part: number, whole: number): string =>
     `${((100 * part) / Math.max(1, whole)).toFixed(1)} %`;
   return [
-    `${report.operations} operations in ${report.shards} histories`,
     `${reads} reads (${percent(concurrentReads, reads)} beside a relevant write, ${percent(foreignReads, reads)} elsewhere than the last write)`,
-    `${mutations} changes (${unknownMutations} unknown), ${coverage.refused} refused`,
-    `${history.disturbances.length} disturbances`,
-    `violations ${violations.length + brokenRules.length}, undecided ${undecided.length}`,
+    `${mutations} changes (${percent(unknownMutations, mutations)} unknown)`,
+    `${coverage.refused} refused`,
   ].join('; ');
 }
 
 /** What is wrong, for people: nothing where nothing is. */
 export function faultsText(history: History, report: Report): string {
   return [
-    ...report.coverageFaults.map((text) => `proves nothing: ${text}`),
     ...report.brokenRules
       .slice(0, BROKEN_SHOWN)
       .map(({ rule, operations }) =>

@@ -1,11 +1,12 @@
-import { type Report, checkHistory, isGood } from './checker/check-history.ts';
+import { type Report, checkHistory, isClean } from './checker/check-history.ts';
+import { type Coverage, coverageFaults, sumOf } from './checker/coverage.ts';
 import type { SavedRun } from './checker/history-file.ts';
 import type { History } from './checker/history.ts';
 import { ClusterReach } from './cluster/cluster-reach.ts';
 import { Cluster } from './cluster/cluster.ts';
 import { type DisturbanceName, fill } from './disturb/disturbances.ts';
 import { Disturber } from './disturb/disturber.ts';
-import { faultsText, summaryOf } from './report.ts';
+import { coverageText, faultsText, summaryOf } from './report.ts';
 import { type Random, createRandom } from './workload/random.ts';
 import { type Reach, reachOf } from './workload/reachable.ts';
 import { type RoundOptions, runRound } from './workload/round.ts';
@@ -46,8 +47,18 @@ type Stage = {
   close(): Promise<void>;
 };
 
-/** Runs rounds of load until the time is over, checks each, and says whether all are good. */
-export async function verify(options: VerifyOptions): Promise<boolean> {
+/** What came of a run. */
+export type Outcome = {
+  /** Nothing is wrong with any round, and each proves what it should. */
+  readonly isGood: boolean;
+  /** Some answer was wrong. */
+  readonly isWrong: boolean;
+  /** Of load until the first wrong answer was known of; absent where none was. */
+  readonly seconds?: number | undefined;
+};
+
+/** Runs rounds of load until the time is over and checks each. */
+export async function verify(options: VerifyOptions): Promise<Outcome> {
   const { seed, seconds, roundSeconds, instances, say, save } = options;
   const random = createRandom(seed);
   say(
@@ -58,6 +69,8 @@ export async function verify(options: VerifyOptions): Promise<boolean> {
   aborted.catch(() => undefined);
   options.signal?.addEventListener('abort', () => abort(new Error('the run was ended')));
   const totals = { rounds: 0, operations: 0, histories: 0, bad: 0 };
+  const covered: Coverage[] = [];
+  let wrongAfter: number | undefined;
   try {
     const rounds = Math.max(1, Math.round(seconds / roundSeconds));
     for (let number = 0; number < rounds; number++) {
@@ -71,25 +84,34 @@ export async function verify(options: VerifyOptions): Promise<boolean> {
       });
       round.catch(() => undefined);
       const history = await Promise.race([round, aborted]);
-      const report = checkHistory(history, instances);
+      const report = checkHistory(history);
       const deaths = stage.deaths();
       const path = save(history.seed, { history, instances });
       say(`round ${number}: ${summaryOf(history, report)} (${path})`);
       sayFaults(say, history, report, deaths);
+      covered.push(report.coverage);
       totals.rounds++;
       totals.operations += report.operations;
       totals.histories += report.shards;
-      if (!isGood(report) || deaths.length > 0) totals.bad++;
-      if (totals.bad > 0 && options.isBrief === true) break;
+      if (!isClean(report) || deaths.length > 0) totals.bad++;
+      if (report.violations.length + report.brokenRules.length > 0) {
+        wrongAfter ??= (seconds / rounds) * (number + 1);
+        if (options.isBrief === true) break;
+      }
     }
   } finally {
     await stage.close();
   }
   const { rounds, operations, histories, bad } = totals;
+  const coverage = sumOf(covered);
+  const lacks = coverageFaults(coverage, instances);
   say(
-    `seed ${seed}: ${operations} operations, ${histories} histories, ${bad} of ${rounds} rounds bad`,
+    `seed ${seed}: ${operations} operations in ${histories} histories; ${coverageText(coverage)}`,
   );
-  return bad === 0;
+  for (const text of lacks) say(`proves nothing: ${text}`);
+  say(`seed ${seed}: ${bad} of ${rounds} rounds bad`);
+  const isGood = bad === 0 && lacks.length === 0;
+  return { isGood, isWrong: wrongAfter !== undefined, seconds: wrongAfter };
 }
 
 function sayFaults(

@@ -11,7 +11,7 @@ function check(
   { unknownPercent = 0, isResolved = false, operations = 400 } = {},
 ) {
   const shape = { operations, clients: 6, unknownPercent, isResolved };
-  return checkHistory(simulateHistory({ seed, fault, ...shape }), 2);
+  return checkHistory(simulateHistory({ seed, fault, ...shape }));
 }
 
 const UNKNOWN = [

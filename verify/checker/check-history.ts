@@ -1,4 +1,4 @@
-import { type Coverage, coverageFaults, coverageOf } from './coverage.ts';
+import { type Coverage, coverageOf } from './coverage.ts';
 import { Dependencies } from './dependencies.ts';
 import { Evaluator, type Query } from './evaluate.ts';
 import { type History, type Operation, isMutation } from './history.ts';
@@ -29,7 +29,6 @@ export type Report = {
   readonly steps: number;
   readonly widest: number;
   readonly coverage: Coverage;
-  readonly coverageFaults: readonly string[];
   readonly violations: readonly ShardViolation[];
   readonly undecided: readonly ShardViolation[];
   readonly brokenRules: readonly BrokenRule[];
@@ -43,15 +42,8 @@ export function isGood(report: Report): boolean {
   );
 }
 
-/**
- * Checks a history, shard by shard: linearizable, tokens, refusals, and whether it covers enough.
- * `instances` is how many were running.
- */
-export function checkHistory(
-  history: History,
-  instances: number,
-  bounds: SearchBounds = SEARCH_BOUNDS,
-): Report {
+/** Checks a history, shard by shard: linearizable, tokens, refusals. Says what it covers. */
+export function checkHistory(history: History, bounds: SearchBounds = SEARCH_BOUNDS): Report {
   const evaluator = new Evaluator(history.universe);
   const violations: ShardViolation[] = [];
   const undecided: ShardViolation[] = [];
@@ -76,14 +68,12 @@ export function checkHistory(
       else violations.push(minimized(found, bounds));
     }
   }
-  const coverage = coverageOf(history);
   return {
     operations: history.operations.length,
     shards,
     steps,
     widest,
-    coverage,
-    coverageFaults: coverageFaults(coverage, instances),
+    coverage: coverageOf(history),
     violations,
     undecided,
     brokenRules,

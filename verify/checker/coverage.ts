@@ -64,6 +64,20 @@ export function coverageOf(history: History): Coverage {
   };
 }
 
+/** What several rounds cover together. */
+export function sumOf(parts: readonly Coverage[]): Coverage {
+  const sum = (of: (part: Coverage) => number): number =>
+    parts.reduce((total, part) => total + of(part), 0);
+  return {
+    reads: sum(({ reads }) => reads),
+    mutations: sum(({ mutations }) => mutations),
+    concurrentReads: sum(({ concurrentReads }) => concurrentReads),
+    foreignReads: sum(({ foreignReads }) => foreignReads),
+    unknownMutations: sum(({ unknownMutations }) => unknownMutations),
+    refused: sum(({ refused }) => refused),
+  };
+}
+
 /** Why a run with this coverage would prove nothing; empty when it may stand. */
 export function coverageFaults(coverage: Coverage, instances: number): readonly string[] {
   const { reads, mutations, concurrentReads, foreignReads, unknownMutations } = coverage;

@@ -73,6 +73,18 @@ export const DISTURBANCES = {
     await sleep(300);
   },
 
+  /** One goes on, and is alone once the leases of the others have ended; then these wake up, with what was sent to them. */
+  'pause-others': async ({ cluster, random, say }) => {
+    const [stays, ...others] = shuffled(cluster.ready, random);
+    if (stays === undefined) return;
+    say(`all but ${stays.index} stand still`);
+    for (const place of others) cluster.pause(place);
+    await sleep(PAST_LEASE_MS + 500 + random.integer(1_500));
+    for (const place of others) cluster.goOn(place);
+    say('all go on');
+    await sleep(1_000);
+  },
+
   'short-pause': async ({ cluster, random, say }) => {
     const place = pickReady({ cluster, random });
     if (place === undefined) return;

@@ -83,6 +83,7 @@ class Round {
     this.#isStopped = true;
     await disturbing;
     await Promise.all(callers);
+    for (const load of this.#loads) await load.settled();
     await this.#close();
     return {
       seed,

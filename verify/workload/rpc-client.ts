@@ -1,7 +1,15 @@
-import { type DescMessage, fromJson, type JsonValue, toJson } from '@bufbuild/protobuf';
-import { type Client, ConnectError, createClient } from '@connectrpc/connect';
-import { createGrpcTransport } from '@connectrpc/connect-node';
+import {
+  type DescMessage,
+  fromBinary,
+  fromJson,
+  type JsonValue,
+  type Message,
+  toBinary,
+  toJson,
+} from '@bufbuild/protobuf';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
+import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
+import { Client, Metadata, type ServiceError, credentials } from '@grpc/grpc-js';
 import { Pool } from 'undici';
 import { ErrorInfoSchema } from '../../src/gen/google/rpc/error_details_pb.ts';
 import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
@@ -34,7 +42,8 @@ export type Credentials = { readonly token: string; readonly adminSecret: string
 export class RpcClient {
   readonly #pool: Pool;
   readonly #headers: Readonly<Record<string, string>>;
-  readonly #grpc: Client<typeof AuthzService>;
+  readonly #grpc: Client;
+  readonly #grpcHeaders = new Metadata();
 
   constructor(baseUrl: string, { token, adminSecret }: Credentials) {
     this.#headers = {
@@ -48,18 +57,8 @@ export class RpcClient {
       headersTimeout: 0,
       bodyTimeout: 0,
     });
-    this.#grpc = createClient(
-      AuthzService,
-      createGrpcTransport({
-        baseUrl,
-        interceptors: [
-          (next) => (request) => {
-            request.header.set('authorization', `Bearer ${token}`);
-            return next(request);
-          },
-        ],
-      }),
-    );
+    this.#grpc = new Client(new URL(baseUrl).host, credentials.createInsecure());
+    this.#grpcHeaders.set('authorization', `Bearer ${token}`);
   }
 
   /** Calls `method` (as `AuthzService/Check`) with a message in snake_case. Never throws. */
@@ -79,6 +78,7 @@ export class RpcClient {
   }
 
   async close(): Promise<void> {
+    this.#grpc.close();
     await this.#pool.destroy();
   }
 
@@ -112,24 +112,31 @@ export class RpcClient {
   ): Promise<Reply> {
     const method = AuthzService.methods.find((one) => one.name === name);
     if (method === undefined) throw new Error(`there is no method ${name}`);
-    const request = fromJson(method.input as DescMessage, message as JsonValue);
-    const call = this.#grpc[method.localName as 'check'] as (
-      input: unknown,
-      options: { timeoutMs: number },
-    ) => Promise<unknown>;
-    try {
-      const answer = await call(request, { timeoutMs });
-      const body = toJson(method.output as DescMessage, answer as typeof request, {
-        alwaysEmitImplicit: true,
-        useProtoFieldName: true,
-      });
-      return { kind: 'ok', body: body as Readonly<Record<string, unknown>> };
-    } catch (error) {
-      return grpcFailureOf(error);
-    }
+    const { input, output } = method as {
+      readonly input: DescMessage;
+      readonly output: DescMessage;
+    };
+    const request = fromJson(input, message as JsonValue);
+    const { promise, resolve } = Promise.withResolvers<Reply>();
+    this.#grpc.makeUnaryRequest(
+      `/${AuthzService.typeName}/${name}`,
+      (value: Message) => Buffer.from(toBinary(input, value)),
+      (bytes) => fromBinary(output, bytes),
+      request,
+      this.#grpcHeaders,
+      { deadline: Date.now() + timeoutMs },
+      (error, answer) => {
+        if (error !== null) resolve(grpcFailureOf(error));
+        else if (answer === undefined) resolve({ kind: 'lost', text: 'no answer' });
+        else resolve({ kind: 'ok', body: toJson(output, answer, ANSWER_JSON) as JsonBody });
+      },
+    );
+    return await promise;
   }
 }
 
+type JsonBody = Readonly<Record<string, unknown>>;
+const ANSWER_JSON = { alwaysEmitImplicit: true, useProtoFieldName: true };
 const LATE_MS = 500;
 /** Of errors before anything was sent. */
 const UNSENT = new Set(['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT']);
@@ -140,15 +147,21 @@ function failureOf(error: unknown): Reply {
   return { kind: UNSENT.has(code) ? 'unsent' : 'lost', text };
 }
 
-function grpcFailureOf(error: unknown): Reply {
-  const failure = ConnectError.from(error);
-  const [info] = failure.findDetails(ErrorInfoSchema);
-  if (info !== undefined) {
+function grpcFailureOf(error: ServiceError): Reply {
+  const trailer = new Headers();
+  trailer.set('grpc-status', String(error.code));
+  for (const value of error.metadata.get('grpc-status-details-bin')) {
+    trailer.set('grpc-status-details-bin', Buffer.from(value).toString('base64'));
+  }
+  const failure = findTrailerError(trailer);
+  const [info] = failure?.findDetails(ErrorInfoSchema) ?? [];
+  if (failure !== undefined && info !== undefined) {
     return { kind: 'error', code: codeToString(failure.code), reason: info.reason };
   }
-  // Without our detail it is of the transport, or of the client's own deadline.
-  const cause = failure.cause instanceof Error ? failure.cause : failure;
-  const refused =
-    cause.message.includes('ECONNREFUSED') || failure.message.includes('ECONNREFUSED');
-  return { kind: refused ? 'unsent' : 'lost', text: failure.message };
+  // Without our detail it is of the transport, or of the client's own deadline. A stream that was refused was not
+  // begun (RFC 9113, 8.7).
+  const isUnsent = ['ECONNREFUSED', 'REFUSED_STREAM', 'No connection established'].some((word) =>
+    error.message.includes(word),
+  );
+  return { kind: isUnsent ? 'unsent' : 'lost', text: error.message };
 }

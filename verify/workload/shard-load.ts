@@ -42,6 +42,8 @@ export class ShardLoad {
   readonly #firstTuple: number;
   readonly #leaseTuples: readonly number[];
   #patientReads = 0;
+  #patientWrite = false;
+  readonly #patient = new Set<Promise<unknown>>();
 
   constructor(options: LoadOptions, shard: Shard) {
     this.#options = options;
@@ -55,6 +57,16 @@ export class ShardLoad {
   async write(client: number, random: Random): Promise<void> {
     const { reach, isStopped } = this.#options;
     while (!isStopped()) {
+      const asleep = reach.all.find(({ isPaused }) => isPaused);
+      if (asleep !== undefined && !this.#patientWrite && random.chance(0.2)) {
+        // It is sent while nobody listens, and carried out when the instance goes on.
+        this.#patientWrite = true;
+        this.#later(
+          this.writeOnce(client + PATIENT_CLIENTS, asleep, random).finally(
+            () => (this.#patientWrite = false),
+          ),
+        );
+      }
       const target = pickAwake(reach, random);
       if (target === undefined) {
         await sleep(BACKOFF_MS);
@@ -82,11 +94,20 @@ export class ShardLoad {
       } else if (this.#patientReads < PATIENT_READS_MAX) {
         // Nobody waits for it: the caller goes on elsewhere, as another one.
         this.#patientReads++;
-        void this.#read(client + PATIENT_CLIENTS, target, random, PATIENT_READ_TIMEOUT_MS).finally(
-          () => (this.#patientReads -= 1),
-        );
+        const read = this.#read(client + PATIENT_CLIENTS, target, random, PATIENT_READ_TIMEOUT_MS);
+        this.#later(read.finally(() => (this.#patientReads -= 1)));
       } else await sleep(BACKOFF_MS);
     }
+  }
+
+  /** Resolves when nothing is under way that nobody waited for. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#patient);
+  }
+
+  #later(call: Promise<unknown>): void {
+    this.#patient.add(call);
+    void call.finally(() => this.#patient.delete(call));
   }
 
   /** One write; whether it was acknowledged. */
