@@ -64,8 +64,6 @@ type Cached = {
 const UNAVAILABLE_RETRY_MS = 1_000;
 /** How long it counts as away after that: longer than it takes to find out again. */
 const AWAY_MS = 30_000;
-/** Loads until settings are as new as asked for: one that was under way may be too old, the next is not. */
-const LOADS_MAX = 3;
 
 /**
  * Projects and the settings that every call needs.
@@ -128,18 +126,17 @@ export class ProjectService {
   }
 
   /**
-   * Settings as the database has them now, of `version` at least unless that was lost.
-   * Errors: those of `load`; STORE_UNAVAILABLE when they stay older.
+   * Settings as the database has them now, of `version` at least unless that was lost; 0: by a query
+   * that is sent after this call. Errors: those of `load`.
    */
   async atLeast(projectId: string, version: number): Promise<ProjectSettings> {
-    const askedMs = this.#options.clock.monotonicMs();
-    for (let loads = 1; loads <= LOADS_MAX; loads++) {
-      const sentMs = this.#options.clock.monotonicMs();
-      const isOwn = !this.#loading.has(this.resolveId(projectId));
-      const settings = await this.load(projectId);
-      if (settings.version >= version || (isOwn && sentMs >= askedMs)) return settings;
+    const underWay = this.#loading.get(this.resolveId(projectId));
+    if (underWay !== undefined) {
+      // Sent before: it may have seen older ones.
+      const settings = await underWay;
+      if (version > 0 && settings.version >= version) return settings;
     }
-    throw new AppError<ServicesReason>('STORE_UNAVAILABLE', 'the settings of the project are old');
+    return await this.load(projectId);
   }
 
   /** A version is known to exist: settings that are older are not given out any more. */

@@ -23,6 +23,7 @@ import {
 import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { ProjectService } from './project-service.ts';
+import { type ProjectSettings, refusalOf } from './project-settings.ts';
 import type { ReadPositions } from './read-positions.ts';
 import type { ServicesReason } from './services-reason.ts';
 import type { ShardHeads } from './shard-heads.ts';
@@ -85,30 +86,20 @@ export class TupleService {
    * snapshot. Errors: FIELD_*, TOKEN_INVALID, RESULT_TOO_LARGE, STORE_UNAVAILABLE, the project's.
    */
   async read(request: ReadRequest): Promise<readonly RelationTuple[]> {
-    const { projects, positions, heads, readTuplesMax, pool, clock } = this.#options;
+    const { projects, positions, heads, readTuplesMax, pool } = this.#options;
     checkTenantId('tenant_id', request.tenantId);
     const projectId = projects.resolveId(request.projectId);
     const filter = checkFilter(request, projectId);
-    if (projects.known(projectId) === undefined) await projects.load(projectId);
+    const settings = await this.#settingsForRead(projectId);
     const shard = { projectId, tenantId: request.tenantId };
     // Postgres has every commit: a token that is valid needs no waiting.
-    if (request.token !== '') {
-      try {
-        await positions.resolve(shard, request.token);
-      } catch (error) {
-        // What is wrong with the project is said before what is wrong with the token.
-        projects.guard(await projects.settings(projectId), 'data');
-        throw error;
-      }
-    }
-    const askedMs = clock.monotonicMs();
+    if (request.token !== '') await positions.resolve(shard, request.token);
     const first = await selectFirstTuples(pool, filter, PAGE_ROWS + 1).catch(rethrowStoreError);
     heads.raise(projectId, shard.tenantId, first.epoch, first.seq);
-    // Another instance may have changed the project: the settings of the same snapshot count.
-    const settings =
-      projects.confirm(projectId, first.settingsVersion, askedMs) ??
-      (await projects.atLeast(projectId, first.settingsVersion ?? 0));
-    projects.guard(settings, 'data');
+    if (first.settingsVersion > settings.version) {
+      // Changed by another instance: as the rows are shown, so are the settings in force.
+      projects.guard(await projects.atLeast(projectId, first.settingsVersion), 'data');
+    }
     if (first.rows.length <= PAGE_ROWS) return first.rows.map(tupleFromRow);
     return await this.#readPages(filter, readTuplesMax).catch(rethrowStoreError);
   }
@@ -179,6 +170,16 @@ export class TupleService {
       relation: row.relation,
       viaGroup: row.via_group,
     }));
+  }
+
+  /** Those that let the project be read. What is known to refuse may have changed elsewhere. */
+  async #settingsForRead(projectId: string): Promise<ProjectSettings> {
+    const { projects } = this.#options;
+    const known = await projects.settings(projectId);
+    const settings =
+      refusalOf(known, 'data') === undefined ? known : await projects.atLeast(projectId, 0);
+    projects.guard(settings, 'data');
+    return settings;
   }
 
   /** A long list page by page, so that the event loop turns in between; all from one snapshot. */

@@ -50,20 +50,20 @@ function matching(filter: TupleFilter): { text: string; name: string; values: st
 export type FirstTuples = {
   readonly epoch: number;
   readonly seq: number;
-  /** Of the project; null: there is none. */
-  readonly settingsVersion: number | null;
+  /** Of the project's settings; 0: there is no such project. */
+  readonly settingsVersion: number;
   readonly rows: readonly TupleRow[];
 };
 
 type HeadAndTuple = {
   readonly epoch: string;
   readonly seq: string;
-  readonly settings_version: string | null;
+  readonly version: string;
 } & {
   readonly [K in keyof TupleRow]: TupleRow[K] | null;
 };
 
-/** The shard's head, the version of its project and the first `rowsMax` tuples in order of identity, from one snapshot. */
+/** The shard's head and the first `rowsMax` tuples in order of identity, from one snapshot. */
 export async function selectFirstTuples(
   client: ClientBase | Pool,
   filter: TupleFilter,
@@ -74,9 +74,9 @@ export async function selectFirstTuples(
   const { rows } = await client.query<HeadAndTuple>({
     name: `select_first_tuples${where.name}`,
     text: `select coalesce(s.epoch, deployment_epoch())::text as epoch,
-        coalesce(s.seq, 0)::text as seq,
-        (select p.version::text from project p where p.id = $1) as settings_version, t.*
+        coalesce(s.seq, 0)::text as seq, coalesce(p.version, 0)::text as version, t.*
       from (select 1) one
+      left join project p on p.id = $1
       left join shard s on s.project_id = $1 and s.tenant_id = $2
       left join (
         select ${COLUMNS} from relation_tuple t where ${where.text}
@@ -90,7 +90,7 @@ export async function selectFirstTuples(
   return {
     epoch: Number(head.epoch),
     seq: Number(head.seq),
-    settingsVersion: head.settings_version === null ? null : Number(head.settings_version),
+    settingsVersion: Number(head.version),
     rows: head.namespace === null ? [] : (rows as unknown as TupleRow[]),
   };
 }
