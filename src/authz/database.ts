@@ -2,17 +2,18 @@ import type { Pool } from 'pg';
 import type { Config } from '../config/options.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { DatabaseTime } from '../shared/database-clock.ts';
+import { assertConnectionsFit } from '../store/connection-budget.ts';
 import { type Deployment, readDeployment } from '../store/deployment.ts';
 import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
 import { Membership } from '../store/membership.ts';
 import { migrate } from '../store/migrate.ts';
-import { assertConnectionsFit, createPool, type PostgresTarget } from '../store/pool.ts';
+import { createPool, type PostgresTarget } from '../store/pool.ts';
 import { INDEX_CONNECTIONS } from './index-links.ts';
 
 /** Connections of one decision worker: three loads and a catch-up at once. */
 export const WORKER_CONNECTIONS = 4;
-/** Outside of pools: the membership, LISTEN, and the read index. */
-const SINGLE_CONNECTIONS = 2 + INDEX_CONNECTIONS;
+/** Outside of pools: the membership, LISTEN, the work for all instances, and the read index. */
+const SINGLE_CONNECTIONS = 3 + INDEX_CONNECTIONS;
 const EMBEDDED_CONNECTIONS_MIN = 100;
 /** For psql, pg_dump and what else looks in. */
 const EMBEDDED_CONNECTIONS_SPARE = 20;
@@ -79,7 +80,9 @@ export async function openDatabase(
       membership,
       stop: () => (stopping ??= stop()),
     };
-    await assertConnectionsFit(pool, needed).catch(async (error: unknown) => {
+    const isExclusive = server !== undefined;
+    const needs = { each: needed, instances: config.instances, isExclusive };
+    await assertConnectionsFit(pool, needs, log).catch(async (error: unknown) => {
       await database.stop();
       throw error;
     });

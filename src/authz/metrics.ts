@@ -80,6 +80,8 @@ export type Metrics = PartMetrics & {
   readonly writeDuration: Readonly<Record<'committed' | 'refused', HotHistogram>>;
   readonly commits: Counter;
   readonly feedReconnects: Counter;
+  /** Of work that one instance at a time does. */
+  readonly upkeepRuns: Counter<'work' | 'outcome'>;
   readonly readIndex: IndexMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
@@ -91,6 +93,7 @@ export function createMetrics(build: Build): Metrics {
   const metrics = {
     ...decisionMetrics(store),
     ...instanceMetrics(store),
+    ...upkeepMetrics(store),
     ...createCredentialMetrics(store, 'gatehouse'),
     ...createClockMetrics(store),
     ...createFeedMetrics(store),
@@ -163,6 +166,19 @@ function decisionMetrics(store: MetricStore) {
       help: "Requests refused because the project's pinned region differs from the instance's.",
     }),
   };
+}
+
+/** With every series there from the start, so that one that does not move can be seen. */
+function upkeepMetrics(store: MetricStore): Pick<Metrics, 'upkeepRuns'> {
+  const upkeepRuns = store.counter<'work' | 'outcome'>({
+    name: 'gatehouse_upkeep_runs_total',
+    help: 'Runs of work that one instance at a time does for all, by outcome.',
+    labelNames: ['work', 'outcome'],
+  });
+  for (const work of ['purge', 'retention']) {
+    for (const outcome of ['done', 'elsewhere', 'failed']) upkeepRuns.inc({ work, outcome }, 0);
+  }
+  return { upkeepRuns };
 }
 
 function instanceMetrics(store: MetricStore) {

@@ -225,6 +225,7 @@ function startUpkeep(
 ): ChangeRetention {
   const retention = new ChangeRetention({
     pool: database.pool,
+    shared: services.shared,
     rule: {
       ageMaxMs: config.changeRetentionSeconds * 1000,
       countMax: CHANGES_PER_SHARD_MAX,

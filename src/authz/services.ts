@@ -14,6 +14,7 @@ import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.t
 import type { TupleWrites } from '../services/tuple-writes.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
+import { SharedWork } from '../store/shared-work.ts';
 import type { Database } from './database.ts';
 import { startIndexLinks } from './index-links.ts';
 import { createManagement, type Management } from './management.ts';
@@ -47,6 +48,8 @@ export type Services = Management & {
   readonly notifier: ChangeNotifier;
   readonly tuples: TupleService;
   readonly purge: ExpiredTuplePurge;
+  /** For what one instance at a time does. */
+  readonly shared: SharedWork;
   /** Whether no other instance can have written meanwhile. */
   isAlone(): boolean;
   /** Fails the reads that wait for the read index, and closes its connections. Idempotent. */
@@ -110,7 +113,12 @@ export function createServices(options: ServicesOptions): Services {
     deletesPerSeqMax: DELETES_PER_SEQ_MAX,
     exportGrantsMax: EXPORT_GRANTS_MAX,
   });
-  const purge = createPurge(options, writes, ids);
+  const shared = new SharedWork({
+    target: database.target,
+    onRun: (work, outcome) => metrics.upkeepRuns.inc({ work, outcome }),
+    log: options.log,
+  });
+  const purge = createPurge(options, writes, ids, shared);
   const management = createManagement(config, {
     pool,
     clock,
@@ -120,7 +128,7 @@ export function createServices(options: ServicesOptions): Services {
     writer: writes,
   });
   const reads = { heads, index, positions, isAlone, stopIndex };
-  return { ...reads, projects, writer, notifier, tuples, purge, ...management };
+  return { ...reads, projects, writer, notifier, tuples, purge, shared, ...management };
 }
 
 function createIndex(
@@ -203,9 +211,11 @@ function createPurge(
   { config, database, clock, log }: ServicesOptions,
   writer: TupleWrites,
   ids: IdSource,
+  shared: SharedWork,
 ): ExpiredTuplePurge {
   return new ExpiredTuplePurge({
     pool: database.pool,
+    shared,
     clock,
     writer,
     graceMs: config.expiredGraceSeconds * 1000,

@@ -11,6 +11,7 @@ import {
   booleanOption,
   decimalOption,
   integerOption,
+  optionalIntegerOption,
   secretLinesOption,
   secretListOption,
   textOption,
@@ -59,6 +60,13 @@ export const OPTIONS = {
     'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). Unset: an embedded server starts under GATEWAY_DATA_DIR.',
   ),
   dataDir: directoryOption('GATEWAY_DATA_DIR', 'Directory of the embedded PostgreSQL.', '.data'),
+  instances: optionalIntegerOption({
+    env: 'GATEWAY_INSTANCES',
+    description:
+      'Instances that are meant to run on this database. Their connections, and those of one more during a rollout, must fit into what the server grants, or none starts. Unset: those that run are counted.',
+    min: 1,
+    max: 1000,
+  }),
   pgPoolSize: integerOption({
     env: 'GATEWAY_PG_POOL_SIZE',
     description: 'Connections that the gateway thread keeps to PostgreSQL.',

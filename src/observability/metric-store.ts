@@ -97,8 +97,10 @@ export class MetricStore {
   }
 
   /** prom-client's counter, for what happens seldom. */
-  counter(description: Description): Counter {
-    return new Counter({ ...description, registers: [this.#registry] });
+  counter<Label extends string = never>(
+    description: Description & { readonly labelNames?: readonly Label[] },
+  ): Counter<Label> {
+    return new Counter<Label>({ ...description, registers: [this.#registry] });
   }
 
   /** prom-client's gauge. */

@@ -1,10 +1,13 @@
 import type { Pool } from 'pg';
 import type { Clock } from '../shared/clock.ts';
+import type { SharedWork } from '../store/shared-work.ts';
 import { selectExpiredShards } from '../store/sql/select-subject-tenants.ts';
 import type { TupleWrites } from './tuple-writes.ts';
 
 export type ExpiredTuplePurgeOptions = {
   readonly pool: Pool;
+  /** Purges on one instance at a time. */
+  readonly shared: SharedWork;
   readonly clock: Clock;
   readonly writer: TupleWrites;
   /** How long an expired tuple is kept. */
@@ -25,7 +28,7 @@ export type ExpiredTuplePurgeOptions = {
 export class ExpiredTuplePurge {
   readonly #options: ExpiredTuplePurgeOptions;
   #timer: NodeJS.Timeout | undefined;
-  #running: Promise<number> | undefined;
+  #running: Promise<void> | undefined;
 
   constructor(options: ExpiredTuplePurgeOptions) {
     this.#options = options;
@@ -33,11 +36,9 @@ export class ExpiredTuplePurge {
 
   start(): void {
     this.#timer ??= setInterval(() => {
-      this.#running ??= this.run()
-        .catch((error: unknown) => {
-          this.#options.onError(error);
-          return 0;
-        })
+      this.#running ??= this.#options.shared
+        .run('purge', (lost) => this.run(lost))
+        .then(() => undefined, this.#options.onError)
         .finally(() => (this.#running = undefined));
     }, this.#options.intervalMs).unref();
   }
@@ -49,12 +50,13 @@ export class ExpiredTuplePurge {
     await this.#running;
   }
 
-  /** One run; returns how many tuples it deleted. */
-  async run(): Promise<number> {
+  /** One run, until `signal` aborts; returns how many tuples it deleted. */
+  async run(signal?: AbortSignal): Promise<number> {
     const { pool, clock, writer, graceMs, shardsMax, tuplesMax, requestId } = this.#options;
     const expiredByUs = BigInt(Math.floor((clock.nowMs() - graceMs) * 1000));
     let deleted = 0;
     for (const shard of await selectExpiredShards(pool, expiredByUs, shardsMax)) {
+      if (signal?.aborted === true) break;
       const meta = {
         rpc: 'PurgeExpired',
         actingUserId: null,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
 import { systemClock } from '../shared/clock.ts';
+import { SharedWork } from '../store/shared-work.ts';
 import { ExpiredTuplePurge } from './expired-tuple-purge.ts';
 import type { WriteMeta } from './ports.ts';
 import type { RawSubject, RawTuple, RawUpdate, ReadRequest } from './tuple-requests.ts';
@@ -403,6 +404,7 @@ test('the purge deletes what expired long enough ago, through the change log', a
     'purge',
   );
   const purge = new ExpiredTuplePurge({
+    shared: new SharedWork({ target: database.target }),
     pool: database.pool,
     clock: systemClock,
     writer: services.writer,

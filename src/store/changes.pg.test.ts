@@ -4,6 +4,7 @@ import { type TestDatabase, createTestDatabase } from '../../test/support/postgr
 import { writeChange } from '../../test/support/write-change.ts';
 import { mustReload, readChanges } from './changes.ts';
 import { ChangeRetention, pruneChanges } from './retention.ts';
+import { SharedWork } from './shared-work.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -125,7 +126,12 @@ describe('ChangeRetention', () => {
     const kept = { projectId: 'p', tenantId: 'kept' };
     for (let i = 0; i < 5; i++) await writeChange(database.pool, kept);
     const rule = { ageMaxMs: 3_600_000, countMax: 2, ageMinMs: 0 };
-    const retention = new ChangeRetention({ pool: database.pool, rule, intervalMs: 5 });
+    const retention = new ChangeRetention({
+      pool: database.pool,
+      shared: new SharedWork({ target: database.target }),
+      rule,
+      intervalMs: 5,
+    });
     retention.start();
     let retainedFrom = 1;
     while (retainedFrom !== 4) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { classifyPgError, isRetryable, isUnavailable, violatedConstraint } from './pg-errors.ts';
-import { assertConnectionsFit, createPool } from './pool.ts';
+import { createPool } from './pool.ts';
 import { inRetriedTransaction, inTransaction } from './transaction.ts';
 
 let database: TestDatabase;
@@ -55,16 +55,6 @@ describe('createPool', () => {
       database.pool.query('select pg_terminate_backend(pg_backend_pid())'),
     );
     expect(isUnavailable(cut)).toBe(true);
-  });
-});
-
-describe('assertConnectionsFit', () => {
-  it('fails clearly when the pools do not fit into the server', async () => {
-    await assertConnectionsFit(database.pool, 20);
-    await expect(assertConnectionsFit(database.pool, 100_000)).rejects.toMatchObject({
-      reason: 'STORE_UNAVAILABLE',
-      message: expect.stringMatching(/may open 100000 connections .* grants \d+;/),
-    });
   });
 });
 

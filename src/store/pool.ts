@@ -1,7 +1,5 @@
-import { type ClientBase, type ClientConfig, Pool } from 'pg';
-import { AppError } from '../shared/app-error.ts';
+import { type ClientConfig, Pool } from 'pg';
 import { type StoreLog, silentLog } from './store-log.ts';
-import type { StoreReason } from './store-reason.ts';
 
 /** A database by the parts of its address. A host that begins with `/` is a socket directory. */
 export type ServerTarget = {
@@ -69,33 +67,4 @@ export function createPool(target: PostgresTarget, options: PoolOptions): Pool {
     });
   });
   return pool;
-}
-
-/**
- * Fails clearly when `needed` connections (all pools, times workers, and the single ones) do not fit
- * into what the server grants this user. Errors: STORE_UNAVAILABLE. Cost: one query.
- */
-export async function assertConnectionsFit(
-  client: Pool | ClientBase,
-  needed: number,
-): Promise<void> {
-  const { rows } = await client.query<{ available: number }>(
-    `select least(
-       current_setting('max_connections')::int
-         - case when r.rolsuper then 0
-             else current_setting('superuser_reserved_connections')::int
-               + coalesce(current_setting('reserved_connections', true), '0')::int end,
-       case when r.rolconnlimit < 0 then 2147483647 else r.rolconnlimit end,
-       case when d.datconnlimit < 0 then 2147483647 else d.datconnlimit end
-     )::int as available
-     from pg_roles r, pg_database d
-     where r.rolname = current_user and d.datname = current_database()`,
-  );
-  const available = rows[0]?.available ?? 0;
-  if (needed <= available) return;
-  throw new AppError<StoreReason>(
-    'STORE_UNAVAILABLE',
-    `this instance may open ${needed} connections to Postgres, which grants ${available}; lower the pool sizes or the number of workers, or raise max_connections`,
-    { needed: String(needed), available: String(available) },
-  );
 }

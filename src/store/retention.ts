@@ -1,5 +1,6 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import type { SharedWork } from './shared-work.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
 export type RetentionRule = {
@@ -98,6 +99,8 @@ async function pruneShard(
 
 export type ChangeRetentionOptions = {
   readonly pool: Pool;
+  /** Prunes on one instance at a time. */
+  readonly shared: SharedWork;
   readonly rule: RetentionRule;
   readonly intervalMs: number;
   readonly log?: StoreLog | undefined;
@@ -128,10 +131,12 @@ export class ChangeRetention {
   }
 
   async #run(): Promise<void> {
-    const { pool, rule, log = silentLog } = this.#options;
+    const { pool, shared, rule, log = silentLog } = this.#options;
     try {
-      const deleted = await pruneChanges(pool, rule, this.#abort.signal);
-      if (deleted > 0) log('info', 'changes_pruned', { deleted });
+      const deleted = await shared.run('retention', (lost) =>
+        pruneChanges(pool, rule, AbortSignal.any([lost, this.#abort.signal])),
+      );
+      if (deleted !== undefined && deleted > 0) log('info', 'changes_pruned', { deleted });
     } catch (error) {
       log('warn', 'change_pruning_failed', { error: String(error) });
     }

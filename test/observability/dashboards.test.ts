@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { readDashboards, readYaml } from './deploy-files.ts';
+import { readAlerts, readDashboards, readYaml } from './deploy-files.ts';
 
 const dashboards = readDashboards();
 const [datasource] = (
@@ -19,6 +19,19 @@ test('there are two, told apart and linked to each other', () => {
     expect(links.length).toBeGreaterThan(0);
     for (const { url } of links) expect(urls).toContain(url);
   }
+});
+
+/** Gauges that every instance reads from the one database: a sum would count it once for each. */
+const SHARED_GAUGES = ['notify_queue_depth', 'notify_queue_oldest_due_seconds'];
+
+test('what all instances read from one database is not added up', () => {
+  const panels = dashboards.flatMap((dashboard) => dashboard.panels);
+  const queries = [
+    ...panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+    ...readAlerts().map(({ expr }) => expr),
+  ].filter((expr) => SHARED_GAUGES.some((name) => expr.includes(name)));
+  expect(queries.length).toBeGreaterThan(2);
+  for (const query of queries) expect(query).toMatch(/^max( by \(job\))? ?\(/);
 });
 
 describe.each(dashboards)('$title', (dashboard) => {
