@@ -10,13 +10,11 @@ export type PlantedFault = {
   readonly instances: number;
 };
 
-const ALONE_AND_BACK = ['alone', 'pause-others'] as const;
-
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'lease-ignored',
     text: 'an instance answers from memory although its lease has ended: after it stood still it does not see what the others wrote',
-    disturbances: ['alone', 'pause-others', 'partition', 'pause'],
+    disturbances: ['successor'],
     instances: 2,
   },
   {
@@ -28,7 +26,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'fencing-off',
     text: 'a write commits although the registration under which it was sent is gone: whoever is alone by then does not hear of it',
-    disturbances: ['pause-others'],
+    disturbances: ['successor', 'pause-others'],
     instances: 2,
   },
   {
@@ -46,13 +44,13 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'upsert-renewal',
     text: 'a renewal makes the row again that others have removed: a fenced instance lives on as if nothing had been',
-    disturbances: ['pause-others', 'partition', 'alone'],
+    disturbances: ['successor', 'pause-others'],
     instances: 2,
   },
   {
     name: 'absent-head-is-zero',
     text: 'a shard of which nothing is remembered is taken for one that was never written',
-    disturbances: ALONE_AND_BACK,
+    disturbances: ['heir'],
     instances: 2,
   },
   {
@@ -76,13 +74,13 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'joining-does-not-wait',
     text: 'an instance that joins commits before the one that was alone knows of it',
-    disturbances: ['alone'],
+    disturbances: ['pause-others'],
     instances: 2,
   },
   {
     name: 'forgets-nothing-when-alone',
     text: 'what was known of heads counts on becoming alone, although others wrote meanwhile',
-    disturbances: ALONE_AND_BACK,
+    disturbances: ['heir'],
     instances: 2,
   },
   {

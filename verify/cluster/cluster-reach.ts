@@ -7,11 +7,9 @@ export class ClusterReach implements Reach {
   readonly #clients = new Map<Place, RpcClient>();
 
   get all(): readonly Reachable[] {
-    return [...this.#clients].map(([place, client]) => ({
-      index: place.index,
-      client,
-      isPaused: place.isPaused,
-    }));
+    return [...this.#clients]
+      .filter(([place]) => !place.isHidden)
+      .map(([place, client]) => ({ index: place.index, client, isPaused: place.isPaused }));
   }
 
   /** To be told of every change of a place. */

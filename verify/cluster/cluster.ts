@@ -38,6 +38,8 @@ export type Place = {
   baseUrl: string | undefined;
   /** Its process was stopped by a signal: it answers nothing until it goes on. */
   isPaused: boolean;
+  /** Callers do not come here, as where a balancer has taken it out. */
+  isHidden: boolean;
 };
 
 export type ClusterOptions = {
@@ -74,6 +76,7 @@ export class Cluster {
       process: undefined,
       baseUrl: undefined,
       isPaused: false,
+      isHidden: false,
     }));
   }
 
@@ -96,7 +99,9 @@ export class Cluster {
 
   /** Places whose process answers. */
   get ready(): readonly Place[] {
-    return this.places.filter(({ baseUrl, isPaused }) => baseUrl !== undefined && !isPaused);
+    return this.places.filter(
+      ({ baseUrl, isPaused, isHidden }) => baseUrl !== undefined && !isPaused && !isHidden,
+    );
   }
 
   /** Places with a process, whether it answers or not. */
@@ -166,6 +171,7 @@ export class Cluster {
     for (const place of this.places) {
       place.proxy.heal();
       this.skew(place, 0);
+      place.isHidden = false;
       this.goOn(place);
     }
   }
@@ -183,6 +189,7 @@ export class Cluster {
     place.process = undefined;
     place.baseUrl = undefined;
     place.isPaused = false;
+    place.isHidden = false;
     this.#options.onChange?.(place);
   }
 }

@@ -11,6 +11,8 @@ export type Scene = {
 
 /** Longer than a lease of an instance (3 s), so that the others fence it. */
 const PAST_LEASE_MS = 4_200;
+/** Longer than it takes to notice that the others are gone. */
+const ALONE_MS = 1_500;
 const DAY_MS = 86_400_000;
 
 /**
@@ -37,11 +39,60 @@ export const DISTURBANCES = {
     if (stays === undefined) return;
     const signal = random.chance(0.7) ? 'SIGTERM' : 'SIGKILL';
     say(`${stays.index} stays alone (${signal} to the others)`);
+    silence(cluster, random.chance(0.3));
     await Promise.all(leavers.map((place) => cluster.leave(place, signal)));
     await sleep((signal === 'SIGKILL' ? PAST_LEASE_MS : 500) + random.integer(1_500));
     const free = cluster.places.find((place) => place.process === undefined);
     if (free !== undefined) await join(scene, free);
     await sleep(500);
+    silence(cluster, false);
+  },
+
+  /**
+   * One is alone and stands still past its lease; another comes, takes over and writes; then the first goes on, with
+   * all that was sent to it meanwhile.
+   */
+  successor: async (scene) => {
+    const { cluster, random, say } = scene;
+    const [first, ...leavers] = shuffled(cluster.ready, random);
+    if (first === undefined) return;
+    await Promise.all(leavers.map((place) => cluster.leave(place, 'SIGTERM')));
+    await sleep(ALONE_MS);
+    const isCutOff = random.chance(0.3);
+    say(`${first.index}, alone, ${isCutOff ? 'does not reach PostgreSQL' : 'stands still'}`);
+    if (isCutOff) first.proxy.freeze(true);
+    else cluster.pause(first);
+    silence(cluster, random.chance(0.5));
+    const next = cluster.places.find((place) => place.process === undefined);
+    if (next !== undefined) await join(scene, next);
+    await sleep(ALONE_MS + random.integer(800));
+    if (isCutOff) first.proxy.freeze(false);
+    else cluster.goOn(first);
+    say(`${first.index} goes on`);
+    await sleep(1_200);
+    silence(cluster, false);
+  },
+
+  /**
+   * One stands still for less than its lease, hears of nothing, and is left alone meanwhile by all others: what it
+   * remembers is from before they wrote.
+   */
+  heir: async ({ cluster, random, say }) => {
+    const [heir, ...others] = shuffled(cluster.ready, random);
+    if (heir === undefined || others.length === 0) return;
+    say(`${heir.index} stands still and is left alone`);
+    heir.isHidden = true;
+    heir.proxy.dropNotifications(true);
+    await sleep(50);
+    cluster.pause(heir);
+    await sleep(400);
+    // Within the lease of the heir, so that it need not register anew.
+    await Promise.all(others.map((place) => cluster.leave(place, 'SIGTERM')));
+    cluster.goOn(heir);
+    await sleep(30 + random.integer(250));
+    heir.isHidden = false;
+    await sleep(1_500);
+    heir.proxy.dropNotifications(false);
   },
 
   restart: async (scene) => {
@@ -78,11 +129,13 @@ export const DISTURBANCES = {
     const [stays, ...others] = shuffled(cluster.ready, random);
     if (stays === undefined) return;
     say(`all but ${stays.index} stand still`);
+    silence(cluster, random.chance(0.5));
     for (const place of others) cluster.pause(place);
     await sleep(PAST_LEASE_MS + 500 + random.integer(1_500));
     for (const place of others) cluster.goOn(place);
     say('all go on');
-    await sleep(1_000);
+    await sleep(1_200);
+    silence(cluster, false);
   },
 
   'short-pause': async ({ cluster, random, say }) => {
@@ -132,9 +185,9 @@ export const DISTURBANCES = {
 
   'lost-notifications': async ({ cluster, random, say }) => {
     say('notifications are lost');
-    for (const { proxy } of cluster.places) proxy.dropNotifications(true);
+    silence(cluster, true);
     await sleep(1_500 + random.integer(2_000));
-    for (const { proxy } of cluster.places) proxy.dropNotifications(false);
+    silence(cluster, false);
   },
 
   delay: async ({ cluster, random, say }) => {
@@ -196,6 +249,11 @@ async function join({ cluster, say }: Pick<Scene, 'cluster' | 'say'>, place: Pla
   say(`${place.index} joins`);
   await cluster.join(place);
   say(`${place.index} is ready`);
+}
+
+/** Whether notifications get lost on their way to all instances. */
+function silence(cluster: Cluster, isOn: boolean): void {
+  for (const { proxy } of cluster.places) proxy.dropNotifications(isOn);
 }
 
 function pickReady({ cluster, random }: Pick<Scene, 'cluster' | 'random'>): Place | undefined {
