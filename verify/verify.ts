@@ -126,7 +126,7 @@ function sayFaults(
 }
 
 async function openStage(options: VerifyOptions, random: Random): Promise<Stage> {
-  const { target, token, adminSecret, instances, faults, tree, say } = options;
+  const { target, token, adminSecret, instances, faults, tree } = options;
   if (target.length > 0) {
     const reach = reachOf(target, token, adminSecret);
     return {

@@ -62,14 +62,18 @@ export const DISTURBANCES = {
     say(`${first.index}, alone, ${isCutOff ? 'does not reach PostgreSQL' : 'stands still'}`);
     if (isCutOff) first.proxy.freeze(true);
     else cluster.pause(first);
-    silence(cluster, random.chance(0.5));
+    silence(cluster, random.chance(0.7));
     const next = cluster.places.find((place) => place.process === undefined);
     if (next !== undefined) await join(scene, next);
     await sleep(ALONE_MS + random.integer(800));
+    // So that it does things for a while before it is told that it was taken out.
+    const farMs = random.pick([0, 60, 200]);
+    first.proxy.delay(() => farMs);
     if (isCutOff) first.proxy.freeze(false);
     else cluster.goOn(first);
     say(`${first.index} goes on`);
-    await sleep(1_200);
+    await sleep(1_500);
+    first.proxy.delay(() => 0);
     silence(cluster, false);
   },
 
@@ -129,12 +133,15 @@ export const DISTURBANCES = {
     const [stays, ...others] = shuffled(cluster.ready, random);
     if (stays === undefined) return;
     say(`all but ${stays.index} stand still`);
-    silence(cluster, random.chance(0.5));
+    silence(cluster, random.chance(0.7));
     for (const place of others) cluster.pause(place);
     await sleep(PAST_LEASE_MS + 500 + random.integer(1_500));
+    const farMs = random.pick([0, 60, 200]);
+    for (const place of others) place.proxy.delay(() => farMs);
     for (const place of others) cluster.goOn(place);
     say('all go on');
-    await sleep(1_200);
+    await sleep(1_500);
+    for (const place of others) place.proxy.delay(() => 0);
     silence(cluster, false);
   },
 
