@@ -347,6 +347,26 @@ test('an export lists direct grants and those of groups, nested and in cycles', 
   ]);
 });
 
+test('ReadRelationTuples goes by the settings of its own snapshot, whoever changed them', async () => {
+  const setStatus = (status: number) =>
+    database.pool.query('update project set status = $1, version = version + 1 where id = $2', [
+      status,
+      'read',
+    ]);
+  await read({ projectId: 'read' });
+  await setStatus(2);
+  await expect(read({ projectId: 'read' })).rejects.toMatchObject({ reason: 'PROJECT_SUSPENDED' });
+  const token = 'x'.repeat(40);
+  await expect(read({ projectId: 'read', token })).rejects.toMatchObject({
+    reason: 'PROJECT_SUSPENDED',
+  });
+  await setStatus(1);
+  await expect(read({ projectId: 'read' })).resolves.toEqual(expect.any(Array));
+  await expect(read({ projectId: 'read', token })).rejects.toMatchObject({
+    reason: 'TOKEN_INVALID',
+  });
+});
+
 test('a suspended project answers only what the subject has a right to', async () => {
   await write([insert(good)], 'sus');
   const change = {

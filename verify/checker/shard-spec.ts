@@ -1,0 +1,271 @@
+import { type Evaluator, type Query, type Stored, tuplesText } from './evaluate.ts';
+import { type Operation, type Position, SUSPENDED } from './history.ts';
+import type { Moment, Spec, Timed } from './linearize.ts';
+import type { Universe } from './universe.ts';
+
+/** What a project says of its calls, and how many changes made it so. */
+export type Settings = {
+  readonly model: number;
+  readonly isSuspended: boolean;
+  /** Changes of settings so far. */
+  readonly count: number;
+  readonly before: Settings | undefined;
+};
+
+/** Tuples of one shard; equal contents have equal ids. */
+export type Contents = { readonly id: number; readonly stored: Stored };
+
+/** One shard with the settings of its project. */
+export type ShardState = {
+  readonly contents: Contents;
+  readonly settings: Settings;
+  readonly epoch: number;
+  readonly seq: number;
+  /** Changes of settings that had been acknowledged before the writes that `contents` shows were sent. */
+  readonly floor: number;
+};
+
+export type ShardSpecOptions = {
+  readonly universe: Universe;
+  readonly evaluator: Evaluator;
+  readonly clockBoundMs: number;
+  /** Whether one model can answer otherwise than another. */
+  readonly dependsOnModel: (query: Query) => boolean;
+  /** Whether the project has but this tenant, so that a count over all of them is one of this shard. */
+  readonly isOnlyTenant: boolean;
+};
+
+/**
+ * One shard and the settings of its project as an object that is linearizable, with two things known
+ * beyond the usual. Tokens name seqs, and an effective write takes the next one: so the order of
+ * acknowledged writes is given, and one whose outcome is unknown can only be where a seq is missing.
+ * And settings lie in another row than tuples: a read takes each at some point between its call and
+ * its return, not both at the same one, but never settings older than those that had been acknowledged
+ * before a write that it shows was sent.
+ *
+ * A read with a token may be answered by any state from the one that the token names on.
+ */
+export class ShardSpec implements Spec<ShardState, Operation> {
+  readonly initial: ShardState;
+  readonly #options: ShardSpecOptions;
+  readonly #contents = new Map<string, Contents>();
+  readonly #answers = new Map<string, string>();
+  readonly #queryTexts = new WeakMap<Query, string>();
+  /** Seqs that certainly belong to a write whose token names them. */
+  readonly #owned: ReadonlySet<number>;
+
+  constructor(options: ShardSpecOptions, history: readonly Operation[], epoch = 1) {
+    this.#options = options;
+    this.#owned = new Set(history.flatMap(ownedSeq));
+    this.initial = {
+      contents: this.#intern(options.universe.tuples.map(() => 0)),
+      settings: { model: 0, isSuspended: false, count: 0, before: undefined },
+      epoch,
+      seq: 0,
+      floor: 0,
+    };
+  }
+
+  keyOf({ contents, settings, seq, floor }: ShardState): string {
+    const { model, isSuspended, count } = settings;
+    return `${contents.id} ${model} ${isSuspended ? 's' : ''}${count} ${seq} ${floor}`;
+  }
+
+  isMutation(operation: Operation): boolean {
+    return operation.action.kind !== 'read';
+  }
+
+  step(
+    moment: Moment<ShardState>,
+    { operation, called }: Timed<Operation>,
+  ): ShardState | undefined {
+    const { state } = moment;
+    const { action } = operation;
+    const isKnown = operation.outcome === 'ok' || operation.found === 'applied';
+    switch (action.kind) {
+      case 'settings': {
+        const { model = state.settings.model, isSuspended = state.settings.isSuspended } = action;
+        const isSame = model === state.settings.model && isSuspended === state.settings.isSuspended;
+        if (isSame && !isKnown) return undefined;
+        const count = state.settings.count + 1;
+        return { ...state, settings: { model, isSuspended, count, before: state.settings } };
+      }
+      case 'write': {
+        const inserts = action.updates.some(({ op }) => op === 'insert');
+        // Most candidates end here, before anything is copied.
+        if (inserts && !this.#isNext(state, action.reached)) return undefined;
+        const stored = [...state.contents.stored];
+        let isEffective = false;
+        for (const { op, tuple, expiresMs } of action.updates) {
+          isEffective ||= op === 'insert' || stored[tuple] !== 0;
+          stored[tuple] = op === 'delete' ? 0 : (expiresMs ?? 1);
+        }
+        return this.#advance(moment, called, stored, isEffective, isKnown, action.reached);
+      }
+      case 'deprovision': {
+        const { universe, isOnlyTenant } = this.#options;
+        let deleted = 0;
+        const stored = state.contents.stored.map((value, index) => {
+          const subject = universe.tuples[index]?.subject;
+          const isTheirs =
+            subject !== undefined && 'user' in subject && subject.user === action.user;
+          if (value === 0 || !isTheirs) return value;
+          deleted++;
+          return 0;
+        });
+        if (isOnlyTenant && isKnown && action.deleted !== deleted) return undefined;
+        return this.#advance(moment, called, stored, deleted > 0, isKnown, undefined);
+      }
+      case 'read':
+        throw new Error('a read changes nothing');
+    }
+  }
+
+  answers(moment: Moment<ShardState>, { operation, called }: Timed<Operation>): boolean {
+    const { action } = operation;
+    if (action.kind !== 'read') throw new Error('only a read has an answer');
+    const { atLeast } = action;
+    const first = moment.state;
+    if (
+      (atLeast === undefined || isReached(first, atLeast)) &&
+      this.#fits(first, first.settings, operation)
+    ) {
+      return true;
+    }
+    const past =
+      atLeast === undefined
+        ? momentsSince(moment, ({ at }) => at > called)
+        : momentsSince(moment, ({ state }) => isReached(state, atLeast)).filter(({ state }) =>
+            isReached(state, atLeast),
+          );
+    // A read without a token may not see settings from before its call either.
+    const oldest =
+      atLeast === undefined ? Math.min(...past.map(({ state }) => state.settings.count)) : 0;
+    return past.some(({ state }) => {
+      const from = Math.max(oldest, state.floor);
+      for (
+        let settings: Settings | undefined = first.settings;
+        settings !== undefined && settings.count >= from;
+        settings = settings.before
+      ) {
+        if (this.#fits(state, settings, operation)) return true;
+      }
+      return false;
+    });
+  }
+
+  /** Settings and tuples are rows of their own: a change of the one never has to wait for one of the other. */
+  mayMatter(state: ShardState, mutation: Operation, wanted: Operation): boolean {
+    const isOfSettings = mutation.action.kind === 'settings';
+    const { action } = wanted;
+    if (action.kind !== 'read') return isOfSettings === (action.kind === 'settings');
+    if (!isOfSettings) return action.answer !== SUSPENDED;
+    const isAboutSuspension = state.settings.isSuspended !== (action.answer === SUSPENDED);
+    return isAboutSuspension || this.#options.dependsOnModel(action.query);
+  }
+
+  /** What a read would have been answered in `state`: for reports. */
+  answerIn({ contents, settings }: ShardState, operation: Operation): string {
+    const { action } = operation;
+    if (action.kind !== 'read') return '';
+    if (settings.isSuspended) return SUSPENDED;
+    return this.#answer(contents, settings.model, action.query, operation.calledMs);
+  }
+
+  /** Whether an effective write whose token says `reached` can be the next one. */
+  #isNext({ seq }: ShardState, reached: Position | undefined): boolean {
+    return reached === undefined ? !this.#owned.has(seq + 1) : reached.seq === seq + 1;
+  }
+
+  #advance(
+    { state, ...moment }: Moment<ShardState>,
+    called: number,
+    stored: Stored,
+    isEffective: boolean,
+    isKnown: boolean,
+    reached: Position | undefined,
+  ): ShardState | undefined {
+    if (!isEffective) {
+      // Whether one without effect happened is all the same, unless a result says where.
+      if (!isKnown) return undefined;
+      return reached === undefined || reached.seq === state.seq ? state : undefined;
+    }
+    const seq = state.seq + 1;
+    if (!this.#isNext(state, reached)) return undefined;
+    const past = momentsSince({ state, ...moment }, ({ at }) => at > called);
+    const seen = Math.min(...past.map((one) => one.state.settings.count));
+    const floor = Math.max(state.floor, seen);
+    return { ...state, contents: this.#intern(stored), seq, floor };
+  }
+
+  #fits({ contents }: ShardState, settings: Settings, operation: Operation): boolean {
+    const { action, calledMs, returnedMs } = operation;
+    if (action.kind !== 'read') return false;
+    if (settings.isSuspended || action.answer === SUSPENDED) {
+      return settings.isSuspended && action.answer === SUSPENDED;
+    }
+    const { clockBoundMs } = this.#options;
+    const fromMs = calledMs - clockBoundMs;
+    const untilMs = returnedMs + clockBoundMs;
+    // The answer changes at the ends of what expires meanwhile, and nowhere else.
+    const ends = contents.stored.filter((value) => value > fromMs && value <= untilMs);
+    return [fromMs, ...ends].some(
+      (nowMs) => this.#answer(contents, settings.model, action.query, nowMs) === action.answer,
+    );
+  }
+
+  #answer({ id, stored }: Contents, model: number, query: Query, nowMs: number): string {
+    const expiring = stored.flatMap((value) => (value > 1 ? [value > nowMs ? '1' : '0'] : []));
+    const key = `${id} ${model} ${expiring.join('')} ${this.#textOf(query)}`;
+    const known = this.#answers.get(key);
+    if (known !== undefined) return known;
+    const answer = this.#options.evaluator.answer(stored, model, query, nowMs);
+    if (this.#answers.size >= ANSWERS_MAX) this.#answers.clear();
+    this.#answers.set(key, answer);
+    return answer;
+  }
+
+  #textOf(query: Query): string {
+    const known = this.#queryTexts.get(query);
+    if (known !== undefined) return known;
+    const text = JSON.stringify(query);
+    this.#queryTexts.set(query, text);
+    return text;
+  }
+
+  #intern(stored: Stored): Contents {
+    const key = tuplesText(
+      stored.map((value, index) => [index, value] as const).filter(([, v]) => v !== 0),
+    );
+    const known = this.#contents.get(key);
+    if (known !== undefined) return known;
+    const contents = { id: this.#contents.size, stored };
+    this.#contents.set(key, contents);
+    return contents;
+  }
+}
+
+const ANSWERS_MAX = 500_000;
+
+/** One that inserts has an effect, whatever is stored. */
+function ownedSeq({ action }: Operation): readonly number[] {
+  if (action.kind !== 'write' || action.reached === undefined) return [];
+  return action.updates.some(({ op }) => op === 'insert') ? [action.reached.seq] : [];
+}
+
+function isReached({ epoch, seq }: ShardState, position: Position): boolean {
+  return epoch === position.epoch && seq >= position.seq;
+}
+
+/** `last`, all before it for which `isAfter` says yes, and the first ones for which it says no. */
+function momentsSince(
+  last: Moment<ShardState>,
+  isAfter: (moment: Moment<ShardState>) => boolean,
+): readonly Moment<ShardState>[] {
+  const seen = new Set([last]);
+  for (const moment of seen) {
+    if (!isAfter(moment)) continue;
+    for (const earlier of moment.before) seen.add(earlier);
+  }
+  return [...seen];
+}
