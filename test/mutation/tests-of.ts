@@ -9,7 +9,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/engine/hot/chain-cache.ts'], ['test/engine/{cached-forms,hot-caches}.test.ts']],
   [['src/engine/hot/'], ['src/engine/hot/*.test.ts', 'test/engine/*.test.ts']],
   [['src/engine/bound/pair-table.ts'], ['src/engine/bound/pair-table.test.ts']],
-  [['src/engine/'], ['src/engine/{bound,general}/*.test.ts', 'test/engine/*.test.ts']],
+  [['src/engine/'], ['src/engine/bound/*.test.ts', 'test/engine/*.test.ts']],
   [['src/cache/change-journal.ts'], ['src/cache/index-changes.test.ts']],
   // The tests of the parts alone run for seconds: they are for the parts that no other test sees.
   [
