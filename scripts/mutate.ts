@@ -60,7 +60,12 @@ async function mutate(target: Target, accepted: AcceptedList): Promise<Judgement
   const { file, lines } = target;
   const source = readFileSync(file, 'utf8');
   const mutants = isInProcess
-    ? await mutateInProcess({ ...target, source }, testsOf(file), concurrency)
+    ? await mutateInProcess(
+        { ...target, source },
+        testsOf(file),
+        concurrency,
+        `${REPORTS}/${file.replaceAll('/', '-')}.found.json`,
+      )
     : await runStryker(target);
   return judge(file, source, mutants, lines === '' ? accepted[file] : []);
 }

@@ -33,8 +33,9 @@ const MODEL = parseModel(
 function found(
   tuples: readonly (string | RelationTuple)[],
   relation: string,
-  { scan = 'mentioned' as MemberScan, depthMax = 256 } = {},
+  options: { readonly scan?: MemberScan; readonly depthMax?: number } = {},
 ) {
+  const { scan = 'mentioned', depthMax = 256 } = options;
   const reader = new TupleIndex();
   for (const tuple of tuples) {
     reader.applyChange('insert', typeof tuple === 'string' ? keyOf(tuple) : tuple);

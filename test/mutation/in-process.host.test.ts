@@ -32,7 +32,8 @@ async function tried(tests = TESTS, lines = ''): Promise<Map<string, string>> {
   writeFileSync(file, SOURCE);
   writeFileSync(join(folder, 'code.test.ts'), tests);
   const run = { file, lines, source: SOURCE };
-  const mutants = await mutateInProcess(run, [join(folder, '*.test.ts')], 2);
+  const memory = join(folder, 'found.json');
+  const mutants = await mutateInProcess(run, [join(folder, '*.test.ts')], 2, memory);
   return new Map(
     mutants.map(({ location, replacement, status }) => [
       `${location.start.line}: ${replacement}`,

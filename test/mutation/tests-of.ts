@@ -11,8 +11,8 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['src/engine/hot/'],
     [
       'src/engine/hot/*.test.ts',
-      'test/engine/{hot-check,hot-caches,warm-caches,cached-forms,growing-caches}.test.ts',
-      'test/engine/{evaluator,long-evaluations,engine-equals-reference}.test.ts',
+      'test/engine/{hot-check,hot-search,hot-caches,warm-caches,cached-forms}.test.ts',
+      'test/engine/{growing-caches,evaluator,long-evaluations,engine-equals-reference}.test.ts',
     ],
   ],
   [['src/engine/bound/pair-table.ts'], ['src/engine/bound/pair-table.test.ts']],
@@ -36,7 +36,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [
     ['src/engine/'],
     [
-      'test/engine/{evaluator,scope,check-run,component-solver,slices,list-objects}.test.ts',
+      'test/engine/{evaluator,scope,check-run,component-solver,slices}.test.ts',
       'test/engine/{long-evaluations,killer-graphs}.test.ts',
       'test/engine/{outcomes-equal,engine-equals}-reference.test.ts',
     ],

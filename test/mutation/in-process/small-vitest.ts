@@ -10,6 +10,8 @@ type Hooks = { readonly before: Body[]; readonly after: Body[] };
 /** A test with the hooks around it. */
 export type GatheredTest = {
   readonly name: string;
+  /** Path of the file that it is in. */
+  readonly file: string;
   readonly body: () => unknown;
   readonly before: readonly Body[];
   readonly after: readonly Body[];
@@ -20,6 +22,8 @@ const POLLS_MAX = 400;
 export const gathered: GatheredTest[] = [];
 /** What to do when the test at work has ended, last first. */
 export const finishers: Body[] = [];
+/** The file that is loaded. */
+export const loaded = { file: '' };
 const path: string[] = [];
 const hooks: Hooks[] = [{ before: [], after: [] }];
 
@@ -34,6 +38,7 @@ const rowsOf = (table: readonly unknown[]): (readonly unknown[])[] =>
 function add(name: unknown, body: () => unknown): void {
   gathered.push({
     name: [...path, String(name)].join(' > '),
+    file: loaded.file,
     body,
     before: hooks.flatMap((level) => level.before),
     after: hooks.flatMap((level) => level.after),

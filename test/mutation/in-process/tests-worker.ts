@@ -28,6 +28,8 @@ export type Order =
 export type Hits = Readonly<Record<string, number>>;
 export type DryTest = {
   readonly name: string;
+  readonly file: string;
+  /** Milliseconds of processor time. */
   readonly ms: number;
   readonly error: string | undefined;
   readonly hits: Hits;
@@ -35,8 +37,8 @@ export type DryTest = {
 export type Report =
   | { readonly kind: 'ready' }
   | { readonly kind: 'dry'; readonly atLoad: Hits; readonly tests: readonly DryTest[] }
-  /** `isDirty`: the test that found the fault fails without it by now. */
-  | { readonly kind: 'fault'; readonly isFound: boolean; readonly isDirty: boolean };
+  /** Position of the test that found the fault; `isDirty`: it fails without the fault by now. */
+  | { readonly kind: 'fault'; readonly found: number | undefined; readonly isDirty: boolean };
 
 /** What the instrumented code looks at, and counts in. */
 type Stryker = {
@@ -73,8 +75,11 @@ process.on('unhandledRejection', () => {});
 
 if (active !== undefined)
   Object.assign(stryker, { activeMutant: active, hitCount: 0, hitLimit: LOAD_HITS_MAX });
-const { finishers, gathered } = await import('./small-vitest.ts');
-for (const path of testFiles) await import(pathToFileURL(path).href);
+const { finishers, gathered, loaded } = await import('./small-vitest.ts');
+for (const path of testFiles) {
+  loaded.file = path;
+  await import(pathToFileURL(path).href);
+}
 
 async function within(body: () => unknown): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
@@ -108,11 +113,17 @@ async function dryRun(): Promise<Report> {
   const tests: DryTest[] = [];
   for (const [at, one] of gathered.entries()) {
     stryker.currentTestId = String(at);
-    const start = performance.now();
+    const start = process.cpuUsage();
     const error = await run(one);
-    const ms = performance.now() - start;
+    const { user, system } = process.cpuUsage(start);
     const hits = stryker.mutantCoverage?.perTest[String(at)] ?? {};
-    tests.push({ name: one.name, ms, error: error === undefined ? error : inspect(error), hits });
+    tests.push({
+      name: one.name,
+      file: one.file,
+      ms: (user + system) / 1000,
+      error: error === undefined ? error : inspect(error),
+      hits,
+    });
   }
   stryker.currentTestId = undefined;
   return { kind: 'dry', atLoad: stryker.mutantCoverage?.static ?? {}, tests };
@@ -125,9 +136,9 @@ async function tryFault({ id, tests }: Extract<Order, { kind: 'fault' }>): Promi
     const error = await run(one);
     stryker.activeMutant = undefined;
     if (error === undefined) continue;
-    return { kind: 'fault', isFound: true, isDirty: (await run(one)) !== undefined };
+    return { kind: 'fault', found: at, isDirty: (await run(one)) !== undefined };
   }
-  return { kind: 'fault', isFound: false, isDirty: false };
+  return { kind: 'fault', found: undefined, isDirty: false };
 }
 
 const tell = (report: Report): void => {
