@@ -95,6 +95,8 @@ describe('a solution', () => {
   test('is false where nothing founds the circle, without a cut', () => {
     const scope = scopeOf(...circle(5));
     expect(solve(scope, 'on', '', 256)).toMatchObject({ value: FALSE, isDepthCut: false });
+    // Of each cell: its own tuples, those that name the next, and twice the way to `off`.
+    expect(scope.reads).toBe(5 * 4);
     expect(scope.backstops).toBe(0);
   });
 
