@@ -21,6 +21,7 @@ const MODEL = parseModel(
           parent: {},
           viewer: {},
           above: { tuple_to_userset: { tupleset: 'parent', computed: 'above' } },
+          any: { union: [{ this: {} }, { computed: 'viewer' }] },
           over: { tuple_to_userset: { tupleset: 'parent', computed: 'viewer' } },
         },
       },
@@ -95,6 +96,18 @@ describe('a tree', () => {
     expect(expand([], 'viewer').result()).toStrictEqual({
       ...emptyLeaf,
       expanded: ref('d', 'viewer'),
+    });
+  });
+
+  test('names what a node stands for only where it is a userset', () => {
+    const task = expand(['doc:d#any@user:u', 'doc:d#viewer@user:v'], 'any');
+    expect(task.result()).toStrictEqual({
+      type: 'union',
+      expanded: ref('d', 'any'),
+      children: [
+        { ...emptyLeaf, userIds: ['u'] },
+        { ...emptyLeaf, expanded: ref('d', 'viewer'), userIds: ['v'] },
+      ],
     });
   });
 

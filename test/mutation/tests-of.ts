@@ -12,7 +12,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     [
       'src/engine/hot/*.test.ts',
       'test/engine/{hot-check,hot-search,hot-caches,warm-caches,cached-forms}.test.ts',
-      'test/engine/{growing-caches,evaluator,long-evaluations,engine-equals-reference}.test.ts',
+      'test/engine/{read-ahead,growing-caches,evaluator,long-evaluations,engine-equals-reference}.test.ts',
     ],
   ],
   [['src/engine/bound/pair-table.ts'], ['src/engine/bound/pair-table.test.ts']],
@@ -29,15 +29,15 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
       (name) => `src/engine/general/${name}.ts`,
     ),
     [
-      'test/engine/{list-objects,member-search,subject-sets,evaluator}.test.ts',
-      'test/engine/{long-evaluations,killer-graphs,engine-equals-reference}.test.ts',
+      'test/engine/{list-objects,member-search,subject-sets,evaluator,slices}.test.ts',
+      'test/engine/{conformance,long-evaluations,killer-graphs,engine-equals-reference}.test.ts',
     ],
   ],
   [
     ['src/engine/'],
     [
       'test/engine/{evaluator,scope,check-run,component-solver,slices}.test.ts',
-      'test/engine/{long-evaluations,killer-graphs}.test.ts',
+      'test/engine/{conformance,long-evaluations,killer-graphs,hot-check,hot-caches}.test.ts',
       'test/engine/{outcomes-equal,engine-equals}-reference.test.ts',
     ],
   ],
