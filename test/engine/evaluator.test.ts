@@ -35,7 +35,12 @@ const MODEL = parseModel(
               exclude: { computed: 'editor' },
             },
           },
-          sum: { union: [{ computed: 'both' }, { computed: 'reader' }] },
+          sum: {
+            union: [
+              { intersection: [{ computed: 'viewer' }, { computed: 'editor' }] },
+              { exclusion: { include: { computed: 'viewer' }, exclude: { computed: 'banned' } } },
+            ],
+          },
           guest: {},
           open: { union: [{ this: {} }, upwards('open')] },
         },

@@ -41,6 +41,7 @@ const MODEL = parseModel(
           open: { union: [{ this: {} }, upwards('open')] },
           team: { union: [{ this: {} }, upwards('member')] },
           wide: { union: [{ this: {} }, { computed: 'open' }, upwards('wide')] },
+          owner: { union: [{ this: {} }, { computed: 'blocked' }] },
           blocked: {},
           reader: {
             exclusion: { include: { computed: 'open' }, exclude: { computed: 'blocked' } },
@@ -199,6 +200,15 @@ test('a relation of own tuples alone is answered, and costs nothing where it has
   }
 });
 
+test('a relation that is computed from others alone counts them, too', () => {
+  const index = indexOf(['folder:a#owner@user:u', 'folder:a#blocked@user:v']);
+  for (const absent of WAYS) {
+    const ask = asking(index, absent);
+    const codes = ['u', 'v', 'w'].map((user) => ask('folder:a#owner', user).code);
+    expect([absent, ...codes]).toEqual([absent, CHECK_ALLOWED, CHECK_ALLOWED, CHECK_DENIED]);
+  }
+});
+
 test('a circle of groups among others is told where they are visited', () => {
   const index = indexOf([
     ...['l', 'b', 'm'].map((id) => `folder:a#open@group:${id}#member`),
@@ -334,31 +344,70 @@ test(`lines leave those beside them whole, also where an object does not fit (SE
   fc.assert(property, { numRuns: Math.ceil(30 * FUZZ_RUNS), seed, endOnFailure: true });
 });
 
-describe('names without end', () => {
+describe('names and relations without end', () => {
   const LAST = 65_535;
-  const modelOf = (namespace: string, relation: string): string =>
+  const modelOf = (namespace: string, relation: string, computed = 'x'): string =>
     JSON.stringify({
       schema_version: 1,
       namespaces: {
-        [namespace]: { relations: { [relation]: { union: [{ this: {} }, { computed: 'x' }] } } },
+        [namespace]: {
+          relations: {
+            [relation]: { union: [{ this: {} }, { computed }, upwards(relation)] },
+          },
+        },
       },
     });
 
   test.each([
     ['relation', LAST, false],
     ['relation', LAST + 1, true],
+    ['computed', LAST, false],
+    ['computed', LAST + 1, true],
     ['namespace', LAST, false],
     ['namespace', LAST + 1, true],
   ])(
     'are left to the general evaluation beyond 65,535: a %s with the id %i',
     (what, id, isLeft) => {
       const index = new TupleIndex();
-      index.pinName('early');
+      for (const name of ['parent', 'early', 'other']) index.pinName(name);
       for (let last = index.pinName('x'); last + 1 < id; last = index.pinName(`n${last}`));
-      const [namespace, relation] = what === 'relation' ? ['early', 'late'] : ['late', 'early'];
-      const model = new HotModel(new BoundModel(parseModel(modelOf(namespace, relation)), index));
+      const names = {
+        relation: ['early', 'late', 'x'],
+        computed: ['early', 'other', 'late'],
+        namespace: ['late', 'early', 'x'],
+      } as const;
+      const [namespace, relation, computed] = names[what as keyof typeof names];
+      const rules = parseModel(modelOf(namespace, relation, computed));
+      const model = new HotModel(new BoundModel(rules, index));
       const ids = [index.nameId(namespace), index.nameId(relation)] as const;
-      expect([Math.max(...ids), model.single(...ids) === HOT_GENERAL]).toEqual([id, isLeft]);
+      expect(index.nameId('late')).toBe(id);
+      expect(model.single(...ids) === HOT_GENERAL).toBe(isLeft);
+      if (what !== 'namespace') return;
+      // As above an object of another namespace, too.
+      const plain = new HotModel(new BoundModel(parseModel(modelOf('other', 'early')), index));
+      expect(plain.single(index.nameId('other'), index.nameId('early'))).toBe(1);
+      expect(plain.ofTarget(1, id) === HOT_GENERAL).toBe(isLeft);
     },
   );
+
+  test('are left to the general evaluation beyond 4,096 states', () => {
+    const relations = Object.fromEntries(
+      Array.from({ length: 255 }, (_, i) => [
+        `r${i}`,
+        { union: [{ this: {} }, { computed: 'x' }] },
+      ]),
+    );
+    const spaces = Array.from({ length: 17 }, (_, i) => `space${i}`);
+    const namespaces = Object.fromEntries(spaces.map((name) => [name, { relations }]));
+    const index = new TupleIndex();
+    const rules = parseModel(JSON.stringify({ schema_version: 1, namespaces }));
+    const model = new HotModel(new BoundModel(rules, index));
+    const answers = spaces.flatMap((space) =>
+      Object.keys(relations).map((name) => model.single(index.nameId(space), index.nameId(name))),
+    );
+    expect(answers.slice(0, 4096)).toEqual(Array.from({ length: 4096 }, (_, i) => i + 1));
+    expect(new Set(answers.slice(4096))).toEqual(new Set([HOT_GENERAL]));
+    // Those that there are stay.
+    expect(model.single(index.nameId('space0'), index.nameId('r0'))).toBe(1);
+  });
 });
