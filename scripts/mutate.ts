@@ -4,11 +4,14 @@
  * A fault that no test notices must be killed by a test of behaviour, or stand in
  * test/mutation/accepted.json with the reason why it changes nothing. Prints a row a file and what
  * survived; exits with 1 below 90 %, and for an entry of the list that is out of date.
- * MUTATE_CONCURRENCY is how many mutants are tried at once (2).
+ * MUTATE_CONCURRENCY is how many mutants are tried at once (2). With `--in-process` the same faults
+ * are tried with the same tests in threads that load them once, in a tenth of the time.
  */
 import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { Stryker } from '@stryker-mutator/core';
-import { type AcceptedList, judge, type Judgement } from '../test/mutation/judge.ts';
+import { mutateInProcess } from '../test/mutation/in-process/mutate-in-process.ts';
+import { type AcceptedList, judge, type Judgement, type Mutant } from '../test/mutation/judge.ts';
 import { testsOf } from '../test/mutation/tests-of.ts';
 
 const ACCEPTED = 'test/mutation/accepted.json';
@@ -39,19 +42,31 @@ function forgetSurvivors(incrementalFile: string): void {
   writeFileSync(incrementalFile, JSON.stringify(kept));
 }
 
-async function mutate({ file, lines }: Target, accepted: AcceptedList): Promise<Judgement> {
+async function runStryker({ file, lines }: Target): Promise<readonly Mutant[]> {
   const incrementalFile = `${REPORTS}/${file.replaceAll('/', '-')}.incremental.json`;
   if (lines === '') forgetSurvivors(incrementalFile);
   process.env['MUTATION_TESTS'] = testsOf(file).join(' ');
   const stryker = new Stryker({
     configFile: 'stryker.config.json',
     mutate: [lines === '' ? file : `${file}:${lines}`],
-    concurrency: Number(process.env['MUTATE_CONCURRENCY'] ?? 2),
+    concurrency,
     incremental: lines === '',
     incrementalFile,
   });
+  return stryker.runMutationTest();
+}
+
+async function mutate(target: Target, accepted: AcceptedList): Promise<Judgement> {
+  const { file, lines } = target;
   const source = readFileSync(file, 'utf8');
-  const mutants = await stryker.runMutationTest();
+  const mutants = isInProcess
+    ? await mutateInProcess(
+        { ...target, source },
+        testsOf(file),
+        concurrency,
+        `${REPORTS}/${file.replaceAll('/', '-')}.found.json`,
+      )
+    : await runStryker(target);
   return judge(file, source, mutants, lines === '' ? accepted[file] : []);
 }
 
@@ -63,7 +78,12 @@ function row(cells: readonly (string | number)[]): string {
 process.env['SEED'] ??= '7';
 process.env['FUZZ_RUNS'] ??= '0.25';
 const accepted = JSON.parse(readFileSync(ACCEPTED, 'utf8')) as AcceptedList;
-const paths = process.argv.slice(2);
+const { positionals: paths, values } = parseArgs({
+  allowPositionals: true,
+  options: { 'in-process': { type: 'boolean', default: false } },
+});
+const isInProcess = values['in-process'];
+const concurrency = Number(process.env['MUTATE_CONCURRENCY'] ?? 2);
 if (paths.length === 0) throw new Error('name files or folders: npm run mutate -- src/engine');
 mkdirSync(REPORTS, { recursive: true });
 

@@ -7,20 +7,38 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['test/engine/{closure-cache,cached-forms,hot-caches}.test.ts'],
   ],
   [['src/engine/hot/chain-cache.ts'], ['test/engine/{cached-forms,hot-caches}.test.ts']],
-  [['src/engine/hot/object-cache.ts'], ['test/engine/{hot-check,cached-forms,hot-caches}.test.ts']],
   [
     ['src/engine/hot/'],
     [
       'src/engine/hot/*.test.ts',
-      'test/engine/{hot-check,hot-caches,warm-caches,cached-forms}.test.ts',
+      'test/engine/{hot-check,hot-search,hot-caches,warm-caches,cached-forms}.test.ts',
+      'test/engine/{read-ahead,growing-caches,evaluator,long-evaluations,engine-equals-reference}.test.ts',
     ],
   ],
   [['src/engine/bound/pair-table.ts'], ['src/engine/bound/pair-table.test.ts']],
   [
+    ['sliced-sort', 'utf8-order'].map((name) => `src/engine/general/${name}.ts`),
+    ['test/engine/{sorting,list-objects,expand}.test.ts'],
+  ],
+  [
+    ['src/engine/general/expand.ts'],
+    ['test/engine/{expand,long-evaluations,engine-equals-reference}.test.ts'],
+  ],
+  [
+    ['list-objects-run', 'member-search', 'subject-set-run'].map(
+      (name) => `src/engine/general/${name}.ts`,
+    ),
+    [
+      'test/engine/{list-objects,member-search,subject-sets,evaluator,slices}.test.ts',
+      'test/engine/{conformance,long-evaluations,killer-graphs,engine-equals-reference}.test.ts',
+    ],
+  ],
+  [
     ['src/engine/'],
     [
-      'src/engine/{bound,general}/*.test.ts',
-      'test/engine/{long-evaluations,killer-graphs,engine-equals-reference}.test.ts',
+      'test/engine/{evaluator,scope,check-run,component-solver,slices}.test.ts',
+      'test/engine/{conformance,long-evaluations,killer-graphs,hot-check,hot-caches}.test.ts',
+      'test/engine/{outcomes-equal,engine-equals}-reference.test.ts',
     ],
   ],
   [['src/cache/change-journal.ts'], ['src/cache/index-changes.test.ts']],

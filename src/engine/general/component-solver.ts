@@ -91,6 +91,8 @@ class Equations implements LeafSink {
   #sinkLevel = 0;
   #sinkExcluding = false;
   #decided: number[] = [];
+  /** Usersets that are TRUE as the target itself: decided by the first round, as if by an operator. */
+  #found: number[] = [];
   #work = 0;
 
   constructor(scope: Scope, target: Target, levelMax: number) {
@@ -215,11 +217,11 @@ class Equations implements LeafSink {
 
   /** A stored tuple of the target itself: TRUE before the first round. */
   #seedTrue(vertex: number): void {
-    if (this.#value[vertex] === CUT) {
-      this.#value[vertex] = TRUE;
-      this.#height[vertex] = this.#isUserset[vertex] === true ? 1 : 0;
-      this.#decided.push(vertex);
-    }
+    if (this.#value[vertex] !== CUT) return;
+    const isUserset = this.#isUserset[vertex] === true;
+    this.#value[vertex] = TRUE;
+    this.#height[vertex] = isUserset ? 1 : 0;
+    (isUserset ? this.#found : this.#decided).push(vertex);
   }
 
   /** Whether it is time to yield. */
@@ -252,7 +254,8 @@ class Equations implements LeafSink {
 
   /** Spreads decided values through the operators; returns the usersets that they decide. */
   *#propagate(round: number): Steps<number[]> {
-    const usersets: number[] = [];
+    const usersets = this.#found;
+    this.#found = [];
     const queue = this.#decided;
     this.#decided = [];
     for (let at = 0; at < queue.length; at++) {

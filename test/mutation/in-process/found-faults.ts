@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import type { Fault } from './plant-faults.ts';
+
+type Found = { readonly status: string; readonly by: string; readonly digest: string };
+type Kept = { readonly source: string; readonly found: Readonly<Record<string, Found>> };
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** What tells a fault from the others of its source. */
+function keyOf({ location: { start, end }, replacement }: Fault): string {
+  return `${start.line}:${start.column}-${end.line}:${end.column} ${replacement}`;
+}
+
+/**
+ * Faults of one source that were found, in a file: they need not be tried again while the source and
+ * the tests that found them stay as they are. Survivors are tried each time.
+ */
+export class FoundFaults {
+  readonly #path: string;
+  readonly #source: string;
+  readonly #found = new Map<string, Found>();
+  readonly #digests = new Map<string, string>();
+
+  constructor(path: string, source: string) {
+    this.#path = path;
+    this.#source = digestOf(source);
+    if (!existsSync(path)) return;
+    const kept = JSON.parse(readFileSync(path, 'utf8')) as Kept;
+    if (kept.source !== this.#source) return;
+    for (const [key, found] of Object.entries(kept.found)) {
+      if (this.#digestOf(found.by) === found.digest) this.#found.set(key, found);
+    }
+  }
+
+  /** 'Killed' or 'Timeout', or undefined where it has to be tried. */
+  statusOf(fault: Fault): string | undefined {
+    return this.#found.get(keyOf(fault))?.status;
+  }
+
+  /** `by` is the path of the tests that found it; undefined: it hung, or did not even load. */
+  add(fault: Fault, status: string, by = ''): void {
+    this.#found.set(keyOf(fault), { status, by, digest: this.#digestOf(by) });
+    if (this.#found.size % 20 === 0) this.save();
+  }
+
+  save(): void {
+    const kept: Kept = { source: this.#source, found: Object.fromEntries(this.#found) };
+    writeFileSync(this.#path, JSON.stringify(kept));
+  }
+
+  #digestOf(path: string): string {
+    let digest = this.#digests.get(path);
+    if (digest === undefined) {
+      digest = path !== '' && existsSync(path) ? digestOf(readFileSync(path, 'utf8')) : '';
+      this.#digests.set(path, digest);
+    }
+    return digest;
+  }
+}
