@@ -187,6 +187,60 @@ describe.each([
   });
 });
 
+test('one entry alone may be marked, and is no list', () => {
+  const adjacency = start();
+  const hashed = new Listed(adjacency, 1, FORWARD);
+  for (let n = 0; n < 40; n++) hashed.add(n + 1);
+  // A member with the number at which the list of another lies.
+  const member = hashed.word & 0x3fff_ffff;
+  const list = new Listed(adjacency, 2, FORWARD);
+  for (const qualified of [true, false]) {
+    list.add(member, qualified);
+    list.verify();
+    list.mark(member, !qualified);
+    list.verify();
+    expect([list.isHashed, list.edge(member + 1)]).toEqual([false, 0]);
+    list.remove(member);
+    list.verify();
+  }
+});
+
+test('what lies around a list is not in it, whatever its number', () => {
+  const adjacency = start();
+  const lists = Array.from({ length: 12 }, (_, i) => new Listed(adjacency, i + 1, FORWARD));
+  for (const [i, list] of lists.entries()) {
+    for (let n = 0; n < 2 + (i % 6); n++) list.add(100 + i * 10 + n);
+  }
+  for (const list of lists) {
+    for (let member = 0; member < 300; member++) {
+      expect(list.edge(member)).toBe(list.members.has(member) ? 1 : 0);
+    }
+  }
+});
+
+test('lists of thousands are searched as short ones are, and give their room back', () => {
+  const adjacency = start();
+  const list = new Listed(adjacency, 6, FORWARD);
+  for (let n = 1; n <= 5_000; n++) list.add(n, n % 5 === 0);
+  for (const member of [1, 5, 2_500, 4_095, 4_096, 5_000]) {
+    expect([list.edge(member), list.edge(member + 5_000)]).toEqual([member % 5 === 0 ? 2 : 1, 0]);
+    list.mark(member, true);
+    expect(list.edge(member)).toBe(2);
+  }
+  for (let n = 1; n < 5_000; n += 2) list.remove(n);
+  for (let n = 1; n <= 5_000; n++) expect(list.edge(n) > 0).toBe(n % 2 === 0);
+  for (let n = 2; n <= 5_000; n += 2) list.remove(n);
+  const { bytes } = adjacency.lists;
+  for (let owner = 1; owner < 5_000; owner++) {
+    const pair = new Listed(adjacency, owner, FORWARD);
+    pair.add(7);
+    pair.add(8);
+    pair.remove(7);
+    expect(pair.word).toBe(8);
+  }
+  expect(adjacency.lists.bytes).toBeLessThanOrEqual(bytes);
+});
+
 test('lists of other owners and the other side do not meet', () => {
   const adjacency = start();
   const lists = [

@@ -53,6 +53,9 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],
   [['src/workers/shard/shard-index.ts'], ['src/workers/shard/shard-index.test.ts']],
   [['src/workers/shard/index-budget.ts'], ['src/workers/shard/index-budget.test.ts']],
+  [['src/workers/shard/shard-turns.ts'], ['src/workers/shard/shard-turns.test.ts']],
+  [['src/workers/shard/worker-port.ts'], ['src/workers/shard/worker-port.test.ts']],
+  [['src/workers/shard/shard-host.ts'], ['test/workers/{host-steps,turns}.test.ts']],
   [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,turns}.test.ts']],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
