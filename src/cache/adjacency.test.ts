@@ -12,7 +12,7 @@ import { PageAllocator } from './page-allocator.ts';
 import { hashPair } from './text-scratch.ts';
 
 const numRuns = 100 * Number(process.env['FUZZ_RUNS'] ?? 1);
-const start = (): Adjacency => new Adjacency(new PageAllocator(1e9));
+const start = (): Adjacency => new Adjacency(new PageAllocator(2 ** 27));
 
 /** One list with its owner, and what it should hold. */
 class Listed {

@@ -7,7 +7,7 @@ import { PageAllocator } from './page-allocator.ts';
 const numRuns = 100 * Number(process.env['FUZZ_RUNS'] ?? 1);
 
 function start(): { allocator: PageAllocator; dictionary: Dictionary; names: NameTable } {
-  const allocator = new PageAllocator(1e9);
+  const allocator = new PageAllocator(2 ** 27);
   const dictionary = new Dictionary(allocator);
   return { allocator, dictionary, names: new NameTable(dictionary, allocator) };
 }

@@ -24,7 +24,7 @@ import { hashPair, hashScratch, loadText } from './text-scratch.ts';
 const numRuns = 100 * Number(process.env['FUZZ_RUNS'] ?? 1);
 
 function start() {
-  const allocator = new PageAllocator(1e9);
+  const allocator = new PageAllocator(2 ** 27);
   const dictionary = new Dictionary(allocator);
   const lists = new ListStore(allocator);
   const nodes = new NodeTable(dictionary, lists, allocator);

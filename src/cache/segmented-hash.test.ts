@@ -4,7 +4,7 @@ import { PageAllocator } from './page-allocator.ts';
 import { homeSlot, SEGMENT_HEADER, SEGMENT_SLOTS, SegmentedHash } from './segmented-hash.ts';
 
 const numRuns = 100 * Number(process.env['FUZZ_RUNS'] ?? 1);
-const allocatorOf = (): PageAllocator => new PageAllocator(Number.MAX_SAFE_INTEGER);
+const allocatorOf = (): PageAllocator => new PageAllocator(2 ** 27);
 
 function valuesOf(table: SegmentedHash, hash: number): number[] {
   const segment = table.segmentOf(hash);
