@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createEntityLookups } from '../model/tuple-reader.ts';
+import { hashBytes } from './text-scratch.ts';
 import { TupleIndex } from './tuple-index.ts';
 
 const NAMESPACES = ['doc', 'folder', ''];
@@ -64,4 +65,63 @@ test('an id longer than any that is stored is not found', () => {
   lookups.ends[0] = 70_000;
   index.readEntityIds(Buffer.alloc(70_000, 'a'), lookups, 1);
   expect(lookups.entities[0]).toBe(0);
+});
+
+test('an id with the hash of another is not taken for it', () => {
+  const index = new TupleIndex();
+  index.pinName('doc');
+  const namespace = index.nameId('doc');
+  // Of 150,000 ids of two words some have the hash of another: the birthday paradox.
+  const byHash = new Map<number, string>();
+  const pairs: [string, string][] = [];
+  for (let i = 0; pairs.length < 2; i++) {
+    const n = Math.imul(i, 0x9e37_79b1) >>> 0;
+    const id = `${n.toString(36).padStart(7, '_')}${i.toString(36).slice(-1)}`;
+    const bytes = Buffer.from(id);
+    const hash = hashBytes(bytes, 0, bytes.length, namespace);
+    const other = byHash.get(hash);
+    if (other === undefined) byHash.set(hash, id);
+    else if (other !== id) pairs.push([other, id]);
+  }
+  const ask = (id: string): number => {
+    const lookups = createEntityLookups(1);
+    lookups.namespaces[0] = namespace;
+    lookups.ends[0] = Buffer.byteLength(id);
+    index.readEntityIds(Buffer.from(id), lookups, 1);
+    return lookups.entities[0] as number;
+  };
+  const tuple = (objectId: string) =>
+    ({
+      namespace: 'doc',
+      objectId,
+      relation: 'viewer',
+      subject: { kind: 'user', userId: 'u' },
+    }) as const;
+  for (const [one, other] of pairs) {
+    index.applyChange('insert', tuple(one));
+    expect(ask(other)).toBe(0);
+    expect(index.entityText(ask(one))).toBe(one);
+    index.applyChange('insert', tuple(other));
+    expect([ask(one), ask(other)].map((entity) => index.entityText(entity))).toEqual([one, other]);
+    index.applyChange('delete', tuple(one));
+    expect([ask(one), index.entityText(ask(other))]).toEqual([0, other]);
+  }
+});
+
+test('as many ids are looked up as are asked for, and no other answer is touched', () => {
+  const index = new TupleIndex();
+  const text = Buffer.from('d1u1');
+  insert(index, 'd1', 'u1');
+  for (const count of [0, 1, 31, 32, 33, 64, 65]) {
+    const lookups = createEntityLookups(100);
+    lookups.starts.fill(2);
+    lookups.ends.fill(4);
+    lookups.entities.fill(7);
+    index.readEntityIds(text, lookups, count);
+    const user = index.entityId(0, 'u1');
+    expect(user).toBeGreaterThan(7);
+    expect([...lookups.entities]).toEqual(
+      Array.from({ length: 100 }, (_, i) => (i < count ? user : 7)),
+    );
+  }
 });

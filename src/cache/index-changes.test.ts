@@ -246,6 +246,7 @@ describe('what a tuple carries', () => {
     [{ expiresAtUs: 2n ** 32n }, 2 ** 32 / 1000, '', ''],
     [{ expiresAtUs: 2n ** 53n }, 2 ** 53 / 1000, '', ''],
     [{ expiresAtUs: 2n ** 63n - 2n ** 32n - 1n }, Number(2n ** 63n - 2n ** 32n) / 1000, '', ''],
+    [{ expiresAtUs: 2n ** 63n - 2n }, Number(2n ** 63n - 2n) / 1000, '', ''],
     [{ conditionName: 'c' }, Infinity, 'c', ''],
     [{ conditionName: 'c', conditionParams: '{}' }, Infinity, 'c', '{}'],
     [{ conditionName: 'c', conditionParams: '{"a":1}' }, Infinity, 'c', '{"a":1}'],
@@ -281,6 +282,20 @@ describe('what a tuple carries', () => {
     }
   });
 
+  test('is only asked for where there is something, and takes no room once it has gone', () => {
+    const index = new TupleIndex();
+    index.insert(rowOf('doc:a#viewer@plain'));
+    index.insert(rowOf('doc:a#viewer@u', { expiresAtUs: 1n }));
+    const [node, subject] = [nodeOf(index, 'doc:a#viewer'), nodeOf(index, 'plain')];
+    expect(() => index.qualifier(node, subject)).toThrow('has a qualifier');
+    const { bytes } = index;
+    for (let i = 0; i < 3_000; i++) {
+      index.insert(rowOf('doc:a#viewer@u', { expiresAtUs: BigInt(i), conditionName: 'c' }));
+    }
+    expect(index.bytes).toBe(bytes);
+    checkIndex(index);
+  });
+
   test('what is no moment is refused', () => {
     const load = (expiry: Buffer, expiryFormat: 'binary' | 'text') => () => {
       const rows = rowsOf([rowOf('doc:a#viewer@u')]);
@@ -290,7 +305,10 @@ describe('what a tuple carries', () => {
       const bytes = Buffer.concat([rows.bytes, expiry]);
       new TupleIndex().insertRows({ bytes, bounds, rows: 1, expiryFormat });
     };
-    const refused = expect.objectContaining({ reason: 'FIELD_INVALID' }) as unknown;
+    const refused = expect.objectContaining({
+      reason: 'FIELD_INVALID',
+      metadata: { field: 'expires_at_us' },
+    }) as unknown;
     for (const text of ['', '-', '1.5', ' 1', '1 ', 'x', '+1', '12345678901234567890']) {
       expect(load(Buffer.from(text), 'text')).toThrow(refused);
     }
@@ -374,6 +392,76 @@ describe('rows of bytes', () => {
       ),
       { numRuns: Math.ceil(200 * FUZZ_RUNS) },
     );
+  });
+
+  /** Rows whose columns lie anywhere in their bytes. */
+  const placed = (bytes: string | Buffer, ...columns: ([number, number] | null)[]): RowBytes => ({
+    bytes: Buffer.from(bytes as string),
+    bounds: Int32Array.from(columns.flatMap((column) => column ?? [-1, -1])),
+    rows: 1,
+    expiryFormat: 'text',
+  });
+
+  test.each([
+    ['77|doc a viewer u', [[0, 2], null, null], { expiresAtMs: 0.077 }],
+    ['cd|doc a viewer u', [null, [0, 2], null], { conditionName: 'cd' }],
+    ['{}|doc a viewer u', [null, [13, 14], [0, 2]], { conditionName: 'e', conditionParams: '{}' }],
+  ] as const)('may have any column first: %s', (text, [expiry, condition, params], wanted) => {
+    const index = new TupleIndex();
+    const names: [number, number][] = [
+      [3, 6],
+      [7, 8],
+      [9, 15],
+      [0, 0],
+      [16, 17],
+      [0, 0],
+    ];
+    const rest = [expiry, condition, params].map((column) => column as [number, number] | null);
+    index.insertRows(placed(text, ...names, ...rest));
+    const [node, subject] = [nodeOf(index, 'doc:a#viewer'), nodeOf(index, 'u')];
+    expect(index.qualifier(node, subject)).toMatchObject(wanted);
+  });
+
+  test('a name is read to its own end, not to where the one before began', () => {
+    const index = new TupleIndex();
+    const rest: [number, number][] = [
+      [20, 21],
+      [22, 28],
+      [0, 0],
+      [29, 30],
+      [0, 0],
+    ];
+    // The first and the second are as far from the beginning, with the same text behind their ends.
+    index.insertRows(placed('___abcdefghijklmnop_a_viewer_u', [3, 7], ...rest, null, null, null));
+    index.insertRows(placed('__abcdefghijklmnop__a_viewer_u', [2, 8], ...rest, null, null, null));
+    expect(nodeOf(index, 'abcd:a#viewer')).not.toBe(0);
+    expect(index.edge(nodeOf(index, 'abcdef:a#viewer'), nodeOf(index, 'u'))).toBe(1);
+    expect(index.tupleCount).toBe(2);
+  });
+
+  test('names that are like others backwards, or behind their second letter, are told apart', () => {
+    const index = new TupleIndex();
+    const long = 'x'.repeat(50);
+    const rows = ['doc:xb#ab@u', 'doc:xb#ax@u', `doc:y#r2${long}@u`, `doc:y#${long}@u`];
+    index.insertRows(rowsOf(rows.map((text) => rowOf(text))));
+    for (const text of rows) {
+      expect(index.edge(nodeOf(index, text.split('@')[0] ?? ''), nodeOf(index, 'u'))).toBe(1);
+    }
+    expect(index.tupleCount).toBe(rows.length);
+  });
+
+  test('only the asterisk alone is the wildcard', () => {
+    const index = new TupleIndex();
+    const rows = ['doc:a#viewer@d:x#member', 'doc:a#viewer@*x:y#member', 'doc:b#viewer@*'];
+    index.insertRows(rowsOf(rows.map((text) => rowOf(text))));
+    const edges = (object: string): number[] =>
+      ['d:x#member', '*x:y#member', '*'].map((text) =>
+        index.edge(nodeOf(index, object), nodeOf(index, text)),
+      );
+    expect([edges('doc:a#viewer'), edges('doc:b#viewer')]).toEqual([
+      [1, 1, 0],
+      [0, 0, 1],
+    ]);
   });
 
   test('names beyond what is copied are looked up', () => {

@@ -49,9 +49,8 @@ export function loadText(text: string): number {
 }
 
 function loadUnicode(text: string): number {
-  if (text.length * 3 > scratchBytes.length) {
-    if (Buffer.byteLength(text) > TEXT_BYTES_MAX) return -1;
-  }
+  // A code unit takes three bytes at most: shorter texts need not be counted.
+  if (text.length * 3 > TEXT_BYTES_MAX && Buffer.byteLength(text) > TEXT_BYTES_MAX) return -1;
   if (!text.isWellFormed()) return -1;
   const length = encoder.encodeInto(text, scratchBytes).written;
   scratchBytes.fill(0, length, (length + 4) & ~3);

@@ -7,6 +7,7 @@ const MESSAGE_OF: Readonly<Record<string, number>> = {
   RangeError: 0,
   AppError: 1,
   assert: 1,
+  fieldError: 1,
   modelError: 1,
   unavailable: 0,
 };

@@ -42,9 +42,21 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ],
   ],
   [['src/cache/change-journal.ts'], ['src/cache/index-changes.test.ts']],
-  // The tests of the parts alone run for seconds: they are for the parts that no other test sees.
+  // The tests of whole indexes run for seconds: they are for the parts that no test of their own has.
+  ...[
+    'adjacency',
+    'check-index',
+    'dictionary',
+    'entity-lookup',
+    'list-store',
+    'name-table',
+    'node-table',
+    'segmented-hash',
+    'text-scratch',
+  ].map((name) => [[`src/cache/${name}.ts`], [`src/cache/${name}.test.ts`]] as const),
+  [['src/cache/page'], ['src/cache/pages.test.ts']],
   [
-    ['adjacency', 'edge-writer', 'row-loader', 'qualifier-store', 'tuple-index', 'check-index'].map(
+    ['edge-writer', 'row-loader', 'qualifier-store', 'tuple-index', 'tuple-row'].map(
       (name) => `src/cache/${name}.ts`,
     ),
     ['src/cache/{index-changes,tuple-index}.test.ts'],
@@ -63,6 +75,9 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],
   [['src/workers/shard/shard-index.ts'], ['src/workers/shard/shard-index.test.ts']],
   [['src/workers/shard/index-budget.ts'], ['src/workers/shard/index-budget.test.ts']],
+  [['src/workers/shard/shard-turns.ts'], ['src/workers/shard/shard-turns.test.ts']],
+  [['src/workers/shard/worker-port.ts'], ['src/workers/shard/worker-port.test.ts']],
+  [['src/workers/shard/shard-host.ts'], ['test/workers/{host-steps,turns}.test.ts']],
   [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,turns}.test.ts']],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
@@ -78,6 +93,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ],
   ],
   [['src/gateway/hot/scope-scan.ts'], ['src/gateway/hot/scope-scan.test.ts']],
+  [['src/gateway/connect/encoded-answer.ts'], ['test/gateway/encoded-answer.test.ts']],
   [['src/gateway/hot/raw-decisions.ts'], ['src/gateway/hot/raw-decisions.host.test.ts']],
 ];
 

@@ -63,7 +63,10 @@ type Sent = {
 };
 
 /** A service that answers as told, and who was asked for what. */
-async function serve(answer: RawAnswer, options: { timeoutMsMax?: number } = {}) {
+async function serve(
+  answer: RawAnswer,
+  options: { timeoutMsMax?: number; answersFrom?: number } = {},
+) {
   const asked: Asked[] = [];
   const peeked: unknown[][] = [];
   const general: { path: string; how: string; headers: Record<string, string>; body: string }[] =
@@ -74,7 +77,7 @@ async function serve(answer: RawAnswer, options: { timeoutMsMax?: number } = {})
     shards: {
       raw: (...args: Asked) => {
         asked.push(args);
-        queueMicrotask(() => args[5](answer));
+        if (asked.length >= (options.answersFrom ?? 0)) queueMicrotask(() => args[5](answer));
         return { cancel: () => metered.push(['cancelled']) };
       },
     },
@@ -147,7 +150,7 @@ async function serve(answer: RawAnswer, options: { timeoutMsMax?: number } = {})
       sent.on('error', reject);
       sent.end(body);
     });
-  return { send, asked, peeked, general, metered };
+  return { send, port, asked, peeked, general, metered };
 }
 
 const CHECK =
@@ -340,4 +343,50 @@ test.each([
   expect(headers['content-encoding']).toBe(isCompressed ? 'gzip' : undefined);
   expect((isCompressed ? gunzipSync(body) : body).equals(text)).toBe(true);
   expect(metered).toEqual([['ended', 'Check']]);
+});
+
+/** A Check with a long field: its body is read into memory that is used again. */
+const LONG_CHECK = CHECK.replace('doc', 'd'.repeat(5_000));
+/** Where bodies lay that were handed to a shard, and how many there are. */
+const placesOf = (asked: readonly Asked[]): readonly [number, number] => {
+  const places = asked.map(([, , { buffer, byteOffset }]) => [buffer, byteOffset] as const);
+  const buffers = new Set(places.map(([buffer]) => buffer));
+  return [buffers.size, new Set(places.map(([, offset]) => offset)).size];
+};
+
+test('memory of bodies is used again once they are answered', async () => {
+  for (const kind of ['allowed', 'fallback'] as const) {
+    const { send, asked, general } = await serve({ kind });
+    for (let i = 0; i < 4; i++) await send(LONG_CHECK);
+    expect([asked.length, placesOf(asked)]).toEqual([4, [1, 1]]);
+    if (kind === 'fallback') expect(general.map(({ body }) => body)).toContain(LONG_CHECK);
+  }
+});
+
+test('a caller that goes ends its evaluation, and gives back the memory of its body', async () => {
+  const { send, port, asked, metered } = await serve({ kind: 'allowed' }, { answersFrom: 2 });
+  const sent = request({
+    port,
+    path: '/workspace.v1.AuthzService/Check',
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: 'Bearer right' },
+  });
+  sent.on('error', () => undefined);
+  sent.end(LONG_CHECK);
+  await expect.poll(() => asked.length).toBe(1);
+  expect(metered).toEqual([]);
+  sent.destroy();
+  await expect.poll(() => metered).toEqual([['cancelled']]);
+  expect((await send(LONG_CHECK)).status).toBe(200);
+  expect([asked.length, placesOf(asked)]).toEqual([2, [1, 1]]);
+});
+
+test('an answer that cannot be compressed is an error, and counted', async () => {
+  const body = { byteLength: 5_000 } as Uint8Array;
+  const { send, metered } = await serve({ kind: 'body', body });
+  expect((await send(CHECK, { 'accept-encoding': 'gzip' })).status).toBe(500);
+  expect(metered).toEqual([
+    ['failed', 'Check', 'INTERNAL'],
+    ['ended', 'Check'],
+  ]);
 });
