@@ -135,7 +135,7 @@ test(`whatever is visited, each is visited once, and those on the way are told (
       }
     }
   });
-  fc.assert(property, { numRuns: Math.ceil(8 * FUZZ_RUNS), seed });
+  fc.assert(property, { numRuns: Math.ceil(5 * FUZZ_RUNS), seed });
 });
 
 describe('more waits than there is room for', () => {
@@ -156,6 +156,12 @@ describe('more waits than there is room for', () => {
       tuples.push(`folder:f${depth - 1}-${i}#open@user:u${i}`, `folder:s-${i}#open@user:v`);
     }
     tuples.push(`folder:f${depth}#open@user:end`);
+    // Somebody in too many groups for a closure, who is in the last group of the last object.
+    for (let i = 0; i < 8; i++) tuples.push(`folder:f${depth}#open@group:x${i}#member`);
+    for (let i = 0; i < 70; i++) {
+      tuples.push(`folder:other#open@group:o${i}#member`, `group:o${i}#member@user:many`);
+    }
+    tuples.push('group:x7#member@user:many');
     return tuples;
   }
   const byParent = (from: string, to: string): string => `folder:${from}#parent@folder:${to}`;
@@ -171,7 +177,7 @@ describe('more waits than there is room for', () => {
     const ask = asking(index, absent);
     const codes = new Set<number>();
     for (let more = 0; more < width; more++) {
-      for (const user of ['end', 'u0', `u${width - 2}`, `u${width - 3}`]) {
+      for (const user of ['end', 'many', 'u0', `u${width - 2}`, `u${width - 3}`]) {
         const { code } = ask(`folder:s${more}#open`, user);
         codes.add(code);
         expect([more, user, code]).not.toEqual([more, user, CHECK_DENIED]);
@@ -206,6 +212,116 @@ test('a relation that is computed from others alone counts them, too', () => {
     const ask = asking(index, absent);
     const codes = ['u', 'v', 'w'].map((user) => ask('folder:a#owner', user).code);
     expect([absent, ...codes]).toEqual([absent, CHECK_ALLOWED, CHECK_ALLOWED, CHECK_DENIED]);
+  }
+});
+
+/** Somebody in more groups than a closure has room for; each of them is named somewhere. */
+const IN_MANY = Array.from({ length: 70 }, (_, i) => [
+  `folder:other#open@group:o${i}#member`,
+  `group:o${i}#member@user:many`,
+]).flat();
+
+test('who has no closure is looked for in each group, and in nothing else', () => {
+  const index = indexOf([
+    ...IN_MANY,
+    'folder:a#open@group:x#member',
+    'group:x#member@user:somebody',
+    'folder:b#open@group:x#member',
+    'folder:b#parent@folder:c',
+  ]);
+  for (const absent of [[], ['chains']] as const) {
+    const ask = asking(index, absent);
+    // The object, the height of its group and the visit of that, and the parent.
+    for (const [object, usersets] of [
+      ['folder:a#open', 3],
+      ['folder:b#open', 4],
+    ] as const) {
+      expect([absent, object, ask(object, 'many', usersets).code]).toEqual([
+        absent,
+        object,
+        CHECK_DENIED,
+      ]);
+      expect([absent, object, ask(object, 'many', usersets - 1).code]).toEqual([
+        absent,
+        object,
+        CHECK_GENERAL,
+      ]);
+    }
+  }
+});
+
+test('a parent is no group, though its number is that of a group of the user', () => {
+  const index = new TupleIndex();
+  const put = (text: string): void => void index.applyChange('insert', keyOf(text));
+  const parents = Array.from({ length: 150 }, (_, i) => `p${i}`);
+  for (const id of parents) put(`folder:${id}#open@user:somebody`);
+  for (let i = 0; i < 60; i++) {
+    put(`group:g${i}#member@user:u`);
+    put(`folder:other#open@group:g${i}#member`);
+  }
+  put('group:z#member@user:somebody');
+  for (const id of parents) {
+    put(`folder:below-${id}#open@group:z#member`);
+    put(`folder:below-${id}#parent@folder:${id}`);
+  }
+  const idOf = (namespace: string, id: string): number =>
+    index.entityId(index.nameId(namespace), id);
+  const groups = new Set(
+    Array.from({ length: 60 }, (_, i) =>
+      index.nodeId(idOf('group', `g${i}`), index.nameId('member')),
+    ),
+  );
+  expect(parents.filter((id) => groups.has(idOf('folder', id)))).not.toEqual([]);
+  for (const absent of WAYS) {
+    const ask = asking(index, absent);
+    const allowed = parents.filter(
+      (id) => ask(`folder:below-${id}#open`, 'u').code !== CHECK_DENIED,
+    );
+    expect([absent, allowed]).toEqual([absent, []]);
+  }
+});
+
+test('nothing is left of the check before', () => {
+  const index = indexOf([
+    ...['l', 'm', 'n', 'o', 'p'].flatMap((id) => [
+      `folder:many#open@group:${id}#member`,
+      `folder:many#parent@folder:${id}`,
+      `folder:${id}#open@user:w`,
+      `group:${id}#member@user:w`,
+    ]),
+    ...['a', 'b'].flatMap((id) => [
+      `folder:few#open@group:${id}#member`,
+      `folder:few#parent@folder:${id}`,
+      `folder:${id}#open@user:v`,
+      `group:${id}#member@user:v`,
+    ]),
+  ]);
+  for (const absent of WAYS) {
+    const ask = asking(index, absent);
+    for (const [object, user, wanted] of [
+      ['many', 'nobody', CHECK_DENIED],
+      ['few', 'w', CHECK_DENIED],
+      ['many', 'w', CHECK_ALLOWED],
+      ['few', 'w', CHECK_DENIED],
+      ['few', 'v', CHECK_ALLOWED],
+    ] as const) {
+      const { code } = ask(`folder:${object}#open`, user);
+      expect([absent, object, user, code]).toEqual([absent, object, user, wanted]);
+    }
+  }
+});
+
+test.each([0, 13])('what leads nowhere is not visited, beside %i other relations', (others) => {
+  const tuples = ['folder:a#parent@user:x', 'folder:a#open@folder:b#', 'folder:b#open@user:v'];
+  tuples.push('folder:wild#open@*');
+  for (let i = 0; i < others; i++) tuples.push(`folder:a#other${i}@user:z`);
+  for (let i = 0; i < 9; i++) tuples.push(`folder:a#open@user:m${i}`);
+  const index = indexOf(tuples);
+  for (const absent of WAYS) {
+    // The object among the holders counts only where its height is known without a visit.
+    const usersets = absent.some((cache) => cache === 'closures') ? 1 : 2;
+    const { code, backstops } = asking(index, absent)('folder:a#open', 'v', usersets);
+    expect([absent, code, backstops]).toEqual([absent, CHECK_DENIED, 0]);
   }
 });
 
@@ -288,19 +404,17 @@ test.each([1, 20])('what leads to an exclusion is left to the general evaluation
 test(`lines leave those beside them whole, also where an object does not fit (SEED=${seed})`, () => {
   const count = 240; // several to each place
   // Users, parents, and users of a second relation, which are a list beyond six: eleven words fit.
-  const shape = fc.constantFrom(
-    ...[
-      [0, 0, 1],
-      [1, 0, 2],
-      [1, 5, 0],
-      [1, 6, 0],
-      [3, 4, 0],
-      [3, 6, 2],
-      [1, 5, 7],
-      [0, 6, 7],
-    ],
-  );
-  const shapes = fc.array(fc.tuple(shape, fc.boolean()), {
+  const kinds = [
+    [0, 0, 1],
+    [1, 0, 2],
+    [1, 5, 0],
+    [1, 6, 0],
+    [3, 4, 0],
+    [3, 6, 2],
+    [1, 5, 7],
+    [0, 6, 7],
+  ];
+  const shapes = fc.array(fc.tuple(fc.constantFrom(...kinds), fc.boolean()), {
     minLength: count,
     maxLength: count,
     size: 'max',
@@ -341,7 +455,7 @@ test(`lines leave those beside them whole, also where an object does not fit (SE
     expect(beside.lines).toBe(lines); // it did not grow
   });
   // Thousands of questions: a smaller counterexample would take minutes to find.
-  fc.assert(property, { numRuns: Math.ceil(30 * FUZZ_RUNS), seed, endOnFailure: true });
+  fc.assert(property, { numRuns: Math.ceil(20 * FUZZ_RUNS), seed, endOnFailure: true });
 });
 
 describe('names and relations without end', () => {
