@@ -201,8 +201,8 @@ export const feedFlood: Scenario = {
       const notHeld = await beside();
       const tuple = { namespace: 'doc', object_id: 'flooded', relation: 'viewer' };
       for (const tenantId of tenants) {
-        const asked = { project_id: PROJECT, tenant_id: tenantId, ...tuple, subject_user_id: 'u1' };
-        await reader.call(CHECK_PATH, asked);
+        const scope = { project_id: PROJECT, tenant_id: tenantId };
+        await reader.call(CHECK_PATH, { ...scope, ...tuple, subject_user_id: 'u1' });
       }
       const held = await beside();
       await Promise.all([writer.close(), reader.close(), open.close()]);
