@@ -17,6 +17,7 @@ import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
 import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
+import { MembershipMetrics } from './membership-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
 const CONNECT_CODES = [
@@ -82,6 +83,7 @@ export type Metrics = PartMetrics & {
   readonly feedReconnects: Counter;
   /** Of work that one instance at a time does. */
   readonly upkeepRuns: Counter<'work' | 'outcome'>;
+  readonly membership: MembershipMetrics;
   readonly readIndex: IndexMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
@@ -199,6 +201,7 @@ function instanceMetrics(store: MetricStore) {
     writeQueueDepth: gauge('gatehouse_write_queue_requests', 'Writes that wait or are under way.'),
     writeDuration: recordOf(['committed', 'refused'], (outcome) => durations.cell({ outcome })),
     commits: counter('gatehouse_commits_total', 'Write transactions committed.'),
+    membership: new MembershipMetrics(store),
     feedReconnects: counter('gatehouse_feed_reconnects_total', 'Change feed connections remade.'),
     ready: gauge('gatehouse_ready', '1 while /readyz answers 200, else 0.'),
   };
