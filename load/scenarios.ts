@@ -3,6 +3,7 @@ import { batchCheck100 } from './scenarios/batch-check.ts';
 import { checkBesideLists } from './scenarios/check-beside-lists.ts';
 import { checkUniform, checkZipf } from './scenarios/check.ts';
 import { coldStart } from './scenarios/cold-start.ts';
+import { feedFlood } from './scenarios/feed-flood.ts';
 import { listObjects } from './scenarios/list-objects.ts';
 import { mixed } from './scenarios/mixed.ts';
 import { noisyNeighbour } from './scenarios/noisy-neighbour.ts';
@@ -21,6 +22,7 @@ export const SCENARIOS: readonly Scenario[] = [
   coldStart,
   checkBesideLists,
   writeOne,
+  feedFlood,
   notifyLive,
   severalInstances,
 ];

@@ -44,6 +44,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/index-update.ts',
   },
   {
+    name: 'notify-commits',
+    yields: 'commits a second beside notifications, and with one inside of each [SECONDS] [ROUNDS]',
+    file: 'bench/notify-commits.ts',
+  },
+  {
     name: 'runner-events',
     yields:
       'how 0 to 256 readers of the event stream change a step of many lines [LINES] [READERS]',
