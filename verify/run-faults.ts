@@ -18,10 +18,17 @@ const COPIED = ['src', 'migrations', 'package.json'];
 const CAUGHT_MIN = 0.9;
 const ROUND_SECONDS = 12;
 
-/** A copy of this tree with a fault. Errors: throws where the patch does not apply. */
-function plant(fault: PlantedFault): string {
+/** What is planted into: as the tree was when this began, whoever works on it meanwhile. */
+function copyTree(): string {
+  const base = mkdtempSync(join(tmpdir(), 'gatehouse-base-'));
+  for (const name of COPIED) cpSync(join(ROOT, name), join(base, name), { recursive: true });
+  return base;
+}
+
+/** A copy of `base` with a fault. Errors: throws where the patch does not apply. */
+function plant(base: string, fault: PlantedFault): string {
   const tree = mkdtempSync(join(tmpdir(), `gatehouse-fault-${fault.name}-`));
-  for (const name of COPIED) cpSync(join(ROOT, name), join(tree, name), { recursive: true });
+  for (const name of COPIED) cpSync(join(base, name), join(tree, name), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
   const patch = join(ROOT, 'verify/faults', `${fault.name}.patch`);
   try {
@@ -78,11 +85,13 @@ async function main(): Promise<number> {
     Number,
   );
   mkdirSync(values.out, { recursive: true });
+  const base = copyTree();
+  process.once('exit', () => rmSync(base, { recursive: true, force: true }));
   let isGood = true;
   for (const name of names) {
     const fault = PLANTED_FAULTS.find((one) => one.name === name);
     if (fault === undefined) throw new Error(`there is no fault ${name}`);
-    const tree = plant(fault);
+    const tree = plant(base, fault);
     if (values['apply-only']) {
       rmSync(tree, { recursive: true, force: true });
       continue;

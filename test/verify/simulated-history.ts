@@ -89,7 +89,10 @@ export function simulateHistory(options: SimulationOptions): History {
       let text = answer(seen, query);
       if (isFaulty && fault === 'torn-batch' && query.kind === 'batch') {
         const other = answer(older, query);
-        text = text.split('').map((bit, i) => (i % 2 === 0 ? bit : (other[i] ?? bit))).join('');
+        text = text
+          .split('')
+          .map((bit, i) => (i % 2 === 0 ? bit : (other[i] ?? bit)))
+          .join('');
       }
       done = { ...action, atLeast, answer: text };
     } else {
