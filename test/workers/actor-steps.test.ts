@@ -791,6 +791,18 @@ describe('what an earlier life of an index, or another state, has left behind', 
     }
     expect(order.join('')).toBe('aabacbcbc');
   });
+
+  test('within a slice new long ones begin before begun ones go on', async () => {
+    const { actor, load, ask } = start();
+    await load(1);
+    const first = ask({ isLong: true, slices: 2 }).requestId;
+    ask({ isLong: true, slices: 2 });
+    ask({ isLong: true, slices: 2 });
+    const marks: number[] = [];
+    actor.runLong(Infinity, (id) => void marks.push(id));
+    const order = marks.filter((id) => id > 0).map((id) => id - first);
+    expect(order).toEqual([0, 1, 2, 0, 1, 2]);
+  });
 });
 
 describe('shares of time', () => {
