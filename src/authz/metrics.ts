@@ -176,7 +176,7 @@ function instanceMetrics(store: MetricStore) {
 
 type StandingFigures = Pick<
   WorkerFigures,
-  'indexBytes' | 'shardsLoaded' | 'tuples' | 'watermarkLagMax' | 'queueDepth'
+  'indexBytes' | 'shardsLoaded' | 'tuples' | 'watermarkLagMax' | 'queueDepth' | 'fsck'
 >;
 
 /** Figures of the workers, all together: a label by worker would say nothing about the service. */
@@ -197,6 +197,23 @@ function workerMetrics(
   const loads = counter('gatehouse_shard_loads_total', 'Shards loaded from a snapshot.');
   const failures = counter('gatehouse_shard_load_failures_total', 'Loads that failed.');
   const evictions = counter('gatehouse_shard_evictions_total', 'Shards dropped for memory.');
+  const fsckShards = counter(
+    'gatehouse_fsck_shards_total',
+    'Loaded shards compared with what is stored.',
+  );
+  const fsckRows = counter('gatehouse_fsck_rows_total', 'Stored tuples compared with indexes.');
+  const fsckDifferences = counter(
+    'gatehouse_fsck_differences_total',
+    'Indexes that differed from what is stored, and were loaded again.',
+  );
+  const fsckUnfinished = counter(
+    'gatehouse_fsck_unfinished_total',
+    'Comparisons of an index that were given up.',
+  );
+  const fsckAge = gauge(
+    'gatehouse_fsck_age_seconds',
+    'How long ago the index was loaded or compared that waits longest.',
+  );
   const catchUps = counter('gatehouse_catch_ups_total', 'Catch-ups read from the change log.');
 
   const reads = store.histograms(
@@ -217,6 +234,7 @@ function workerMetrics(
     shards.set(sum((figures) => figures.shardsLoaded));
     tuples.set(sum((figures) => figures.tuples));
     queue.set(sum((figures) => figures.queueDepth));
+    fsckAge.set(all.reduce((most, figures) => Math.max(most, figures.fsck.ageMs), 0) / 1_000);
     lag.set(all.reduce((largest, figures) => Math.max(largest, figures.watermarkLagMax), 0));
   });
   return (slot, figures) => {
@@ -233,5 +251,9 @@ function workerMetrics(
     failures.inc(figures.shardLoadFailures);
     evictions.inc(figures.shardEvictions);
     catchUps.inc(figures.catchUps);
+    fsckShards.inc(figures.fsck.shards);
+    fsckRows.inc(figures.fsck.rows);
+    fsckDifferences.inc(figures.fsck.differences);
+    fsckUnfinished.inc(figures.fsck.unfinished);
   };
 }

@@ -19,6 +19,7 @@ import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
 import type { Database } from './database.ts';
+import { createFsckRuns } from './fsck-runs.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
 import { createServices, type Services } from './services.ts';
@@ -213,6 +214,7 @@ export function createCalls(
     shards,
     scopes,
     meter,
+    fsck: createFsckRuns(shards, log),
     report: ({ requestId, rpc, error }) => {
       const fields = { request_id: requestId, rpc, error: String(error), stack: stackOf(error) };
       log('error', 'call_failed', fields);

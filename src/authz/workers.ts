@@ -48,6 +48,8 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         depthMax: config.maxCheckDepth,
         batchItemsMax: config.maxBatchItems,
         pollMs: config.pollIntervalMs,
+        fsckRowsPerSecond: config.fsckRowsPerSecond / config.workers,
+        fsckIntervalMs: config.fsckIntervalSeconds * 1_000,
       }),
     }),
     queueDepthMax: config.workerQueueMax,
@@ -66,7 +68,7 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
     case 'workerReady':
       return log('info', 'worker_ready', { slot });
     case 'workerReport':
-      return log('warn', event.report.event, {
+      return log(isWrong(event.report.event) ? 'error' : 'warn', event.report.event, {
         slot,
         shard: event.report.shardHash,
         error: event.report.error,
@@ -79,6 +81,11 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
         error: String(event.cause),
       });
   }
+}
+
+/** Whether answers may have been wrong; the index was dropped. */
+function isWrong(event: string): boolean {
+  return event === 'index_differs' || event === 'shard_index_damaged';
 }
 
 function countStats(metrics: Metrics, slot: number, stats: WorkerStats): void {

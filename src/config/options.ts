@@ -223,6 +223,24 @@ export const OPTIONS = {
     max: 3_600_000,
     unit: 'milliseconds',
   }),
+  fsckRowsPerSecond: integerOption({
+    env: 'GATEWAY_FSCK_ROWS_PER_SECOND',
+    description:
+      'Stored tuples read in the background and compared with the loaded indexes, all workers of this process together; 0: only when asked to (npm run fsck).',
+    fallback: 2_000,
+    min: 0,
+    max: 10_000_000,
+    unit: 'tuples per second',
+  }),
+  fsckIntervalSeconds: integerOption({
+    env: 'GATEWAY_FSCK_INTERVAL_SECONDS',
+    description:
+      'How long after it was loaded or compared an index is compared with what is stored; longer where the rate does not suffice.',
+    fallback: 3600,
+    min: 1,
+    max: 31_536_000,
+    unit: 'seconds',
+  }),
   drainMs: integerOption({
     env: 'GATEWAY_DRAIN_MS',
     description: 'After SIGTERM, how long the ports go on accepting while readiness fails.',

@@ -123,6 +123,8 @@ export type ControlMessage =
       readonly modelVersion: number;
       readonly modelJson: string;
     }
+  /** Compare every loaded index with what is stored, at once; acknowledged when that is done. */
+  | { readonly kind: 'fsck'; readonly ackId: number }
   | { readonly kind: 'committed'; readonly change: CommittedChange }
   /** null: every loaded shard must look for changes. */
   | { readonly kind: 'hint'; readonly shard: ShardKey | null; readonly seq: number }
@@ -190,6 +192,20 @@ export type WorkerStats = {
   readonly shardLoadFailures: number;
   readonly shardEvictions: number;
   readonly catchUps: number;
+  readonly fsck: FsckStats;
+};
+
+/** Comparisons of indexes with what is stored, since the last report. */
+export type FsckStats = {
+  /** Indexes compared to the end, or until a difference was found. */
+  readonly shards: number;
+  readonly rows: number;
+  /** Indexes that differed, and were loaded again. */
+  readonly differences: number;
+  /** Comparisons given up: the store was away, or the index did not catch up. */
+  readonly unfinished: number;
+  /** How long ago, ms, the loaded index was compared or loaded that waits longest. */
+  readonly ageMs: number;
 };
 
 /** Worker → gateway: the reply to a batch, or (deferred answers) a message of its own. */

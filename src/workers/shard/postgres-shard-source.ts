@@ -3,6 +3,7 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import { readHeads } from '../../store/change-feed.ts';
 import { readChanges } from '../../store/changes.ts';
 import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import { type SnapshotPage, readSnapshotPage } from '../../store/snapshot-page.ts';
 import { loadSnapshot } from '../../store/snapshot.ts';
 import type { SnapshotSink } from '../../store/snapshot.ts';
 import type { ShardSource } from './ports.ts';
@@ -21,6 +22,15 @@ export class PostgresShardSource implements ShardSource {
 
   readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {
     return readChanges(this.#pool, shard, afterSeq);
+  }
+
+  readPage(
+    shard: ShardKey,
+    after: readonly string[] | null,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<SnapshotPage> {
+    return readSnapshotPage(this.#pool, shard, after, limit, signal);
   }
 
   readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {

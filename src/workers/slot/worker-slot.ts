@@ -1,5 +1,6 @@
 import type {
   AnswerBatch,
+  ControlMessage,
   WorkerReport,
   WorkerResponse,
   WorkerStats,
@@ -164,11 +165,27 @@ export class WorkerSlot {
   /** Resolves when the worker holds the model; at once if there is no worker that could hold an older one. */
   setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void> {
     if (this.#state !== 'ready') return Promise.resolve();
+    return this.#acknowledged((ackId) => ({
+      kind: 'setModel',
+      ackId,
+      projectId,
+      modelVersion,
+      modelJson,
+    }));
+  }
+
+  /** Resolves when the worker has compared its indexes with what is stored; at once if it has none. */
+  fsck(): Promise<void> {
+    if (this.#state !== 'ready') return Promise.resolve();
+    return this.#acknowledged((ackId) => ({ kind: 'fsck', ackId }));
+  }
+
+  #acknowledged(message: (ackId: number) => ControlMessage): Promise<void> {
     this.#ackId += 1;
     const ackId = this.#ackId;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#acks.set(ackId, { resolve, reject });
-    this.#control.push({ kind: 'setModel', ackId, projectId, modelVersion, modelJson });
+    this.#control.push(message(ackId));
     this.#schedule();
     return promise;
   }
@@ -424,7 +441,7 @@ export class WorkerSlot {
   }
 
   #settleAcks(): void {
-    // The next worker starts without any model and asks for the versions that requests name.
+    // The next worker starts without any index or model, and asks for the versions that requests name.
     for (const waiter of this.#acks.values()) waiter.resolve();
     this.#acks.clear();
   }
