@@ -45,8 +45,9 @@ function batchOf(method: RawMethod, bodies: readonly Uint8Array[]): RequestBatch
     end += body.length;
   });
   const expected = { expectedProjectId: '', expectedTenantId: '' };
+  const position = { settingsVersion: 1, epoch: 1, stamp: '', isHeldOnly: false };
   return {
-    scopes: [{ ...BENCH_SHARD, modelVersion: 1, readBudget: 10_000, epoch: 1, ...expected }],
+    scopes: [{ ...BENCH_SHARD, modelVersion: 1, readBudget: 10_000, ...position, ...expected }],
     tokens: [''],
     raw,
     bodies: Buffer.concat(bodies),

@@ -38,8 +38,11 @@ const scope: ReadScope = {
   ...BENCH_SHARD,
   modelVersion: 1,
   readBudget: 10_000,
+  settingsVersion: 1,
   epoch: 1,
   minSeq: 1,
+  stamp: '',
+  isHeldOnly: false,
   deadlineMs: Infinity,
 };
 const expected = { projectId: '', tenantId: '', token: '' };

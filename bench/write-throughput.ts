@@ -13,9 +13,9 @@ import { TupleWriter } from '../src/services/tuple-writer.ts';
 import { systemClock } from '../src/shared/clock.ts';
 import { IdSource } from '../src/shared/ids.ts';
 import { startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
+import { Membership } from '../src/store/membership.ts';
 import { migrate } from '../src/store/migrate.ts';
 import { type PostgresTarget, createPool } from '../src/store/pool.ts';
-import { selectHeads } from '../src/store/sql/select-heads.ts';
 
 const CALLERS = 64;
 const SECONDS = Number(process.argv[2] ?? 5);
@@ -74,15 +74,14 @@ async function singleConnection(pool: pg.Pool): Promise<number> {
 
 function createWriter(
   pool: pg.Pool,
+  admission: Membership,
   lanes: number,
   onDelivered: (count: number) => void,
 ): TupleWriter {
-  const heads = new ShardHeads({
-    entriesMax: 100_000,
-    readHeads: (shards) => selectHeads(pool, shards),
-  });
+  const heads = new ShardHeads({ entriesMax: 100_000 });
   return new TupleWriter({
     pool,
+    admission,
     heads,
     clock: systemClock,
     ids: new IdSource(systemClock),
@@ -99,10 +98,16 @@ function createWriter(
   });
 }
 
-async function writes(pool: pg.Pool, key: Buffer, tenants: number, lanes: number): Promise<object> {
+async function writes(
+  pool: pg.Pool,
+  admission: Membership,
+  key: Buffer,
+  tenants: number,
+  lanes: number,
+): Promise<object> {
   const codec = new TokenCodec({ key, rememberMax: 10_000 });
   let delivered = 0;
-  const writer = createWriter(pool, lanes, (count) => (delivered += count));
+  const writer = createWriter(pool, admission, lanes, (count) => (delivered += count));
   const project = `bench${tenants}-${lanes}-${randomUUID().slice(0, 8)}`;
   const meta = {
     rpc: 'WriteRelationTuples',
@@ -164,6 +169,8 @@ const { target, stop } = await targetOf();
 try {
   const deployment = await migrate(target);
   const pool = createPool(target, { max: 10, applicationName: 'bench' });
+  const membership = new Membership({ target, region: '', isExclusive: true });
+  await membership.start();
   const say = (fields: object): void => {
     process.stdout.write(`${JSON.stringify({ bench: 'write-throughput', ...fields })}\n`);
   };
@@ -175,11 +182,12 @@ try {
     [64, 3],
   ] as const) {
     const single = await singleConnection(pool);
-    const result = await writes(pool, deployment.tokenKey, tenants, lanes);
+    const result = await writes(pool, membership, deployment.tokenKey, tenants, lanes);
     const ratio = (result as { writesPerSecond: number }).writesPerSecond / single;
     say({ singleConnectionCommits: Math.round(single), ...result, ratio: ratio.toFixed(2) });
   }
   await pool.end();
+  await membership.leave();
 } finally {
   await stop();
   rmSync(directory, { recursive: true, force: true });

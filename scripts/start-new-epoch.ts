@@ -3,12 +3,11 @@
  * copied or put back cold, which nothing in the database shows. Run it while no instance runs, with
  * the settings of the service: npm run new-epoch
  */
-import { Client } from 'pg';
 import { loadConfigOrExit } from '../src/config/load-config-or-exit.ts';
 import { startNewEpoch } from '../src/store/deployment.ts';
 import { startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
-import { acquireInstanceLock } from '../src/store/instance-lock.ts';
 import { migrate } from '../src/store/migrate.ts';
+import { withSoleUse } from '../src/store/sole-use.ts';
 
 const config = loadConfigOrExit();
 const server =
@@ -19,20 +18,8 @@ try {
   const target = server?.target ?? { connectionString: config.databaseUrl ?? '' };
   await migrate(target);
   // Refuses while an instance runs, which would go on with the old epoch.
-  const lock = await acquireInstanceLock({
-    target,
-    region: '',
-    isExclusive: server !== undefined,
-    onChange: () => undefined,
-  });
-  const client = new Client(target);
-  await client.connect();
-  try {
-    process.stdout.write(`Epoch ${await startNewEpoch(client)} begins.\n`);
-  } finally {
-    await client.end();
-    await lock.release();
-  }
+  const epoch = await withSoleUse(target, server !== undefined, startNewEpoch);
+  process.stdout.write(`Epoch ${epoch} begins.\n`);
 } finally {
   await server?.stop();
 }

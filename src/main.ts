@@ -36,9 +36,9 @@ process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 if (config.serviceAuthTokens.length === 0) logger.warn('service_auth_disabled');
 
 const readiness = new Readiness();
-const postgres = new PostgresWatch(readiness, fail);
+const postgres = new PostgresWatch(readiness);
 // An empty database takes about as long to make as the rest of the service takes to load.
-const opening = openDatabase(config, eventLogOf(logger), (state) => postgres.changed(state));
+const opening = openDatabase(config, eventLogOf(logger));
 opening.catch(() => undefined); // awaited by the service
 const starting = import('./authz/service.ts').then(({ startService }) => {
   const version = packageVersion();

@@ -1,39 +1,36 @@
 import type { Pool } from 'pg';
 import type { Config } from '../config/options.ts';
 import type { EventLog } from '../observability/logger.ts';
-import type { Deployment } from '../store/deployment.ts';
+import { type Deployment, readDeployment } from '../store/deployment.ts';
 import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
-import { acquireInstanceLock, type InstanceLock } from '../store/instance-lock.ts';
+import { Membership } from '../store/membership.ts';
 import { migrate } from '../store/migrate.ts';
 import { assertConnectionsFit, createPool, type PostgresTarget } from '../store/pool.ts';
+import { INDEX_CONNECTIONS } from './index-links.ts';
 
 /** Connections of one decision worker: three loads and a catch-up at once. */
 export const WORKER_CONNECTIONS = 4;
-/** Outside of pools: the instance lock and LISTEN. */
-const SINGLE_CONNECTIONS = 2;
+/** Outside of pools: the membership, LISTEN, and the read index. */
+const SINGLE_CONNECTIONS = 2 + INDEX_CONNECTIONS;
 const EMBEDDED_CONNECTIONS_MIN = 100;
 /** For psql, pg_dump and what else looks in. */
 const EMBEDDED_CONNECTIONS_SPARE = 20;
 
-/** The database of this instance, ready to use: migrated, and ours alone. */
+/** The database of this instance, ready to use: migrated, and registered on. */
 export interface Database {
   readonly target: PostgresTarget;
   readonly deployment: Deployment;
   readonly pool: Pool;
-  readonly instance: InstanceLock;
-  /** Closes the pool, gives the lock back, and stops an embedded server. Idempotent. */
+  readonly membership: Membership;
+  /** Closes the pool, gives the registration back, and stops an embedded server. Idempotent. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the embedded server or uses DATABASE_URL, migrates, and takes the instance lock.
+ * Starts the embedded server or uses DATABASE_URL, migrates, and registers this instance.
  * Errors: STORE_UNAVAILABLE with what to do about it; whatever was started is stopped again.
  */
-export async function openDatabase(
-  config: Config,
-  log: EventLog,
-  onInstanceChange: (state: 'lost' | 'held' | 'taken') => void,
-): Promise<Database> {
+export async function openDatabase(config: Config, log: EventLog): Promise<Database> {
   const needed = config.pgPoolSize + config.workers * WORKER_CONNECTIONS + SINGLE_CONNECTIONS;
   const { databaseUrl } = config;
   const server =
@@ -47,13 +44,14 @@ export async function openDatabase(
   const target = server?.target ?? { connectionString: databaseUrl ?? '' };
   try {
     const deployment = await migrate(target, { log });
-    const instance = await acquireInstanceLock({
+    const membership = new Membership({
       target,
       region: config.region,
       isExclusive: server !== undefined,
-      onChange: onInstanceChange,
+      prepare: (client) => readDeployment(client, log),
       log,
     });
+    await membership.start();
     const pool = createPool(target, {
       max: config.pgPoolSize,
       applicationName: 'gatehouse-gateway',
@@ -62,14 +60,14 @@ export async function openDatabase(
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
       await pool.end();
-      await instance.release();
+      await membership.leave();
       await server?.stop();
     };
     const database = {
       target,
       deployment,
       pool,
-      instance,
+      membership,
       stop: () => (stopping ??= stop()),
     };
     await assertConnectionsFit(pool, needed).catch(async (error: unknown) => {

@@ -10,6 +10,7 @@ import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { WorkerStats } from '../protocol/messages.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { DecisionCounts } from './decision-counts.ts';
+import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
 const CONNECT_CODES = [
@@ -71,6 +72,7 @@ export type Metrics = DecisionMetrics & {
   readonly writeDuration: Readonly<Record<'committed' | 'refused', HotHistogram>>;
   readonly commits: Counter;
   readonly feedReconnects: Counter;
+  readonly readIndex: IndexMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
 };
@@ -81,6 +83,7 @@ export function createMetrics(build: Build): Metrics {
   const metrics = {
     ...decisionMetrics(store),
     ...instanceMetrics(store),
+    readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',
       help: 'Decision workers that ended and were started again.',

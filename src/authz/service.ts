@@ -35,7 +35,7 @@ export type ServiceOptions = {
   /** Something that cannot be mended happened; the process must end with an error. */
   readonly onFatal: (event: string, cause: unknown) => void;
   readonly readiness: Readiness;
-  /** Told of what becomes of the lock of the database. */
+  /** Follows what becomes of the registration. */
   readonly postgres: PostgresWatch;
   /** The database, being opened; stopped with the service, also if that cannot start. */
   readonly opening: Promise<Database>;
@@ -127,6 +127,7 @@ async function startParts(
   await started;
   const audit = config.auditLog ? createAuditSink(createAuditLog(logger)) : undefined;
   const services = createServices({ config, database, shards: workers, metrics, audit, log });
+  undo.push(() => services.stopIndex());
   projects = services.projects;
   await services.projects.provisionDefault();
   const feed = startChangeFeed({
@@ -141,8 +142,8 @@ async function startParts(
   undo.push(() => feed.stop());
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
-  postgres.watch(database.instance, services, workers);
-  gateway.serve(createCalls(config, log, metrics, { database, workers, services }));
+  postgres.watch(database.membership, services, workers);
+  gateway.serve(createCalls(config, log, metrics, { workers, services }));
   metrics.onCollect(() => collect(metrics, database, services, readiness));
   const watch = setInterval(() => {
     postgres.update();
@@ -192,12 +193,13 @@ export function createCalls(
   config: Config,
   log: EventLog,
   metrics: Metrics,
-  parts: Pick<Parts, 'database' | 'workers' | 'services'>,
+  parts: Pick<Parts, 'workers' | 'services'>,
 ): CallOptions {
-  const { database, workers: shards, services } = parts;
-  const { projects, positions, heads, tuples } = services;
-  const isAlone = (): boolean => database.instance.isAlone();
-  const scopes = new ReadScopes({ projects, positions, heads, isAlone });
+  const { workers: shards, services } = parts;
+  const { projects, positions, index, tuples } = services;
+  const isAlone = (): boolean => services.isAlone();
+  const onSettingsReload = (): void => metrics.readIndex.settingsReloaded();
+  const scopes = new ReadScopes({ projects, positions, index, isAlone, onSettingsReload });
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
@@ -237,6 +239,7 @@ function collect(
   metrics.poolIdle.set(pool.idleCount);
   metrics.poolWaiting.set(pool.waitingCount);
   metrics.writeQueueDepth.set(services.writer.depth);
+  metrics.readIndex.waiting.set(services.index.waitingCount);
   metrics.ready.set(readiness.isReady ? 1 : 0);
 }
 
@@ -254,6 +257,7 @@ async function stopParts(parts: Parts): Promise<void> {
   await retention.stop();
   await services.writer.close(leftMs());
   await services.notifier.close();
+  await services.stopIndex();
   await workers.drain(leftMs());
   await workers.stop();
   await feed.stop();

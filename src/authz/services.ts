@@ -6,15 +6,16 @@ import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
 import type { AuditSink } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
+import { ReadIndex } from '../services/read-index.ts';
 import { ReadPositions } from '../services/read-positions.ts';
 import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
-import { systemClock } from '../shared/clock.ts';
+import { type Clock, systemClock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
-import { selectHeads } from '../store/sql/select-heads.ts';
 import type { Database } from './database.ts';
+import { startIndexLinks } from './index-links.ts';
 import { createManagement, type Management } from './management.ts';
 import { MeasuredWriter } from './measured-writer.ts';
 import type { Metrics } from './metrics.ts';
@@ -40,11 +41,16 @@ const NOTIFY_SHARDS_MAX = 1_000;
 export type Services = Management & {
   readonly projects: ProjectService;
   readonly heads: ShardHeads;
+  readonly index: ReadIndex;
   readonly positions: ReadPositions;
   readonly writer: TupleWriter;
   readonly notifier: ChangeNotifier;
   readonly tuples: TupleService;
   readonly purge: ExpiredTuplePurge;
+  /** Whether no other instance can have written meanwhile. */
+  isAlone(): boolean;
+  /** Fails the reads that wait for the read index, and closes its connections. Idempotent. */
+  stopIndex(): Promise<void>;
 };
 
 export type ServicesOptions = {
@@ -54,6 +60,8 @@ export type ServicesOptions = {
   readonly metrics: Metrics;
   readonly audit: AuditSink | undefined;
   readonly log: EventLog;
+  /** Tests only: false has every read ask the read index, though no other instance is there. */
+  readonly isAlone?: (() => boolean) | undefined;
 };
 
 /** Wires the services to the database and the workers. */
@@ -66,11 +74,8 @@ export function createServices(options: ServicesOptions): Services {
     key: database.deployment.tokenKey,
     rememberMax: TOKENS_REMEMBERED_MAX,
   });
-  const heads = new ShardHeads({
-    entriesMax: HEADS_MAX,
-    readHeads: (keys) => selectHeads(pool, keys),
-  });
-  const positions = new ReadPositions({ codec, heads });
+  const isAlone = options.isAlone ?? ((): boolean => database.membership.isAlone());
+  const heads = new ShardHeads({ entriesMax: HEADS_MAX });
   const projects = new ProjectService({
     pool,
     clock,
@@ -83,10 +88,13 @@ export function createServices(options: ServicesOptions): Services {
     listMax: PROJECTS_MAX,
     distributor: shards,
     onRegionRefused: () => metrics.regionRefused.inc(),
+    isAlone,
     audit,
   });
+  const { index, stopIndex } = createIndex(options, { clock, heads, projects });
+  const positions = new ReadPositions({ codec, heads, index });
   const notifier = createNotifier(options);
-  const writer = createWriter(options, { clock, ids, heads, hints: notifier });
+  const writer = createWriter(options, { clock, ids, heads, hints: notifier, projects });
   const writes = new MeasuredWriter(writer, metrics.writeDuration);
   const tuples = new TupleService({
     pool,
@@ -110,19 +118,61 @@ export function createServices(options: ServicesOptions): Services {
     heads,
     writer: writes,
   });
-  return { projects, heads, positions, writer, notifier, tuples, purge, ...management };
+  const reads = { heads, index, positions, isAlone, stopIndex };
+  return { ...reads, projects, writer, notifier, tuples, purge, ...management };
+}
+
+function createIndex(
+  { config, database, shards, metrics, log }: ServicesOptions,
+  parts: {
+    readonly clock: Clock;
+    readonly heads: ShardHeads;
+    readonly projects: ProjectService;
+  },
+): Pick<Services, 'index' | 'stopIndex'> {
+  const { clock, heads, projects } = parts;
+  const links = startIndexLinks(
+    database.target,
+    { connected: () => index.connected(), disconnected: () => index.disconnected() },
+    log,
+  );
+  const index = new ReadIndex({
+    clock,
+    heads,
+    connections: links.connections,
+    settingsVersionOf: (projectId) => projects.versionOf(projectId),
+    carry: (carried) => shards.applyCarried(carried),
+    // As many as the workers together would take.
+    waitersMax: config.workers * config.workerQueueMax,
+    metrics: metrics.readIndex,
+  });
+  const stopIndex = async (): Promise<void> => {
+    index.stop();
+    await links.stop();
+  };
+  return { index, stopIndex };
 }
 
 function createWriter(
   { config, database, shards, metrics, audit }: ServicesOptions,
-  parts: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints'>,
+  {
+    projects,
+    ...parts
+  }: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints'> & {
+    readonly projects: ProjectService;
+  },
 ): TupleWriter {
   return new TupleWriter({
     ...parts,
     pool: database.pool,
+    admission: database.membership,
     committed: {
       onCommitted(changes) {
         metrics.commits.inc(changes.length);
+        // Committed under newer settings than are known here: they count from now on.
+        for (const change of changes) {
+          projects.mustBeAtLeast(change.projectId, change.settingsVersion);
+        }
         shards.applyCommitted(changes);
       },
     },

@@ -6,5 +6,7 @@ export type CommittedChange = ShardKey & {
   readonly seq: number;
   /** Decimal text of the 64-bit stamp. */
   readonly stamp: string;
+  /** Of the project's settings, as read under the shard's lock. */
+  readonly settingsVersion: number;
   readonly changes: string;
 };

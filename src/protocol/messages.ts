@@ -1,3 +1,4 @@
+import type { CarriedChanges } from '../model/carried-changes.ts';
 import type { CheckQuery } from '../model/check-query.ts';
 import type { CommittedChange } from '../model/committed-change.ts';
 import type { ExpandTree } from '../model/expand-tree.ts';
@@ -17,15 +18,21 @@ import type {
  *
  * History: 1 - first version. 2 - batches travel through the port of the greeting, packed where
  * they hold raw requests or their answers alone (packed-batch.ts). 3 - packed batches may lie in
- * shared memory, which is the gateway's again after the reply (batch-memory.ts).
+ * shared memory, which is the gateway's again after the reply (batch-memory.ts). 4 - scopes carry the
+ * stamp of minSeq, the version of the settings and whether only a held shard may answer; changes
+ * that were found beside a head are carried.
  */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 
 /** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
   readonly modelVersion: number;
   readonly readBudget: number;
+  readonly settingsVersion: number;
   readonly epoch: number;
+  /** Of the minSeq of every request with this scope; '' is unknown. */
+  readonly stamp: string;
+  readonly isHeldOnly: boolean;
   readonly expectedProjectId: string;
   readonly expectedTenantId: string;
 };
@@ -126,6 +133,7 @@ export type ControlMessage =
   /** Compare every loaded index with what is stored, at once; acknowledged when that is done. */
   | { readonly kind: 'fsck'; readonly ackId: number }
   | { readonly kind: 'committed'; readonly change: CommittedChange }
+  | { readonly kind: 'carried'; readonly carried: CarriedChanges }
   /** null: every loaded shard must look for changes. */
   | { readonly kind: 'hint'; readonly shard: ShardKey | null; readonly seq: number }
   /** The client does not know the model that the worker asked for either. */

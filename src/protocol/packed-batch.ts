@@ -90,7 +90,10 @@ function sameScope(a: ScopeEntry, b: ScopeEntry): boolean {
     a.expectedProjectId === b.expectedProjectId &&
     a.modelVersion === b.modelVersion &&
     a.readBudget === b.readBudget &&
-    a.epoch === b.epoch
+    a.settingsVersion === b.settingsVersion &&
+    a.epoch === b.epoch &&
+    a.stamp === b.stamp &&
+    a.isHeldOnly === b.isHeldOnly
   );
 }
 

@@ -1,3 +1,4 @@
+import type { CarriedChanges } from '../model/carried-changes.ts';
 import type { CheckQuery } from '../model/check-query.ts';
 import type { CommittedChange } from '../model/committed-change.ts';
 import type { ExpandTree } from '../model/expand-tree.ts';
@@ -10,9 +11,15 @@ export type ReadScope = ShardKey & {
   readonly modelVersion: number;
   /** Reads per evaluation (per item of a batch). */
   readonly readBudget: number;
+  /** Of the settings above; an answer never shows a change that was committed under newer ones. */
+  readonly settingsVersion: number;
   readonly epoch: number;
   /** The answer must come from a watermark at or above this seq. */
   readonly minSeq: number;
+  /** Decimal text of the stamp of `minSeq`; '' is unknown. An index that has another one is dropped. */
+  readonly stamp: string;
+  /** Answer only if the shard is held at that watermark already, else SHARD_BEHIND at once. */
+  readonly isHeldOnly: boolean;
   /** Absolute, on the monotonic clock of `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
   readonly deadlineMs: number;
 };
@@ -44,7 +51,9 @@ export interface Cancellable {
 /**
  * The decision side as the gateway sees it. Implemented by the worker pool and, for tests, in
  * process. Every call either answers once or was cancelled; failures arrive as AppError
- * (SHARD_UNAVAILABLE, WORKER_LOST, QUEUE_FULL, DEADLINE_EXCEEDED, BUDGET_EXHAUSTED, REQUEST_REFUSED…).
+ * (SHARD_UNAVAILABLE, WORKER_LOST, QUEUE_FULL, DEADLINE_EXCEEDED, BUDGET_EXHAUSTED, REQUEST_REFUSED…;
+ * SHARD_BEHIND and SETTINGS_OLD are for the caller's own use: ask where the shard stands, load the
+ * settings, and come again).
  */
 export interface ShardClient {
   /**
@@ -82,6 +91,8 @@ export interface ShardClient {
   setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void>;
   /** Hands committed changes to the owners of their shards. Never fails: a lost one is caught up. */
   applyCommitted(changes: readonly CommittedChange[]): void;
+  /** Hands on what was found beside a shard's head. Never fails: changes that are lost are caught up. */
+  applyCarried(carried: CarriedChanges): void;
   /** A hint that a shard has reached `seq` (from NOTIFY or the poll); null means all: catch up. */
   hint(shard: ShardKey | null, seq: number): void;
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import { indexOver, rowAt } from '../../test/support/read-index.ts';
 import type { CommittedChange } from '../model/committed-change.ts';
 import { CommitPublisher, type PublishedWrite } from './commit-publisher.ts';
 import type { TupleAudit } from './ports.ts';
-import { ShardHeads } from './shard-heads.ts';
 import type { WriteResult } from './write-group.ts';
 
 const write = (tenantId: string, stamp: string): PublishedWrite => ({
@@ -15,15 +15,19 @@ const write = (tenantId: string, stamp: string): PublishedWrite => ({
     deadlineMs: Infinity,
   },
 });
-const result = (seq: number, changes: string | null): WriteResult => ({ epoch: 3, seq, changes });
+const result = (seq: number, changes: string | null): WriteResult => ({
+  epoch: 3,
+  seq,
+  changes,
+  settingsVersion: 2,
+});
 
 /** Everybody who is told of commits, in one list, each with the head of the shard at that time. */
 async function audience(options: { audit: boolean; hints: boolean }) {
-  const heads = new ShardHeads({
-    entriesMax: 10,
-    readHeads: (shards) => Promise.resolve(shards.map((one) => ({ ...one, epoch: 3, seq: 0 }))),
-  });
-  for (const tenant of ['a', 'b']) await heads.load('p', tenant);
+  const { heads, index } = indexOver([
+    (asks) => Promise.resolve(asks.map((_, at) => rowAt(at, 0, { epoch: 3 }))),
+  ]);
+  for (const tenant of ['a', 'b']) await index.load('p', tenant);
   const told: [who: string, what: unknown, heads: (number | undefined)[]][] = [];
   const tell = (who: string, what: unknown): void => {
     told.push([who, what, ['a', 'b'].map((tenant) => heads.peek('p', tenant)?.minSeq)]);
@@ -54,13 +58,34 @@ test('heads first, then worker, audit and hints, each with all commits in order'
     [result(4, '[4]'), result(9, null), result(5, '[5]')],
   );
   const commits = [
-    { projectId: 'p', tenantId: 'a', epoch: 3, seq: 4, stamp: '10', changes: '[4]' },
-    { projectId: 'p', tenantId: 'a', epoch: 3, seq: 5, stamp: '12', changes: '[5]' },
+    {
+      projectId: 'p',
+      tenantId: 'a',
+      epoch: 3,
+      seq: 4,
+      stamp: '10',
+      settingsVersion: 2,
+      changes: '[4]',
+    },
+    {
+      projectId: 'p',
+      tenantId: 'a',
+      epoch: 3,
+      seq: 5,
+      stamp: '12',
+      settingsVersion: 2,
+      changes: '[5]',
+    },
   ];
   const meta = { rpc: 'WriteRelationTuples', actingUserId: 'anne', atMs: 77 };
+  const audited = commits.map(({ settingsVersion: _, ...one }) => ({
+    ...one,
+    ...meta,
+    requestId: `r${one.stamp}`,
+  }));
   expect(told).toEqual([
     ['worker', commits, [5, 9]],
-    ['audit', commits.map((one) => ({ ...one, ...meta, requestId: `r${one.stamp}` })), [5, 9]],
+    ['audit', audited, [5, 9]],
     ['hint', ['a', 4], [5, 9]],
     ['hint', ['a', 5], [5, 9]],
   ]);

@@ -37,7 +37,8 @@ export class CommitPublisher {
     writes.forEach((write, index) => {
       const result = results[index] as WriteResult;
       const { projectId, tenantId } = write.shard;
-      heads.raise(projectId, tenantId, result.epoch, result.seq);
+      const stamp = result.changes === null ? '' : write.stamp;
+      heads.raise(projectId, tenantId, result.epoch, result.seq, stamp);
       if (result.changes === null) return;
       changes.push({
         projectId,
@@ -45,6 +46,7 @@ export class CommitPublisher {
         epoch: result.epoch,
         seq: result.seq,
         stamp: write.stamp,
+        settingsVersion: result.settingsVersion,
         changes: result.changes,
       });
     });

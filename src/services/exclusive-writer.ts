@@ -2,7 +2,7 @@ import type { ClientBase, Pool, PoolClient } from 'pg';
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { IdSource } from '../shared/ids.ts';
-import { isRetryable, isUnavailable } from '../store/pg-errors.ts';
+import { isFenced, isRetryable, isUnavailable } from '../store/pg-errors.ts';
 import {
   type BackendIdentity,
   selectBackendIdentity,
@@ -20,9 +20,11 @@ import { writeGroup } from '../store/sql/write-group.ts';
 import { storeError } from '../store/store-error.ts';
 import type { CommitPublisher } from './commit-publisher.ts';
 import { outcomeUnknown } from './group-runner.ts';
+import type { OpenCommits } from './open-commits.ts';
 import type { WriteMeta } from './ports.ts';
 import type { ServicesReason } from './services-reason.ts';
 import type { ShardHeads } from './shard-heads.ts';
+import type { WriteAdmission } from './write-admission.ts';
 import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from './write-group.ts';
 
 /** What the work of an exclusive transaction may do. */
@@ -33,7 +35,7 @@ export interface WriteTransaction {
   write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult>;
   /** Deletes tuples by condition, one seq for each shard that held any. */
   deleteWhere(
-    where: Omit<DeleteWhere, 'commitId' | 'rpc' | 'actingUserId' | 'requestId'>,
+    where: Omit<DeleteWhere, 'instanceId' | 'commitId' | 'rpc' | 'actingUserId' | 'requestId'>,
     meta: WriteMeta,
   ): Promise<readonly DeletedRow[]>;
   /**
@@ -48,6 +50,8 @@ export type ExclusiveWriterOptions = {
   readonly ids: IdSource;
   readonly heads: ShardHeads;
   readonly publisher: CommitPublisher;
+  readonly admission: WriteAdmission;
+  readonly commits: OpenCommits;
   readonly answerTimeoutMs: number;
   readonly attemptsMax: number;
   readonly retryDelayMs: number;
@@ -65,28 +69,43 @@ export class ExclusiveWriter {
 
   /**
    * Runs `work` between BEGIN and COMMIT with the rows of `shards` (sorted) locked, and publishes
-   * what it wrote. Runs it again where Postgres asks for that. Errors: those of `work` as they are;
-   * STORE_UNAVAILABLE (nothing was applied), WRITE_OUTCOME_UNKNOWN.
+   * what it wrote. Runs it again where Postgres asks for that, or the instance had to register anew.
+   * `isOverdue` is asked while it may not write. Errors: those of `work` as they are; STORE_UNAVAILABLE
+   * (nothing was applied), DEADLINE_EXCEEDED (likewise), WRITE_OUTCOME_UNKNOWN.
    */
   async run<T>(
     shards: readonly ShardKey[],
+    isOverdue: () => boolean,
     work: (transaction: WriteTransaction) => Promise<T>,
   ): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
+    const { admission } = this.#options;
+    for (let attempt = 1; ;) {
+      const { writeId } = admission;
+      if (writeId === undefined) {
+        if (isOverdue()) throw overdue();
+        await admission.whenAdmitted();
+        continue;
+      }
       try {
-        return await this.#attempt(shards, work);
+        return await this.#attempt(shards, writeId, work);
       } catch (error) {
+        if (isFenced(error)) {
+          admission.refused(writeId);
+          continue;
+        }
         if (isUnavailable(error)) throw storeUnavailable(error);
         // A statement that took too long is trouble that may pass, as elsewhere.
         if (!isRetryable(error)) throw storeError(error);
         if (attempt >= this.#options.attemptsMax) throw storeUnavailable(error);
         await pause(this.#options.retryDelayMs * attempt);
+        attempt++;
       }
     }
   }
 
   async #attempt<T>(
     shards: readonly ShardKey[],
+    writeId: string | null,
     work: (transaction: WriteTransaction) => Promise<T>,
   ): Promise<T> {
     const recorded: Recorded[] = [];
@@ -99,16 +118,21 @@ export class ExclusiveWriter {
     try {
       const backend = await selectBackendIdentity(client);
       await client.query('begin isolation level read committed');
-      await lockShards(client, shards);
-      const value = await work(this.#transaction(client, recorded));
-      await client.query('commit').catch(async (error: Error) => {
-        broken = error;
-        await this.#resolveCommit(shards, recorded, backend, error);
-      });
-      this.#options.publisher.publish(
-        recorded.map(({ write }) => write),
-        recorded.map(({ result }) => result),
-      );
+      await lockShards(client, writeId, shards);
+      const value = await work(this.#transaction(client, writeId, recorded));
+      const open = this.#options.commits.begin(shards);
+      try {
+        await client.query('commit').catch(async (error: Error) => {
+          broken = error;
+          await this.#resolveCommit(shards, recorded, backend, error);
+        });
+        this.#options.publisher.publish(
+          recorded.map(({ write }) => write),
+          recorded.map(({ result }) => result),
+        );
+      } finally {
+        this.#options.commits.end(open);
+      }
       return value;
     } catch (error) {
       if (isUnavailable(error)) broken ??= error as Error;
@@ -122,21 +146,25 @@ export class ExclusiveWriter {
     }
   }
 
-  #transaction(client: PoolClient, recorded: Recorded[]): WriteTransaction {
+  #transaction(
+    client: PoolClient,
+    instanceId: string | null,
+    recorded: Recorded[],
+  ): WriteTransaction {
     const { ids, answerTimeoutMs } = this.#options;
     return {
       client,
       write: async (shard, updates, meta) => {
         const write = { shard, updates, meta, commitId: ids.uuid(), stamp: ids.stamp() };
         const group = planGroup([write]);
-        const row = await writeGroup(client, group.values, answerTimeoutMs);
+        const row = await writeGroup(client, instanceId, group.values, answerTimeoutMs);
         const result = readGroupResults(group, row)[0] as WriteResult;
         recorded.push({ write, result });
         return result;
       },
       deleteWhere: async (where, meta) => {
         const commitId = ids.uuid();
-        const rows = await deleteTuplesWhere(client, { ...where, ...meta, commitId });
+        const rows = await deleteTuplesWhere(client, { ...where, ...meta, instanceId, commitId });
         for (const { tenantId, stamp, ...result } of rows) {
           const shard = { projectId: where.projectId, tenantId };
           recorded.push({ write: { shard, meta, commitId, stamp }, result });
@@ -145,7 +173,11 @@ export class ExclusiveWriter {
       },
       deleteObjects: async (shard, objects, meta) => {
         const commitId = ids.uuid();
-        const row = await deleteObjectTuples(client, shard, objects, { ...meta, commitId });
+        const row = await deleteObjectTuples(client, shard, objects, {
+          ...meta,
+          instanceId,
+          commitId,
+        });
         if (row === undefined) return 0;
         const { stamp, deleted, ...result } = row;
         recorded.push({ write: { shard, meta, commitId, stamp }, result });
@@ -197,6 +229,13 @@ export class ExclusiveWriter {
       client.release(broken);
     }
   }
+}
+
+function overdue(): AppError {
+  return new AppError<ServicesReason>(
+    'DEADLINE_EXCEEDED',
+    'the deadline passed before the instance could write',
+  );
 }
 
 /** STORE_UNAVAILABLE: nothing was applied. */

@@ -12,6 +12,7 @@ import { selectCommits } from '../store/sql/select-commits.ts';
 import { selectHeads } from '../store/sql/select-heads.ts';
 import { writeGroup } from '../store/sql/write-group.ts';
 import type { ServicesReason } from './services-reason.ts';
+import type { WriteAdmission } from './write-admission.ts';
 import {
   type PlannedGroup,
   type ShardWrite,
@@ -23,6 +24,7 @@ import {
 
 export type GroupRunnerOptions = {
   readonly pool: Pool;
+  readonly admission: WriteAdmission;
   /** After this long without an answer the connection is given up. Above the server's own timeouts. */
   readonly answerTimeoutMs: number;
   /** Tries of a group that Postgres refused for a passing reason (deadlock, lock timeout). */
@@ -32,7 +34,7 @@ export type GroupRunnerOptions = {
 };
 
 /** Failures after which the same statement may succeed. */
-const PASSING: ReadonlySet<PgFailure> = new Set(['retryable', 'timeout', 'unavailable']);
+const PASSING: ReadonlySet<PgFailure> = new Set(['retryable', 'timeout', 'unavailable', 'fenced']);
 
 /** What a caller learns while a group runs. */
 export type GroupEvents = {
@@ -59,6 +61,8 @@ export class NotAppliedError extends Error {
  * L1 the old session is ended first, so that what it was sent cannot be applied later;
  * L2 the same group is sent again with the same commit ids, and a check for them under the lock;
  * L3 this goes on until the outcome is known or `close` was called, however long that takes.
+ * A group that is refused for its registration was not applied by that attempt; what an earlier one did
+ * that was lost is asked for again under the next registration.
  */
 export class GroupRunner {
   readonly #options: GroupRunnerOptions;
@@ -71,7 +75,8 @@ export class GroupRunner {
   }
 
   /**
-   * Applies `writes` in order and returns their results by position. Errors: NotAppliedError;
+   * Applies `writes` in order and returns their results by position. Errors: NotAppliedError (`fenced`: to
+   * be run again once admitted);
    * WRITE_OUTCOME_UNKNOWN only when closed before the outcome was known.
    */
   async run(writes: readonly ShardWrite[], events: GroupEvents): Promise<WriteResult[]> {
@@ -81,13 +86,25 @@ export class GroupRunner {
     let isUnknown = false;
     for (let attempt = 1; ; attempt++) {
       let isSent = false;
+      let writeId: string | null | undefined;
       try {
         const client = await this.#connect();
         if (lost !== undefined) await terminateBackend(client, lost, this.#options.answerTimeoutMs);
+        writeId = this.#options.admission.writeId;
+        if (writeId === undefined) {
+          if (!isUnknown) throw new NotAppliedError('fenced', undefined);
+          await this.#admitted();
+          continue;
+        }
         isSent = true;
-        return await this.#send(client, writes, group, isUnknown);
+        return await this.#send(client, writeId, writes, group, isUnknown);
       } catch (error) {
+        if (error instanceof NotAppliedError) throw error;
         const failure = classifyPgError(error);
+        if (failure === 'fenced') {
+          this.#options.admission.refused(writeId ?? null);
+          if (!isUnknown) throw new NotAppliedError('fenced', error);
+        }
         if (failure === 'unavailable') {
           lost = this.#drop(error) ?? lost;
           if (isSent && !isUnknown) {
@@ -125,12 +142,13 @@ export class GroupRunner {
 
   async #send(
     client: PoolClient,
+    writeId: string | null,
     writes: readonly ShardWrite[],
     group: PlannedGroup,
     mayBeApplied: boolean,
   ): Promise<WriteResult[]> {
     const values = mayBeApplied ? argumentsOfResend(group) : group.values;
-    const row = await writeGroup(client, values, this.#options.answerTimeoutMs);
+    const row = await writeGroup(client, writeId, values, this.#options.answerTimeoutMs);
     if (row.was_applied) return await readBack(client, writes);
     return readGroupResults(group, row);
   }
@@ -156,6 +174,12 @@ export class GroupRunner {
     this.#client.release(error instanceof Error ? error : true);
     this.#client = undefined;
     return this.#backend;
+  }
+
+  /** While an outcome is open; whether the database answers is seen by the next attempt. */
+  async #admitted(): Promise<void> {
+    if (this.#isClosed) throw outcomeUnknown();
+    await this.#options.admission.whenAdmitted().catch(() => this.#pause(20));
   }
 
   async #pause(attempt: number): Promise<void> {
@@ -185,11 +209,14 @@ async function readBack(client: PoolClient, writes: readonly ShardWrite[]): Prom
   const heads = await selectHeads(client, shards);
   return writes.map((write) => {
     const row = rows.find(({ commitId }) => commitId === write.commitId);
-    if (row !== undefined) return { epoch: row.epoch, seq: row.seq, changes: row.changes };
+    if (row !== undefined) {
+      const { epoch, seq, changes, settingsVersion } = row;
+      return { epoch, seq, changes, settingsVersion };
+    }
     // No record: it had no effect. The head is at or above the seq that it reached.
     const head = heads.find((one) => isSameShard(one, write.shard));
     assert(head !== undefined, 'every shard has a head');
-    return { epoch: head.epoch, seq: head.seq, changes: null };
+    return { epoch: head.epoch, seq: head.seq, changes: null, settingsVersion: 0 };
   });
 }
 

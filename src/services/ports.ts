@@ -27,7 +27,7 @@ export type WriteMeta = {
 };
 
 /** One committed seq, for audit records: one record per packed change, ordinals in order. */
-export type TupleAudit = CommittedChange & {
+export type TupleAudit = Omit<CommittedChange, 'settingsVersion'> & {
   readonly rpc: string;
   readonly actingUserId: string | null;
   readonly requestId: string;

@@ -152,6 +152,7 @@ test('while the database is away what was known last stays in force', async () =
     listMax: 10,
     distributor: { setModel: () => Promise.resolve() },
     onRegionRefused: () => undefined,
+    isAlone: () => true,
   });
   await projects.provisionDefault();
   const settings = await projects.settings('');

@@ -43,34 +43,48 @@ export type ProjectServiceOptions = {
   readonly listMax: number;
   readonly distributor: ModelDistributor;
   readonly onRegionRefused: () => void;
+  /** Whether nobody else can have changed settings meanwhile. */
+  readonly isAlone: () => boolean;
   readonly audit?: AuditSink | undefined;
 };
 
 type Cached = {
   readonly settings: ProjectSettings;
+  /** When they became known here: what is asked later and finds older ones has found another history. */
+  readonly knownMs: number;
   untilMs: number;
   /** When the database could not be asked last. */
   failedMs: number;
+  /** A version that is known to exist, and when it became known; newer than `settings`: they are old. */
+  neededVersion: number;
+  neededMs: number;
 };
 
 /** How long settings stay believed after the database could not be asked. */
 const UNAVAILABLE_RETRY_MS = 1_000;
 /** How long it counts as away after that: longer than it takes to find out again. */
 const AWAY_MS = 30_000;
+/** Loads until settings are as new as asked for: one that was under way may be too old, the next is not. */
+const LOADS_MAX = 3;
 
 /**
  * Projects and the settings that every call needs.
  *
  * P1 Settings are given out only after every worker has compiled the model version that they name.
  *    Settings with the same model keep the version under which it was distributed.
- * P2 A version never replaces a newer one that this instance has seen, however late its query ends.
+ * P2 A version replaces a newer one only if its query was sent after that one was known: then the
+ *    newer one was lost with its history.
  * P3 A change made through this instance is in effect here before it is acknowledged; one made
- *    elsewhere within `ttlMs`.
+ *    elsewhere within `ttlMs`, and from when on a read index or a change row has shown it.
+ * P4 Settings are believed for `ttlMs` from before they were asked for, or were seen unchanged. Longer
+ *    only while alone, while the database is away.
  */
 export class ProjectService {
   readonly #options: ProjectServiceOptions;
   readonly #cache: LRUCache<string, Cached>;
   readonly #loading = new Map<string, Promise<ProjectSettings>>();
+  /** What was asked for before is not believed. */
+  #forgottenMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: ProjectServiceOptions) {
     this.#options = options;
@@ -87,7 +101,67 @@ export class ProjectService {
     const cached = this.#cache.get(this.resolveId(projectId));
     if (cached === undefined || cached.untilMs <= this.#options.clock.monotonicMs())
       return undefined;
-    return cached.settings;
+    return isOld(cached) ? undefined : cached.settings;
+  }
+
+  /** What was known last, however long ago; undefined also when newer ones are known to exist. Hot. */
+  known(projectId: string): ProjectSettings | undefined {
+    const cached = this.#cache.get(this.resolveId(projectId));
+    return cached === undefined || isOld(cached) ? undefined : cached.settings;
+  }
+
+  /**
+   * The known settings if they are as new as `version`, which somebody read who asked at `askedMs`
+   * (monotonic): then they were in force at some time after that. undefined: `atLeast`. Hot.
+   */
+  confirm(projectId: string, version: number | null, askedMs: number): ProjectSettings | undefined {
+    const cached = this.#cache.get(projectId);
+    if (cached === undefined || version === null || isOld(cached)) return undefined;
+    const { settings } = cached;
+    if (settings.version === version) {
+      const untilMs = askedMs + this.#options.ttlMs;
+      if (untilMs > cached.untilMs) cached.untilMs = untilMs;
+      return settings;
+    }
+    // Newer ones became known meanwhile; or were lost, if they were known before.
+    return settings.version > version && cached.knownMs >= askedMs ? settings : undefined;
+  }
+
+  /**
+   * Settings as the database has them now, of `version` at least unless that was lost.
+   * Errors: those of `load`; STORE_UNAVAILABLE when they stay older.
+   */
+  async atLeast(projectId: string, version: number): Promise<ProjectSettings> {
+    const askedMs = this.#options.clock.monotonicMs();
+    for (let loads = 1; loads <= LOADS_MAX; loads++) {
+      const sentMs = this.#options.clock.monotonicMs();
+      const isOwn = !this.#loading.has(this.resolveId(projectId));
+      const settings = await this.load(projectId);
+      if (settings.version >= version || (isOwn && sentMs >= askedMs)) return settings;
+    }
+    throw new AppError<ServicesReason>('STORE_UNAVAILABLE', 'the settings of the project are old');
+  }
+
+  /** A version is known to exist: settings that are older are not given out any more. */
+  mustBeAtLeast(projectId: string, version: number): void {
+    const cached = this.#cache.get(this.resolveId(projectId));
+    if (cached === undefined || version <= cached.neededVersion) return;
+    cached.neededVersion = version;
+    cached.neededMs = this.#options.clock.monotonicMs();
+  }
+
+  /** Somebody else may have changed settings until now: all are asked for again before they count. */
+  forgetAll(): void {
+    this.#forgottenMs = this.#options.clock.monotonicMs();
+    for (const cached of this.#cache.values()) {
+      cached.neededVersion = Number.POSITIVE_INFINITY;
+      cached.neededMs = this.#forgottenMs;
+    }
+  }
+
+  /** The version that is known here; 0 is none. */
+  versionOf(projectId: string): number {
+    return this.#cache.get(projectId)?.settings.version ?? 0;
   }
 
   /**
@@ -104,8 +178,8 @@ export class ProjectService {
   }
 
   /**
-   * `peek`, or `load` where that does not know. While the database is away what was known last stays
-   * in force: only this instance changes settings, and reads go on from loaded shards.
+   * `peek`, or `load` where that does not know. While the database is away and this instance is alone,
+   * what was known last stays in force: nobody else changes settings, and reads go on from loaded shards.
    */
   async settings(projectId: string): Promise<ProjectSettings> {
     const known = this.peek(projectId);
@@ -114,6 +188,7 @@ export class ProjectService {
     const loading = this.load(projectId).catch((error: unknown) => this.#keep(projectId, error));
     const cached = this.#cache.get(this.resolveId(projectId));
     if (cached === undefined || nowMs - cached.failedMs >= AWAY_MS) return loading;
+    if (!this.#options.isAlone()) return loading;
     // The database was away just now: nobody waits to see whether it still is.
     loading.catch(ignoreLoadError);
     return cached.settings;
@@ -123,7 +198,7 @@ export class ProjectService {
   #keep(projectId: string, error: unknown): ProjectSettings {
     const cached = this.#cache.get(this.resolveId(projectId));
     if (!(error instanceof AppError) || error.reason !== 'STORE_UNAVAILABLE') throw error;
-    if (cached === undefined) throw error;
+    if (cached === undefined || isOld(cached) || !this.#options.isAlone()) throw error;
     cached.failedMs = this.#options.clock.monotonicMs();
     cached.untilMs = cached.failedMs + UNAVAILABLE_RETRY_MS;
     return cached.settings;
@@ -146,6 +221,7 @@ export class ProjectService {
   /** Errors: FIELD_*, MODEL_INVALID, PROJECT_EXISTS, STORE_UNAVAILABLE. */
   async create(request: CreateProjectRequest, requestId: string): Promise<Project> {
     const checked = checkCreateProject(request, this.#options.readBudgetFloor);
+    const askedMs = this.#options.clock.monotonicMs();
     const row = await this.#ask(insertProject(this.#options.pool, checked));
     if (row === undefined) {
       throw new AppError<ServicesReason>('PROJECT_EXISTS', `project ${request.id} exists`, {
@@ -154,7 +230,7 @@ export class ProjectService {
     }
     const project = projectFromRow(row);
     this.#audit('create_project', project.id, 'CreateProject', requestId);
-    await this.#install(project);
+    await this.#install(project, askedMs);
     return project;
   }
 
@@ -188,11 +264,12 @@ export class ProjectService {
    */
   async update(request: UpdateProjectRequest, requestId: string): Promise<Project> {
     const change = checkUpdateProject(request, this.#options.readBudgetFloor);
+    const askedMs = this.#options.clock.monotonicMs();
     const row = await this.#ask(updateProject(this.#options.pool, change));
     if (row === undefined) throw projectUnknown(request.id);
     const project = projectFromRow(row);
     this.#audit('update_project', project.id, 'UpdateProject', requestId);
-    await this.#install(project);
+    await this.#install(project, askedMs);
     return project;
   }
 
@@ -207,19 +284,22 @@ export class ProjectService {
 
   async #load(id: string): Promise<ProjectSettings> {
     checkProjectId('project_id', id);
+    const askedMs = this.#options.clock.monotonicMs();
     const row = await this.#ask(selectProject(this.#options.pool, id));
     if (row === undefined) {
       this.#cache.delete(id);
       throw projectUnknown(id);
     }
-    return await this.#install(projectFromRow(row));
+    return await this.#install(projectFromRow(row), askedMs);
   }
 
-  /** Distributes the model (P1), then remembers the settings unless newer ones are known (P2). */
-  async #install(project: Project): Promise<ProjectSettings> {
+  /**
+   * Distributes the model (P1), then remembers the settings, as the database had them after `askedMs`,
+   * unless newer ones are known (P2).
+   */
+  async #install(project: Project, askedMs: number): Promise<ProjectSettings> {
     const { clock, ttlMs, region, readBudgetDefault, distributor } = this.#options;
     const before = this.#cache.get(project.id)?.settings;
-    const askedMs = clock.monotonicMs();
     let modelVersion = project.version;
     if (before !== undefined && before.modelJson === project.modelJson) {
       modelVersion = before.modelVersion;
@@ -233,10 +313,20 @@ export class ProjectService {
       }
     }
     const now = this.#cache.get(project.id);
-    if (now !== undefined && now.settings.version > project.version) return now.settings;
+    if (now !== undefined && now.settings.version > project.version && now.knownMs >= askedMs) {
+      return now.settings;
+    }
     const settings = settingsFromProject(project, region, readBudgetDefault, modelVersion);
-    const untilMs = askedMs + ttlMs;
-    this.#cache.set(project.id, { settings, untilMs, failedMs: Number.NEGATIVE_INFINITY });
+    const isForgotten = this.#forgottenMs >= askedMs;
+    const needed = now !== undefined && now.neededMs >= askedMs ? now : undefined;
+    this.#cache.set(project.id, {
+      settings,
+      knownMs: clock.monotonicMs(),
+      untilMs: askedMs + ttlMs,
+      failedMs: Number.NEGATIVE_INFINITY,
+      neededVersion: isForgotten ? Number.POSITIVE_INFINITY : (needed?.neededVersion ?? 0),
+      neededMs: isForgotten ? this.#forgottenMs : (needed?.neededMs ?? Number.NEGATIVE_INFINITY),
+    });
     return settings;
   }
 
@@ -259,6 +349,10 @@ export class ProjectService {
 
 function ignoreLoadError(): void {
   // Settings that are gone are not remembered: the next call is told.
+}
+
+function isOld(cached: Cached): boolean {
+  return cached.settings.version < cached.neededVersion;
 }
 
 /** PROJECT_UNKNOWN that names the id. */

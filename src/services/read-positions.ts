@@ -1,5 +1,7 @@
-import { type TokenCodec, tokenError } from '../model/consistency-token.ts';
+import { type TokenCodec, type TokenPosition, tokenError } from '../model/consistency-token.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import type { ReadIndex } from './read-index.ts';
 import type { ShardHead, ShardHeads } from './shard-heads.ts';
 
 /**
@@ -9,30 +11,67 @@ import type { ShardHead, ShardHeads } from './shard-heads.ts';
 export class ReadPositions {
   readonly #codec: TokenCodec;
   readonly #heads: ShardHeads;
+  readonly #index: Pick<ReadIndex, 'load'>;
 
-  constructor(options: { readonly codec: TokenCodec; readonly heads: ShardHeads }) {
+  constructor(options: {
+    readonly codec: TokenCodec;
+    readonly heads: ShardHeads;
+    readonly index: Pick<ReadIndex, 'load'>;
+  }) {
     this.#codec = options.codec;
     this.#heads = options.heads;
+    this.#index = options.index;
   }
 
   /**
    * The position for a read of `shard` with `token` ('' is none), at once where the shard's head is
    * known. Errors: TOKEN_INVALID (malformed, of another shard or epoch, beyond the head), thrown or
-   * rejected; those of `ShardHeads.load`. Hot: allocates nothing when known and without a token.
+   * rejected; those of `ReadIndex.load`. Hot: allocates nothing when known and without a token.
    */
   resolve(shard: ShardKey, token: string): ShardHead | Promise<ShardHead> {
     const head = this.#heads.peek(shard.projectId, shard.tenantId);
-    if (token === '') return head ?? this.#heads.load(shard.projectId, shard.tenantId);
+    if (token === '') return head ?? this.#load(shard, undefined);
     const position = this.#codec.decode(shard, token);
-    if (head !== undefined && position.epoch === head.epoch && position.seq <= head.minSeq) {
-      return head;
-    }
-    return this.#loadFor(shard, position.epoch, position.seq);
+    if (head !== undefined && isWithin(position, head)) return head;
+    return this.#load(shard, position);
   }
 
-  async #loadFor(shard: ShardKey, epoch: number, seq: number): Promise<ShardHead> {
-    const head = await this.#heads.load(shard.projectId, shard.tenantId);
-    if (epoch !== head.epoch || seq > head.minSeq) throw tokenError();
+  /**
+   * The position that `token` names. That somebody was told of it is proven, but not that its epoch is
+   * still the present one. Errors: TOKEN_INVALID. Hot.
+   */
+  decode(shard: ShardKey, token: string): TokenPosition {
+    return this.#codec.decode(shard, token);
+  }
+
+  /**
+   * The position that `token` names, if the shard has reached it: by `head`, or by what is known here.
+   * undefined: not, or not known to, or it is no token of this shard. Hot.
+   */
+  tokenWithin(shard: ShardKey, token: string, head?: ShardHead): TokenPosition | undefined {
+    const reached = head ?? this.#heads.known(shard.projectId, shard.tenantId);
+    if (reached === undefined) return undefined;
+    try {
+      const position = this.#codec.decode(shard, token);
+      return isWithin(position, reached) ? position : undefined;
+    } catch (error) {
+      if (error instanceof AppError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Refuses a token that is not of `head`, as just read. Errors: TOKEN_INVALID. */
+  checkToken(shard: ShardKey, token: string, head: ShardHead): void {
+    if (token !== '' && !isWithin(this.#codec.decode(shard, token), head)) throw tokenError();
+  }
+
+  async #load(shard: ShardKey, position: TokenPosition | undefined): Promise<ShardHead> {
+    const { head } = await this.#index.load(shard.projectId, shard.tenantId);
+    if (position !== undefined && !isWithin(position, head)) throw tokenError();
     return head;
   }
+}
+
+function isWithin(position: TokenPosition, head: ShardHead): boolean {
+  return position.epoch === head.epoch && position.seq <= head.minSeq;
 }

@@ -24,4 +24,5 @@ export type ServicesReason =
   | 'WRITE_OUTCOME_UNKNOWN'
   | 'SHUTTING_DOWN'
   | 'DEADLINE_EXCEEDED'
+  | 'CANCELLED'
   | 'INTERNAL';

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
-import { selectHeads } from '../store/sql/select-heads.ts';
-import { ShardHeads } from './shard-heads.ts';
+import { indexOverPool } from '../../test/support/read-index.ts';
+import type { ReadIndex } from './read-index.ts';
+import type { ShardHeads } from './shard-heads.ts';
 import { PAGE_ROWS, readSnapshot, streamSnapshot } from './snapshot-read.ts';
 
 let database: TestDatabase;
 let heads: ShardHeads;
+let index: ReadIndex;
 const shard = { projectId: 'p', tenantId: 't' };
 
 beforeAll(async () => {
@@ -15,10 +17,7 @@ beforeAll(async () => {
      values ('test', 1, '\\x01', 1) on conflict do nothing`,
   );
   await database.pool.query(`insert into shard (project_id, tenant_id, seq) values ('p', 't', 41)`);
-  heads = new ShardHeads({
-    entriesMax: 10,
-    readHeads: (shards) => selectHeads(database.pool, shards),
-  });
+  ({ heads, index } = indexOverPool(database.pool));
 });
 afterAll(async () => {
   await database.drop();
@@ -49,7 +48,7 @@ test('lists come whole, in order, in pages of a bounded size', async () => {
 });
 
 test('what was read raises the head that decisions must have reached', async () => {
-  await heads.load('p', 't');
+  await index.load('p', 't');
   await database.pool.query(`update shard set seq = 42 where project_id = 'p'`);
   expect(heads.peek('p', 't')?.minSeq).toBe(41);
   await read(numbers(1));

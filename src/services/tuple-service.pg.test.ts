@@ -271,7 +271,7 @@ test('deprovisioning deletes the user in all tenants, a seq each', async () => {
     );
   }
   await write([insert(raw('doc:3#v', user('gone')))], 'dep', 'a');
-  await services.heads.load('dep', 'a');
+  await services.index.load('dep', 'a');
   const request = { projectId: 'dep', userId: 'gone', meta: { ...meta, rpc: 'DeprovisionUser' } };
   expect(await services.tuples.deprovisionUser(request)).toBe(4);
   expect(services.heads.peek('dep', 'a')?.minSeq).toBe(3);

@@ -64,8 +64,11 @@ test('concurrent callers get a seq each, in the order of their calls, and everyb
   );
   const audited = services.audited.filter(({ projectId }) => projectId === 'order');
   expect(audited.map(({ seq }) => seq)).toEqual(results.map(({ seq }) => seq));
-  await services.heads.load('order', '');
-  expect(services.heads.peek('order', '')).toEqual({ epoch: results[0]?.epoch, minSeq: 200 });
+  await services.index.load('order', '');
+  expect(services.heads.peek('order', '')).toMatchObject({
+    epoch: results[0]?.epoch,
+    minSeq: 200,
+  });
 });
 
 test('a write that Postgres refuses fails alone', async () => {
@@ -158,7 +161,7 @@ test('a commit whose answer is lost is found by its id, also of deletes and excl
     const rows = await changeRows('lost');
     expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length: 25 }, (_, i) => i + 1));
     expect(cut.committed.map(({ changes }) => changes)).toEqual(rows.map(({ changes }) => changes));
-    await cut.heads.load('lost', '');
+    await cut.index.load('lost', '');
     expect(cut.heads.peek('lost', '')?.minSeq).toBe(25);
   } finally {
     await cut.close();
@@ -170,7 +173,7 @@ test('a commit whose answer is lost is found by its id, also of deletes and excl
 test('a write whose deadline passes in flight is unknown, and its shard is read by Postgres until then', async () => {
   const shard = shardOf('late');
   await services.writer.write(shard, [{ op: 'insert', tuple: tuple('first') }], meta);
-  await services.heads.load('late', '');
+  await services.index.load('late', '');
   const blocker = await database.pool.connect();
   await blocker.query('begin');
   await blocker.query(`select 1 from shard where project_id = 'late' for update`);

@@ -6,17 +6,20 @@ import type { Clock } from '../shared/clock.ts';
 import type { IdSource } from '../shared/ids.ts';
 import type { PgFailure } from '../store/pg-errors.ts';
 import { CommitPublisher, type PublisherOptions } from './commit-publisher.ts';
-import { ExclusiveWriter, type WriteTransaction } from './exclusive-writer.ts';
+import { ExclusiveWriter, storeUnavailable, type WriteTransaction } from './exclusive-writer.ts';
 import { GroupRunner, NotAppliedError, outcomeUnknown } from './group-runner.ts';
+import { OpenCommits } from './open-commits.ts';
 import type { WriteMeta } from './ports.ts';
 import type { ServicesReason } from './services-reason.ts';
 import { type QueuedWrite, ShardQueue } from './shard-queue.ts';
 import type { TupleWrites } from './tuple-writes.ts';
+import type { WriteAdmission } from './write-admission.ts';
 import type { WriteResult } from './write-group.ts';
 
 export type TupleWriterOptions = PublisherOptions & {
   /** Needs a connection per lane and some more for `exclusive`. */
   readonly pool: Pool;
+  readonly admission: WriteAdmission;
   readonly clock: Clock;
   readonly ids: IdSource;
   /** Groups in flight at once; a shard always takes the same lane. */
@@ -39,6 +42,8 @@ type Lane = {
   readonly runner: GroupRunner;
   ready: ShardQueue[];
   inFlight: readonly QueuedWrite[];
+  /** False while what is in flight waits to be let in: it may then be answered as not applied. */
+  isSent: boolean;
   isRunning: boolean;
   isScheduled: boolean;
   /** Shards that ShardHeads counts as unknown because of the group in flight. */
@@ -60,6 +65,7 @@ const SWEEP_MS = 50;
 export class TupleWriter implements TupleWrites {
   readonly #options: TupleWriterOptions;
   readonly #publisher: CommitPublisher;
+  readonly #commits: OpenCommits;
   readonly #exclusive: ExclusiveWriter;
   readonly #lanes: Lane[];
   readonly #queues = new Map<string, Map<string, ShardQueue>>();
@@ -67,16 +73,20 @@ export class TupleWriter implements TupleWrites {
   #updates = 0;
   #sweep: NodeJS.Timeout | undefined;
   #isClosing = false;
+  #isStopped = false;
 
   constructor(options: TupleWriterOptions) {
     assert(options.lanes > 0, 'at least one lane');
     this.#options = options;
     this.#publisher = new CommitPublisher(options);
-    this.#exclusive = new ExclusiveWriter({ ...options, publisher: this.#publisher });
+    this.#commits = new OpenCommits(options);
+    const parts = { publisher: this.#publisher, commits: this.#commits };
+    this.#exclusive = new ExclusiveWriter({ ...options, ...parts });
     this.#lanes = Array.from({ length: options.lanes }, () => ({
       runner: new GroupRunner(options),
       ready: [],
       inFlight: [],
+      isSent: false,
       isRunning: false,
       isScheduled: false,
       unknown: [],
@@ -86,6 +96,11 @@ export class TupleWriter implements TupleWrites {
   /** Writes that wait or are in flight. */
   get depth(): number {
     return this.#writes;
+  }
+
+  /** To be called before reads are answered from memory again: see OpenCommits. */
+  hideOpenCommits(): void {
+    this.#commits.hideAll();
   }
 
   write(shard: ShardKey, updates: readonly TupleChange[], meta: WriteMeta): Promise<WriteResult> {
@@ -124,7 +139,9 @@ export class TupleWriter implements TupleWrites {
     const sorted = sortShards(shards);
     try {
       for (const shard of sorted) held.push(await this.#hold(shard, meta.deadlineMs));
-      return await this.#exclusive.run(sorted, work);
+      const deadlineMs = Math.min(meta.deadlineMs, this.#nowMs() + this.#options.writeTimeoutMs);
+      const isOverdue = (): boolean => this.#isClosing || this.#nowMs() >= deadlineMs;
+      return await this.#exclusive.run(sorted, isOverdue, work);
     } finally {
       this.#writes--;
       for (const queue of held) this.#release(queue);
@@ -138,6 +155,7 @@ export class TupleWriter implements TupleWrites {
     while (this.#writes > 0 && this.#nowMs() < endMs) {
       await new Promise((done) => setTimeout(done, 5));
     }
+    this.#isStopped = true;
     for (const lane of this.#lanes) lane.runner.stop();
     // A server that hangs must not hold the shutdown: its connections end with the process.
     const giveUpMs = this.#nowMs() + timeoutMs;
@@ -286,10 +304,21 @@ export class TupleWriter implements TupleWrites {
     lane.unknown = [];
   }
 
-  async #tryGroup(lane: Lane, group: readonly QueuedWrite[]): Promise<void> {
+  async #tryGroup(lane: Lane, members: readonly QueuedWrite[]): Promise<void> {
+    // What was refused for its registration was not applied: what still waits is sent under the next one.
+    for (let group = members; ;) {
+      group = await this.#admitted(group);
+      if (group.length === 0 || (await this.#attempt(lane, group))) return;
+    }
+  }
+
+  /** False: refused for its registration. */
+  async #attempt(lane: Lane, group: readonly QueuedWrite[]): Promise<boolean> {
     const onOutcomeUnknown = (): void => {
       for (const { shard } of group) this.#markUnknown(lane, shard);
     };
+    const open = this.#commits.begin(group.map(({ shard }) => shard));
+    lane.isSent = true;
     try {
       const results = await lane.runner.run(group, { onOutcomeUnknown });
       this.#publisher.publish(group, results);
@@ -297,15 +326,36 @@ export class TupleWriter implements TupleWrites {
         if (this.#settle(write)) write.resolve(results[index] as WriteResult);
       });
     } catch (error) {
+      lane.isSent = false;
+      if (error instanceof NotAppliedError && error.failure === 'fenced') return false;
       const isForData = error instanceof NotAppliedError && !isPassing(error.failure);
       if (isForData && group.length > 1) {
         // Only the culprit may fail.
         for (const write of group) await this.#tryGroup(lane, [write]);
-        return;
+        return true;
       }
       // Stopped before it was known: the shards stay unknown for what is left of this process.
       if (!(error instanceof NotAppliedError)) lane.unknown = [];
       for (const write of group) if (this.#settle(write)) write.reject(toAppError(error));
+    } finally {
+      lane.isSent = false;
+      this.#commits.end(open);
+    }
+    return true;
+  }
+
+  /** Those of `group` that still wait, once this instance may write; the others were not applied. */
+  async #admitted(group: readonly QueuedWrite[]): Promise<readonly QueuedWrite[]> {
+    const { admission } = this.#options;
+    for (;;) {
+      const waiting = group.filter((write) => !write.isSettled);
+      if (waiting.length === 0 || admission.writeId !== undefined) return waiting;
+      try {
+        if (this.#isStopped) throw storeUnavailable(undefined);
+        await admission.whenAdmitted();
+      } catch (error) {
+        for (const write of waiting) if (this.#settle(write)) write.reject(toAppError(error));
+      }
     }
   }
 
@@ -333,6 +383,10 @@ export class TupleWriter implements TupleWrites {
     for (const lane of this.#lanes) {
       for (const write of lane.inFlight) {
         if (write.deadlineMs > nowMs || !this.#settle(write)) continue;
+        if (!lane.isSent) {
+          write.reject(overdue());
+          continue;
+        }
         this.#markUnknown(lane, write.shard);
         write.reject(outcomeUnknown());
       }
@@ -341,12 +395,7 @@ export class TupleWriter implements TupleWrites {
       for (const queue of tenants.values()) {
         for (const write of queue.writes()) {
           if (write.deadlineMs > nowMs || !this.#settle(write)) continue;
-          write.reject(
-            new AppError<ServicesReason>(
-              'DEADLINE_EXCEEDED',
-              'the deadline passed before the write',
-            ),
-          );
+          write.reject(overdue());
         }
       }
     }
@@ -355,6 +404,10 @@ export class TupleWriter implements TupleWrites {
   #nowMs(): number {
     return performance.timeOrigin + this.#options.clock.monotonicMs();
   }
+}
+
+function overdue(): AppError {
+  return new AppError<ServicesReason>('DEADLINE_EXCEEDED', 'the deadline passed before the write');
 }
 
 function toAppError(error: unknown): AppError {
@@ -373,7 +426,12 @@ function toAppError(error: unknown): AppError {
 }
 
 function isPassing(failure: PgFailure): boolean {
-  return failure === 'unavailable' || failure === 'timeout' || failure === 'retryable';
+  return (
+    failure === 'unavailable' ||
+    failure === 'timeout' ||
+    failure === 'retryable' ||
+    failure === 'fenced'
+  );
 }
 
 /** Sorted as the database sorts them, without duplicates; all ids are ASCII. */

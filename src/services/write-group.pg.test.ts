@@ -138,7 +138,10 @@ test('any grouping leaves what writing one by one leaves', async () => {
         for (const group of grouped) {
           const writes = group.map((one) => toWrite(projectId, one));
           const plan = planGroup(writes);
-          const results = readGroupResults(plan, await writeGroup(client, plan.values, 10_000));
+          const results = readGroupResults(
+            plan,
+            await writeGroup(client, null, plan.values, 10_000),
+          );
           results.forEach((result, index) => {
             const expected = reference.apply(group[index] as Step);
             const changes =
@@ -147,7 +150,7 @@ test('any grouping leaves what writing one by one leaves', async () => {
             const write = writes[index] as ShardWrite;
             if (changes !== null) stamps.set(write.shard.tenantId, write.stamp);
           });
-          const again = await writeGroup(client, argumentsOfResend(plan), 10_000);
+          const again = await writeGroup(client, null, argumentsOfResend(plan), 10_000);
           expect(again.was_applied).toBe(results.some(({ changes }) => changes !== null));
         }
         for (const tenant of [0, 1, 2]) {
@@ -197,7 +200,7 @@ test('an empty group of deletes leaves no record and no shard seq', async () => 
       ],
     });
     const plan = planGroup([write]);
-    const [result] = readGroupResults(plan, await writeGroup(client, plan.values, 10_000));
+    const [result] = readGroupResults(plan, await writeGroup(client, null, plan.values, 10_000));
     expect(result).toMatchObject({ seq: 0, changes: null });
     const { rows } = await client.query(`select 1 from tuple_change where project_id = 'nothing'`);
     expect(rows).toEqual([]);

@@ -209,6 +209,7 @@ describe('readGroupResults', () => {
     offsets: null,
     effects: null,
     made_changes: null,
+    settings: '3,5',
   };
 
   test('each write has the seq of its shard at its place', () => {
@@ -219,6 +220,7 @@ describe('readGroupResults', () => {
       [7, 40],
       [8, 92],
     ]);
+    expect(results.map(({ settingsVersion }) => settingsVersion)).toEqual([5, 3, 5]);
     const [first, , third] = plan.changes;
     expect(results.map(({ changes }) => changes)).toEqual([first, null, third]);
     expect([first, third]).toEqual([expect.any(String), expect.any(String)]);

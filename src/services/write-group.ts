@@ -33,6 +33,8 @@ export type WriteResult = {
   readonly seq: number;
   /** The change row's text, or null where the write had no effect. */
   readonly changes: string | null;
+  /** Of the project's settings, under which it was committed. */
+  readonly settingsVersion: number;
 };
 
 /** Arguments for the database, and what is needed to read its answer. */
@@ -118,6 +120,7 @@ export function argumentsOfResend(group: PlannedGroup): WriteGroupArguments {
 /** Results by write of a group that was applied just now. */
 export function readGroupResults(group: PlannedGroup, row: WriteGroupRow): WriteResult[] {
   assert(row.epochs !== null && row.bases !== null, 'row of a group');
+  const settings = row.settings?.split(',') ?? [];
   const epochs = row.epochs.split(',');
   const bases = row.bases.split(',');
   const offsets = row.offsets?.split(',') ?? group.offsets;
@@ -128,6 +131,7 @@ export function readGroupResults(group: PlannedGroup, row: WriteGroupRow): Write
       epoch: Number(epochs[shard - 1]),
       seq: Number(bases[shard - 1]) + Number(offsets[index]),
       changes: effects === undefined || effects[index] === '1' ? changes : null,
+      settingsVersion: Number(settings[shard - 1] ?? 0),
     };
   });
 }

@@ -11,6 +11,8 @@ export type ShardPosition = {
 };
 
 export type ShardHead = ShardPosition & {
+  /** Newest version of the project's settings under which a change was committed. */
+  readonly settingsVersion: number;
   /** The first seq whose change row still exists. */
   readonly retainedFrom: number;
 };
@@ -19,6 +21,8 @@ export type ShardHead = ShardPosition & {
 export type StoredChange = {
   readonly seq: number;
   readonly stamp: string;
+  /** Of the project's settings when it was committed. */
+  readonly settingsVersion: number;
   readonly changes: string;
 };
 
@@ -39,9 +43,11 @@ type Row = {
   readonly head_seq: string;
   readonly head_stamp: string;
   readonly retained_from: string;
+  readonly head_settings: string;
   readonly stamp_at_start: string | null;
   readonly seq: string | null;
   readonly stamp: string;
+  readonly settings_version: string;
   readonly changes: string;
 };
 
@@ -49,17 +55,19 @@ type Row = {
 // a row is empty, in the epoch that its first write would give it.
 const READ_CHANGES = `
   select h.epoch, h.seq as head_seq, h.stamp as head_stamp, h.retained_from,
+    h.settings_version as head_settings,
     case when $3::bigint = h.seq then h.stamp else
       (select a.stamp from tuple_change a
        where a.project_id = $1 and a.tenant_id = $2 and a.seq = $3::bigint) end as stamp_at_start,
-    c.seq, c.stamp, c.changes
+    c.seq, c.stamp, c.settings_version, c.changes
   from (
     select coalesce(s.epoch, deployment_epoch()) as epoch, coalesce(s.seq, 0) as seq,
-      coalesce(s.stamp, 0) as stamp, coalesce(s.retained_from, 1) as retained_from
+      coalesce(s.stamp, 0) as stamp, coalesce(s.retained_from, 1) as retained_from,
+      coalesce(s.settings_version, 0) as settings_version
     from (values (1)) one left join shard s on s.project_id = $1 and s.tenant_id = $2
   ) h left join lateral (
-    select p.seq, p.stamp, p.changes from (
-      select t.seq, t.stamp, t.changes,
+    select p.seq, p.stamp, p.settings_version, p.changes from (
+      select t.seq, t.stamp, t.settings_version, t.changes,
         sum(octet_length(t.changes)) over (order by t.seq) - octet_length(t.changes) as bytes_before
       from tuple_change t
       where t.project_id = $1 and t.tenant_id = $2 and t.seq > $3::bigint
@@ -94,11 +102,13 @@ export async function readChanges(
     seq: Number(first.head_seq),
     stamp: first.head_stamp,
     retainedFrom: Number(first.retained_from),
+    settingsVersion: Number(first.head_settings),
   };
   const changes: StoredChange[] = [];
-  for (const { seq, stamp, changes: packed } of rows) {
+  for (const { seq, stamp, settings_version, changes: packed } of rows) {
     if (seq === null) break;
-    const change = { seq: Number(seq), stamp, changes: packed };
+    const settingsVersion = Number(settings_version);
+    const change = { seq: Number(seq), stamp, settingsVersion, changes: packed };
     assert(change.seq === afterSeq + changes.length + 1, 'stored changes follow without a gap');
     changes.push(change);
   }

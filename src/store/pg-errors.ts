@@ -12,6 +12,8 @@ export type PgFailure =
   | 'invalid'
   /** The server refused or ended the session. Of a commit in flight the outcome is unknown. */
   | 'unavailable'
+  /** The registration under which it was sent has ended, or may not write yet: nothing was applied. */
+  | 'fenced'
   /** statement_timeout, or a cancelled statement: nothing was applied. */
   | 'timeout'
   /** Anything else: a mistake of ours. */
@@ -41,6 +43,9 @@ const DAMAGE = new Set(['XX001', 'XX002']);
 const DRIVER_SILENT =
   /timeout exceeded when trying to connect|connection timeout|timeout expired|Query read timeout/i;
 
+/** Of gatehouse_refuse (migrations/0004). */
+const FENCED = 'GH002';
+
 /** Five characters, or '' for errors that did not come from the server. */
 function sqlState(error: unknown): string {
   const code = errorCode(error);
@@ -62,6 +67,7 @@ export function classifyPgError(error: unknown): PgFailure {
     const text = error instanceof Error ? error.message : '';
     return DRIVER_UNAVAILABLE.test(text) ? 'unavailable' : 'unknown';
   }
+  if (state === FENCED) return 'fenced';
   if (RETRYABLE.has(state)) return 'retryable';
   if (TIMEOUTS.has(state)) return 'timeout';
   if (state.startsWith('23'))
@@ -74,6 +80,11 @@ export function classifyPgError(error: unknown): PgFailure {
 /** Serialization failure, deadlock or lock_timeout: nothing was applied, run it again. */
 export function isRetryable(error: unknown): boolean {
   return classifyPgError(error) === 'retryable';
+}
+
+/** The instance is not registered any more, or may not write yet: nothing was applied. */
+export function isFenced(error: unknown): boolean {
+  return classifyPgError(error) === 'fenced';
 }
 
 /** The server or the connection is gone; of a commit in flight the outcome is unknown. */

@@ -99,7 +99,8 @@ export function rowsText(
   return `begin isolation level repeatable read, read only;
     ${first}
     select coalesce(s.epoch, deployment_epoch())::text, coalesce(s.seq, 0)::text,
-      coalesce(s.stamp, 0)::text, coalesce(s.retained_from, 1)::text
+      coalesce(s.stamp, 0)::text, coalesce(s.retained_from, 1)::text,
+      coalesce(s.settings_version, 0)::text
     from (values (1)) one left join shard s on s.project_id = ${project} and s.tenant_id = ${tenant};
     copy (select ${SNAPSHOT_COLUMNS.join(', ')} from relation_tuple
       where project_id = ${project} and tenant_id = ${tenant} ${clauses}) to stdout (format binary);
@@ -153,13 +154,13 @@ class SnapshotQuery implements Submittable {
   }
 
   handleRowDescription(): void {
-    // Four columns of text.
+    // Five columns of text.
   }
 
   /** Only the head comes as a row, before the COPY. */
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
     if (this.#failed) return;
-    const [epoch, seq, stamp, retainedFrom] = fields;
+    const [epoch, seq, stamp, retainedFrom, settingsVersion] = fields;
     try {
       assert(this.#head === undefined && typeof stamp === 'string', 'a shard has one head');
       this.#head = {
@@ -167,6 +168,7 @@ class SnapshotQuery implements Submittable {
         seq: Number(seq),
         stamp,
         retainedFrom: Number(retainedFrom),
+        settingsVersion: Number(settingsVersion),
       };
       this.#sink.begin(this.#head);
     } catch (error) {

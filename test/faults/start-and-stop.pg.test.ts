@@ -1,4 +1,7 @@
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import type { ServerTarget } from '../../src/store/pool.ts';
@@ -20,18 +23,21 @@ async function failedStart(
   return { code, output };
 }
 
-test('a second instance on the same database refuses to start', async () => {
+test('an instance beside a release that must be alone refuses to start, and names it', async () => {
   const database = await createTestDatabase();
-  const env = { DATABASE_URL: urlOf(database.target as ServerTarget) };
-  const first = await startService({ env });
+  const alone = await database.pool.connect();
+  // 'gate', 'inst': what such a release holds.
+  await alone.query('select pg_advisory_lock($1, $2)', [0x67617465, 0x696e7374]);
+  const dataDir = mkdtempSync(join(tmpdir(), 'gatehouse-beside-'));
   try {
-    const { code, output } = await failedStart(`${first.dataDir}-second`, env);
+    const env = { DATABASE_URL: urlOf(database.target as ServerTarget) };
+    const { code, output } = await failedStart(dataDir, env);
     expect(code).toBe(1);
-    expect(output).toContain('another instance already runs on this database');
+    expect(output).toMatch(/another process uses this database .*server process \d+/);
     expect(output).not.toContain('"ready"');
-    ok(await attempt(first, 'AuthzService/ReadRelationTuples', {}));
   } finally {
-    expect(await first.stop()).toBe(0);
+    alone.release(true);
+    rmSync(dataDir, { recursive: true, force: true });
     await database.drop();
   }
 }, 60_000);

@@ -14,11 +14,15 @@ import { call } from '../support/service.ts';
  * The hot path never differs in behaviour from the general path: the same requests, valid and
  * broken, go down both, and status, body and headers are compared.
  */
-const { instance } = await instanceForFile();
+const instances = {
+  alone: (await instanceForFile()).instance,
+  'beside others': (await instanceForFile({}, () => false)).instance,
+};
+let instance = instances.alone;
 /** Tokens of the default tenant: one valid, one of another tenant. */
 let tokens: readonly string[];
 
-beforeAll(async () => {
+async function fill(): Promise<void> {
   const admin = { id: 'sleeping', name: 'sleeping' };
   await call(instance, 'AdminService/CreateProject', admin);
   await call(instance, 'AdminService/CreateProject', { id: 'far', name: 'x', data_region: 'mars' });
@@ -31,7 +35,7 @@ beforeAll(async () => {
   await call(instance, 'AdminService/UpdateProject', suspended);
   tokens = [await write(''), await write('t1')];
   await writeChain();
-});
+}
 
 async function write(tenantId: string): Promise<string> {
   const tuple = (objectId: string, userId: string): object => ({
@@ -224,7 +228,12 @@ function textOf(scope: object, rest: object, how: Spelling): string {
 
 const RUNS = 400 * Number(process.env['FUZZ_RUNS'] ?? 1);
 
-describe('hot path == general path', () => {
+describe.each(['alone', 'beside others'] as const)('hot path == general path, %s', (mode) => {
+  beforeAll(async () => {
+    instance = instances[mode];
+    await fill();
+  });
+
   test.each(METHODS)('%s in JSON, generated', async (method) => {
     const statuses = new Map<number, number>();
     await fc.assert(

@@ -1,6 +1,7 @@
 import { afterAll, expect } from 'vitest';
 import { openDatabase } from '../../src/authz/database.ts';
 import { createMetrics } from '../../src/authz/metrics.ts';
+import { PostgresWatch } from '../../src/authz/postgres-watch.ts';
 import { createCalls } from '../../src/authz/service.ts';
 import { createServices, type Services } from '../../src/authz/services.ts';
 import { createWorkers } from '../../src/authz/workers.ts';
@@ -35,9 +36,11 @@ export interface Instance {
  */
 export async function instanceForFile(
   env: Readonly<Record<string, string>> = {},
+  isAlone?: () => boolean,
 ): Promise<{ readonly database: TestDatabase; readonly instance: Instance }> {
   const database = await createTestDatabase();
-  const instance = await startInstance(database, env).catch(async (error: unknown) => {
+  const starting = startInstance(database, env, undefined, undefined, isAlone);
+  const instance = await starting.catch(async (error: unknown) => {
     await database.drop();
     throw error;
   });
@@ -56,6 +59,8 @@ export async function startInstance(
   workerFilename?: string,
   /** Whether the workers are not told of a commit, as when the message to them is lost. */
   isChangeLost?: () => boolean,
+  /** False has every read ask the read index, as where other instances are. */
+  isAlone?: () => boolean,
 ): Promise<Instance> {
   const config = loadConfig({
     DATABASE_URL: urlOf(database.target as ServerTarget),
@@ -68,7 +73,7 @@ export async function startInstance(
   const log = (): void => undefined;
   const failures: string[] = [];
   const metrics = createMetrics({ version: 'test', commit: 'test' });
-  const opened = await openDatabase(config, log, () => undefined);
+  const opened = await openDatabase(config, log);
   const onFatal = (cause: unknown): void => void failures.push(String(cause));
   const { target } = opened;
   const filename = workerFilename;
@@ -81,10 +86,12 @@ export async function startInstance(
     metrics,
     audit: undefined,
     log,
+    isAlone,
   });
   await services.projects.provisionDefault();
+  new PostgresWatch(new Readiness()).watch(opened.membership, services, workers);
   const calls = {
-    ...createCalls(config, log, metrics, { database: opened, workers, services }),
+    ...createCalls(config, log, metrics, { workers, services }),
     report: ({ rpc, error }: { rpc: string; error: unknown }) => {
       failures.push(`${rpc}: ${error instanceof Error ? error.stack : String(error)}`);
     },
@@ -121,6 +128,7 @@ export async function startInstance(
         await gateway.stopMetrics();
       }
       await services.writer.close(1_000);
+      await services.stopIndex();
       await workers.stop();
       await opened.stop();
     },
@@ -136,6 +144,7 @@ function losingChanges(shards: ShardClient, isLost: () => boolean): ShardClient 
     listObjects: (...call) => shards.listObjects(...call),
     setModel: (...call) => shards.setModel(...call),
     hint: (...call) => shards.hint(...call),
+    applyCarried: (...call) => shards.applyCarried(...call),
     applyCommitted: (changes) => shards.applyCommitted(changes.filter(() => !isLost())),
   };
 }

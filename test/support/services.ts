@@ -3,14 +3,16 @@ import type { CommittedChange } from '../../src/model/committed-change.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
 import type { TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
+import type { ReadIndex } from '../../src/services/read-index.ts';
 import { ReadPositions } from '../../src/services/read-positions.ts';
-import { ShardHeads } from '../../src/services/shard-heads.ts';
+import type { ShardHeads } from '../../src/services/shard-heads.ts';
 import { TupleService } from '../../src/services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../../src/services/tuple-writer.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { IdSource } from '../../src/shared/ids.ts';
-import { selectHeads } from '../../src/store/sql/select-heads.ts';
 import type { TestDatabase } from './postgres.ts';
+import { indexOverPool } from './read-index.ts';
+import { NO_INSTANCES } from './write-admission.ts';
 
 /** The services on one database, as the composition root wires them, with what left them recorded. */
 export type TestServices = Management & {
@@ -20,6 +22,7 @@ export type TestServices = Management & {
   readonly regionRefusals: { count: number };
   readonly codec: TokenCodec;
   readonly heads: ShardHeads;
+  readonly index: ReadIndex;
   readonly positions: ReadPositions;
   readonly projects: ProjectService;
   readonly writer: TupleWriter;
@@ -43,15 +46,12 @@ export async function createTestServices(
   const regionRefusals = { count: 0 };
   const clock = systemClock;
   const codec = new TokenCodec({ key: Buffer.alloc(32, 7), rememberMax: 100 });
-  const heads = new ShardHeads({
-    entriesMax: 100,
-    readHeads: (shards) => selectHeads(pool, shards),
-  });
+  const { heads, index } = indexOverPool(pool);
   const audit = {
     tuplesChanged: (entries: readonly TupleAudit[]) => void audited.push(...entries),
     projectChanged: () => undefined,
   };
-  const positions = new ReadPositions({ codec, heads });
+  const positions = new ReadPositions({ codec, heads, index });
   const projects = new ProjectService({
     pool,
     clock,
@@ -69,10 +69,12 @@ export async function createTestServices(
       },
     },
     onRegionRefused: () => (regionRefusals.count += 1),
+    isAlone: () => true,
   });
   const ids = new IdSource(clock);
   const writer = new TupleWriter({
     pool,
+    admission: NO_INSTANCES,
     clock,
     heads,
     audit,
@@ -111,6 +113,7 @@ export async function createTestServices(
     regionRefusals,
     codec,
     heads,
+    index,
     positions,
     projects,
     writer,

@@ -12,6 +12,9 @@ const SHARD: ShardKey = { projectId: 'p', tenantId: 't' };
 type Want = Partial<
   Pick<Job, 'minSeq' | 'deadlineMs' | 'waitUntilMs' | 'isLong'> & {
     epoch: number;
+    settingsVersion: number;
+    stamp: string;
+    isHeldOnly: boolean;
     slices: number;
     throws: unknown;
   }
@@ -26,6 +29,7 @@ class Probe implements Job {
   readonly isLong: boolean;
   isCancelled = false;
   model = null;
+  hasDropped = false;
   seen: number[] = [];
   reason: string | undefined;
   restarts = 0;
@@ -41,7 +45,10 @@ class Probe implements Job {
       ...SHARD,
       modelVersion: 1,
       readBudget: 1,
+      settingsVersion: want.settingsVersion ?? 1,
       epoch: want.epoch ?? 1,
+      stamp: want.stamp ?? '',
+      isHeldOnly: want.isHeldOnly ?? false,
       expectedProjectId: '',
       expectedTenantId: '',
     };
@@ -222,7 +229,7 @@ describe('committed changes', () => {
     expect([actor.watermark, actor.position.stamp]).toEqual([3, third.stamp]);
     expect(actor.tupleCount).toBe(3);
     actor.committed(third);
-    actor.committed({ ...third, seq: 2, stamp: 'other' });
+    actor.committed({ ...third, seq: 1, stamp: 'not remembered' });
     actor.committed({ ...third, seq: 4, epoch: 0 });
     expect([actor.watermark, actor.state, source.pages]).toEqual([3, 'ready', pages]);
     expect(counts).toEqual({ load: 1, loadFailure: 0, catchUp: 0 });

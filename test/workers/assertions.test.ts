@@ -53,6 +53,7 @@ test('a change that skips a seq is never applied: the shard is loaded again', as
     isLong: false,
     isCancelled: false,
     model: null,
+    hasDropped: false,
     run: () => 'done',
     restart: () => undefined,
     fail: () => undefined,

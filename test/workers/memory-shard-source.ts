@@ -37,20 +37,24 @@ export class MemoryShardSource implements ShardSource {
   pauseMs = 0;
 
   /** Commits one seq and returns it as the writer hands it on. */
-  commit(shard: ShardKey, changes: readonly TupleChange[]): CommittedChange {
+  commit(
+    shard: ShardKey,
+    changes: readonly TupleChange[],
+    settingsVersion = this.#stored(shard).head.settingsVersion,
+  ): CommittedChange {
     const stored = this.#stored(shard);
     const seq = stored.head.seq + 1;
     const stamp = String(seq * 7919 + stored.head.epoch);
     const packed = packChanges(changes);
-    stored.changes.push({ seq, stamp, changes: packed });
-    stored.head = { ...stored.head, seq, stamp };
+    stored.changes.push({ seq, stamp, settingsVersion, changes: packed });
+    stored.head = { ...stored.head, seq, stamp, settingsVersion };
     for (const { op, tuple } of changes) {
       const key = identity(tuple);
       if (op === 'insert') stored.tuples.set(key, tuple);
       else stored.tuples.delete(key);
     }
     const { epoch } = stored.head;
-    return { ...shard, epoch, seq, stamp, changes: packed };
+    return { ...shard, epoch, seq, stamp, settingsVersion, changes: packed };
   }
 
   head(shard: ShardKey): ShardHead {
@@ -148,7 +152,7 @@ export class MemoryShardSource implements ShardSource {
     let stored = this.#shards.get(key);
     if (stored === undefined) {
       stored = {
-        head: { epoch: EPOCH, seq: 0, stamp: '0', retainedFrom: 1 },
+        head: { epoch: EPOCH, seq: 0, stamp: '0', retainedFrom: 1, settingsVersion: 0 },
         changes: [],
         tuples: new Map(),
       };

@@ -82,8 +82,11 @@ export function scopeOf(
     ...shard,
     modelVersion: MODEL_VERSION,
     readBudget: 10_000,
+    settingsVersion: 1,
     epoch: EPOCH,
     minSeq,
+    stamp: '',
+    isHeldOnly: false,
     deadlineMs: performance.timeOrigin + performance.now() + 10_000,
     ...overrides,
   };

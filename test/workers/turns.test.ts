@@ -21,7 +21,10 @@ const scopeOf = (shard: ShardKey): ScopeEntry => ({
   ...shard,
   modelVersion: MODEL_VERSION,
   readBudget: 1_000_000,
+  settingsVersion: 1,
   epoch: EPOCH,
+  stamp: '',
+  isHeldOnly: false,
   expectedProjectId: '',
   expectedTenantId: '',
 });

@@ -49,6 +49,8 @@ export const CODE_OF_REASON = {
   STORE_UNAVAILABLE: Code.Unavailable,
   WRITE_OUTCOME_UNKNOWN: Code.Unavailable,
   SHARD_UNAVAILABLE: Code.Unavailable,
+  SHARD_BEHIND: Code.Unavailable,
+  SETTINGS_OLD: Code.Unavailable,
   WORKER_LOST: Code.Unavailable,
   REQUEST_REFUSED: Code.Internal,
   SHUTTING_DOWN: Code.Unavailable,

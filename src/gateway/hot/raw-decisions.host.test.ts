@@ -33,7 +33,7 @@ test('what the general path gets stays as it came, however long it is kept', asy
       },
     },
     // Of every project the general path must learn first.
-    scopes: { peek: () => undefined },
+    scopes: { peek: () => undefined, park: () => null, isMoved: () => false },
     meter: { ended: () => undefined, failed: () => undefined },
     general: {
       handleHttp1: (exchange) => exchange.sendEmpty(500),
@@ -85,6 +85,8 @@ async function serve(answer: RawAnswer, options: { timeoutMsMax?: number } = {})
         if (projectId === 'unknown') return undefined;
         return { projectId, tenantId, deadlineMs } as unknown as ReturnType<ReadScopes['peek']>;
       },
+      park: () => null,
+      isMoved: () => false,
     },
     meter: {
       ended: (rpc) => void metered.push(['ended', rpc]),

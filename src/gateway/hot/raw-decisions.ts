@@ -6,6 +6,8 @@ import type {
   Cancellable,
   RawAnswer,
   RawMethod,
+  RawScope,
+  ReadScope,
   ShardClient,
   WireFormat,
 } from '../../protocol/shard-client.ts';
@@ -16,6 +18,7 @@ import { REQUEST_ID_HEADER, sharedNowMs } from '../connect/call-context.ts';
 import { sendConnectError } from '../connect/connect-error.ts';
 import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
 import type { DecisionMeter, DecisionRpc } from '../reads/decision-meter.ts';
+import type { ParkedCall } from '../reads/parked-read.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import {
   createScopeScan,
@@ -27,7 +30,7 @@ import {
 export type RawDecisionsOptions = {
   readonly authenticator: Authenticator;
   readonly shards: Pick<ShardClient, 'raw'>;
-  readonly scopes: Pick<ReadScopes, 'peek'>;
+  readonly scopes: Pick<ReadScopes, 'peek' | 'park' | 'isMoved'>;
   readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
   readonly general: Pick<ConnectAdapter, 'handleHttp1' | 'handleBuffered'>;
   readonly bodyBytesMax: number;
@@ -127,28 +130,28 @@ export class RawDecisions {
     const scan = this.#scan;
     const isPlain =
       call.format === 'json' ? scanJsonScope(body, scan) : scanProtoScope(body, hot.numbers, scan);
-    const { scopes, shards } = this.#options;
-    const deadlineMs = sharedNowMs() + call.timeoutMs;
-    const scope =
-      isPlain && isTenantId(scan.tenantId)
-        ? scopes.peek(scan.projectId, scan.tenantId, scan.token, deadlineMs)
-        : undefined;
     call.body = body;
-    if (scope === undefined) return call.fallBack();
+    if (!isPlain || !isTenantId(scan.tenantId)) return call.fallBack();
     const { projectId, tenantId, token } = scan;
-    const expected = { projectId, tenantId, token };
-    call.begin(
-      shards.raw(hot.method, call.format, body, scope, expected, (answer) => call.end(answer)),
-    );
+    call.expected = { projectId, tenantId, token };
+    call.deadlineMs = sharedNowMs() + call.timeoutMs;
+    const scope = this.#options.scopes.peek(projectId, tenantId, token, call.deadlineMs);
+    if (scope === undefined) call.park();
+    else call.scopeFound(scope);
   }
 }
 
+const NO_SCOPE: RawScope = { projectId: '', tenantId: '', token: '' };
+
 /** One call on the hot path, from its headers to its answer. */
-class HotCall {
+class HotCall implements ParkedCall {
   readonly hot: HotMethod;
   readonly format: WireFormat;
   readonly timeoutMs: number;
   body: Uint8Array = NO_BYTES;
+  /** As the scan read it. */
+  expected = NO_SCOPE;
+  deadlineMs = 0;
   /** Of `body`, which nobody reads any more once the call has its answer or its caller has gone. */
   lease: BodyLease | null = null;
   readonly #options: RawDecisionsOptions;
@@ -178,7 +181,34 @@ class HotCall {
     this.#timeout = timeout;
   }
 
-  begin(running: Cancellable): void {
+  /** Waits for the scope. What only the general path can tell goes there at once. */
+  park(): void {
+    const { projectId, tenantId, token } = this.expected;
+    const request = { projectId, tenantId, token, deadlineMs: this.deadlineMs };
+    const parked = this.#options.scopes.park(request, this);
+    if (parked === null) this.fallBack();
+    else this.#begin(parked);
+  }
+
+  scopeFound(scope: ReadScope): void {
+    const { hot, format, body, expected } = this;
+    const { shards } = this.#options;
+    this.#begin(
+      shards.raw(hot.method, format, body, scope, expected, (answer) => this.end(answer)),
+    );
+  }
+
+  scopeUnusual(): void {
+    this.fallBack();
+  }
+
+  scopeFailed(error: AppError): void {
+    this.lease?.release();
+    this.#fail(error);
+  }
+
+  /** The caller may go while it waits. */
+  #begin(running: Cancellable): void {
     this.#exchange.onAborted(() => {
       running.cancel();
       this.lease?.release();
@@ -200,6 +230,7 @@ class HotCall {
   }
 
   end(answer: RawAnswer): void {
+    if (answer.kind === 'error') return this.#failed(errorFromData(answer.error));
     if (answer.kind !== 'fallback') this.lease?.release();
     const isJson = this.format === 'json';
     switch (answer.kind) {
@@ -211,9 +242,18 @@ class HotCall {
         return this.#sendBody(answer.body);
       case 'fallback':
         return this.fallBack();
-      case 'error':
-        return this.#fail(errorFromData(answer.error));
     }
+  }
+
+  #failed(error: AppError): void {
+    if (this.#options.scopes.isMoved(this.expected.projectId, error)) {
+      // Nothing was answered yet. Once: the next one is left to the general path, which counts.
+      if (error.reason === 'SHARD_BEHIND') this.park();
+      else this.fallBack();
+      return;
+    }
+    this.lease?.release();
+    this.#fail(error);
   }
 
   #send(body: Uint8Array, extra: readonly string[] = NO_HEADERS): void {

@@ -1,25 +1,59 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { ReadScope } from '../../protocol/shard-client.ts';
+import type { Cancellable, ReadScope } from '../../protocol/shard-client.ts';
 import type { ProjectService } from '../../services/project-service.ts';
 import type { ProjectSettings } from '../../services/project-settings.ts';
+import type { ReadIndex } from '../../services/read-index.ts';
 import type { ReadPositions } from '../../services/read-positions.ts';
-import type { ShardHead, ShardHeads } from '../../services/shard-heads.ts';
+import type { ShardHead } from '../../services/shard-heads.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { ParkedRead, type ParkedCall } from './parked-read.ts';
 
 export type ReadScopesOptions = {
-  readonly projects: Pick<ProjectService, 'peek' | 'settings' | 'guard' | 'resolveId'>;
-  readonly positions: Pick<ReadPositions, 'resolve'>;
-  readonly heads: Pick<ShardHeads, 'load'>;
+  readonly projects: Pick<
+    ProjectService,
+    | 'peek'
+    | 'known'
+    | 'load'
+    | 'settings'
+    | 'confirm'
+    | 'atLeast'
+    | 'mustBeAtLeast'
+    | 'guard'
+    | 'resolveId'
+  >;
+  readonly positions: Pick<ReadPositions, 'resolve' | 'tokenWithin' | 'decode' | 'checkToken'>;
+  readonly index: Pick<ReadIndex, 'ask' | 'load'>;
   /**
    * Whether no other instance can have written meanwhile. While it is false what this process knows
-   * of heads is not enough: every read asks Postgres for its shard's head first.
+   * of heads is not enough: every read asks PostgreSQL for its shard's head first, but for those whose
+   * token names a position that is in memory.
    */
   readonly isAlone: () => boolean;
+  /** Settings were found to be old, and are loaded again. */
+  readonly onSettingsReload: () => void;
 };
+
+/** One read between its arrival and its scope. */
+export type ScopeRequest = {
+  readonly projectId: string;
+  readonly tenantId: string;
+  /** '' is none. */
+  readonly token: string;
+  /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
+  readonly deadlineMs: number;
+};
+
+/** How often a read begins anew because settings or the shard moved under it. */
+const ATTEMPTS_MAX = 4;
 
 /**
  * What a read needs besides its question: the project's settings, guarded, and the position that
  * its answer must reach. The order is the contract's: project, then token.
+ *
+ * Several instances: the settings that a look at the head showed, or newer ones, are in force for a read
+ * without a token. One with a token whose position this process or the shard's owner holds asks nobody:
+ * the token proves that the position was committed, an index of the same epoch at or above it holds it,
+ * and more is not asked for. Its settings are those of the TTL, but never older than a change it shows.
  */
 export class ReadScopes {
   readonly #options: ReadScopesOptions;
@@ -35,7 +69,7 @@ export class ReadScopes {
 
   /**
    * The scope when everything is known without waiting and nothing is refused, else undefined:
-   * `resolve` then waits, or gives the error. Hot: allocates the scope only.
+   * `park` or `decide` then wait, or give the error. Hot: allocates the scope only.
    */
   peek(
     projectId: string,
@@ -43,36 +77,16 @@ export class ReadScopes {
     token: string,
     deadlineMs: number,
   ): ReadScope | undefined {
-    if (!this.#options.isAlone()) return undefined;
+    const isAlone = this.#options.isAlone();
+    if (!isAlone && token === '') return undefined;
     const settings = this.#options.projects.peek(projectId);
     if (settings === undefined || settings.suspended || !settings.regionServed) return undefined;
-    const head = this.#headNow({ projectId: settings.projectId, tenantId }, token);
-    return head === undefined ? undefined : scopeOf(settings, tenantId, head, deadlineMs);
-  }
-
-  /**
-   * Errors: PROJECT_UNKNOWN, PROJECT_SUSPENDED, REGION_REFUSED, TOKEN_INVALID, STORE_UNAVAILABLE;
-   * FIELD_INVALID for a project id that none can have.
-   */
-  async resolve(
-    projectId: string,
-    tenantId: string,
-    token: string,
-    deadlineMs: number,
-  ): Promise<ReadScope> {
-    const { projects, positions, heads, isAlone } = this.#options;
-    const settings = await projects.settings(projectId);
-    projects.guard(settings, 'data');
-    if (!isAlone()) await heads.load(settings.projectId, tenantId);
-    const head = await positions.resolve({ projectId: settings.projectId, tenantId }, token);
-    return scopeOf(settings, tenantId, head, deadlineMs);
-  }
-
-  #headNow(shard: ShardKey, token: string): ShardHead | undefined {
+    const shard = { projectId: settings.projectId, tenantId };
     try {
+      if (!isAlone) return this.#tokenScope(settings, shard, token, deadlineMs);
       const head = this.#options.positions.resolve(shard, token);
-      if (!(head instanceof Promise)) return head;
-      // The general path waits for it, and for its error; a second load joins this one.
+      if (!(head instanceof Promise)) return scopeOf(settings, tenantId, head, '', deadlineMs);
+      // The general path waits for it, and for its error; a second look joins this one.
       head.catch(ignoreLoadError);
       return undefined;
     } catch (error) {
@@ -80,16 +94,131 @@ export class ReadScopes {
       throw error;
     }
   }
-}
 
-function ignoreLoadError(): void {
-  // The caller that needs this head loads it itself, and gets the error there.
+  /**
+   * Waits for the scope of a read that `peek` did not know, without a promise; tells `call`, never
+   * inside the call. null: only the general path can tell what becomes of it.
+   */
+  park(request: ScopeRequest, call: ParkedCall): Cancellable | null {
+    const { projects, positions, index, isAlone } = this.#options;
+    if (isAlone()) return null;
+    const settings = projects.known(request.projectId);
+    if (settings === undefined) return null;
+    const { tenantId, token, deadlineMs } = request;
+    const shard = { projectId: settings.projectId, tenantId };
+    const scopeFor = (found: ProjectSettings, head: ShardHead): ReadScope | undefined => {
+      if (found.suspended || !found.regionServed) return undefined;
+      if (token !== '' && positions.tokenWithin(shard, token, head) === undefined) return undefined;
+      return scopeOf(found, tenantId, head, head.stamp, deadlineMs);
+    };
+    const read = new ParkedRead(call, deadlineMs, (head, version, askedMs) => {
+      const confirmed = projects.confirm(shard.projectId, version, askedMs);
+      if (confirmed !== undefined) return scopeFor(confirmed, head);
+      return this.#newer(shard.projectId, version).then((newer) => scopeFor(newer, head));
+    });
+    read.waits = index.ask(shard.projectId, tenantId, read);
+    return read;
+  }
+
+  /**
+   * Runs `ask` with the scope of the read, again where that shows that settings or shard have moved.
+   * Errors: PROJECT_UNKNOWN, PROJECT_SUSPENDED, REGION_REFUSED, TOKEN_INVALID, STORE_UNAVAILABLE;
+   * FIELD_INVALID for a project id that none can have; DEADLINE_EXCEEDED, CANCELLED; those of `ask`.
+   */
+  async decide<T>(
+    request: ScopeRequest,
+    signal: AbortSignal | undefined,
+    ask: (scope: ReadScope) => Promise<T>,
+  ): Promise<T> {
+    let mayHold = true;
+    for (let attempt = 1; ; attempt++) {
+      const scope = await this.#resolve(request, signal, mayHold);
+      try {
+        return await ask(scope);
+      } catch (error) {
+        if (!this.isMoved(request.projectId, error) || attempt === ATTEMPTS_MAX) throw error;
+        mayHold = false;
+      }
+    }
+  }
+
+  /** Whether the read of a project is to begin anew after `error`: settings or shard have moved. */
+  isMoved(projectId: string, error: unknown): boolean {
+    if (!(error instanceof AppError)) return false;
+    if (error.reason === 'SETTINGS_OLD') {
+      const { projects, onSettingsReload } = this.#options;
+      projects.mustBeAtLeast(projectId, Number(error.metadata['version']));
+      onSettingsReload();
+      return true;
+    }
+    return error.reason === 'SHARD_BEHIND';
+  }
+
+  /** `mayHold`: the shard's owner may hold more than is known here. */
+  async #resolve(
+    request: ScopeRequest,
+    signal: AbortSignal | undefined,
+    mayHold: boolean,
+  ): Promise<ReadScope> {
+    const { projectId, tenantId, token, deadlineMs } = request;
+    const { projects, positions, index, isAlone } = this.#options;
+    if (isAlone()) {
+      const settings = await projects.settings(projectId);
+      projects.guard(settings, 'data');
+      const shard = { projectId: settings.projectId, tenantId };
+      const head = await positions.resolve(shard, token);
+      return scopeOf(settings, tenantId, head, '', deadlineMs);
+    }
+    const scope =
+      token === '' || !mayHold ? undefined : this.peek(projectId, tenantId, token, deadlineMs);
+    if (scope !== undefined) return scope;
+    const known = projects.known(projectId) ?? (await projects.load(projectId));
+    const shard = { projectId: known.projectId, tenantId };
+    const found = await index.load(shard.projectId, tenantId, deadlineMs, signal);
+    const { head, settingsVersion, askedMs } = found;
+    const settings =
+      projects.confirm(shard.projectId, settingsVersion, askedMs) ??
+      (await this.#newer(shard.projectId, settingsVersion));
+    return this.#checked(settings, shard, request, head);
+  }
+
+  #newer(projectId: string, version: number | null): Promise<ProjectSettings> {
+    this.#options.onSettingsReload();
+    return this.#options.projects.atLeast(projectId, version ?? 0);
+  }
+
+  /** Errors: PROJECT_SUSPENDED, REGION_REFUSED, TOKEN_INVALID. */
+  #checked(
+    settings: ProjectSettings,
+    shard: ShardKey,
+    { token, deadlineMs }: ScopeRequest,
+    head: ShardHead,
+  ): ReadScope {
+    this.#options.projects.guard(settings, 'data');
+    this.#options.positions.checkToken(shard, token, head);
+    return scopeOf(settings, shard.tenantId, head, head.stamp, deadlineMs);
+  }
+
+  /** Of a read with a token, without asking anybody. Errors: TOKEN_INVALID. */
+  #tokenScope(
+    settings: ProjectSettings,
+    shard: ShardKey,
+    token: string,
+    deadlineMs: number,
+  ): ReadScope {
+    const { positions } = this.#options;
+    const { epoch, seq } = positions.decode(shard, token);
+    const isHeldOnly = positions.tokenWithin(shard, token) === undefined;
+    const position = { epoch, minSeq: seq, stamp: '' };
+    return { ...scopeOf(settings, shard.tenantId, position, '', deadlineMs), isHeldOnly };
+  }
 }
 
 function scopeOf(
   settings: ProjectSettings,
   tenantId: string,
   head: ShardHead,
+  stamp: string,
   deadlineMs: number,
 ): ReadScope {
   return {
@@ -97,8 +226,15 @@ function scopeOf(
     tenantId,
     modelVersion: settings.modelVersion,
     readBudget: settings.readBudget,
+    settingsVersion: settings.version,
     epoch: head.epoch,
     minSeq: head.minSeq,
+    stamp,
+    isHeldOnly: false,
     deadlineMs,
   };
+}
+
+function ignoreLoadError(): void {
+  // The caller that needs this head loads it itself, and gets the error there.
 }

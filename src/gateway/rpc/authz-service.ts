@@ -47,20 +47,24 @@ function decisionHandlers(
   options: AuthzServiceOptions,
 ): Pick<ServiceImpl<typeof AuthzService>, DecisionMethod> {
   const { shards, scopes, meter } = options;
-  const scopeOf = (request: Scoped, context: HandlerContext): Promise<ReadScope> =>
-    scopes.resolve(
-      request.projectId,
-      request.tenantId,
-      request.atLeastConsistencyToken,
-      deadlineOf(context, options),
-    );
+  const decide = <T>(
+    request: Scoped,
+    context: HandlerContext,
+    ask: (scope: ReadScope) => Promise<T>,
+  ): Promise<T> => {
+    const { projectId, tenantId, atLeastConsistencyToken: token } = request;
+    const deadlineMs = deadlineOf(context, options);
+    return scopes.decide({ projectId, tenantId, token, deadlineMs }, context.signal, ask);
+  };
   return {
     check: (request, context) =>
       meter.measure(request.subjectSet === undefined ? 'Check' : 'CheckSet', async () => {
         assertNoUnknownFields(request);
         const query = checkQueryFromProto(request);
-        const scope = await scopeOf(request, context);
-        return { allowed: await shards.check(scope, query, context.signal) };
+        const allowed = await decide(request, context, (scope) =>
+          shards.check(scope, query, context.signal),
+        );
+        return { allowed };
       }),
 
     batchCheck: (request, context) =>
@@ -69,10 +73,10 @@ function decisionHandlers(
         meter.batchOf(request.items.length);
         const batch = batchItemsFromProto(request.items, options.batchItemsMax);
         checkTenantId('tenant_id', request.tenantId);
-        const scope = await scopeOf(request, context);
         const { valid } = batch;
-        const results =
-          valid.length === 0 ? [] : await shards.batchCheck(scope, valid, context.signal);
+        const results = await decide(request, context, async (scope) =>
+          valid.length === 0 ? [] : shards.batchCheck(scope, valid, context.signal),
+        );
         // Not before: of a batch that fails as a whole the call is what failed.
         for (const problem of batch.problems) meter.itemFailed(problem);
         return { results: batch.resultsOf(results) };
@@ -83,10 +87,12 @@ function decisionHandlers(
         assertNoUnknownFields(request);
         checkObjectRelation(request);
         checkTenantId('tenant_id', request.tenantId);
-        const scope = await scopeOf(request, context);
         const { namespace, objectId, relation } = request;
         const query = { namespace, objectId, relation };
-        return { tree: treeToProto(await shards.expand(scope, query, context.signal)) };
+        const tree = await decide(request, context, (scope) =>
+          shards.expand(scope, query, context.signal),
+        );
+        return { tree: treeToProto(tree) };
       }),
 
     listObjects: (request, context) =>
@@ -97,9 +103,10 @@ function decisionHandlers(
         checkRelation('relation', relation);
         checkUserId('subject_user_id', userId);
         checkTenantId('tenant_id', request.tenantId);
-        const scope = await scopeOf(request, context);
         const query = { namespace, relation, userId };
-        const items = await shards.listObjects(scope, query, context.signal);
+        const items = await decide(request, context, (scope) =>
+          shards.listObjects(scope, query, context.signal),
+        );
         return listAnswer(context, ListObjectsResponseSchema, items, (ids) => ({
           objectIds: [...ids],
         }));

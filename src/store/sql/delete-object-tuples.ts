@@ -10,6 +10,8 @@ export type DeletedObjects = {
   readonly stamp: string;
   readonly deleted: number;
   readonly changes: string;
+  /** Of the project's settings. */
+  readonly settingsVersion: number;
 };
 
 type Row = {
@@ -18,6 +20,7 @@ type Row = {
   readonly stamp: string;
   readonly deleted: string;
   readonly changes: string;
+  readonly settings_version: string;
 };
 
 /**
@@ -29,6 +32,8 @@ export async function deleteObjectTuples(
   shard: { readonly projectId: string; readonly tenantId: string },
   objects: readonly ObjectKey[],
   record: {
+    /** As of writeGroup. */
+    readonly instanceId: string | null;
     readonly commitId: string;
     readonly rpc: string;
     readonly actingUserId: string | null;
@@ -37,9 +42,10 @@ export async function deleteObjectTuples(
 ): Promise<DeletedObjects | undefined> {
   const { rows } = await client.query<Row>(
     `select epoch::text as epoch, seq::text as seq, stamp::text as stamp,
-       deleted::text as deleted, changes
-     from gatehouse_delete_objects($1, $2, $3, $4, $5::uuid, $6, $7, $8)`,
+       deleted::text as deleted, changes, settings_version::text as settings_version
+     from gatehouse_delete_objects($1::uuid, $2, $3, $4, $5, $6::uuid, $7, $8, $9)`,
     [
+      record.instanceId,
       shard.projectId,
       shard.tenantId,
       textArray(objects.map((object) => object.namespace)),
@@ -58,5 +64,6 @@ export async function deleteObjectTuples(
     stamp: row.stamp,
     deleted: Number(row.deleted),
     changes: row.changes,
+    settingsVersion: Number(row.settings_version),
   };
 }

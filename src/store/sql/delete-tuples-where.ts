@@ -2,6 +2,8 @@ import type { ClientBase } from 'pg';
 import { textArray } from './write-group.ts';
 
 export type DeleteWhere = {
+  /** As of writeGroup. */
+  readonly instanceId: string | null;
   readonly projectId: string;
   /** Sorted; their shards are locked in this order. */
   readonly tenantIds: readonly string[];
@@ -24,6 +26,8 @@ export type DeletedRow = {
   readonly stamp: string;
   readonly deleted: number;
   readonly changes: string;
+  /** Of the project's settings. */
+  readonly settingsVersion: number;
 };
 
 type Row = {
@@ -33,6 +37,7 @@ type Row = {
   readonly stamp: string;
   readonly deleted: string;
   readonly changes: string;
+  readonly settings_version: string;
 };
 
 /** Deletes tuples by condition; one row per shard that held any. A repetition finds the first run's. */
@@ -42,9 +47,11 @@ export async function deleteTuplesWhere(
 ): Promise<DeletedRow[]> {
   const { rows } = await client.query<Row>(
     `select tenant, epoch::text as epoch, seq::text as seq, stamp::text as stamp,
-       deleted::text as deleted, changes
-     from gatehouse_delete_where($1, $2, $3, $4::bigint, $5::int, $6::uuid, $7, $8, $9)`,
+       deleted::text as deleted, changes, settings_version::text as settings_version
+     from gatehouse_delete_where(
+       $1::uuid, $2, $3, $4, $5::bigint, $6::int, $7::uuid, $8, $9, $10)`,
     [
+      where.instanceId,
       where.projectId,
       textArray(where.tenantIds),
       where.userId,
@@ -63,5 +70,6 @@ export async function deleteTuplesWhere(
     stamp: row.stamp,
     deleted: Number(row.deleted),
     changes: row.changes,
+    settingsVersion: Number(row.settings_version),
   }));
 }

@@ -9,6 +9,7 @@ export type CommitRow = {
   readonly seq: number;
   readonly stamp: string;
   readonly changes: string;
+  readonly settingsVersion: number;
 };
 
 type Row = {
@@ -19,6 +20,7 @@ type Row = {
   readonly seq: string;
   readonly stamp: string;
   readonly changes: string;
+  readonly settings_version: string;
 };
 
 /** The change rows of these commit ids, with the epoch of their shards. Rare: after a lost answer. */
@@ -29,7 +31,8 @@ export async function selectCommits(
 ): Promise<CommitRow[]> {
   const { rows } = await client.query<Row>(
     `select c.project_id, c.tenant_id, c.commit_id::text as commit_id, s.epoch::text as epoch,
-       c.seq::text as seq, c.stamp::text as stamp, c.changes
+       c.seq::text as seq, c.stamp::text as stamp, c.changes,
+       c.settings_version::text as settings_version
      from unnest($1::text[], $2::text[]) k (project_id, tenant_id)
      join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id
      join tuple_change c on c.project_id = k.project_id and c.tenant_id = k.tenant_id
@@ -49,5 +52,6 @@ export async function selectCommits(
     seq: Number(row.seq),
     stamp: row.stamp,
     changes: row.changes,
+    settingsVersion: Number(row.settings_version),
   }));
 }

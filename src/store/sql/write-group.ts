@@ -1,13 +1,13 @@
 import type { ClientBase } from 'pg';
 
-/** Arguments of gatehouse_write (migrations/0002): Postgres array literals, by position. */
+/** Arguments of gatehouse_write (migrations/0004) after the instance: Postgres array literals. */
 export type WriteGroupArguments = readonly (string | boolean)[];
 
 export const WRITE_GROUP_ARGUMENTS = 40;
 
-const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes from gatehouse_write(${Array.from(
+const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes, settings from gatehouse_write($1::uuid,${Array.from(
   { length: WRITE_GROUP_ARGUMENTS },
-  (_, i) => `$${i + 1}`,
+  (_, i) => `$${i + 2}`,
 ).join(',')})`;
 
 export type WriteGroupRow = {
@@ -21,23 +21,27 @@ export type WriteGroupRow = {
   readonly effects: string | null;
   /** Change rows by request that were made in the database; null when there are none. */
   readonly made_changes: readonly (string | null)[] | null;
+  /** Comma-separated by shard: the version of the project's settings; null when was_applied. */
+  readonly settings: string | null;
 };
 
 /**
- * Applies a group of writes. Outside of a transaction it commits by itself: one round trip.
+ * Applies a group of writes as `instanceId` (null: none is registered at all). Outside of a transaction
+ * it commits by itself: one round trip. Errors: `isFenced` where it is not registered: nothing was applied.
  * `timeoutMs` bounds the wait for the answer; afterwards the connection is useless.
  */
 export async function writeGroup(
   client: ClientBase,
+  instanceId: string | null,
   values: WriteGroupArguments,
   timeoutMs: number,
 ): Promise<WriteGroupRow> {
   const { rows } = await client.query<WriteGroupRow>({
     name: 'gatehouse_write',
     text: TEXT,
-    values: values as (string | boolean)[],
+    values: [instanceId, ...values],
     query_timeout: timeoutMs,
-  } as { name: string; text: string; values: (string | boolean)[] });
+  } as { name: string; text: string; values: (string | boolean | null)[] });
   const row = rows[0];
   if (row === undefined) throw new Error('gatehouse_write returned no row');
   return row;

@@ -42,6 +42,7 @@ export class EvaluationJob implements Job {
   readonly waitUntilMs: number;
   readonly isLong: boolean;
   model: NamespaceModel | null = null;
+  hasDropped = false;
   readonly #context: JobContext;
   readonly #work: JobWork;
   #isStarted = false;

@@ -29,6 +29,8 @@ export interface Job {
   readonly isLong: boolean;
   /** The model that the scope names; set before the job is submitted. */
   model: NamespaceModel | null;
+  /** Whether an index was dropped for this one already: it names another history. Kept by the actor. */
+  hasDropped: boolean;
   /**
    * Works until answered or until the monotonic clock passed `sliceEndMs`. Errors: whatever is
    * thrown fails the request; 'more' keeps the revision until the next call.

@@ -1,13 +1,15 @@
+import type { CarriedChanges } from '../../model/carried-changes.ts';
 import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { mustReload } from '../../store/changes.ts';
-import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import type { ChangePage, ShardHead, ShardPosition, StoredChange } from '../../store/changes.ts';
 import type { Job } from '../jobs/job.ts';
 import { HeldChanges } from './held-changes.ts';
 import type { ShardIndex, ShardSource } from './ports.ts';
+import { RecentStamps } from './recent-stamps.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import type { ActorEvent, ActorState } from './shard-actor-state.ts';
 import { ShardJobs } from './shard-jobs.ts';
@@ -18,6 +20,8 @@ const CATCH_UP_RETRY_MS = 40;
 /** How long a caught-up shard waits before it looks again for a seq that somebody asked for. */
 const BEHIND_RETRY_MS = 20;
 
+/** What becomes of a job now; 'diverged': it names another history than that of the index. */
+type Verdict = 'serve' | 'wait' | 'diverged' | 'epochOver' | 'settingsOld';
 type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
 
 /** What an actor needs of the worker around it. */
@@ -53,6 +57,9 @@ export class ShardActor {
   #generation = 0;
   #index: ShardIndex | null = null;
   #position: ShardPosition = { epoch: 0, seq: 0, stamp: '0' };
+  readonly #stamps = new RecentStamps();
+  /** Newest version of the project's settings under which a change of the index was committed. */
+  #settingsVersion = 0;
   /** The begun ones all see the present revision; changes wait until there is none. */
   readonly #jobs = new ShardJobs();
   #onResumed: (() => void)[] = [];
@@ -121,16 +128,13 @@ export class ShardActor {
   }
 
   submit(job: Job): void {
-    if (this.#canServe(job)) {
-      this.#admit(job);
-      return;
-    }
-    if (this.#index !== null && job.scope.epoch < this.#position.epoch) {
-      job.fail(unavailable('the epoch of the shard has changed'));
-      return;
-    }
-    this.#jobs.wait(job);
-    this.#wake();
+    const verdict = this.#judge(job);
+    if (verdict === 'serve') this.#admit(job);
+    else if (job.scope.isHeldOnly && verdict !== 'settingsOld') job.fail(behind());
+    else if (verdict === 'wait') {
+      this.#jobs.wait(job);
+      this.#wake();
+    } else this.#turnAway(job, verdict);
   }
 
   /**
@@ -192,6 +196,25 @@ export class ShardActor {
     this.#promote();
   }
 
+  /** What a look at the head found beside it: changes after one that was known, or a lost history. */
+  carried(carried: CarriedChanges): void {
+    const { projectId, tenantId, epoch, seq, stamp, isLost, afterSeq, stampAtStart } = carried;
+    if (this.#index !== null) {
+      const { position } = this;
+      const isAtHead = position.epoch === epoch && position.seq === seq && position.stamp === stamp;
+      const isOther =
+        (isLost && !isAtHead) ||
+        (epoch === position.epoch && this.#stamps.contradicts(afterSeq, stampAtStart));
+      if (isOther && epoch >= position.epoch) {
+        this.#startLoad('diverged');
+        return;
+      }
+    }
+    for (const change of carried.changes) {
+      this.committed({ projectId, tenantId, epoch, ...change });
+    }
+  }
+
   /** The shard is said to have reached `seq`; 0 is "look". Loads nothing. */
   hint(seq: number): void {
     this.#headSeq = Math.max(this.#headSeq, seq);
@@ -230,12 +253,39 @@ export class ShardActor {
 
   // --- jobs -----------------------------------------------------------------------------------
 
+  /** Whether the present revision is one that `job` asks for, and its settings are not too old for it. */
   #canServe(job: Job): boolean {
+    const { scope } = job;
     return (
       this.#index !== null &&
       job.minSeq <= this.#position.seq &&
-      job.scope.epoch === this.#position.epoch
+      scope.epoch === this.#position.epoch &&
+      scope.settingsVersion >= this.#settingsVersion &&
+      (scope.stamp === '' || !this.#stamps.contradicts(job.minSeq, scope.stamp))
     );
+  }
+
+  #judge(job: Job): Verdict {
+    if (this.#canServe(job)) return 'serve';
+    if (this.#index === null) return 'wait';
+    const { scope, minSeq } = job;
+    if (scope.epoch < this.#position.epoch) return 'epochOver';
+    if (scope.epoch > this.#position.epoch || minSeq > this.#position.seq) return 'wait';
+    return this.#stamps.contradicts(minSeq, scope.stamp) ? 'diverged' : 'settingsOld';
+  }
+
+  /** Of the jobs that cannot wait. */
+  #turnAway(job: Job, verdict: Exclude<Verdict, 'serve' | 'wait'>): void {
+    if (verdict === 'epochOver') job.fail(unavailable('the epoch of the shard has changed'));
+    else if (verdict === 'settingsOld') job.fail(settingsOld(this.#settingsVersion));
+    else if (job.hasDropped) {
+      // The index that was loaded for it is of another history again: the job's own is gone.
+      job.fail(unavailable('the history of the shard has changed'));
+    } else {
+      job.hasDropped = true;
+      this.#jobs.wait(job);
+      this.#startLoad('diverged');
+    }
   }
 
   #admit(job: Job): void {
@@ -268,6 +318,11 @@ export class ShardActor {
       );
       return 'done';
     }
+    // What was committed under newer settings may have come since the job was admitted.
+    if (!this.#canServe(job) && this.#judge(job) === 'settingsOld') {
+      this.#turnAway(job, 'settingsOld');
+      return 'done';
+    }
     mark(job.requestId);
     try {
       // Also in every later slice: an evaluation ends over the revision that it began with (I4).
@@ -285,7 +340,13 @@ export class ShardActor {
 
   /** Moves waiting jobs that the watermark now allows on, in arrival order. */
   #promote(): void {
-    for (const job of this.#jobs.takeReady((waiting) => this.#canServe(waiting))) this.#admit(job);
+    const isOver = (job: Job): boolean => this.#judge(job) !== 'wait';
+    for (const job of this.#jobs.takeReady(isOver)) {
+      const verdict = this.#judge(job);
+      if (verdict === 'serve') this.#admit(job);
+      else if (verdict === 'wait') this.#jobs.wait(job);
+      else this.#turnAway(job, verdict);
+    }
   }
 
   // --- loading --------------------------------------------------------------------------------
@@ -304,6 +365,7 @@ export class ShardActor {
     this.#moved(event);
     this.#generation += 1;
     this.#index = null;
+    this.#stamps.clear();
     this.#held = new HeldChanges();
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
     this.#retryTimer = null;
@@ -347,6 +409,8 @@ export class ShardActor {
     this.#host.counted('load');
     this.#index = index;
     this.#position = { epoch: head.epoch, seq: head.seq, stamp: head.stamp };
+    this.#stamps.add(head.seq, head.stamp);
+    this.#settingsVersion = head.settingsVersion;
     this.#headSeq = Math.max(this.#headSeq, head.seq);
     this.#jobs.failWaiting(
       () => unavailable('the epoch of the shard has changed'),
@@ -374,14 +438,14 @@ export class ShardActor {
   // --- changes --------------------------------------------------------------------------------
 
   #applyCommitted(change: CommittedChange): void {
-    const { epoch, seq, stamp } = this.#position;
+    const { epoch, seq } = this.#position;
     if (change.epoch < epoch) return;
     if (change.epoch > epoch) {
       this.#startLoad('diverged');
       return;
     }
     if (change.seq <= seq) {
-      if (change.seq === seq && change.stamp !== stamp) this.#startLoad('diverged');
+      if (this.#stamps.contradicts(change.seq, change.stamp)) this.#startLoad('diverged');
       return;
     }
     if (change.seq > seq + 1) {
@@ -392,7 +456,7 @@ export class ShardActor {
   }
 
   /** The next seq, whole, in one step. */
-  #apply(change: { readonly seq: number; readonly stamp: string; readonly changes: string }): void {
+  #apply(change: StoredChange): void {
     try {
       assert(!this.#jobs.hasBegun, 'the revision stands still while an evaluation is begun');
       assert(change.seq === this.#position.seq + 1, 'the watermark moves seq by seq');
@@ -402,6 +466,10 @@ export class ShardActor {
       return;
     }
     this.#position = { epoch: this.#position.epoch, seq: change.seq, stamp: change.stamp };
+    this.#stamps.add(change.seq, change.stamp);
+    if (change.settingsVersion > this.#settingsVersion) {
+      this.#settingsVersion = change.settingsVersion;
+    }
   }
 
   #applyHeld(): void {
@@ -508,6 +576,18 @@ export class ShardActor {
     this.#onResumed = [];
     for (const callback of callbacks) callback();
   }
+}
+
+function behind(): AppError {
+  return new AppError<ShardReason>('SHARD_BEHIND', 'the shard is not held at that position');
+}
+
+function settingsOld(version: number): AppError {
+  return new AppError<ShardReason>(
+    'SETTINGS_OLD',
+    'the settings of the project are older than what the shard holds',
+    { version: String(version) },
+  );
 }
 
 function unavailable(message: string, cause?: unknown): AppError {

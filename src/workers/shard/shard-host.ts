@@ -324,6 +324,9 @@ export class ShardHost {
       case 'committed':
         this.actor(message.change)?.committed(message.change);
         break;
+      case 'carried':
+        this.actor(message.carried)?.carried(message.carried);
+        break;
       case 'hint':
         if (message.shard === null) void this.poll();
         else this.actor(message.shard)?.hint(message.seq);

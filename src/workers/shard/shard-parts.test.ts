@@ -49,6 +49,7 @@ describe('HeldChanges', () => {
     epoch: 1,
     seq,
     stamp: '1',
+    settingsVersion: 1,
     changes: 'x'.repeat(bytes),
   });
 
@@ -142,7 +143,10 @@ describe('ShardJobs', () => {
       tenantId: 't',
       modelVersion: 1,
       readBudget: 1,
+      settingsVersion: 1,
       epoch: 1,
+      stamp: '',
+      isHeldOnly: false,
       expectedProjectId: '',
       expectedTenantId: '',
     },
@@ -152,6 +156,7 @@ describe('ShardJobs', () => {
     isCancelled: false,
     isLong,
     model: null,
+    hasDropped: false,
     failed: 0,
     restarts: 0,
     run: () => 'done',

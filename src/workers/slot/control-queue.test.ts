@@ -2,7 +2,14 @@ import { expect, test } from 'vitest';
 import { ControlQueue } from './control-queue.ts';
 
 const shard = { projectId: 'p', tenantId: 't' };
-const change = (seq: number, changes = '[]') => ({ ...shard, epoch: 1, seq, stamp: '1', changes });
+const change = (seq: number, changes = '[]') => ({
+  ...shard,
+  epoch: 1,
+  seq,
+  stamp: '1',
+  settingsVersion: 1,
+  changes,
+});
 
 test('hints of one shard are coalesced into the highest', () => {
   const queue = new ControlQueue();

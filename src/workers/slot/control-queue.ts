@@ -1,3 +1,4 @@
+import type { CarriedChanges } from '../../model/carried-changes.ts';
 import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { ControlMessage } from '../../protocol/messages.ts';
@@ -38,6 +39,22 @@ export class ControlQueue {
     this.#changeCount += 1;
     this.#changeBytes += change.changes.length;
     this.#messages.push({ kind: 'committed', change });
+  }
+
+  carried(carried: CarriedChanges): void {
+    // That a history was lost is rare, short, and never dropped.
+    if (carried.isLost) {
+      this.#messages.push({ kind: 'carried', carried: { ...carried, changes: [] } });
+      return;
+    }
+    const bytes = carried.changes.reduce((sum, { changes }) => sum + changes.length, 0);
+    if (this.#changeCount >= CHANGES_MAX || this.#changeBytes + bytes > CHANGE_BYTES_MAX) {
+      this.#hintAll = true;
+      return;
+    }
+    this.#changeCount += carried.changes.length;
+    this.#changeBytes += bytes;
+    this.#messages.push({ kind: 'carried', carried });
   }
 
   hint(shard: ShardKey | null, seq: number): void {

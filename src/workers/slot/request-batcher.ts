@@ -117,15 +117,19 @@ class ScopeTable {
       last.projectId === scope.projectId &&
       last.modelVersion === scope.modelVersion &&
       last.readBudget === scope.readBudget &&
+      last.settingsVersion === scope.settingsVersion &&
       last.epoch === scope.epoch &&
+      last.stamp === scope.stamp &&
+      last.isHeldOnly === scope.isHeldOnly &&
       this.#lastExpectedProjectId === expectedProjectId &&
       this.#lastExpectedTenantId === expectedTenantId
     ) {
       return this.#lastIndex;
     }
-    const { projectId, tenantId, modelVersion, readBudget, epoch } = scope;
+    const { projectId, tenantId, modelVersion, readBudget, settingsVersion } = scope;
+    const { epoch, stamp, isHeldOnly } = scope;
     // Ids hold no U+0000, so the key is unambiguous.
-    const key = `${projectId}\0${tenantId}\0${expectedProjectId}\0${expectedTenantId}\0${modelVersion}\0${readBudget}\0${epoch}`;
+    const key = `${projectId}\0${tenantId}\0${expectedProjectId}\0${expectedTenantId}\0${modelVersion}\0${readBudget}\0${settingsVersion}\0${epoch}\0${stamp}\0${isHeldOnly}`;
     let index = this.#indexByKey.get(key);
     if (index === undefined) {
       index = this.entries.length;
@@ -134,7 +138,10 @@ class ScopeTable {
         tenantId,
         modelVersion,
         readBudget,
+        settingsVersion,
         epoch,
+        stamp,
+        isHeldOnly,
         expectedProjectId,
         expectedTenantId,
       });

@@ -1,3 +1,4 @@
+import type { CarriedChanges } from '../../model/carried-changes.ts';
 import type { CheckQuery } from '../../model/check-query.ts';
 import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ExpandTree } from '../../model/expand-tree.ts';
@@ -192,6 +193,10 @@ class SlotPool implements WorkerPool {
 
   applyCommitted(changes: readonly CommittedChange[]): void {
     for (const change of changes) this.#slotOf(change).control?.committed(change);
+  }
+
+  applyCarried(carried: CarriedChanges): void {
+    this.#slotOf(carried).control?.carried(carried);
   }
 
   hint(shard: ShardKey | null, seq: number): void {

@@ -1,0 +1,68 @@
+import type { Cancellable, ReadScope } from '../../protocol/shard-client.ts';
+import type { HeadWaiter } from '../../services/read-index.ts';
+import type { ShardHead } from '../../services/shard-heads.ts';
+import { AppError } from '../../shared/app-error.ts';
+
+/** A call that waits for its scope. One of these is called, once, unless it was cancelled. */
+export interface ParkedCall {
+  scopeFound(scope: ReadScope): void;
+  /** The general path must take the call: it is to be refused, or something is unusual. */
+  scopeUnusual(): void;
+  /** The database did not say in time: STORE_UNAVAILABLE, DEADLINE_EXCEEDED, QUEUE_FULL, SHUTTING_DOWN. */
+  scopeFailed(error: AppError): void;
+}
+
+/** What a head and the version of the settings make of the read; undefined: it is unusual. */
+type Finish = (
+  head: ShardHead,
+  settingsVersion: number | null,
+  askedMs: number,
+) => ReadScope | undefined | Promise<ReadScope | undefined>;
+
+/** A read on the hot path while it waits for the head of its shard, and perhaps for newer settings. */
+export class ParkedRead implements HeadWaiter, Cancellable {
+  readonly deadlineMs: number;
+  /** In the read index; set before it can tell. */
+  waits: Cancellable | null = null;
+  #call: ParkedCall | null;
+  readonly #finish: Finish;
+
+  constructor(call: ParkedCall, deadlineMs: number, finish: Finish) {
+    this.#call = call;
+    this.deadlineMs = deadlineMs;
+    this.#finish = finish;
+  }
+
+  cancel(): void {
+    this.#call = null;
+    this.waits?.cancel();
+  }
+
+  found(head: ShardHead, settingsVersion: number | null, askedMs: number): void {
+    const scope = this.#finish(head, settingsVersion, askedMs);
+    if (!(scope instanceof Promise)) return this.#end(scope);
+    scope.then(
+      (newer) => this.#end(newer),
+      (error: unknown) => this.#settingsFailed(error),
+    );
+  }
+
+  failed(error: AppError): void {
+    const call = this.#call;
+    this.#call = null;
+    call?.scopeFailed(error);
+  }
+
+  #end(scope: ReadScope | undefined): void {
+    const call = this.#call;
+    this.#call = null;
+    if (scope === undefined) call?.scopeUnusual();
+    else call?.scopeFound(scope);
+  }
+
+  /** The general path says why, but for what it would only wait for again. */
+  #settingsFailed(error: unknown): void {
+    if (error instanceof AppError && error.reason === 'STORE_UNAVAILABLE') this.failed(error);
+    else this.#end(undefined);
+  }
+}

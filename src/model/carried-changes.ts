@@ -1,0 +1,30 @@
+import type { ShardKey } from './relation-tuple.ts';
+
+/** One seq among carried changes. */
+export type CarriedChange = {
+  readonly seq: number;
+  /** Decimal text of the 64-bit stamp. */
+  readonly stamp: string;
+  /** Of the project's settings when it was committed. */
+  readonly settingsVersion: number;
+  /** As packed in `tuple_change.changes` (packed-changes.ts). */
+  readonly changes: string;
+};
+
+/**
+ * What a look at a shard's head found beside it: changes after a position that was known, as far as
+ * there was room, or that the history that was known is not the stored one.
+ */
+export type CarriedChanges = ShardKey & {
+  readonly epoch: number;
+  /** The head: seq and stamp. */
+  readonly seq: number;
+  readonly stamp: string;
+  /** What was known was lost: an index that stands anywhere but at the head is dropped. */
+  readonly isLost: boolean;
+  /** The changes follow this seq, without a gap. */
+  readonly afterSeq: number;
+  /** Stamp of `afterSeq`; '' is unknown. */
+  readonly stampAtStart: string;
+  readonly changes: readonly CarriedChange[];
+};

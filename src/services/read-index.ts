@@ -1,0 +1,524 @@
+import type { CarriedChanges } from '../model/carried-changes.ts';
+import type { ShardKey } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
+import type { Clock } from '../shared/clock.ts';
+import { INDEX_ASKS_MAX, type IndexAsk, type IndexRow } from '../store/sql/read-index.ts';
+import type { ServicesReason } from './services-reason.ts';
+import {
+  find,
+  type HeadLook,
+  put,
+  remove,
+  type ShardHead,
+  type ShardHeads,
+  type Tenants,
+} from './shard-heads.ts';
+
+/** One of the two connections. `ask` rejects when the connection is given up. */
+export interface IndexConnection {
+  readonly isUp: boolean;
+  ask(asks: readonly IndexAsk[]): Promise<readonly IndexRow[]>;
+}
+
+/** Somebody who waits for a head. Exactly one of both is called, later, unless cancelled. */
+export interface HeadWaiter {
+  /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
+  readonly deadlineMs: number;
+  /**
+   * `settingsVersion`: of the project's settings as the same look found them; null: there is no such
+   * project. `askedMs`: the look was sent after it (monotonic).
+   */
+  found(head: ShardHead, settingsVersion: number | null, askedMs: number): void;
+  /** STORE_UNAVAILABLE, DEADLINE_EXCEEDED, QUEUE_FULL or SHUTTING_DOWN. */
+  failed(error: AppError): void;
+}
+
+/** What is counted of it. */
+export interface ReadIndexMetrics {
+  answered(reads: number, seconds: number): void;
+  failed(): void;
+  stalled(): void;
+  carried(rows: number): void;
+  historyLost(): void;
+}
+
+export type ReadIndexOptions = {
+  readonly clock: Clock;
+  readonly heads: ShardHeads;
+  /** In order of preference: the later ones serve while an earlier one stalls, or is away. */
+  readonly connections: readonly IndexConnection[];
+  /** The version of the project's settings that is known here; 0 is none. */
+  readonly settingsVersionOf: (projectId: string) => number;
+  /** Takes what was found beside the heads to the owners of the shards, before any waiter is told. */
+  readonly carry: (changes: CarriedChanges) => void;
+  /** Reads that wait at most; more are refused with QUEUE_FULL. */
+  readonly waitersMax: number;
+  readonly metrics: ReadIndexMetrics;
+};
+
+type Load = HeadLook & {
+  waiters: Waiting[];
+  /** Of `waiters`, those that were neither answered nor cancelled. */
+  waitingCount: number;
+  isSettled: boolean;
+};
+
+type Waiting = {
+  /** null once it was told, or does not want to be any more. */
+  waiter: HeadWaiter | null;
+  load: Load;
+  readonly untilMs: number;
+};
+
+/** A query under way. */
+type Query = {
+  readonly connection: IndexConnection;
+  readonly loads: readonly Load[];
+  readonly asks: readonly IndexAsk[];
+  readonly looks: Tenants<HeadLook>;
+  readonly sentMs: number;
+  readonly stallTimer: NodeJS.Timeout;
+  isStalled: boolean;
+};
+
+/** From then on another connection serves: what waited for the stalled query, too. */
+export const STALL_MS = 25;
+/** How long a read without a nearer deadline waits. */
+export const WAIT_MAX_MS = 2_000;
+/** Nobody waits to see whether the database is still away once it was for this long. */
+export const AWAY_AFTER_MS = 1_000;
+const SWEEP_MS = 20;
+
+/**
+ * Asks PostgreSQL where shards stand, for reads that must see every write that anybody acknowledged
+ * before they began. Reads gather while a query is under way and share the next one.
+ *
+ * R1 A query serves only reads that had arrived before it was sent.
+ * R2 One query at a time is under way on a connection; another connection is used once that query
+ *    stalls or where that connection is away. It serves what waits for the stalled query as well:
+ *    that had arrived.
+ * R3 A read waits until its deadline, and WAIT_MAX_MS at most; once no connection answered for
+ *    AWAY_AFTER_MS it fails at once.
+ * R4 What is known here when a query is sent was committed: a head below it, of an older epoch, or
+ *    another stamp at it is another history. (A head below what is known when the answer arrives is
+ *    nothing: writes commit meanwhile.)
+ * R5 Changes found beside a head reach the shard's owner before any read that waits for the head.
+ */
+export class ReadIndex {
+  readonly #options: ReadIndexOptions;
+  /** Not yet sent. */
+  #next: Tenants<Load> = new Map();
+  #nextLoads: Load[] = [];
+  readonly #queries = new Set<Query>();
+  #waitingCount = 0;
+  #isScheduled = false;
+  #isStopped = false;
+  #sweeper: NodeJS.Timeout | null = null;
+  /** Since when nothing answered; null: something did, or nobody asked. */
+  #troubleSinceMs: number | null = null;
+
+  constructor(options: ReadIndexOptions) {
+    this.#options = options;
+  }
+
+  /** Reads that wait. */
+  get waitingCount(): number {
+    return this.#waitingCount;
+  }
+
+  /** Whether reads that must ask fail at once. */
+  get isAway(): boolean {
+    const since = this.#troubleSinceMs;
+    return since !== null && this.#options.clock.monotonicMs() - since >= AWAY_AFTER_MS;
+  }
+
+  /**
+   * Looks for the head of a shard, by a query that is sent after this call; tells `waiter`, never
+   * inside the call. Cost: a map lookup and two small objects; reads of a shard share its look.
+   */
+  ask(projectId: string, tenantId: string, waiter: HeadWaiter): { cancel(): void } {
+    const refusal = this.#refusal();
+    if (refusal !== null) return this.#refuse(waiter, refusal);
+    let load = find(this.#next, projectId, tenantId);
+    if (load === undefined) {
+      const shard = { projectId, tenantId };
+      const fresh = { waiters: [], waitingCount: 0, isSettled: false };
+      load = { shard, raised: undefined, isForgotten: false, ...fresh };
+      put(this.#next, projectId, tenantId, load);
+      this.#nextLoads.push(load);
+    }
+    const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
+    const untilMs = Math.min(waiter.deadlineMs, nowMs + WAIT_MAX_MS);
+    const waiting: Waiting = { waiter, load, untilMs };
+    load.waiters.push(waiting);
+    load.waitingCount += 1;
+    this.#waitingCount += 1;
+    this.#schedule();
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
+    return {
+      cancel: () => {
+        if (waiting.waiter !== null) this.#leave(waiting);
+      },
+    };
+  }
+
+  /**
+   * As `ask`. Errors: those of `HeadWaiter.failed`; CANCELLED when `signal` aborts.
+   */
+  load(
+    projectId: string,
+    tenantId: string,
+    deadlineMs = Number.POSITIVE_INFINITY,
+    signal?: AbortSignal,
+  ): Promise<LoadedHead> {
+    const { promise, resolve, reject } = Promise.withResolvers<LoadedHead>();
+    let waiting: { cancel(): void } | null = null;
+    const onAbort = (): void => {
+      waiting?.cancel();
+      reject(new AppError<ServicesReason>('CANCELLED', 'the call was cancelled'));
+    };
+    if (signal?.aborted === true) {
+      onAbort();
+      return promise;
+    }
+    const done = (): void => signal?.removeEventListener('abort', onAbort);
+    waiting = this.ask(projectId, tenantId, {
+      deadlineMs,
+      found: (head, settingsVersion, askedMs) => {
+        done();
+        resolve({ head, settingsVersion, askedMs });
+      },
+      failed: (error) => {
+        done();
+        reject(error);
+      },
+    });
+    signal?.addEventListener('abort', onAbort, { once: true });
+    return promise;
+  }
+
+  /** A connection is there: what waits can be sent. */
+  connected(): void {
+    this.#troubleSinceMs = null;
+    this.#schedule();
+  }
+
+  /** A connection that was there is lost. */
+  disconnected(): void {
+    this.#noteTrouble();
+    this.#schedule();
+  }
+
+  /** Fails what waits with SHUTTING_DOWN, and what comes. Idempotent. */
+  stop(): void {
+    this.#isStopped = true;
+    if (this.#sweeper !== null) clearInterval(this.#sweeper);
+    this.#sweeper = null;
+    const stopping = new AppError<ServicesReason>('SHUTTING_DOWN', 'the service is stopping');
+    for (const query of this.#queries) clearTimeout(query.stallTimer);
+    for (const load of this.#openLoads()) this.#fail(load, () => stopping);
+    this.#next = new Map();
+    this.#nextLoads = [];
+  }
+
+  #refusal(): AppError | null {
+    if (this.#isStopped) {
+      return new AppError<ServicesReason>('SHUTTING_DOWN', 'the service is stopping');
+    }
+    if (this.isAway) return unavailable();
+    const { waitersMax } = this.#options;
+    if (this.#waitingCount < waitersMax) return null;
+    return new AppError<ServicesReason>('QUEUE_FULL', 'too many reads wait for the database', {
+      limit: String(waitersMax),
+    });
+  }
+
+  /** Never inside the call: the caller has no handle yet. */
+  #refuse(waiter: HeadWaiter, error: AppError): { cancel(): void } {
+    let isCancelled = false;
+    queueMicrotask(() => {
+      if (!isCancelled) waiter.failed(error);
+    });
+    return { cancel: () => void (isCancelled = true) };
+  }
+
+  /** Takes one out of its load; keeps nothing of it. */
+  #leave(waiting: Waiting): HeadWaiter {
+    const { waiter, load } = waiting;
+    assert(waiter !== null, 'who waits is answered once');
+    waiting.waiter = null;
+    load.waitingCount -= 1;
+    this.#waitingCount -= 1;
+    if (load.waitingCount === 0) {
+      load.waiters = [];
+      const { projectId, tenantId } = load.shard;
+      // Nobody asks any more. One that was sent still tells the head when it is answered.
+      if (find(this.#next, projectId, tenantId) === load) {
+        remove(this.#next, projectId, tenantId);
+        load.isSettled = true;
+        this.#dropSettled();
+      }
+    }
+    return waiter;
+  }
+
+  /** Now and then, so that loads that nobody waits for take no memory while nothing is sent. */
+  #dropSettled(): void {
+    if (this.#nextLoads.length < 64 || this.#nextLoads.length < 2 * sizeOf(this.#next)) return;
+    this.#nextLoads = this.#nextLoads.filter((load) => !load.isSettled);
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isStopped) return;
+    this.#isScheduled = true;
+    // What else this turn of the loop reads from its sockets shares the query.
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#sendMore();
+    });
+  }
+
+  #sendMore(): void {
+    while (!this.#isStopped) {
+      const connection = this.#freeConnection();
+      if (connection === null) return;
+      const loads = this.#takeLoads();
+      if (loads.length === 0) return;
+      this.#send(connection, loads);
+    }
+  }
+
+  /** One that is up and has no query under way; null while a query is under way that does not stall. */
+  #freeConnection(): IndexConnection | null {
+    const busy = new Set<IndexConnection>();
+    for (const query of this.#queries) {
+      if (!query.isStalled) return null;
+      busy.add(query.connection);
+    }
+    return this.#options.connections.find((one) => one.isUp && !busy.has(one)) ?? null;
+  }
+
+  /** What waits for a stalled query and is in no other, then what was not sent yet. */
+  #takeLoads(): Load[] {
+    const loads: Load[] = [];
+    const taken: Tenants<Load> = new Map();
+    // One query asks for a shard once, though reads of a stalled one may have come again meanwhile.
+    const take = (load: Load): boolean => {
+      const { projectId, tenantId } = load.shard;
+      if (loads.length >= INDEX_ASKS_MAX || find(taken, projectId, tenantId) !== undefined) {
+        return false;
+      }
+      put(taken, projectId, tenantId, load);
+      loads.push(load);
+      return true;
+    };
+    for (const query of this.#queries) {
+      for (const load of query.loads) if (!load.isSettled && load.waitingCount > 0) take(load);
+    }
+    const later: Load[] = [];
+    for (const load of this.#nextLoads) {
+      if (load.isSettled) continue;
+      if (take(load)) remove(this.#next, load.shard.projectId, load.shard.tenantId);
+      else later.push(load);
+    }
+    this.#nextLoads = later;
+    return loads;
+  }
+
+  #send(connection: IndexConnection, loads: readonly Load[]): void {
+    const { heads, settingsVersionOf, clock } = this.#options;
+    const looks: Tenants<HeadLook> = new Map();
+    const asks: IndexAsk[] = [];
+    for (const load of loads) {
+      const { projectId, tenantId } = load.shard;
+      put(looks, projectId, tenantId, load);
+      const known = heads.known(projectId, tenantId);
+      asks.push({
+        projectId,
+        tenantId,
+        epoch: known?.epoch ?? 0,
+        seq: known?.minSeq ?? 0,
+        stamp: known?.stamp ?? '',
+        settingsVersion: settingsVersionOf(projectId),
+      });
+    }
+    heads.sent(looks);
+    const stallTimer = setTimeout(() => this.#stalled(query), STALL_MS).unref();
+    const sentMs = clock.monotonicMs();
+    const query: Query = { connection, loads, asks, looks, sentMs, stallTimer, isStalled: false };
+    this.#queries.add(query);
+    connection.ask(asks).then(
+      (rows) => this.#answered(query, rows),
+      () => this.#failed(query),
+    );
+  }
+
+  #stalled(query: Query): void {
+    query.isStalled = true;
+    this.#options.metrics.stalled();
+    this.#noteTrouble(query.sentMs);
+    this.#schedule();
+  }
+
+  /** Nothing is there that answers promptly, since `sinceMs`. */
+  #noteTrouble(sinceMs: number = this.#options.clock.monotonicMs()): void {
+    if (this.#troubleSinceMs !== null) return;
+    const stalled = new Set<IndexConnection>();
+    for (const query of this.#queries) if (query.isStalled) stalled.add(query.connection);
+    const isServed = this.#options.connections.some((one) => one.isUp && !stalled.has(one));
+    if (!isServed) this.#troubleSinceMs = sinceMs;
+  }
+
+  #ended(query: Query): void {
+    clearTimeout(query.stallTimer);
+    this.#queries.delete(query);
+  }
+
+  /** The connection is given up; what waited for it is sent by the other one, or by the next. */
+  #failed(query: Query): void {
+    this.#ended(query);
+    this.#options.heads.ended(query.looks);
+    this.#options.metrics.failed();
+    this.#noteTrouble(query.sentMs);
+    if (this.#isStopped) return;
+    const isElsewhere = (load: Load): boolean =>
+      [...this.#queries].some((other) => other.loads.includes(load));
+    for (const load of query.loads) {
+      if (load.isSettled) continue;
+      if (load.waitingCount === 0) load.isSettled = true;
+      else if (!isElsewhere(load)) this.#again(load);
+    }
+    this.#schedule();
+  }
+
+  /** Back to those that are not sent; joins who came for the same shard meanwhile. */
+  #again(load: Load): void {
+    const { projectId, tenantId } = load.shard;
+    // What was raised until now the next query sees, if it was not lost with the connection.
+    load.raised = undefined;
+    load.isForgotten = false;
+    const later = find(this.#next, projectId, tenantId);
+    if (later === undefined) {
+      put(this.#next, projectId, tenantId, load);
+      this.#nextLoads.unshift(load);
+      return;
+    }
+    load.isSettled = true;
+    for (const waiting of load.waiters) {
+      if (waiting.waiter === null) continue;
+      waiting.load = later;
+      later.waiters.push(waiting);
+      later.waitingCount += 1;
+    }
+    load.waiters = [];
+    load.waitingCount = 0;
+  }
+
+  #answered(query: Query, rows: readonly IndexRow[]): void {
+    const { heads, metrics, clock } = this.#options;
+    this.#ended(query);
+    this.#troubleSinceMs = null;
+    if (this.#isStopped) return;
+    let reads = 0;
+    let rowAt = 0;
+    query.loads.forEach((load, at) => {
+      const ask = query.asks[at] as IndexAsk;
+      const row = rows[rowAt]?.at === at ? rows[rowAt++] : undefined;
+      const isLost = row !== undefined && isOtherHistory(ask, row);
+      if (row !== undefined) this.#carry(load.shard, ask, row, isLost);
+      const { epoch, seq, stamp } = row ?? ask;
+      const head = heads.install(load, { epoch, seq, stamp, lost: isLost ? ask : undefined });
+      if (load.isSettled) return;
+      const version = row === undefined ? ask.settingsVersion : row.settingsVersion;
+      reads += this.#tell(load, head, version, query.sentMs);
+    });
+    heads.ended(query.looks);
+    metrics.answered(reads, (clock.monotonicMs() - query.sentMs) / 1000);
+    this.#schedule();
+  }
+
+  #carry(shard: ShardKey, ask: IndexAsk, row: IndexRow, isLost: boolean): void {
+    const { carry, metrics } = this.#options;
+    if (isLost) metrics.historyLost();
+    else if (row.changes.length === 0) return;
+    metrics.carried(row.changes.length);
+    const { epoch, seq, stamp, stampAtKnown: stampAtStart, changes } = row;
+    const { projectId, tenantId } = shard;
+    const head = { projectId, tenantId, epoch, seq, stamp };
+    carry({ ...head, isLost, afterSeq: ask.seq, stampAtStart, changes });
+  }
+
+  /** Returns how many were told. */
+  #tell(load: Load, head: ShardHead, version: number | null, sentMs: number): number {
+    load.isSettled = true;
+    let told = 0;
+    for (const waiting of load.waiters) {
+      if (waiting.waiter === null) continue;
+      this.#leave(waiting).found(head, version, sentMs);
+      told += 1;
+    }
+    return told;
+  }
+
+  #fail(load: Load, errorOf: (waiting: Waiting) => AppError | null): void {
+    for (const waiting of load.waiters) {
+      if (waiting.waiter === null) continue;
+      const error = errorOf(waiting);
+      if (error !== null) this.#leave(waiting).failed(error);
+    }
+  }
+
+  /** Deadlines of those that wait. O(waiting). */
+  #sweep(): void {
+    if (this.#waitingCount === 0) {
+      if (this.#sweeper !== null) clearInterval(this.#sweeper);
+      this.#sweeper = null;
+      return;
+    }
+    const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
+    const overdue = ({ waiter, untilMs }: Waiting): AppError | null => {
+      if (waiter === null || untilMs > nowMs) return null;
+      return waiter.deadlineMs > nowMs ? unavailable() : deadlineExceeded();
+    };
+    for (const load of this.#openLoads()) this.#fail(load, overdue);
+  }
+
+  #openLoads(): Set<Load> {
+    const open = new Set(this.#nextLoads);
+    for (const query of this.#queries) for (const load of query.loads) open.add(load);
+    return open;
+  }
+}
+
+/** What `load` resolves with; see HeadWaiter.found. */
+export type LoadedHead = {
+  readonly head: ShardHead;
+  readonly settingsVersion: number | null;
+  readonly askedMs: number;
+};
+
+/** R4. */
+function isOtherHistory(ask: IndexAsk, row: IndexRow): boolean {
+  if (ask.epoch === 0 || row.epoch > ask.epoch) return false;
+  if (row.epoch < ask.epoch || row.seq < ask.seq) return true;
+  const stamp = row.seq === ask.seq ? row.stamp : row.stampAtKnown;
+  return ask.stamp !== '' && stamp !== '' && stamp !== ask.stamp;
+}
+
+function unavailable(): AppError {
+  return new AppError<ServicesReason>('STORE_UNAVAILABLE', 'the database is not available');
+}
+
+function deadlineExceeded(): AppError {
+  return new AppError<ServicesReason>(
+    'DEADLINE_EXCEEDED',
+    'the deadline ended before the decision',
+  );
+}
+
+function sizeOf(map: Tenants<unknown>): number {
+  let size = 0;
+  for (const tenants of map.values()) size += tenants.size;
+  return size;
+}

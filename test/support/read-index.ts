@@ -1,0 +1,57 @@
+import type { Pool } from 'pg';
+import { ReadIndex, type ReadIndexOptions } from '../../src/services/read-index.ts';
+import { ShardHeads } from '../../src/services/shard-heads.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { type IndexAsk, type IndexRow, readIndex } from '../../src/store/sql/read-index.ts';
+
+const silent = (): void => undefined;
+
+/** Metrics that nobody looks at. */
+export const UNCOUNTED: ReadIndexOptions['metrics'] = {
+  answered: silent,
+  failed: silent,
+  stalled: silent,
+  carried: silent,
+  historyLost: silent,
+};
+
+/** Heads and an index that asks by `ask`, over as many connections as there are. */
+export function indexOver(
+  asks: readonly ((asks: readonly IndexAsk[]) => Promise<readonly IndexRow[]>)[],
+  options: Partial<ReadIndexOptions> & { readonly entriesMax?: number } = {},
+): { readonly heads: ShardHeads; readonly index: ReadIndex } {
+  const heads = options.heads ?? new ShardHeads({ entriesMax: options.entriesMax ?? 100 });
+  const index = new ReadIndex({
+    clock: systemClock,
+    heads,
+    connections: asks.map((ask) => ({ isUp: true, ask })),
+    settingsVersionOf: () => 0,
+    carry: silent,
+    waitersMax: 100_000,
+    metrics: UNCOUNTED,
+    ...options,
+  });
+  return { heads, index };
+}
+
+/** Over a pool of the test's. */
+export function indexOverPool(
+  pool: Pool,
+  options: Parameters<typeof indexOver>[1] = {},
+): ReturnType<typeof indexOver> {
+  const ask = async (asks: readonly IndexAsk[]): Promise<readonly IndexRow[]> => {
+    const client = await pool.connect();
+    try {
+      return await readIndex(client, asks, 5_000);
+    } finally {
+      client.release();
+    }
+  };
+  return indexOver([ask], options);
+}
+
+/** The row that says that the shard of an ask stands at `seq`. */
+export function rowAt(at: number, seq: number, more: Partial<IndexRow> = {}): IndexRow {
+  const head = { epoch: 1, seq, stamp: String(seq * 7), settingsVersion: 1 };
+  return { at, ...head, stampAtKnown: '', changes: [], ...more };
+}

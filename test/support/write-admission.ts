@@ -1,0 +1,9 @@
+import type { WriteAdmission } from '../../src/services/write-admission.ts';
+
+/** Of a database on which no instance is registered: whoever writes may. */
+export const NO_INSTANCES: WriteAdmission = {
+  writeId: null,
+  isOvertaken: false,
+  whenAdmitted: () => Promise.resolve(),
+  refused: () => undefined,
+};
