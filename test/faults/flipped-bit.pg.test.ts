@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { BroadcastChannel } from 'node:worker_threads';
 import { afterAll, expect, test } from 'vitest';
 import type { FlippedPart } from '../support/flip-bit.ts';
@@ -56,6 +55,7 @@ test('in a thread over PostgreSQL each flipped bit is found in the background, a
   expect(await allowed()).toBe(200);
   const channel = new BroadcastChannel('flip-bit');
   for (const [i, part] of PARTS.entries()) {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- not a window
     channel.postMessage(part);
     await expect
       .poll(() => figure('gatehouse_fsck_differences_total'), { timeout: 20_000 })
