@@ -1,7 +1,8 @@
 import type { Pool } from 'pg';
 import type { Config } from '../config/options.ts';
 import type { EventLog } from '../observability/logger.ts';
-import { type Deployment, readDeployment } from '../store/deployment.ts';
+import { DeploymentWatch } from '../store/deployment-watch.ts';
+import type { Deployment } from '../store/deployment.ts';
 import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
 import { Membership } from '../store/membership.ts';
 import { migrate } from '../store/migrate.ts';
@@ -22,6 +23,7 @@ export interface Database {
   readonly deployment: Deployment;
   readonly pool: Pool;
   readonly membership: Membership;
+  readonly history: DeploymentWatch;
   /** Closes the pool, gives the registration back, and stops an embedded server. Idempotent. */
   stop(): Promise<void>;
 }
@@ -44,11 +46,12 @@ export async function openDatabase(config: Config, log: EventLog): Promise<Datab
   const target = server?.target ?? { connectionString: databaseUrl ?? '' };
   try {
     const deployment = await migrate(target, { log });
+    const history = new DeploymentWatch(log, deployment);
     const membership = new Membership({
       target,
       region: config.region,
       isExclusive: server !== undefined,
-      prepare: (client) => readDeployment(client, log),
+      prepare: history.check,
       log,
     });
     await membership.start();
@@ -56,9 +59,12 @@ export async function openDatabase(config: Config, log: EventLog): Promise<Datab
       max: config.pgPoolSize,
       applicationName: 'gatehouse-gateway',
       log,
+      prepare: history.check,
     });
+    history.start(pool);
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
+      history.stop();
       await pool.end();
       await membership.leave();
       await server?.stop();
@@ -68,6 +74,7 @@ export async function openDatabase(config: Config, log: EventLog): Promise<Datab
       deployment,
       pool,
       membership,
+      history,
       stop: () => (stopping ??= stop()),
     };
     await assertConnectionsFit(pool, needed).catch(async (error: unknown) => {

@@ -142,7 +142,7 @@ async function startParts(
   undo.push(() => feed.stop());
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
-  postgres.watch(database.membership, services, workers);
+  postgres.watch(database, services, workers);
   gateway.serve(createCalls(config, log, metrics, { workers, services }));
   metrics.onCollect(() => collect(metrics, database, services, readiness));
   const watch = setInterval(() => {

@@ -133,6 +133,7 @@ function createIndex(
   const { clock, heads, projects } = parts;
   const links = startIndexLinks(
     database.target,
+    database.history.check,
     { connected: () => index.connected(), disconnected: () => index.disconnected() },
     log,
   );

@@ -20,21 +20,34 @@ type Row = {
   readonly stored_timeline: number | null;
   readonly identifier: string;
   readonly timeline: number;
+  readonly epoch: string | null;
+  readonly log_bytes: string;
+};
+
+/** What a process has seen of the history that it works on. */
+export type SeenHistory = {
+  readonly epoch: number;
+  /** How much of its log the server had on disk, in bytes since its beginning. */
+  readonly logBytes: bigint;
 };
 
 /**
  * Reads the deployment row, made at the first call. When the server is not the one, or not on the
  * timeline, that the row names (failover, restore), every shard gets a new epoch first, so that no
- * token and no index of the other history stays valid. Call it at start and after a reconnect.
- * Cost: two short queries when nothing changed.
+ * token and no index of the other history stays valid. So it does where the server's log ends before what
+ * `seen` has seen on its disk: an older copy of its files. Of several that find the same at once, one opens the epoch.
+ * Call it on every new connection, before anything else. Errors: those of `query`, also on a standby, which
+ * cannot answer. Cost: two short queries when nothing changed.
  */
 export async function readDeployment(
   client: pg.ClientBase,
   log: StoreLog = silentLog,
+  seen?: SeenHistory | undefined,
 ): Promise<Deployment> {
   const { rows } = await client.query<Row>(
     `select d.system_identifier as stored_identifier, d.timeline as stored_timeline,
-       c.system_identifier::text as identifier,
+       c.system_identifier::text as identifier, d.epoch::text as epoch,
+       pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text as log_bytes,
        -- The control file names the new timeline only after the first checkpoint on it.
        ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int as timeline
      from pg_control_system() c left join public.deployment d on true`,
@@ -48,9 +61,12 @@ export async function readDeployment(
        on conflict (singleton) do nothing`,
       [row.identifier, row.timeline, randomBytes(TOKEN_KEY_BYTES)],
     );
-  } else if (row.stored_identifier !== row.identifier || row.stored_timeline !== row.timeline) {
-    const epoch = await startNewEpoch(client);
-    log('warn', 'deployment_epoch_started', { epoch, before: row.stored_identifier, ...row });
+  } else if (isOther(row) || isOlder(row, seen)) {
+    const epoch = await openEpoch(client, Number(row.epoch));
+    // Undefined: another connection was faster.
+    if (epoch !== undefined) {
+      log('warn', 'deployment_epoch_started', { ...row, epoch, before: row.epoch });
+    }
   }
   return await selectDeployment(client);
 }
@@ -61,8 +77,36 @@ export async function readDeployment(
  * Returns the new epoch. Cost: one update of every shard row; waits for writes in progress.
  */
 export async function startNewEpoch(client: pg.ClientBase): Promise<number> {
-  const { rows } = await client.query<{ epoch: string }>(
-    `with moved as (
+  const epoch = await openEpoch(client, undefined);
+  assert(epoch !== undefined, 'the deployment row exists after migration');
+  return epoch;
+}
+
+/** Whether the server is not the one, or not on the timeline, of the row. */
+function isOther(row: Row): boolean {
+  return row.stored_identifier !== row.identifier || row.stored_timeline !== row.timeline;
+}
+
+function isOlder(row: Row, seen: SeenHistory | undefined): boolean {
+  if (seen === undefined || Number(row.epoch) !== seen.epoch) return false;
+  return BigInt(row.log_bytes) < seen.logBytes;
+}
+
+/**
+ * As `startNewEpoch`; with `before` only if that is still the epoch, else undefined: those who wait for the row look at
+ * it again once they have it.
+ */
+async function openEpoch(
+  client: pg.ClientBase,
+  before: number | undefined,
+): Promise<number | undefined> {
+  // One message, which the server carries out to its end whatever becomes of the caller: with many shards
+  // it takes longer than a statement may.
+  const results: unknown = await client.query(
+    `begin;
+     set local statement_timeout = 0;
+     set local lock_timeout = 0;
+     with moved as (
        update public.deployment d
        set system_identifier = c.system_identifier::text,
          timeline =
@@ -70,15 +114,21 @@ export async function startNewEpoch(client: pg.ClientBase): Promise<number> {
          -- By the clock, so that two restores of one backup do not meet in the same epoch.
          epoch = greatest(d.epoch + 1, extract(epoch from clock_timestamp())::bigint)
        from pg_control_system() c
+       where ${before === undefined ? 'true' : `d.epoch = ${before}`}
        returning d.epoch
      ), shards as (
        update public.shard s set epoch = greatest(s.epoch + 1, m.epoch) from moved m
        returning s.epoch
      )
      select m.epoch::text as epoch, count(s.*) as shards
-     from moved m left join shards s on true group by m.epoch`,
+     from moved m left join shards s on true group by m.epoch;
+     commit`,
   );
-  return Number(rows[0]?.epoch);
+  const [opened] = (results as readonly pg.QueryResult<{ epoch: string }>[]).filter(
+    (result) => result.command === 'SELECT',
+  );
+  const epoch = opened?.rows[0]?.epoch;
+  return epoch === undefined ? undefined : Number(epoch);
 }
 
 async function selectDeployment(client: pg.ClientBase): Promise<Deployment> {

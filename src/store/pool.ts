@@ -1,4 +1,4 @@
-import { type ClientBase, type ClientConfig, Pool } from 'pg';
+import { type ClientBase, type ClientConfig, Pool, type PoolConfig } from 'pg';
 import { AppError } from '../shared/app-error.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 import type { StoreReason } from './store-reason.ts';
@@ -25,6 +25,8 @@ export type PoolOptions = {
   readonly idleInTransactionTimeoutMs?: number | undefined;
   readonly connectTimeoutMs?: number | undefined;
   readonly log?: StoreLog | undefined;
+  /** Runs on each new connection before it is used; when it throws the connection is given up, with that error. */
+  readonly prepare?: ((client: ClientBase) => Promise<void>) | undefined;
 };
 
 const STATEMENT_TIMEOUT_MS = 30_000;
@@ -40,7 +42,7 @@ export const PROMPT_READ_TIMEOUT_MS = CONNECT_TIMEOUT_MS;
 /** Settings of one connection, for pools and for connections of their own (locks, LISTEN, COPY). */
 export function clientConfig(
   target: PostgresTarget,
-  options: Omit<PoolOptions, 'max' | 'log'>,
+  options: Omit<PoolOptions, 'max' | 'log' | 'prepare'>,
 ): ClientConfig {
   return {
     ...target,
@@ -61,7 +63,10 @@ export function clientConfig(
  */
 export function createPool(target: PostgresTarget, options: PoolOptions): Pool {
   const log = options.log ?? silentLog;
-  const pool = new Pool({ ...clientConfig(target, options), max: options.max });
+  const { prepare } = options;
+  // The driver waits for it, which its types do not say.
+  const hook: Pick<PoolConfig, 'onConnect'> = prepare === undefined ? {} : { onConnect: prepare };
+  const pool = new Pool({ ...clientConfig(target, options), ...hook, max: options.max });
   pool.on('error', (error) => {
     log('warn', 'postgres_connection_lost', {
       pool: options.applicationName,

@@ -8,11 +8,8 @@ import { ok } from './support.ts';
 
 const database = await createTestDatabase();
 const env = { GATEWAY_FSCK_INTERVAL_SECONDS: '1', GATEWAY_FSCK_ROWS_PER_SECOND: '100000' };
-const instance = await startInstance(
-  database,
-  env,
-  join(import.meta.dirname, 'flipping-worker.ts'),
-);
+const filename = new URL('./flipping-worker.ts', import.meta.url).href;
+const instance = await startInstance(database, env, filename);
 afterAll(async () => {
   await instance.stop();
   await database.drop();

@@ -2,6 +2,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { HelloMessage, HelloReply } from '../../protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
 import { systemClock } from '../../shared/clock.ts';
+import { DeploymentWatch } from '../../store/deployment-watch.ts';
 import { createPool } from '../../store/pool.ts';
 import { PostgresShardSource } from './postgres-shard-source.ts';
 import { ShardHost } from './shard-host.ts';
@@ -23,6 +24,7 @@ export default function decisionWorker(
   const pool = createPool(settings.database, {
     max: settings.poolMax,
     applicationName: `gatehouse-worker-${settings.slot}`,
+    prepare: new DeploymentWatch().check,
   });
   const host = new ShardHost({
     settings,
