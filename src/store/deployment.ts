@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import type { ShardKey } from '../model/relation-tuple.ts';
 import { assert } from '../shared/assert.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
@@ -29,13 +30,18 @@ export type SeenHistory = {
   readonly epoch: number;
   /** How much of its log the server had on disk, in bytes since its beginning. */
   readonly logBytes: bigint;
+  /** Commits since then; none twice of a shard. */
+  readonly commits: readonly SeenCommit[];
 };
+
+/** A commit that was acknowledged. */
+export type SeenCommit = ShardKey & { readonly seq: number; readonly stamp: string };
 
 /**
  * Reads the deployment row, made at the first call. When the server is not the one, or not on the
  * timeline, that the row names (failover, restore), every shard gets a new epoch first, so that no
- * token and no index of the other history stays valid. So it does where the server's log ends before what
- * `seen` has seen on its disk: an older copy of its files. Of several that find the same at once, one opens the epoch.
+ * token and no index of the other history stays valid. So it does where the server lacks a commit of `seen`,
+ * or its log ends before what `seen` has seen on its disk: an older copy of its files. Of several that find the same at once, one opens the epoch.
  * Call it on every new connection, before anything else. Errors: those of `query`, also on a standby, which
  * cannot answer. Cost: two short queries when nothing changed.
  */
@@ -61,7 +67,7 @@ export async function readDeployment(
        on conflict (singleton) do nothing`,
       [row.identifier, row.timeline, randomBytes(TOKEN_KEY_BYTES)],
     );
-  } else if (isOther(row) || isOlder(row, seen)) {
+  } else if (isOther(row) || (await isOlder(client, row, seen))) {
     const epoch = await openEpoch(client, Number(row.epoch));
     // Undefined: another connection was faster.
     if (epoch !== undefined) {
@@ -87,9 +93,43 @@ function isOther(row: Row): boolean {
   return row.stored_identifier !== row.identifier || row.stored_timeline !== row.timeline;
 }
 
-function isOlder(row: Row, seen: SeenHistory | undefined): boolean {
+async function isOlder(
+  client: pg.ClientBase,
+  row: Row,
+  seen: SeenHistory | undefined,
+): Promise<boolean> {
   if (seen === undefined || Number(row.epoch) !== seen.epoch) return false;
-  return BigInt(row.log_bytes) < seen.logBytes;
+  if (BigInt(row.log_bytes) < seen.logBytes) return true;
+  if (seen.commits.length === 0) return false;
+  const { rows } = await client.query<{ is_lost: boolean }>(
+    `select exists (
+       select from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])
+         k (project_id, tenant_id, seq, stamp)
+       left join public.shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id
+       -- A commit whose row was pruned has no stamp to compare.
+       left join public.tuple_change c on c.project_id = k.project_id
+         and c.tenant_id = k.tenant_id and c.seq = k.seq
+       where s.seq is null or s.seq < k.seq or c.stamp <> k.stamp
+     ) as is_lost`,
+    [
+      seen.commits.map((commit) => commit.projectId),
+      seen.commits.map((commit) => commit.tenantId),
+      seen.commits.map((commit) => commit.seq),
+      seen.commits.map((commit) => commit.stamp),
+    ],
+  );
+  return rows[0]?.is_lost === true;
+}
+
+/** Opens a new epoch unless `before` is no longer the present one: undefined then. As `startNewEpoch` else. */
+export async function endEpoch(
+  client: pg.ClientBase,
+  before: number,
+  log: StoreLog = silentLog,
+): Promise<number | undefined> {
+  const epoch = await openEpoch(client, before);
+  if (epoch !== undefined) log('warn', 'deployment_epoch_started', { epoch, before });
+  return epoch;
 }
 
 /**
