@@ -77,8 +77,9 @@ export class DeploymentWatch {
     const { epoch } = this;
     const client = await pool.connect();
     try {
-      const opened = await endEpoch(client, epoch, this.#log);
-      if (opened !== undefined) this.#enter(opened);
+      await endEpoch(client, epoch, this.#log);
+      // Also where another instance was faster.
+      await this.check(client);
       client.release();
     } catch (error) {
       client.release(true);

@@ -121,15 +121,14 @@ async function isOlder(
   return rows[0]?.is_lost === true;
 }
 
-/** Opens a new epoch unless `before` is no longer the present one: undefined then. As `startNewEpoch` else. */
+/** Opens a new epoch unless `before` is no longer the present one. As `startNewEpoch` else. */
 export async function endEpoch(
   client: pg.ClientBase,
   before: number,
   log: StoreLog = silentLog,
-): Promise<number | undefined> {
+): Promise<void> {
   const epoch = await openEpoch(client, before);
   if (epoch !== undefined) log('warn', 'deployment_epoch_started', { epoch, before });
-  return epoch;
 }
 
 /**

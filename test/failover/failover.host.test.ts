@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { until } from '../faults/support.ts';
 import {
@@ -25,8 +26,8 @@ import {
 type Fault = {
   /** Makes the state that will be gone back to; `lose` is called after it, and makes the rest. */
   readonly prepare: (primary: TestCluster) => Promise<void>;
-  /** The old server is gone when this begins; resolves with the one that takes its place. */
-  readonly replace: () => Promise<TestCluster>;
+  /** Calls `cut` when the old server goes; resolves with the one that takes its place. */
+  readonly replace: (cut: () => void) => Promise<TestCluster>;
 };
 
 const clusters: TestCluster[] = [];
@@ -43,6 +44,7 @@ async function track(cluster: Promise<TestCluster>): Promise<TestCluster> {
 
 async function loseHistory(
   name: string,
+  count: number,
   fault: (primary: TestCluster) => Fault,
   replaced: (services: readonly [Service, ...Service[]], address: TcpSwitch) => Promise<void>,
 ): Promise<void> {
@@ -50,7 +52,7 @@ async function loseHistory(
   const { prepare, replace } = fault(primary);
   const address = await createTcpSwitch(primary.target);
   ends.push(() => address.end());
-  const services = await startInstances(address.target, 3);
+  const services = await startInstances(address.target, count);
   ends.push(() => Promise.all(services.map((service) => service.stop())));
   const [first] = services;
 
@@ -71,9 +73,13 @@ async function loseHistory(
   watcher.expect('kept', true);
   watcher.expect('kept-till-later', true);
   watcher.expect('never', false);
-  const goneMs = performance.now();
-  address.close();
-  const next = await track(replace());
+  let goneMs = performance.now();
+  const next = await track(
+    replace(() => {
+      goneMs = performance.now();
+      address.close();
+    }),
+  );
   const backMs = performance.now();
   address.point(next.target);
   const served = await secondsToServe(services, backMs, 'kept');
@@ -109,49 +115,56 @@ async function loseHistory(
   expect(failures(services)).toEqual([]);
 }
 
-test('a promoted replica that lost the last writes: one new epoch, and nothing of them is answered again', async () => {
-  let replica: Awaited<ReturnType<TestCluster['createReplica']>> | undefined;
-  await loseHistory(
-    'failover to a replica',
-    (primary) => ({
-      prepare: async () => {
-        replica = await primary.createReplica();
-        await replica.caughtUp();
-        await replica.disconnect();
+test.each([3, 1])(
+  '%i instances over a promoted replica that lost the last writes: one new epoch, and nothing of them is answered again',
+  async (count) => {
+    let replica: Awaited<ReturnType<TestCluster['createReplica']>> | undefined;
+    await loseHistory(
+      `failover to a replica, instances: ${count}`,
+      count,
+      (primary) => ({
+        prepare: async () => {
+          replica = await primary.createReplica();
+          await replica.caughtUp();
+          await replica.disconnect();
+        },
+        replace: async (cut) => {
+          cut();
+          await primary.kill();
+          await replica?.promote();
+          return replica as TestCluster;
+        },
+      }),
+      async (services, address) => {
+        // The old primary comes back, and an address that is not fenced leads to it for a while.
+        const [old, current] = clusters;
+        if (old === undefined || current === undefined) throw new Error('two clusters');
+        await old.start();
+        address.point(old.target);
+        for (let i = 0; i < 50; i++) {
+          for (const service of services) expect(await check(service, 'lost-0')).not.toBe(true);
+        }
+        address.point(current.target);
+        for (const service of services) {
+          await until(async () => (await check(service, 'kept')) === true);
+        }
       },
-      replace: async () => {
-        await primary.kill();
-        await replica?.promote();
-        return replica as TestCluster;
-      },
-    }),
-    async (services, address) => {
-      // The old primary comes back, and an address that is not fenced leads to it for a while.
-      const [old] = clusters;
-      const [, current] = clusters;
-      if (old === undefined || current === undefined) throw new Error('two clusters');
-      await old.start();
-      address.point(old.target);
-      for (let i = 0; i < 50; i++) {
-        for (const service of services) expect(await check(service, 'lost-0')).not.toBe(true);
-      }
-      address.point(current.target);
-      for (const service of services) {
-        await until(async () => (await check(service, 'kept')) === true);
-      }
-    },
-  );
-}, 120_000);
+    );
+  },
+  120_000,
+);
 
 test('a dump that was restored into another server: one new epoch, old tokens are refused', async () => {
   let dumped: Awaited<ReturnType<typeof dumpRows>> | undefined;
   await loseHistory(
     'restored dump',
+    3,
     (primary) => ({
       prepare: async () => {
         dumped = await dumpRows(primary.target);
       },
-      replace: async () => {
+      replace: async (cut) => {
+        cut();
         await primary.kill();
         const other = await startCluster();
         const { migrate } = await import('../../src/store/migrate.ts');
@@ -164,23 +177,34 @@ test('a dump that was restored into another server: one new epoch, old tokens ar
   );
 }, 120_000);
 
-test('an older copy of the files in the place of the server: found by those that run, one new epoch', async () => {
-  let copy: Awaited<ReturnType<TestCluster['backup']>> | undefined;
-  await loseHistory(
-    'older copy of the files',
-    (primary) => ({
-      prepare: async () => {
-        copy = await primary.backup();
-      },
-      replace: async () => {
-        await primary.kill();
-        if (copy === undefined) throw new Error('no copy');
-        return await startCopy(copy);
-      },
-    }),
-    () => Promise.resolve(),
-  );
-}, 120_000);
+test.each([
+  // By the commits themselves, and by where the server's log ended.
+  ['at once', 0],
+  ['seconds later', 3_000],
+])(
+  'an older copy of the files in the place of the server, %s: one new epoch',
+  async (when, pauseMs) => {
+    let copy: Awaited<ReturnType<TestCluster['backup']>> | undefined;
+    await loseHistory(
+      `older copy of the files ${when}`,
+      3,
+      (primary) => ({
+        prepare: async () => {
+          copy = await primary.backup();
+        },
+        replace: async (cut) => {
+          await sleep(pauseMs);
+          cut();
+          await primary.kill();
+          if (copy === undefined) throw new Error('no copy');
+          return await startCopy(copy);
+        },
+      }),
+      () => Promise.resolve(),
+    );
+  },
+  120_000,
+);
 
 test('a server that crashed and came back is of the same history: tokens stay valid', async () => {
   const primary = await track(startCluster());

@@ -110,6 +110,7 @@ export class Watcher {
         continue;
       }
       this.answers += 1;
+      await sleep(2);
       if (answer !== wanted) {
         this.wrong.push(`${n}: ${object} ${answer} ${token === '' ? 'without' : 'with'} token`);
       }

@@ -309,7 +309,10 @@ class Cluster implements TestReplica {
       );
       this.#write(join(data, 'backup_label'), rows[0]?.labelfile ?? '');
       const log = join(data, 'pg_wal');
-      if (isWithLog) execFileSync('cp', ['-a', join(this.data, 'pg_wal'), log]);
+      // A segment that is just being made is none of the log yet.
+      const copyLog = `tar --warning=no-file-changed --warning=no-file-removed --ignore-failed-read --exclude=xlogtemp.* -C "$1" -cf - pg_wal | tar -C "$2" -xpf -`;
+      if (isWithLog)
+        execFileSync('sh', ['-c', copyLog, 'sh', this.data, data], { stdio: 'ignore' });
       else mkdirSync(join(log, 'archive_status'), { recursive: true, mode: 0o700 });
       for (const path of isWithLog ? [data] : [data, log, join(log, 'archive_status')]) {
         chmodSync(path, 0o700);
