@@ -7,6 +7,7 @@ import { listObjects } from './scenarios/list-objects.ts';
 import { mixed } from './scenarios/mixed.ts';
 import { noisyNeighbour } from './scenarios/noisy-neighbour.ts';
 import { notifyLive } from './scenarios/notify-live.ts';
+import { severalInstances } from './scenarios/several-instances.ts';
 import { writeOne } from './scenarios/write-one.ts';
 
 /** Every scenario, by its name on the command line. Results stand in docs/benchmarks.md. */
@@ -21,4 +22,5 @@ export const SCENARIOS: readonly Scenario[] = [
   checkBesideLists,
   writeOne,
   notifyLive,
+  severalInstances,
 ];

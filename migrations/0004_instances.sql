@@ -57,6 +57,15 @@ begin
 end
 $$;
 
+-- For statements that write no tuples, but what reads go by: lets r_instance in until the transaction ends.
+create function gatehouse_enter(r_instance uuid) returns boolean language plpgsql volatile as $$
+begin
+  perform gatehouse_begin_write();
+  if not gatehouse_may_write(r_instance) then perform gatehouse_refuse(r_instance); end if;
+  return true;
+end
+$$;
+
 -- Extends the lease of r_instance, which is registered, removes rows whose lease has ended, and lets
 -- r_instance write where every other row is in shared mode.
 create function gatehouse_renew(

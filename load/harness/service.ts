@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 
 export type Service = {
   readonly baseUrl: string;
+  readonly metricsUrl: string;
   readonly token: string;
   readonly adminSecret: string;
   readonly pid: number;
@@ -14,7 +15,12 @@ export type Service = {
   stop(): Promise<void>;
 };
 
-type LogLine = { readonly msg?: string; readonly port?: number };
+type Ports = { readonly port: number; readonly metricsPort: number };
+type LogLine = {
+  readonly msg?: string;
+  readonly port?: number;
+  readonly metrics_port?: number;
+};
 
 /**
  * A service of its own on free ports with an empty data directory; `env` adds settings. Stopped by `stop`.
@@ -38,7 +44,7 @@ export async function startService(env: Readonly<Record<string, string>> = {}): 
       ...env,
     },
   });
-  const port = await readyPort(child);
+  const { port, metricsPort } = await readyPorts(child);
   const startMs = performance.now() - startedMs;
   const stop = async (): Promise<void> => {
     if (child.exitCode === null) {
@@ -50,6 +56,7 @@ export async function startService(env: Readonly<Record<string, string>> = {}): 
   };
   return {
     baseUrl: `http://127.0.0.1:${port}`,
+    metricsUrl: `http://127.0.0.1:${metricsPort}`,
     token,
     adminSecret,
     pid: child.pid as number,
@@ -58,9 +65,9 @@ export async function startService(env: Readonly<Record<string, string>> = {}): 
   };
 }
 
-/** Waits for the log line `ready`, which names the port. Errors: throws with the last lines if the process ends before. */
-function readyPort(child: ChildProcess): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
+/** Waits for the log line `ready`, which names the ports. Errors: throws with the last lines if the process ends before. */
+function readyPorts(child: ChildProcess): Promise<Ports> {
+  const { promise, resolve, reject } = Promise.withResolvers<Ports>();
   const last: string[] = [];
   const lines = createInterface({ input: child.stderr as NonNullable<ChildProcess['stderr']> });
   lines.on('line', (line) => {
@@ -68,7 +75,10 @@ function readyPort(child: ChildProcess): Promise<number> {
     if (last.length > 20) last.shift();
     if (!line.startsWith('{')) return;
     const entry = JSON.parse(line) as LogLine;
-    if (entry.msg === 'ready' && entry.port !== undefined) resolve(entry.port);
+    const { msg, port, metrics_port: metricsPort } = entry;
+    if (msg === 'ready' && port !== undefined && metricsPort !== undefined) {
+      resolve({ port, metricsPort });
+    }
   });
   child.once('exit', (code) =>
     reject(new Error(`the service ended (${code}):\n${last.join('\n')}`)),

@@ -11,6 +11,7 @@ import type { FsckStats, WorkerStats } from '../protocol/messages.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { DecisionCounts } from './decision-counts.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
+import { MembershipMetrics } from './membership-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
 const CONNECT_CODES = [
@@ -72,6 +73,7 @@ export type Metrics = DecisionMetrics & {
   readonly writeDuration: Readonly<Record<'committed' | 'refused', HotHistogram>>;
   readonly commits: Counter;
   readonly feedReconnects: Counter;
+  readonly membership: MembershipMetrics;
   readonly readIndex: IndexMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
@@ -172,6 +174,7 @@ function instanceMetrics(store: MetricStore) {
     writeQueueDepth: gauge('gatehouse_write_queue_requests', 'Writes that wait or are under way.'),
     writeDuration: recordOf(['committed', 'refused'], (outcome) => durations.cell({ outcome })),
     commits: counter('gatehouse_commits_total', 'Write transactions committed.'),
+    membership: new MembershipMetrics(store),
     feedReconnects: counter('gatehouse_feed_reconnects_total', 'Change feed connections remade.'),
     ready: gauge('gatehouse_ready', '1 while /readyz answers 200, else 0.'),
   };

@@ -239,6 +239,7 @@ function collect(
   metrics.poolIdle.set(pool.idleCount);
   metrics.poolWaiting.set(pool.waitingCount);
   metrics.writeQueueDepth.set(services.writer.depth);
+  metrics.membership.collect(database.membership);
   metrics.readIndex.waiting.set(services.index.waitingCount);
   metrics.ready.set(readiness.isReady ? 1 : 0);
 }

@@ -78,6 +78,7 @@ export function createServices(options: ServicesOptions): Services {
   const heads = new ShardHeads({ entriesMax: HEADS_MAX });
   const projects = new ProjectService({
     pool,
+    admission: database.membership,
     clock,
     region: config.region,
     defaultProjectId: config.defaultProjectId,

@@ -78,11 +78,11 @@ test('heads first, then worker, audit and hints, each with all commits in order'
     },
   ];
   const meta = { rpc: 'WriteRelationTuples', actingUserId: 'anne', atMs: 77 };
-  const audited = commits.map(({ settingsVersion: _, ...one }) => ({
-    ...one,
-    ...meta,
-    requestId: `r${one.stamp}`,
-  }));
+  const audited = commits.map((one) => {
+    const { projectId, tenantId, epoch, seq, stamp, changes } = one;
+    const change = { projectId, tenantId, epoch, seq, stamp, changes };
+    return { ...change, ...meta, requestId: `r${stamp}` };
+  });
   expect(told).toEqual([
     ['worker', commits, [5, 9]],
     ['audit', audited, [5, 9]],

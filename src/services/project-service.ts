@@ -3,6 +3,7 @@ import type { Pool } from 'pg';
 import { checkProjectId } from '../model/names.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
+import { isFenced } from '../store/pg-errors.ts';
 import {
   type ProjectRow,
   insertProject,
@@ -26,9 +27,11 @@ import {
 } from './project-settings.ts';
 import type { GuardMode, ProjectStatus } from './rules/project.ts';
 import type { ServicesReason } from './services-reason.ts';
+import type { WriteAdmission } from './write-admission.ts';
 
 export type ProjectServiceOptions = {
   readonly pool: Pool;
+  readonly admission: WriteAdmission;
   readonly clock: Clock;
   /** The instance's region; '' is none. */
   readonly region: string;
@@ -64,8 +67,6 @@ type Cached = {
 const UNAVAILABLE_RETRY_MS = 1_000;
 /** How long it counts as away after that: longer than it takes to find out again. */
 const AWAY_MS = 30_000;
-/** Loads until settings are as new as asked for: one that was under way may be too old, the next is not. */
-const LOADS_MAX = 3;
 
 /**
  * Projects and the settings that every call needs.
@@ -128,18 +129,17 @@ export class ProjectService {
   }
 
   /**
-   * Settings as the database has them now, of `version` at least unless that was lost.
-   * Errors: those of `load`; STORE_UNAVAILABLE when they stay older.
+   * Settings as the database has them now, of `version` at least unless that was lost; 0: by a query
+   * that is sent after this call. Errors: those of `load`.
    */
   async atLeast(projectId: string, version: number): Promise<ProjectSettings> {
-    const askedMs = this.#options.clock.monotonicMs();
-    for (let loads = 1; loads <= LOADS_MAX; loads++) {
-      const sentMs = this.#options.clock.monotonicMs();
-      const isOwn = !this.#loading.has(this.resolveId(projectId));
-      const settings = await this.load(projectId);
-      if (settings.version >= version || (isOwn && sentMs >= askedMs)) return settings;
+    const underWay = this.#loading.get(this.resolveId(projectId));
+    if (underWay !== undefined) {
+      // Sent before: it may have seen older ones.
+      const settings = await underWay;
+      if (version > 0 && settings.version >= version) return settings;
     }
-    throw new AppError<ServicesReason>('STORE_UNAVAILABLE', 'the settings of the project are old');
+    return await this.load(projectId);
   }
 
   /** A version is known to exist: settings that are older are not given out any more. */
@@ -221,8 +221,7 @@ export class ProjectService {
   /** Errors: FIELD_*, MODEL_INVALID, PROJECT_EXISTS, STORE_UNAVAILABLE. */
   async create(request: CreateProjectRequest, requestId: string): Promise<Project> {
     const checked = checkCreateProject(request, this.#options.readBudgetFloor);
-    const askedMs = this.#options.clock.monotonicMs();
-    const row = await this.#ask(insertProject(this.#options.pool, checked));
+    const [row, askedMs] = await this.#write((pool, id) => insertProject(pool, id, checked));
     if (row === undefined) {
       throw new AppError<ServicesReason>('PROJECT_EXISTS', `project ${request.id} exists`, {
         project_id: request.id,
@@ -264,8 +263,7 @@ export class ProjectService {
    */
   async update(request: UpdateProjectRequest, requestId: string): Promise<Project> {
     const change = checkUpdateProject(request, this.#options.readBudgetFloor);
-    const askedMs = this.#options.clock.monotonicMs();
-    const row = await this.#ask(updateProject(this.#options.pool, change));
+    const [row, askedMs] = await this.#write((pool, id) => updateProject(pool, id, change));
     if (row === undefined) throw projectUnknown(request.id);
     const project = projectFromRow(row);
     this.#audit('update_project', project.id, 'UpdateProject', requestId);
@@ -278,7 +276,10 @@ export class ProjectService {
     const id = this.#options.defaultProjectId;
     checkProjectId('default project', id);
     const fresh = { id, name: id, modelJson: '', dataRegion: '', maxCheckReads: 0 };
-    await this.#ask(insertProject(this.#options.pool, fresh));
+    // Where it is there, a start does not wait until it may write.
+    if ((await this.#ask(selectProject(this.#options.pool, id))) === undefined) {
+      await this.#write((pool, instanceId) => insertProject(pool, instanceId, fresh));
+    }
     await this.load(id);
   }
 
@@ -338,6 +339,27 @@ export class ProjectService {
   ): void {
     const atMs = this.#options.clock.nowMs();
     this.#options.audit?.projectChanged({ operation, projectId, rpc, requestId, atMs });
+  }
+
+  /** Sends a statement once this instance may write, and says when it was sent. */
+  async #write<T>(
+    statement: (pool: Pool, instanceId: string | null) => Promise<T>,
+  ): Promise<[result: T, sentMs: number]> {
+    const { pool, admission, clock } = this.#options;
+    for (;;) {
+      const { writeId } = admission;
+      if (writeId === undefined) {
+        await admission.whenAdmitted();
+        continue;
+      }
+      const sentMs = clock.monotonicMs();
+      try {
+        return [await this.#ask(statement(pool, writeId)), sentMs];
+      } catch (error) {
+        if (!isFenced(error)) throw error;
+        admission.refused(writeId);
+      }
+    }
   }
 
   async #ask<T>(query: Promise<T>): Promise<T> {

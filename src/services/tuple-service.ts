@@ -23,6 +23,7 @@ import {
 import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { ProjectService } from './project-service.ts';
+import { type ProjectSettings, refusalOf } from './project-settings.ts';
 import type { ReadPositions } from './read-positions.ts';
 import type { ServicesReason } from './services-reason.ts';
 import type { ShardHeads } from './shard-heads.ts';
@@ -89,12 +90,16 @@ export class TupleService {
     checkTenantId('tenant_id', request.tenantId);
     const projectId = projects.resolveId(request.projectId);
     const filter = checkFilter(request, projectId);
-    projects.guard(await projects.settings(projectId), 'data');
+    const settings = await this.#settingsForRead(projectId);
     const shard = { projectId, tenantId: request.tenantId };
     // Postgres has every commit: a token that is valid needs no waiting.
     if (request.token !== '') await positions.resolve(shard, request.token);
     const first = await selectFirstTuples(pool, filter, PAGE_ROWS + 1).catch(rethrowStoreError);
     heads.raise(projectId, shard.tenantId, first.epoch, first.seq);
+    if (first.settingsVersion > settings.version) {
+      // Changed by another instance: as the rows are shown, so are the settings in force.
+      projects.guard(await projects.atLeast(projectId, first.settingsVersion), 'data');
+    }
     if (first.rows.length <= PAGE_ROWS) return first.rows.map(tupleFromRow);
     return await this.#readPages(filter, readTuplesMax).catch(rethrowStoreError);
   }
@@ -165,6 +170,16 @@ export class TupleService {
       relation: row.relation,
       viaGroup: row.via_group,
     }));
+  }
+
+  /** Those that let the project be read. What is known to refuse may have changed elsewhere. */
+  async #settingsForRead(projectId: string): Promise<ProjectSettings> {
+    const { projects } = this.#options;
+    const known = await projects.settings(projectId);
+    const settings =
+      refusalOf(known, 'data') === undefined ? known : await projects.atLeast(projectId, 0);
+    projects.guard(settings, 'data');
+    return settings;
   }
 
   /** A long list page by page, so that the event loop turns in between; all from one snapshot. */

@@ -48,7 +48,7 @@ export type SeenCommit = ShardKey & { readonly seq: number; readonly stamp: stri
 export async function readDeployment(
   client: pg.ClientBase,
   log: StoreLog = silentLog,
-  seen?: SeenHistory | undefined,
+  seen?: SeenHistory,
 ): Promise<Deployment> {
   const { rows } = await client.query<Row>(
     `select d.system_identifier as stored_identifier, d.timeline as stored_timeline,
@@ -140,11 +140,11 @@ async function openEpoch(
   before: number | undefined,
 ): Promise<number | undefined> {
   // One message, which the server carries out to its end whatever becomes of the caller: with many shards
-  // it takes longer than a statement may.
+  // it takes longer than a statement may. Who comes meanwhile does not wait for it with a connection.
   const results: unknown = await client.query(
     `begin;
      set local statement_timeout = 0;
-     set local lock_timeout = 0;
+     set local lock_timeout = '500ms';
      with moved as (
        update public.deployment d
        set system_identifier = c.system_identifier::text,

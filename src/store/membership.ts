@@ -83,6 +83,8 @@ export type MembershipCounts = {
   readonly losses: number;
   /** Rows of others that this process removed after their leases. */
   readonly fences: number;
+  /** Write statements that were refused for their registration. */
+  readonly refusals: number;
 };
 
 /**
@@ -108,7 +110,7 @@ export class Membership {
   #wake: (() => void) | undefined;
   #isWoken = false;
   #mode: MemberMode = 'none';
-  #counts = { renewals: 0, losses: 0, fences: 0 };
+  #counts = { renewals: 0, losses: 0, fences: 0, refusals: 0 };
 
   constructor(options: MembershipOptions) {
     this.#options = options;
@@ -217,6 +219,7 @@ export class Membership {
 
   /** A write that was sent under `id` was refused. */
   refused(id: string | null): void {
+    this.#counts.refusals++;
     if (id === null || this.#state.id !== id) return;
     this.#log('warn', 'instance_write_refused', { instance: id });
     this.#lose(id);

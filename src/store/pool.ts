@@ -1,4 +1,4 @@
-import { type ClientBase, type ClientConfig, Pool, type PoolConfig } from 'pg';
+import { type ClientBase, type ClientConfig, Pool } from 'pg';
 import { AppError } from '../shared/app-error.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 import type { StoreReason } from './store-reason.ts';
@@ -63,10 +63,10 @@ export function clientConfig(
  */
 export function createPool(target: PostgresTarget, options: PoolOptions): Pool {
   const log = options.log ?? silentLog;
-  const { prepare } = options;
-  // The driver waits for it, which its types do not say.
-  const hook: Pick<PoolConfig, 'onConnect'> = prepare === undefined ? {} : { onConnect: prepare };
-  const pool = new Pool({ ...clientConfig(target, options), ...hook, max: options.max });
+  const { max, prepare } = options;
+  // The driver waits for the hook, which its types do not say.
+  const hook = prepare === undefined ? {} : { onConnect: prepare };
+  const pool = new Pool(Object.assign(clientConfig(target, options), hook, { max }));
   pool.on('error', (error) => {
     log('warn', 'postgres_connection_lost', {
       pool: options.applicationName,

@@ -54,6 +54,7 @@ export async function createTestServices(
   const positions = new ReadPositions({ codec, heads, index });
   const projects = new ProjectService({
     pool,
+    admission: NO_INSTANCES,
     clock,
     region: 'eu',
     defaultProjectId: 'default',

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { CarriedChanges } from '../../src/model/carried-changes.ts';
+import type { CommittedChange } from '../../src/model/committed-change.ts';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import type { Job, JobShard } from '../../src/workers/jobs/job.ts';
@@ -724,5 +726,150 @@ describe('what waits is served as soon as it can be', () => {
     const { pages } = source;
     await new Promise((resolve) => setTimeout(resolve, 80));
     expect([source.pages, counts['catchUp']]).toEqual([pages, 2]);
+  });
+});
+
+describe('settings', () => {
+  test('nothing is answered under older ones than a change that is shown, nor taken back', async () => {
+    const { actor, source, ask, load, runShort } = start();
+    await load(1);
+    const before = ask({ settingsVersion: 1 });
+    const change = source.commit(SHARD, [viewer('insert', 'x', 'u')], 3);
+    // Admitted before the change came, begun after it.
+    actor.committed(change);
+    runShort();
+    expect([before.seen, before.reason]).toEqual([[], 'SETTINGS_OLD']);
+    const [old, same, newer] = [2, 3, 4].map((settingsVersion) => ask({ settingsVersion }));
+    runShort();
+    expect([old?.reason, same?.seen, newer?.seen]).toEqual(['SETTINGS_OLD', [2], [2]]);
+    // A change of a writer that knew older ones does not lower it.
+    actor.committed(source.commit(SHARD, [viewer('insert', 'y', 'u')], 2));
+    expect(ask({ settingsVersion: 2 }).reason).toBe('SETTINGS_OLD');
+  });
+
+  test('a snapshot says under which it was written, and so does what is caught up with', async () => {
+    const { actor, source, ask, ready, runShort } = start();
+    source.commit(SHARD, [viewer('insert', 'x', 'u')], 5);
+    const [old, fit] = [ask({ settingsVersion: 4 }), ask({ settingsVersion: 5 })];
+    await ready();
+    runShort();
+    expect([old.reason, fit.seen]).toEqual(['SETTINGS_OLD', [1]]);
+    source.commit(SHARD, [viewer('insert', 'y', 'u')], 6);
+    const waiting = ask({ settingsVersion: 5, minSeq: 2 });
+    await expect.poll(() => actor.watermark).toBe(2);
+    expect(waiting.reason).toBe('SETTINGS_OLD');
+  });
+});
+
+describe('what is held', () => {
+  test('who asks only for that is told at once that it is not, and nothing is loaded for it', async () => {
+    const { actor, source, ask, load, runShort } = start();
+    expect(ask({ isHeldOnly: true }).reason).toBe('SHARD_BEHIND');
+    expect([actor.state, source.loads]).toEqual(['unloaded', 0]);
+    await load(2);
+    const { pages } = source;
+    const [held, behind, other] = [
+      ask({ isHeldOnly: true, minSeq: 2 }),
+      ask({ isHeldOnly: true, minSeq: 3 }),
+      ask({ isHeldOnly: true, epoch: 2 }),
+    ];
+    runShort();
+    expect(held.seen).toEqual([2]);
+    expect([behind.reason, other.reason]).toEqual(['SHARD_BEHIND', 'SHARD_BEHIND']);
+    expect([source.pages, actor.state]).toEqual([pages, 'ready']);
+  });
+});
+
+describe('another history', () => {
+  test('a stamp that is not that of the index drops it, once for a request', async () => {
+    const { ask, load, source, ready, counts, runShort } = start();
+    await load(3);
+    const stamp = source.head(SHARD).stamp;
+    expect(ask({ minSeq: 3, stamp }).reason).toBeUndefined();
+    runShort();
+    // The store has this history all the same: the request names one that is gone.
+    const lost = ask({ minSeq: 3, stamp: '424242' });
+    await ready();
+    expect([counts['load'], lost.reason]).toEqual([2, 'SHARD_UNAVAILABLE']);
+    // The store has another one: the index that is loaded anew fits the request.
+    source.diverge(SHARD, { stamp: '77' });
+    const other = ask({ minSeq: 3, stamp: '77' });
+    await ready();
+    runShort();
+    expect([counts['load'], other.seen]).toEqual([3, [3]]);
+  });
+
+  test('is seen below the watermark, too, as far as stamps are remembered', async () => {
+    const { actor, ask, load, commit, ready, counts, runShort } = start();
+    await load(1);
+    const changes = Array.from({ length: 40 }, (_, i) => commit(`c${i}`));
+    for (const change of changes) actor.committed(change);
+    expect(actor.watermark).toBe(41);
+    const [old, recent] = [changes[3], changes[30]];
+    ask({ minSeq: recent?.seq ?? 0, stamp: recent?.stamp ?? '' });
+    ask({ minSeq: old?.seq ?? 0, stamp: 'not remembered' });
+    runShort();
+    expect(counts['load']).toBe(1);
+    ask({ minSeq: recent?.seq ?? 0, stamp: 'another' });
+    await ready();
+    expect(counts['load']).toBe(2);
+  });
+});
+
+describe('carried changes', () => {
+  const carriedOf = (
+    source: MemoryShardSource,
+    afterSeq: number,
+    changes: readonly CommittedChange[],
+    more: Partial<CarriedChanges> = {},
+  ): CarriedChanges => {
+    const { epoch, seq, stamp } = source.head(SHARD);
+    const head = { ...SHARD, epoch, seq, stamp };
+    return { ...head, isLost: false, afterSeq, stampAtStart: '', changes, ...more };
+  };
+
+  test('bring a shard forward without a look at the store; what is there already is not taken twice', async () => {
+    const { actor, source, load, commit, ask, runShort } = start();
+    await load(2);
+    const changes = [commit('a'), commit('b'), commit('c')];
+    const { pages } = source;
+    actor.committed(changes[0] as CommittedChange);
+    actor.carried(carriedOf(source, 2, changes));
+    const probe = ask({ minSeq: 5, stamp: source.head(SHARD).stamp });
+    runShort();
+    expect([actor.watermark, probe.seen, source.pages]).toEqual([5, [5], pages]);
+  });
+
+  test('after a gap are not applied', async () => {
+    const { actor, source, load, commit, ready } = start();
+    await load(1);
+    commit('missed');
+    const changes = [commit('b')];
+    actor.carried(carriedOf(source, 2, changes));
+    expect(actor.watermark).toBe(1);
+    await ready();
+    expect([actor.watermark, actor.tupleCount]).toEqual([3, 3]);
+  });
+
+  test('that follow another stamp than the one here drop the index; those of a shard that is not here do nothing', async () => {
+    const { actor, source, load, commit, ready, counts } = start();
+    actor.carried(carriedOf(source, 0, []));
+    expect(actor.state).toBe('unloaded');
+    await load(2);
+    const change = commit('c');
+    actor.carried(carriedOf(source, 2, [change], { stampAtStart: '99' }));
+    await ready();
+    expect([counts['load'], actor.watermark]).toEqual([2, 3]);
+  });
+
+  test('a lost history drops the index, unless it stands at the head already', async () => {
+    const { actor, source, load, ready, counts } = start();
+    await load(3);
+    actor.carried(carriedOf(source, 5, [], { isLost: true }));
+    expect([actor.state, counts['load']]).toEqual(['ready', 1]);
+    source.diverge(SHARD, { seq: 1, stamp: '7920' });
+    actor.carried(carriedOf(source, 3, [], { isLost: true }));
+    await ready();
+    expect([counts['load'], actor.watermark]).toEqual([2, 1]);
   });
 });

@@ -45,9 +45,13 @@ export async function selectProjects(
   return rows;
 }
 
-/** The new project, or undefined where the id is taken. */
+/**
+ * The new project, or undefined where the id is taken. Written as `instanceId` (null: none is registered at
+ * all). Errors: `isFenced` where that is not registered; nothing was applied.
+ */
 export async function insertProject(
   client: ClientBase | Pool,
+  instanceId: string | null,
   project: {
     readonly id: string;
     readonly name: string;
@@ -58,15 +62,26 @@ export async function insertProject(
 ): Promise<ProjectRow | undefined> {
   const { rows } = await client.query<ProjectRow>(
     `insert into project (id, name, model_json, data_region, max_check_reads)
-     values ($1, $2, $3, $4, $5) on conflict (id) do nothing returning ${COLUMNS}`,
-    [project.id, project.name, project.modelJson, project.dataRegion, project.maxCheckReads],
+     select $1, $2, $3, $4, $5::int from gatehouse_enter($6::uuid) on conflict (id) do nothing returning ${COLUMNS}`,
+    [
+      project.id,
+      project.name,
+      project.modelJson,
+      project.dataRegion,
+      project.maxCheckReads,
+      instanceId,
+    ],
   );
   return rows[0];
 }
 
-/** The project after the update, or undefined where it does not exist. null leaves a column. */
+/**
+ * The project after the update, or undefined where it does not exist. null leaves a column. `instanceId`
+ * and errors as of insertProject.
+ */
 export async function updateProject(
   client: ClientBase | Pool,
+  instanceId: string | null,
   change: {
     readonly id: string;
     readonly name: string | null;
@@ -81,7 +96,7 @@ export async function updateProject(
        model_json = coalesce($4, model_json), data_region = coalesce($5, data_region),
        max_check_reads = coalesce($6::int, max_check_reads),
        version = version + 1, updated_at = now()
-     where id = $1 returning ${COLUMNS}`,
+     from gatehouse_enter($7::uuid) where id = $1 returning ${COLUMNS}`,
     [
       change.id,
       change.name,
@@ -89,6 +104,7 @@ export async function updateProject(
       change.modelJson,
       change.dataRegion,
       change.maxCheckReads,
+      instanceId,
     ],
   );
   return rows[0];

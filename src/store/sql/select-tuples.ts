@@ -50,10 +50,16 @@ function matching(filter: TupleFilter): { text: string; name: string; values: st
 export type FirstTuples = {
   readonly epoch: number;
   readonly seq: number;
+  /** Of the project's settings; 0: there is no such project. */
+  readonly settingsVersion: number;
   readonly rows: readonly TupleRow[];
 };
 
-type HeadAndTuple = { readonly epoch: string; readonly seq: string } & {
+type HeadAndTuple = {
+  readonly epoch: string;
+  readonly seq: string;
+  readonly version: string;
+} & {
   readonly [K in keyof TupleRow]: TupleRow[K] | null;
 };
 
@@ -68,8 +74,9 @@ export async function selectFirstTuples(
   const { rows } = await client.query<HeadAndTuple>({
     name: `select_first_tuples${where.name}`,
     text: `select coalesce(s.epoch, deployment_epoch())::text as epoch,
-        coalesce(s.seq, 0)::text as seq, t.*
+        coalesce(s.seq, 0)::text as seq, coalesce(p.version, 0)::text as version, t.*
       from (select 1) one
+      left join project p on p.id = $1
       left join shard s on s.project_id = $1 and s.tenant_id = $2
       left join (
         select ${COLUMNS} from relation_tuple t where ${where.text}
@@ -83,6 +90,7 @@ export async function selectFirstTuples(
   return {
     epoch: Number(head.epoch),
     seq: Number(head.seq),
+    settingsVersion: Number(head.version),
     rows: head.namespace === null ? [] : (rows as unknown as TupleRow[]),
   };
 }

@@ -1,0 +1,252 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import type { ServerTarget } from '../../src/store/pool.ts';
+import { urlOf } from '../support/instance.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { type Service, startService } from '../support/service.ts';
+import { attempt, ok, until } from './support.ts';
+
+/* Instances on one database, as processes: each answers what any of them was told. */
+
+let database: TestDatabase;
+const services: Service[] = [];
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+afterEach(async () => {
+  for (const { pid } of services) tryKill(pid, 'SIGCONT');
+  await Promise.all(services.splice(0).map((service) => service.stop()));
+  await database.drop();
+});
+
+function tryKill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+async function start(url = urlOf(database.target as ServerTarget)): Promise<Service> {
+  const env = { DATABASE_URL: url, GATEWAY_WORKERS: '1', GATEWAY_REQUEST_TIMEOUT_MS: '15000' };
+  const service = await startService({ env });
+  services.push(service);
+  return service;
+}
+
+const OBJECT = { namespace: 'resource', object_id: 'plan', relation: 'viewer' };
+
+async function write(service: Service, userId: string, op = 'OP_INSERT', tenantId = 't') {
+  const updates = [{ op, tuple: { ...OBJECT, subject: { user_id: userId } } }];
+  return await attempt(service, 'AuthzService/WriteRelationTuples', {
+    tenant_id: tenantId,
+    updates,
+  });
+}
+
+async function isAllowed(service: Service, userId: string, tenantId = 't'): Promise<boolean> {
+  const body = { ...OBJECT, tenant_id: tenantId, subject_user_id: userId };
+  return ok(await attempt(service, 'AuthzService/Check', body))['allowed'] === true;
+}
+
+/** The modes that the log of a service tells of, in order. */
+function modes(service: Service): unknown[] {
+  return service.log.filter(({ msg }) => msg === 'instance_mode').map((line) => line['mode']);
+}
+
+function logged(service: Service, event: string): number {
+  return service.log.filter(({ msg }) => msg === event).length;
+}
+
+/** Writes and revokes by turns on all, and asks all after each answer, until told to end. */
+class Load {
+  readonly wrong: string[] = [];
+  rounds = 0;
+  #members: Service[];
+  #isOver = false;
+  readonly #running: Promise<void>[];
+
+  constructor(members: readonly Service[], callers = 3) {
+    this.#members = [...members];
+    this.#running = Array.from({ length: callers }, (_, index) => this.#run(`caller${index}`));
+  }
+
+  set members(members: readonly Service[]) {
+    this.#members = [...members];
+  }
+
+  async end(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#running);
+  }
+
+  /** Resolves after so many more rounds of all callers together. */
+  async more(rounds: number): Promise<void> {
+    const goal = this.rounds + rounds;
+    await until(() => this.rounds >= goal || this.wrong.length > 0);
+  }
+
+  async #run(name: string): Promise<void> {
+    for (let turn = 0; !this.#isOver; turn++) {
+      const userId = `${name}-${turn >> 1}`;
+      const isGrant = turn % 2 === 0;
+      const members = this.#members;
+      const writer = members[turn % members.length] as Service;
+      const answer = await write(writer, userId, isGrant ? 'OP_INSERT' : 'OP_DELETE');
+      if (answer?.status !== 200) {
+        this.wrong.push(`write: ${JSON.stringify(answer ?? 'lost')}`);
+        return;
+      }
+      for (const reader of this.#members.toReversed()) {
+        try {
+          if ((await isAllowed(reader, userId)) !== isGrant) this.wrong.push(`stale: ${userId}`);
+        } catch (error) {
+          this.wrong.push(String(error));
+          return;
+        }
+      }
+      this.rounds++;
+    }
+  }
+}
+
+describe('several instances on one database', { timeout: 120_000 }, () => {
+  test('one joins and leaves under load: no call fails, and each reads what the other wrote', async () => {
+    const first = await start();
+    expect(modes(first)).toEqual(['alone']);
+    const load = new Load([first]);
+    await load.more(20);
+    const second = await start();
+    load.members = [first, second];
+    await load.more(60);
+    expect(modes(first)).toEqual(['alone', 'shared']);
+    expect(modes(second).at(-1)).toBe('shared');
+    // As a balancer does before it lets one end.
+    load.members = [first];
+    await load.more(10);
+    expect(await second.stop()).toBe(0);
+    await until(() => modes(first).length === 3);
+    await load.more(20);
+    await load.end();
+    expect(load.wrong).toEqual([]);
+    expect(modes(first)).toEqual(['alone', 'shared', 'alone']);
+  });
+
+  test('kill -9 of one of two: the other goes on without a failure, and is alone again', async () => {
+    const first = await start();
+    const second = await start();
+    await until(() => modes(first).at(-1) === 'shared');
+    const load = new Load([first]);
+    expect((await write(second, 'anne'))?.status).toBe(200);
+    await second.kill();
+    expect(await isAllowed(first, 'anne')).toBe(true);
+    await until(() => modes(first).at(-1) === 'alone');
+    await load.more(20);
+    await load.end();
+    expect(load.wrong).toEqual([]);
+    expect(logged(first, 'instances_fenced')).toBe(1);
+  });
+
+  test('kill -9 of the only one: the next reads while the lease lasts, and writes after it', async () => {
+    const first = await start();
+    expect((await write(first, 'anne'))?.status).toBe(200);
+    await first.kill();
+    const killedMs = performance.now();
+    // Longer than a start takes here: the lease that the next one finds has not ended.
+    await database.pool.query(
+      `update instance set lease_until = clock_timestamp() + interval '20 s'`,
+    );
+    const next = await start();
+    expect(modes(next)).toEqual(['joining']);
+    expect(await isAllowed(next, 'anne')).toBe(true);
+    const writing = write(next, 'bob');
+    expect(await isAllowed(next, 'bob')).toBe(false);
+    expect(modes(next)).toEqual(['joining']);
+    await database.pool.query(
+      `update instance set lease_until = clock_timestamp() where not shared_mode`,
+    );
+    // A third that comes wakes nobody up wrongly, and may write as soon as the second.
+    expect((await writing)?.status).toBe(200);
+    expect(await isAllowed(next, 'bob')).toBe(true);
+    process.stdout.write(
+      `next wrote ${Math.round(performance.now() - killedMs)} ms after the kill\n`,
+    );
+  });
+
+  test('one is stopped for longer than its lease: what it answers then is not stale, its writes are sent again', async () => {
+    const first = await start();
+    expect((await write(first, 'anne'))?.status).toBe(200);
+    expect(await isAllowed(first, 'anne')).toBe(true);
+    expect(modes(first)).toEqual(['alone']);
+    process.kill(first.pid, 'SIGSTOP');
+    const second = await start();
+    const late = Array.from({ length: 20 }, (_, index) => write(first, `late${index}`));
+    expect((await write(second, 'anne', 'OP_DELETE'))?.status).toBe(200);
+    expect((await write(second, 'bob'))?.status).toBe(200);
+    expect(logged(second, 'instances_fenced')).toBe(1);
+    const asked = Array.from({ length: 40 }, (_, index) =>
+      isAllowed(first, index % 2 === 0 ? 'anne' : 'bob'),
+    );
+    await sleep(100);
+    process.kill(first.pid, 'SIGCONT');
+    expect(await Promise.all(asked)).toEqual(asked.map((_, index) => index % 2 === 1));
+    expect((await Promise.all(late)).map((answer) => answer?.status)).toEqual(late.map(() => 200));
+    expect(logged(first, 'instance_fenced')).toBe(1);
+    for (let index = 0; index < late.length; index++) {
+      expect(await isAllowed(second, `late${index}`)).toBe(true);
+    }
+  });
+
+  test('many join at once', async () => {
+    const first = await start();
+    const load = new Load([first]);
+    const members = [first, ...(await Promise.all([start(), start(), start()]))];
+    load.members = members;
+    await load.more(20);
+    await load.end();
+    expect(load.wrong).toEqual([]);
+    expect(members.map((service) => modes(service).at(-1))).toEqual(members.map(() => 'shared'));
+    const { rows } = await database.pool.query('select id from instance where may_write');
+    expect(rows).toHaveLength(4);
+  });
+});
+
+test('PostgreSQL is restarted below two instances: nothing acknowledged is missed, both come back', async () => {
+  const dataDirectory = mkdtempSync(join(tmpdir(), 'gatehouse-instances-'));
+  let server = await startEmbeddedPostgres({ dataDirectory });
+  try {
+    const { user, password, database: name, host } = server.target;
+    const url = `postgres://${user}:${password}@/${name}?host=${host}`;
+    const members = [await start(url), await start(url)];
+    const [first, second] = members as [Service, Service];
+    await until(() => modes(first).at(-1) === 'shared');
+    const told: string[] = [];
+    for (let round = 0; round < 2; round++) {
+      for (const member of members) {
+        const userId = `u${told.length}`;
+        expect((await write(member, userId))?.status).toBe(200);
+        told.push(userId);
+      }
+      await server.stop();
+      // Nothing but refusals meanwhile: what others wrote cannot be known.
+      const body = { ...OBJECT, tenant_id: 't', subject_user_id: 'u0' };
+      const answer = await attempt(first, 'AuthzService/Check', body);
+      expect(answer?.body['code']).toBe('unavailable');
+      server = await startEmbeddedPostgres({ dataDirectory });
+      for (const member of members) {
+        await until(async () => (await fetch(`${member.metricsUrl}/readyz`)).status === 200);
+        for (const userId of told) expect(await isAllowed(member, userId)).toBe(true);
+      }
+      await until(async () => (await write(second, `again${round}`))?.status === 200);
+      expect(await isAllowed(first, `again${round}`)).toBe(true);
+    }
+  } finally {
+    await Promise.all(services.splice(0).map((service) => service.stop()));
+    await server.stop();
+    rmSync(dataDirectory, { recursive: true, force: true });
+  }
+}, 120_000);
