@@ -1,5 +1,6 @@
 import type { Scenario } from './harness/scenario.ts';
 import { batchCheck100 } from './scenarios/batch-check.ts';
+import { checkBesideFsck } from './scenarios/check-beside-fsck.ts';
 import { checkBesideLists } from './scenarios/check-beside-lists.ts';
 import { checkUniform, checkZipf } from './scenarios/check.ts';
 import { coldStart } from './scenarios/cold-start.ts';
@@ -20,6 +21,7 @@ export const SCENARIOS: readonly Scenario[] = [
   noisyNeighbour,
   coldStart,
   checkBesideLists,
+  checkBesideFsck,
   writeOne,
   notifyLive,
   severalInstances,

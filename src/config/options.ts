@@ -60,7 +60,7 @@ export const OPTIONS = {
     'Without service tokens: names that requests may be addressed to (Host, :authority) on both ports, beside localhost, *.localhost, loopback addresses and, once GATEWAY_HOST is none of these, every IP address. Others are refused with permission_denied. With service tokens every name will do.',
   ),
   databaseUrl: databaseUrlOption(
-    'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). Unset: an embedded server starts under GATEWAY_DATA_DIR.',
+    'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). One address, which leads to the primary: see docs/operations.md, "Failover". Unset: an embedded server starts under GATEWAY_DATA_DIR.',
   ),
   dataDir: directoryOption('GATEWAY_DATA_DIR', 'Directory of the embedded PostgreSQL.', '.data'),
   pgPoolSize: integerOption({
