@@ -190,7 +190,7 @@ test('a healthy index equals its rows, whatever changes while it is compared', (
         checkIndex(index);
       },
     ),
-    { numRuns: 150 * FUZZ },
+    { numRuns: 60 * FUZZ },
   );
 });
 
@@ -309,7 +309,7 @@ test.each(PARTS)('a flipped bit in %s is found, or changes nothing, now and late
       checkIndex(index);
       ({ index, store } = fresh());
     }),
-    { numRuns: 40 * FUZZ },
+    { numRuns: 15 * FUZZ },
   );
   expect(found).toBeGreaterThan(0);
   expect(audit(index, store, undefined, 500)).toBeNull();

@@ -31,7 +31,13 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ),
     ['src/cache/{index-changes,tuple-index}.test.ts'],
   ],
-  [['src/cache/'], ['src/cache/*.test.ts']],
+  [
+    ['index-audit', 'structure-audit', 'index-tally', 'index-damage', 'sound-'].map(
+      (name) => `src/cache/${name}`,
+    ),
+    ['src/cache/index-audit.test.ts'],
+  ],
+  [['src/cache/'], ['src/cache/{entity-lookup,index-changes,parts,tuple-index}.test.ts']],
   [['src/model/consistency-token.ts'], ['src/model/consistency-token.test.ts']],
   [['src/model/conditions.ts'], ['src/model/conditions.test.ts']],
   [['src/model/namespace-model.ts'], ['src/model/{namespace-model,duplicate-key}.test.ts']],
@@ -45,6 +51,10 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],
   [['src/workers/shard/shard-index.ts'], ['src/workers/shard/shard-index.test.ts']],
   [['src/workers/shard/index-budget.ts'], ['src/workers/shard/index-budget.test.ts']],
+  [
+    ['src/workers/shard/shard-fsck.ts', 'src/workers/shard/index-fsck.ts'],
+    ['test/workers/index-fsck.test.ts'],
+  ],
   [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,turns}.test.ts']],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
