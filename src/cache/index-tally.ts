@@ -120,11 +120,6 @@ export class IndexTally {
       const isSame = names.mentions(id) === (this.#mentions[id] ?? 0);
       mustBeSound(isSame, 'names', 'a name counts its mentions');
       if (names.isPinned(id)) pinned += 1;
-      if (!names.isPinned(id) && names.mentions(id) === 0) continue;
-      const record = names.recordOf(id);
-      checkRecord(this.#parts, record);
-      const isName = recordWord(this.#parts.dictionary, record, RECORD_OWNER) === NAME_OWNER;
-      mustBeSound(isName, 'names', 'the record of a name is one');
     }
     mustBeSound(pinned === names.pinnedCount, 'names', 'pinned names are counted');
   }

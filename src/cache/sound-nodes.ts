@@ -94,6 +94,16 @@ function leadsTo(parts: IndexParts, entity: number, relation: number, node: numb
   return false;
 }
 
+/** Checks that the record of a name is one. Errors: IndexDamage. O(length). */
+export function checkName(parts: IndexParts, id: number): void {
+  const { names, dictionary } = parts;
+  if (!names.isPinned(id) && names.mentions(id) === 0) return;
+  const record = names.recordOf(id);
+  checkRecord(parts, record);
+  const isName = recordWord(dictionary, record, RECORD_OWNER) === NAME_OWNER;
+  mustBeSound(isName, 'names', 'the record of a name is one');
+}
+
 /** What a live record is: a name, the hidden entity of the wildcard, or an entity with so many nodes and words of lists. */
 export type RecordShape = { readonly nodes: number; readonly listWords: number };
 

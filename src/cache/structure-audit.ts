@@ -20,7 +20,7 @@ import { QUALIFIER_NODE, QUALIFIER_SUBJECT } from './qualifier-store.ts';
 import type { SegmentedHash } from './segmented-hash.ts';
 import { HASH_END, checkSegmentAt } from './sound-hash.ts';
 import { checkFreeBlocks, checkFreeHeads, wordsOfList } from './sound-lists.ts';
-import { recordWord } from './sound-nodes.ts';
+import { checkName, recordWord } from './sound-nodes.ts';
 import { hashPair } from './text-scratch.ts';
 import type { TupleIndex } from './tuple-index.ts';
 import type { TupleRow } from './tuple-row.ts';
@@ -53,6 +53,7 @@ export class StructureAudit {
   #recordEnd = ADDRESS_FIRST;
   #qualifierEnd = 0;
   readonly #tables: SegmentedHash[];
+  #nameEnd = 1;
   #hashEnd = 0;
   #page = 0;
   #records = 0;
@@ -168,6 +169,7 @@ export class StructureAudit {
     this.#nodeEnd = Infinity;
     if (this.#recordEnd < this.#parts.dictionary.top) return this.#someRecords();
     this.#recordEnd = Infinity;
+    if (this.#nameEnd < this.#parts.names.top) return this.#someNames();
     if (this.#qualifierEnd < HASH_END) return this.#someQualifiers();
     if (this.#tables.length > 0) return this.#someEntries();
     return this.#somePages();
@@ -221,6 +223,12 @@ export class StructureAudit {
     this.#binIds[bin] = (this.#binIds[bin] as number) + address;
     this.#binLinks[bin] = (this.#binLinks[bin] as number) + next;
     return words;
+  }
+
+  #someNames(): number {
+    const end = Math.min(this.#nameEnd + STEP, this.#parts.names.top);
+    for (; this.#nameEnd < end; this.#nameEnd++) checkName(this.#parts, this.#nameEnd);
+    return STEP;
   }
 
   #someQualifiers(): number {

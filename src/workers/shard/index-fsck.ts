@@ -20,11 +20,13 @@ export type IndexFsckOptions = {
   readonly rowsPerSecond: number;
   /** How long after its load, or its last check, a shard is due. */
   readonly intervalMs: number;
-  readonly loaded: () => readonly ShardActor[];
   /** What to do about a difference: tell of it, and load the index again. */
   readonly onDifference: (actor: ShardActor, difference: IndexDifference) => void;
   readonly onUnfinished: (actor: ShardActor, error: unknown) => void;
 };
+
+/** A life of an index, and since when it counts as checked: a fresh one is what was stored. */
+type Checked = { readonly generation: number; readonly atMs: number };
 
 /** Shards that somebody wants to see checked, all from now on. */
 type Demand = { readonly pending: Map<ShardActor, number>; readonly resolve: () => void };
@@ -35,10 +37,10 @@ type Demand = { readonly pending: Map<ShardActor, number>; readonly resolve: () 
  */
 export class IndexFsck {
   readonly #options: IndexFsckOptions;
-  readonly #checked = new WeakMap<
-    ShardActor,
-    { readonly generation: number; readonly atMs: number }
-  >();
+  /** Loaded ones, by when they were loaded or checked: the first waits longest. */
+  readonly #line = new Map<ShardActor, Checked>();
+  /** Those whose check could not be finished, by when they are tried again. */
+  readonly #later = new Map<ShardActor, Checked & { readonly retryAtMs: number }>();
   #demands: Demand[] = [];
   #shards = 0;
   #rows = 0;
@@ -62,10 +64,22 @@ export class IndexFsck {
     for (const { resolve } of this.#demands.splice(0)) resolve();
   }
 
+  /** Something became of a shard: perhaps its index is there now, or another one, or gone. O(1). */
+  settled(actor: ShardActor): void {
+    const { generation } = actor;
+    const known = this.#line.get(actor) ?? this.#later.get(actor);
+    if (actor.isLoaded && known?.generation === generation) return;
+    this.#line.delete(actor);
+    this.#later.delete(actor);
+    if (!actor.isLoaded) return;
+    this.#line.set(actor, { generation, atMs: this.#options.clock.monotonicMs() });
+  }
+
   /** Resolves when every index that is loaded now was checked, from now on and without pauses, or has gone. */
   checkAll(): Promise<void> {
     return new Promise((resolve) => {
-      const pending = new Map(this.#options.loaded().map((actor) => [actor, ATTEMPTS_MAX]));
+      const all = [...this.#line.keys(), ...this.#later.keys()];
+      const pending = new Map(all.map((actor) => [actor, ATTEMPTS_MAX]));
       this.#demands.push({ pending, resolve });
       this.#wake?.();
     });
@@ -74,10 +88,8 @@ export class IndexFsck {
   /** Counts since the last call, and how long ago the index was checked or loaded that waits longest. */
   takeStats(): FsckStats {
     const nowMs = this.#options.clock.monotonicMs();
-    let ageMs = 0;
-    for (const actor of this.#options.loaded()) {
-      ageMs = Math.max(ageMs, nowMs - this.#checkedAtMs(actor));
-    }
+    const oldest = [this.#line, this.#later].map((all) => all.values().next().value?.atMs ?? nowMs);
+    const ageMs = nowMs - Math.min(...oldest);
     const stats = {
       shards: this.#shards,
       rows: this.#rows,
@@ -114,10 +126,7 @@ export class IndexFsck {
       this.#differences += 1;
       this.#options.onDifference(actor, result.difference);
     }
-    const { generation } = actor;
-    const soonMs = Math.max(0, this.#options.intervalMs - RETRY_MS);
-    const beforeMs = result.kind === 'unfinished' ? soonMs : 0;
-    this.#checked.set(actor, { generation, atMs: clock.monotonicMs() - beforeMs });
+    this.#putBack(actor, result.kind === 'unfinished');
     for (const { pending } of demands) {
       const left = (pending.get(actor) ?? 1) - 1;
       if (isChecked || left <= 0) pending.delete(actor);
@@ -142,27 +151,25 @@ export class IndexFsck {
   }
 
   #due(): ShardActor | null {
-    const { rowsPerSecond, intervalMs, clock, loaded } = this.#options;
+    const { rowsPerSecond, intervalMs, clock } = this.#options;
     if (rowsPerSecond === 0) return null;
-    let due: ShardActor | null = null;
-    let oldestMs = clock.monotonicMs() - intervalMs;
-    for (const actor of loaded()) {
-      const atMs = this.#checkedAtMs(actor);
-      if (atMs > oldestMs) continue;
-      due = actor;
-      oldestMs = atMs;
-    }
-    return due;
+    const nowMs = clock.monotonicMs();
+    const [later] = this.#later;
+    if (later !== undefined && later[1].retryAtMs <= nowMs) return later[0];
+    const [first] = this.#line;
+    return first !== undefined && first[1].atMs + intervalMs <= nowMs ? first[0] : null;
   }
 
-  /** A fresh index is what was stored. */
-  #checkedAtMs(actor: ShardActor): number {
-    const known = this.#checked.get(actor);
-    if (known !== undefined && known.generation === actor.generation) return known.atMs;
-    const { generation } = actor;
-    const atMs = this.#options.clock.monotonicMs();
-    this.#checked.set(actor, { generation, atMs });
-    return atMs;
+  /** After its check, to the end of its line. */
+  #putBack(actor: ShardActor, isUnfinished: boolean): void {
+    const known = this.#line.get(actor) ?? this.#later.get(actor);
+    // It went, or was loaded anew meanwhile.
+    if (known?.generation !== actor.generation) return;
+    this.#line.delete(actor);
+    this.#later.delete(actor);
+    const nowMs = this.#options.clock.monotonicMs();
+    if (isUnfinished) this.#later.set(actor, { ...known, retryAtMs: nowMs + RETRY_MS });
+    else this.#line.set(actor, { ...known, atMs: nowMs });
   }
 
   async #pace(rows: number): Promise<void> {

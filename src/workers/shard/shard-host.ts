@@ -132,7 +132,6 @@ export class ShardHost {
       source: options.source,
       rowsPerSecond: settings.fsckRowsPerSecond,
       intervalMs: settings.fsckIntervalMs,
-      loaded: () => this.#allActors().filter((actor) => actor.isLoaded),
       onDifference: (actor, difference) => this.#differs(actor, difference),
       onUnfinished: (actor, error) => this.#report('index_not_compared', actor.key, error),
     });
@@ -376,6 +375,7 @@ export class ShardHost {
 
   #settled(actor: ShardActor): void {
     this.#budget.settled(actor);
+    this.#fsck.settled(actor);
     if (actor.state === 'unloaded' && actor.depth === 0) this.#forget(actor);
     // Failures were written outside of a turn.
     if (!this.#isInTurn) this.#scheduleTurn();
