@@ -248,6 +248,11 @@ export class ShardActor {
     this.#wake();
   }
 
+  /** Loads the index anew because it is not what is stored. Only while loaded. */
+  reload(): void {
+    this.#startLoad('diverged');
+  }
+
   /** Fails jobs whose deadline has passed or whose callers have gone. */
   sweep(nowMs: number): void {
     if (!this.#jobs.hasWaiting) return;
