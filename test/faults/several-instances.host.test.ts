@@ -271,7 +271,9 @@ test('PostgreSQL is stopped: reads with a token go on, others are told at once, 
   for (let i = 0; i < 5; i++) {
     for (const [n, [hot, batch, list, grpc]] of ways.entries()) {
       const question = { tenantId: 't0', objectId, token };
-      const asked = await Promise.all([hot, batch, list, grpc].map((way) => way?.(question)));
+      const asked = await Promise.all(
+        [hot, batch, list, grpc].map(async (way) => await way?.(question)),
+      );
       expect(asked).toEqual([true, true, true, true]);
       const answer = await call(services[n] as Service, 'AuthzService/Check', body);
       expect(answer).toMatchObject({ status: 503, body: { code: 'unavailable' } });

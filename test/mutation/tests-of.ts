@@ -88,7 +88,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['src/workers/shard/shard-fsck.ts', 'src/workers/shard/index-fsck.ts'],
     ['test/workers/index-fsck.test.ts'],
   ],
-  [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,turns}.test.ts']],
+  [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,actor-lives,turns}.test.ts']],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
       (name) => `src/workers/shard/${name}.ts`,

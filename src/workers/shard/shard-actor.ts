@@ -140,9 +140,8 @@ export class ShardActor {
   }
 
   /**
-   * Begins short jobs until none is left or the shard's share ends; one that goes on after the end
-   * of the slice is long from then on. Returns whether more of them can run. `mark` gets the id under evaluation, for the memory
-   * of killers.
+   * Begins short jobs until none is left or the shard's share ends; one that goes on after the end of the slice is long
+   * from then on. Returns whether more of them can run. `mark` gets the id under evaluation, for the memory of killers.
    */
   runShort(shareEndMs: number, sliceEndMs: number, mark: (requestId: number) => void): boolean {
     const { clock } = this.#host;
@@ -157,10 +156,7 @@ export class ShardActor {
     return false;
   }
 
-  /**
-   * One slice of long work: the begun evaluations take turns, and new ones begin in between, slice
-   * by slice. Returns whether more is left.
-   */
+  /** One slice of long work: begun evaluations take turns, and new ones begin in between. Returns whether more is left. */
   runLong(sliceEndMs: number, mark: (requestId: number) => void): boolean {
     const { clock } = this.#host;
     let nowMs = clock.monotonicMs();
