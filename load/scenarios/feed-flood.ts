@@ -57,7 +57,22 @@ async function figuresOf(metricsUrl: string): Promise<{ loopP99Ms: number; resid
   };
 }
 
-type Phase = RateResult & { readonly loopP99Ms: number; readonly residentMb: number };
+type Phase = RateResult & {
+  readonly loopP99Ms: number;
+  readonly residentMb: number;
+  /** Of a processor: the instance that is asked, and the server for the workers of both. */
+  readonly cpu: number;
+  readonly serverCpu: number;
+};
+
+/** CPU seconds of the server for the decision workers of all instances. */
+async function workerBackendsCpu(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ pid: number }>(
+    `select pid from pg_stat_activity where application_name like 'gatehouse-worker-%'`,
+  );
+  const seconds = await Promise.all(rows.map(({ pid }) => cpuSeconds(pid)));
+  return seconds.reduce((sum, one) => sum + one, 0);
+}
 
 /** Milliseconds from the acknowledgement of a write on one instance until another answers by it, from memory. */
 async function visibility(writer: LoadClient, reader: LoadClient): Promise<object> {
@@ -123,12 +138,21 @@ async function pollCost(pool: Pool, target: ServerTarget): Promise<object> {
 
 /** The quiet tenant's questions at a constant rate, beside whatever else goes on. */
 async function measured(
-  metricsUrl: string,
+  asked: { readonly metricsUrl: string; readonly pid: number; readonly pool: Pool },
   run: { readonly perSecond: number; readonly seconds: number; readonly issue: Issue },
 ): Promise<Phase> {
+  const { metricsUrl, pid, pool } = asked;
   await figuresOf(metricsUrl);
+  const before = [await cpuSeconds(pid), await workerBackendsCpu(pool)] as const;
+  const startMs = performance.now();
   const result = await runAtRate(run);
-  return { ...result, ...(await figuresOf(metricsUrl)) };
+  const seconds = (performance.now() - startMs) / 1_000;
+  return {
+    ...result,
+    ...(await figuresOf(metricsUrl)),
+    cpu: ((await cpuSeconds(pid)) - before[0]) / seconds,
+    serverCpu: ((await workerBackendsCpu(pool)) - before[1]) / seconds,
+  };
 }
 
 export const feedFlood: Scenario = {
@@ -164,11 +188,12 @@ export const feedFlood: Scenario = {
       const issue = checkIssue(open, mixedQuestions(small, 10_000, 'uniform'), quiet);
       const run = { perSecond: options.rate ?? 300, seconds: options.seconds, issue };
       await runAtRate({ ...run, seconds: 2 });
-      const alone = await measured(metricsUrl, run);
+      const asked = { metricsUrl, pid: reading.pid, pool };
+      const alone = await measured(asked, run);
       const tenants = Array.from({ length: FLOODED }, (_, i) => `flooded-${i}`);
       await createShards(pool, PROJECT, tenants);
       const beside = async (): Promise<{ checks: Phase; flood: FloodResult }> => {
-        const until = measured(metricsUrl, run);
+        const until = measured(asked, run);
         const writes = { pool, projectId: PROJECT, tenants, perSecond: WRITES_PER_SECOND, until };
         const [result, checks] = await Promise.all([flood(writes), until]);
         return { checks, flood: result };
@@ -176,8 +201,8 @@ export const feedFlood: Scenario = {
       const notHeld = await beside();
       const tuple = { namespace: 'doc', object_id: 'flooded', relation: 'viewer' };
       for (const tenantId of tenants) {
-        const asked = { project_id: PROJECT, tenant_id: tenantId, ...tuple, subject_user_id: 'u1' };
-        await reader.call(CHECK_PATH, asked);
+        const scope = { project_id: PROJECT, tenant_id: tenantId };
+        await reader.call(CHECK_PATH, { ...scope, ...tuple, subject_user_id: 'u1' });
       }
       const held = await beside();
       await Promise.all([writer.close(), reader.close(), open.close()]);

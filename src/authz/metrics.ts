@@ -81,9 +81,9 @@ export type Metrics = PartMetrics & {
   readonly writeDuration: Readonly<Record<'committed' | 'refused', HotHistogram>>;
   readonly commits: Counter;
   readonly feedReconnects: Counter;
-  readonly membership: MembershipMetrics;
   /** Of work that one instance at a time does. */
   readonly upkeepRuns: Counter<'work' | 'outcome'>;
+  readonly membership: MembershipMetrics;
   readonly readIndex: IndexMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;

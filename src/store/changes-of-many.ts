@@ -6,8 +6,8 @@ import type { ChangePage, StoredChange } from './changes.ts';
 /** What one of many shards is asked for. */
 export type ChangesAsk = { readonly shard: ShardKey; readonly afterSeq: number };
 
-/** Shards of one query at most. */
-export const CHANGES_ASKS_MAX = 256;
+/** Shards of one query at most: their pages are applied in one go, within the slice of a worker (2 ms). */
+export const CHANGES_ASKS_MAX = 64;
 /** Of one shard: one that is further behind has its rest in pages of its own. */
 const ROWS_PER_SHARD = 64;
 /** Of one query: the rows that lie nearest after what is known come first. */

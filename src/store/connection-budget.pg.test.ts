@@ -31,7 +31,7 @@ async function outcomeOf(needs: Partial<ConnectionNeeds>): Promise<string> {
     await assertConnectionsFit(database.pool, all, (_, event) => void told.push(event));
     return told.join();
   } catch (error) {
-    return String((error as Error).message);
+    return (error as Error).message;
   }
 }
 
