@@ -91,6 +91,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/write-throughput.ts',
   },
   {
+    name: 'read-index',
+    yields: 'milliseconds of one look at the heads of 1 to 1,000 shards',
+    file: 'bench/read-index.ts',
+  },
+  {
     name: 'http-compare',
     yields: 'requests a second of listener and adapter next to uWebSockets.js alone',
     file: 'bench/http-compare.ts',

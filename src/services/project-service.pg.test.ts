@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
 import { NO_INSTANCES } from '../../test/support/write-admission.ts';
@@ -134,6 +134,112 @@ test('an unknown project is asked for each time, so that a new one is seen at on
   expect(await services.projects.list()).toEqual(
     expect.arrayContaining([expect.objectContaining({ id: 'later' })]),
   );
+});
+
+/** Settings of one project over a clock and a membership in the test's hand. */
+async function settingsApart() {
+  const apart = await createTestDatabase();
+  onTestFinished(() => apart.drop());
+  const clock = { now: 0, nowMs: () => 0, monotonicMs: () => clock.now };
+  const state = { isAlone: false };
+  const projects = new ProjectService({
+    pool: apart.pool,
+    admission: NO_INSTANCES,
+    clock,
+    region: '',
+    defaultProjectId: 'default',
+    readBudgetDefault: 10_000,
+    readBudgetFloor: 100,
+    ttlMs: 1_000,
+    cacheMax: 10,
+    listMax: 10,
+    distributor: { setModel: () => Promise.resolve() },
+    onRegionRefused: () => undefined,
+    isAlone: () => state.isAlone,
+  });
+  await projects.provisionDefault();
+  /** As another instance does. */
+  const elsewhere = async (version: number): Promise<void> => {
+    await apart.pool.query('update project set version = $1', [version]);
+  };
+  return { projects, clock, state, elsewhere, pool: apart.pool };
+}
+
+test('settings that somebody saw unchanged are believed from then on, others are not confirmed', async () => {
+  const { projects, clock, elsewhere } = await settingsApart();
+  clock.now = 900;
+  expect(projects.confirm('default', 1, 800)).toMatchObject({ version: 1 });
+  clock.now = 1_700;
+  expect(projects.peek('')).toMatchObject({ version: 1 });
+  clock.now = 1_800;
+  expect(projects.peek('')).toBeUndefined();
+  expect(projects.known('')).toMatchObject({ version: 1 });
+  expect(projects.confirm('default', 2, 1_800)).toBeUndefined();
+  expect(projects.confirm('default', null, 1_800)).toBeUndefined();
+  await elsewhere(2);
+  expect(await projects.atLeast('', 2)).toMatchObject({ version: 2 });
+  // Asked for before the newer ones were known: they are in force as well.
+  expect(projects.confirm('default', 1, 1_700)).toMatchObject({ version: 2 });
+  // Asked for afterwards: the newer ones were lost.
+  expect(projects.confirm('default', 1, 1_900)).toBeUndefined();
+});
+
+test('once a newer version is known to exist the older settings are not given out any more', async () => {
+  const { projects, clock, elsewhere } = await settingsApart();
+  projects.mustBeAtLeast('', 1);
+  expect(projects.peek('')).toMatchObject({ version: 1 });
+  projects.mustBeAtLeast('', 3);
+  expect([projects.peek(''), projects.known('')]).toEqual([undefined, undefined]);
+  await elsewhere(3);
+  clock.now = 1;
+  expect(await projects.settings('')).toMatchObject({ version: 3 });
+  expect(projects.peek('')).toMatchObject({ version: 3 });
+});
+
+test('a version that was lost is replaced by what the database has', async () => {
+  const { projects, clock, elsewhere } = await settingsApart();
+  await elsewhere(7);
+  clock.now = 10;
+  expect(await projects.load('')).toMatchObject({ version: 7 });
+  projects.mustBeAtLeast('', 8);
+  await elsewhere(4);
+  clock.now = 20;
+  expect(await projects.atLeast('', 8)).toMatchObject({ version: 4 });
+  expect(projects.peek('')).toMatchObject({ version: 4 });
+});
+
+test('what was known is asked for again when all is forgotten, also what is being asked for', async () => {
+  const { projects, clock, elsewhere } = await settingsApart();
+  const before = projects.load('');
+  clock.now = 10;
+  projects.forgetAll();
+  await before;
+  expect([projects.peek(''), projects.known('')]).toEqual([undefined, undefined]);
+  await elsewhere(2);
+  clock.now = 20;
+  expect(await projects.settings('')).toMatchObject({ version: 2 });
+});
+
+test('beside other instances settings are not believed beyond their time because the database is away', async () => {
+  const { projects, clock, state, pool } = await settingsApart();
+  const away = createPool(
+    { host: '127.0.0.1', port: 1, user: '', password: '', database: '' },
+    { max: 1, applicationName: 'away' },
+  );
+  const original = { query: pool.query.bind(pool) };
+  Object.assign(pool, { query: away.query.bind(away) });
+  clock.now = 900;
+  expect(await projects.settings('')).toMatchObject({ version: 1 });
+  clock.now = 1_100;
+  await expect(projects.settings('')).rejects.toMatchObject({ reason: 'STORE_UNAVAILABLE' });
+  state.isAlone = true;
+  expect(await projects.settings('')).toMatchObject({ version: 1 });
+  // Since it was away just now nobody waits, but beside others nobody is given what is over, either.
+  state.isAlone = false;
+  clock.now = 5_000;
+  await expect(projects.settings('')).rejects.toMatchObject({ reason: 'STORE_UNAVAILABLE' });
+  Object.assign(pool, original);
+  await away.end();
 });
 
 test('while the database is away what was known last stays in force', async () => {

@@ -1,15 +1,13 @@
 import type { CarriedChanges } from '../model/carried-changes.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
-import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
 import { INDEX_ASKS_MAX, type IndexAsk, type IndexRow } from '../store/sql/read-index.ts';
+import { type HeadWaiter, HeadLoads, type Load, type Waiting } from './head-loads.ts';
 import type { ServicesReason } from './services-reason.ts';
 import {
-  find,
   type HeadLook,
   put,
-  remove,
   type ShardHead,
   type ShardHeads,
   type Tenants,
@@ -19,19 +17,6 @@ import {
 export interface IndexConnection {
   readonly isUp: boolean;
   ask(asks: readonly IndexAsk[]): Promise<readonly IndexRow[]>;
-}
-
-/** Somebody who waits for a head. Exactly one of both is called, later, unless cancelled. */
-export interface HeadWaiter {
-  /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
-  readonly deadlineMs: number;
-  /**
-   * `settingsVersion`: of the project's settings as the same look found them; null: there is no such
-   * project. `askedMs`: the look was sent after it (monotonic).
-   */
-  found(head: ShardHead, settingsVersion: number | null, askedMs: number): void;
-  /** STORE_UNAVAILABLE, DEADLINE_EXCEEDED, QUEUE_FULL or SHUTTING_DOWN. */
-  failed(error: AppError): void;
 }
 
 /** What is counted of it. */
@@ -55,20 +40,6 @@ export type ReadIndexOptions = {
   /** Reads that wait at most; more are refused with QUEUE_FULL. */
   readonly waitersMax: number;
   readonly metrics: ReadIndexMetrics;
-};
-
-type Load = HeadLook & {
-  waiters: Waiting[];
-  /** Of `waiters`, those that were neither answered nor cancelled. */
-  waitingCount: number;
-  isSettled: boolean;
-};
-
-type Waiting = {
-  /** null once it was told, or does not want to be any more. */
-  waiter: HeadWaiter | null;
-  load: Load;
-  readonly untilMs: number;
 };
 
 /** A query under way. */
@@ -107,11 +78,8 @@ const SWEEP_MS = 20;
  */
 export class ReadIndex {
   readonly #options: ReadIndexOptions;
-  /** Not yet sent. */
-  #next: Tenants<Load> = new Map();
-  #nextLoads: Load[] = [];
+  readonly #loads = new HeadLoads();
   readonly #queries = new Set<Query>();
-  #waitingCount = 0;
   #isScheduled = false;
   #isStopped = false;
   #sweeper: NodeJS.Timeout | null = null;
@@ -124,7 +92,7 @@ export class ReadIndex {
 
   /** Reads that wait. */
   get waitingCount(): number {
-    return this.#waitingCount;
+    return this.#loads.waitingCount;
   }
 
   /** Whether reads that must ask fail at once. */
@@ -140,25 +108,14 @@ export class ReadIndex {
   ask(projectId: string, tenantId: string, waiter: HeadWaiter): { cancel(): void } {
     const refusal = this.#refusal();
     if (refusal !== null) return this.#refuse(waiter, refusal);
-    let load = find(this.#next, projectId, tenantId);
-    if (load === undefined) {
-      const shard = { projectId, tenantId };
-      const fresh = { waiters: [], waitingCount: 0, isSettled: false };
-      load = { shard, raised: undefined, isForgotten: false, ...fresh };
-      put(this.#next, projectId, tenantId, load);
-      this.#nextLoads.push(load);
-    }
     const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
     const untilMs = Math.min(waiter.deadlineMs, nowMs + WAIT_MAX_MS);
-    const waiting: Waiting = { waiter, load, untilMs };
-    load.waiters.push(waiting);
-    load.waitingCount += 1;
-    this.#waitingCount += 1;
+    const waiting = this.#loads.add({ projectId, tenantId }, waiter, untilMs);
     this.#schedule();
     this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
     return {
       cancel: () => {
-        if (waiting.waiter !== null) this.#leave(waiting);
+        if (waiting.waiter !== null) this.#loads.leave(waiting);
       },
     };
   }
@@ -217,9 +174,7 @@ export class ReadIndex {
     this.#sweeper = null;
     const stopping = new AppError<ServicesReason>('SHUTTING_DOWN', 'the service is stopping');
     for (const query of this.#queries) clearTimeout(query.stallTimer);
-    for (const load of this.#openLoads()) this.#fail(load, () => stopping);
-    this.#next = new Map();
-    this.#nextLoads = [];
+    for (const load of this.#openLoads()) this.#loads.fail(load, () => stopping);
   }
 
   #refusal(): AppError | null {
@@ -228,7 +183,7 @@ export class ReadIndex {
     }
     if (this.isAway) return unavailable();
     const { waitersMax } = this.#options;
-    if (this.#waitingCount < waitersMax) return null;
+    if (this.waitingCount < waitersMax) return null;
     return new AppError<ServicesReason>('QUEUE_FULL', 'too many reads wait for the database', {
       limit: String(waitersMax),
     });
@@ -241,32 +196,6 @@ export class ReadIndex {
       if (!isCancelled) waiter.failed(error);
     });
     return { cancel: () => void (isCancelled = true) };
-  }
-
-  /** Takes one out of its load; keeps nothing of it. */
-  #leave(waiting: Waiting): HeadWaiter {
-    const { waiter, load } = waiting;
-    assert(waiter !== null, 'who waits is answered once');
-    waiting.waiter = null;
-    load.waitingCount -= 1;
-    this.#waitingCount -= 1;
-    if (load.waitingCount === 0) {
-      load.waiters = [];
-      const { projectId, tenantId } = load.shard;
-      // Nobody asks any more. One that was sent still tells the head when it is answered.
-      if (find(this.#next, projectId, tenantId) === load) {
-        remove(this.#next, projectId, tenantId);
-        load.isSettled = true;
-        this.#dropSettled();
-      }
-    }
-    return waiter;
-  }
-
-  /** Now and then, so that loads that nobody waits for take no memory while nothing is sent. */
-  #dropSettled(): void {
-    if (this.#nextLoads.length < 64 || this.#nextLoads.length < 2 * sizeOf(this.#next)) return;
-    this.#nextLoads = this.#nextLoads.filter((load) => !load.isSettled);
   }
 
   #schedule(): void {
@@ -283,7 +212,8 @@ export class ReadIndex {
     while (!this.#isStopped) {
       const connection = this.#freeConnection();
       if (connection === null) return;
-      const loads = this.#takeLoads();
+      const stalled = [...this.#queries].flatMap((query) => query.loads);
+      const loads = this.#loads.take(stalled, INDEX_ASKS_MAX);
       if (loads.length === 0) return;
       this.#send(connection, loads);
     }
@@ -297,33 +227,6 @@ export class ReadIndex {
       busy.add(query.connection);
     }
     return this.#options.connections.find((one) => one.isUp && !busy.has(one)) ?? null;
-  }
-
-  /** What waits for a stalled query and is in no other, then what was not sent yet. */
-  #takeLoads(): Load[] {
-    const loads: Load[] = [];
-    const taken: Tenants<Load> = new Map();
-    // One query asks for a shard once, though reads of a stalled one may have come again meanwhile.
-    const take = (load: Load): boolean => {
-      const { projectId, tenantId } = load.shard;
-      if (loads.length >= INDEX_ASKS_MAX || find(taken, projectId, tenantId) !== undefined) {
-        return false;
-      }
-      put(taken, projectId, tenantId, load);
-      loads.push(load);
-      return true;
-    };
-    for (const query of this.#queries) {
-      for (const load of query.loads) if (!load.isSettled && load.waitingCount > 0) take(load);
-    }
-    const later: Load[] = [];
-    for (const load of this.#nextLoads) {
-      if (load.isSettled) continue;
-      if (take(load)) remove(this.#next, load.shard.projectId, load.shard.tenantId);
-      else later.push(load);
-    }
-    this.#nextLoads = later;
-    return loads;
   }
 
   #send(connection: IndexConnection, loads: readonly Load[]): void {
@@ -384,35 +287,8 @@ export class ReadIndex {
     if (this.#isStopped) return;
     const isElsewhere = (load: Load): boolean =>
       [...this.#queries].some((other) => other.loads.includes(load));
-    for (const load of query.loads) {
-      if (load.isSettled) continue;
-      if (load.waitingCount === 0) load.isSettled = true;
-      else if (!isElsewhere(load)) this.#again(load);
-    }
+    for (const load of query.loads) if (!isElsewhere(load)) this.#loads.giveBack(load);
     this.#schedule();
-  }
-
-  /** Back to those that are not sent; joins who came for the same shard meanwhile. */
-  #again(load: Load): void {
-    const { projectId, tenantId } = load.shard;
-    // What was raised until now the next query sees, if it was not lost with the connection.
-    load.raised = undefined;
-    load.isForgotten = false;
-    const later = find(this.#next, projectId, tenantId);
-    if (later === undefined) {
-      put(this.#next, projectId, tenantId, load);
-      this.#nextLoads.unshift(load);
-      return;
-    }
-    load.isSettled = true;
-    for (const waiting of load.waiters) {
-      if (waiting.waiter === null) continue;
-      waiting.load = later;
-      later.waiters.push(waiting);
-      later.waitingCount += 1;
-    }
-    load.waiters = [];
-    load.waitingCount = 0;
   }
 
   #answered(query: Query, rows: readonly IndexRow[]): void {
@@ -431,7 +307,7 @@ export class ReadIndex {
       const head = heads.install(load, { epoch, seq, stamp, lost: isLost ? ask : undefined });
       if (load.isSettled) return;
       const version = row === undefined ? ask.settingsVersion : row.settingsVersion;
-      reads += this.#tell(load, head, version, query.sentMs);
+      reads += this.#loads.tell(load, (waiter) => waiter.found(head, version, query.sentMs));
     });
     heads.ended(query.looks);
     metrics.answered(reads, (clock.monotonicMs() - query.sentMs) / 1000);
@@ -449,29 +325,9 @@ export class ReadIndex {
     carry({ ...head, isLost, afterSeq: ask.seq, stampAtStart, changes });
   }
 
-  /** Returns how many were told. */
-  #tell(load: Load, head: ShardHead, version: number | null, sentMs: number): number {
-    load.isSettled = true;
-    let told = 0;
-    for (const waiting of load.waiters) {
-      if (waiting.waiter === null) continue;
-      this.#leave(waiting).found(head, version, sentMs);
-      told += 1;
-    }
-    return told;
-  }
-
-  #fail(load: Load, errorOf: (waiting: Waiting) => AppError | null): void {
-    for (const waiting of load.waiters) {
-      if (waiting.waiter === null) continue;
-      const error = errorOf(waiting);
-      if (error !== null) this.#leave(waiting).failed(error);
-    }
-  }
-
   /** Deadlines of those that wait. O(waiting). */
   #sweep(): void {
-    if (this.#waitingCount === 0) {
+    if (this.waitingCount === 0) {
       if (this.#sweeper !== null) clearInterval(this.#sweeper);
       this.#sweeper = null;
       return;
@@ -481,11 +337,11 @@ export class ReadIndex {
       if (waiter === null || untilMs > nowMs) return null;
       return waiter.deadlineMs > nowMs ? unavailable() : deadlineExceeded();
     };
-    for (const load of this.#openLoads()) this.#fail(load, overdue);
+    for (const load of this.#openLoads()) this.#loads.fail(load, overdue);
   }
 
   #openLoads(): Set<Load> {
-    const open = new Set(this.#nextLoads);
+    const open = new Set(this.#loads.unsent);
     for (const query of this.#queries) for (const load of query.loads) open.add(load);
     return open;
   }
@@ -515,10 +371,4 @@ function deadlineExceeded(): AppError {
     'DEADLINE_EXCEEDED',
     'the deadline ended before the decision',
   );
-}
-
-function sizeOf(map: Tenants<unknown>): number {
-  let size = 0;
-  for (const tenants of map.values()) size += tenants.size;
-  return size;
 }

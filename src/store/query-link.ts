@@ -87,7 +87,9 @@ class Link implements QueryLink {
     const client = this.#client;
     if (client === null || !this.#isUp) throw new Error('Client was closed');
     try {
-      return await query(client, ANSWER_TIMEOUT_MS);
+      const answer = await query(client, ANSWER_TIMEOUT_MS);
+      this.#retryMs = RETRY_MS_MIN;
+      return answer;
     } catch (error) {
       this.#lost(client, error);
       throw error;
@@ -113,7 +115,6 @@ class Link implements QueryLink {
     await client.query(this.#options.session);
     if (this.#client !== client) return;
     this.#isUp = true;
-    this.#retryMs = RETRY_MS_MIN;
     this.#options.onUp();
   }
 

@@ -36,6 +36,10 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/model/conditions.ts'], ['src/model/conditions.test.ts']],
   [['src/model/namespace-model.ts'], ['src/model/{namespace-model,duplicate-key}.test.ts']],
   [['src/services/shard-heads.ts'], ['src/services/{shard-heads,read-positions}.test.ts']],
+  [
+    ['src/services/read-index.ts', 'src/services/head-loads.ts'],
+    ['test/services/read-index.test.ts', 'src/services/shard-heads.test.ts'],
+  ],
   [['src/services/read-positions.ts'], ['src/services/read-positions.test.ts']],
   [['src/services/commit-publisher.ts'], ['src/services/commit-publisher.test.ts']],
   [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],

@@ -1,5 +1,5 @@
 import type { Cancellable, ReadScope } from '../../protocol/shard-client.ts';
-import type { HeadWaiter } from '../../services/read-index.ts';
+import type { HeadWaiter } from '../../services/head-loads.ts';
 import type { ShardHead } from '../../services/shard-heads.ts';
 import { AppError } from '../../shared/app-error.ts';
 
