@@ -194,8 +194,10 @@ export class Membership {
     const client = await this.#connect(true);
     this.#client = client;
     try {
-      await this.#turn(client);
-      while (this.#isUnsettled()) await this.#turn(client);
+      do {
+        if (this.#isLeaving) throw unavailable();
+        await this.#turn(client);
+      } while (this.#isUnsettled());
     } catch (error) {
       this.#drop(client);
       throw error;
@@ -210,7 +212,7 @@ export class Membership {
    */
   async whenAdmitted(): Promise<void> {
     if (this.writeId !== undefined) return;
-    if (this.#isLeaving || (this.#client === undefined && this.#isSilent)) throw unavailable();
+    if (this.#isLeaving) throw unavailable();
     const waiter = Promise.withResolvers<void>();
     this.#waiting.add(waiter);
     this.#wakeUp();
@@ -259,8 +261,9 @@ export class Membership {
         this.#log('warn', 'instance_lease_not_renewed', { error: String(error) });
         // A connection that does not answer is as good as lost.
         if (client !== undefined) this.#drop(client);
-        this.#tell(unavailable());
-        await this.#sleep(RETRY_MS);
+        // Writes that wait are told only once the database cannot be reached again either.
+        this.#tell(client === undefined ? unavailable() : undefined);
+        if (client === undefined) await this.#sleep(RETRY_MS);
       }
     }
   }
