@@ -54,6 +54,8 @@ export class IndexAudit {
   #differing = 0;
   #example = '';
   #recent: Recent[] | null = null;
+  /** Keys of `#recent`, for each row to look itself up. */
+  readonly #recentKeys = new Set<string>();
   #isTooBusy = false;
   #countBefore = 0;
   #damage: IndexDamage | null = null;
@@ -88,8 +90,10 @@ export class IndexAudit {
     if (this.#isEnd || (this.#cursor !== null && Buffer.compare(key, this.#cursor) <= 0)) {
       this.#stored += net;
     } else if (this.#recent !== null) {
-      if (this.#recent.length < RECENT_MAX) this.#recent.push({ key, seq, net });
-      else this.#isTooBusy = true;
+      if (this.#recent.length < RECENT_MAX) {
+        this.#recent.push({ key, seq, net });
+        this.#recentKeys.add(key.toString('latin1'));
+      } else this.#isTooBusy = true;
     }
   }
 
@@ -112,6 +116,7 @@ export class IndexAudit {
   /** A page of rows is being asked for: changes that are applied from now on may or may not be in it. */
   beginPage(): void {
     this.#recent = [];
+    this.#recentKeys.clear();
   }
 
   /**
@@ -140,6 +145,7 @@ export class IndexAudit {
       if (isInside && change.seq > seq) this.#stored += change.net;
     }
     this.#recent = null;
+    this.#recentKeys.clear();
     this.#cursor = end ?? this.#cursor;
     this.#isEnd = isLast;
     if (this.#differing === 0) return null;
@@ -159,10 +165,8 @@ export class IndexAudit {
   }
 
   #isRecent(page: RowBytes, row: number): boolean {
-    const recent = this.#recent;
-    if (recent === null || recent.length === 0) return false;
-    const key = pageKey(page, row);
-    return recent.some((change) => change.key.equals(key));
+    if (this.#recentKeys.size === 0) return false;
+    return this.#recentKeys.has(pageKey(page, row).toString('latin1'));
   }
 
   #differenceOf(page: RowBytes, row: number): string | null {

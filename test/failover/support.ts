@@ -25,8 +25,32 @@ export async function startInstances(
   return [first, ...others];
 }
 
+/** As `write`, again until it is acknowledged: a busy machine makes an instance lose its registration. */
+export async function written(
+  service: Service,
+  object: string,
+  op: 'OP_INSERT' | 'OP_DELETE' = 'OP_INSERT',
+): Promise<string> {
+  let token = '';
+  await until(async () => {
+    token = await write(service, object, op).catch(() => '');
+    return token !== '';
+  });
+  return token;
+}
+
+/** Whether u may view the object, asked again until there is an answer. */
+export async function decided(service: Service, object: string, token = ''): Promise<boolean> {
+  let answer: boolean | string = '';
+  await until(async () => {
+    answer = await check(service, object, token);
+    return typeof answer === 'boolean';
+  });
+  return answer as unknown as boolean;
+}
+
 /** Grants or takes back `doc:<object>#viewer@u`; the token. Errors: throws unless it was acknowledged. */
-export async function write(
+async function write(
   service: Service,
   object: string,
   op: 'OP_INSERT' | 'OP_DELETE' = 'OP_INSERT',
@@ -150,9 +174,13 @@ export function failures(services: readonly Service[]): unknown[] {
   return services.flatMap(({ log }) => log).filter(({ msg }) => msg === 'call_failed');
 }
 
+/** Status and code of what a token is answered with, asked again while the database is not available. */
 export async function refusal(service: Service, object: string, token: string): Promise<string> {
   const body = { ...SHARD, namespace: 'doc', object_id: object, relation: 'viewer' };
   const asked = { ...body, subject_user_id: 'u', at_least_consistency_token: token };
-  const answer = await call(service, 'AuthzService/Check', asked);
-  return `${answer.status} ${String(answer.body['code'])}`;
+  for (;;) {
+    const answer = await call(service, 'AuthzService/Check', asked);
+    if (answer.status !== 503) return `${answer.status} ${String(answer.body['code'])}`;
+    await sleep(10);
+  }
 }
