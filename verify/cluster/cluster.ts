@@ -84,7 +84,7 @@ export class Cluster {
   static async start(options: ClusterOptions): Promise<Cluster> {
     const directory = await mkdtemp(join(tmpdir(), 'gatehouse-verify-'));
     try {
-      const postgres = await PostgresServer.start(join(directory, 'database'));
+      const postgres = await PostgresServer.start();
       const proxies = await Promise.all(
         Array.from({ length: options.places }, (_, index) =>
           PostgresProxy.start(postgres.target, options.random.fork(`proxy ${index}`)),
@@ -181,7 +181,7 @@ export class Cluster {
     this.heal();
     await Promise.all(this.places.map((place) => this.leave(place, 'SIGKILL')));
     await Promise.all(this.places.map(({ proxy }) => proxy.close()));
-    await this.postgres.stop();
+    await this.postgres.remove();
     await rm(this.#directory, { recursive: true, force: true });
   }
 

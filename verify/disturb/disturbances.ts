@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster, Place } from '../cluster/cluster.ts';
 import type { Random } from '../workload/random.ts';
+import type { Recorder } from '../workload/recorder.ts';
 
 /** What one disturbance works on. It puts right what it did before it resolves, but for who is there. */
 export type Scene = {
   readonly cluster: Cluster;
   readonly random: Random;
   readonly say: (text: string) => void;
+  readonly recorder: Recorder;
 };
 
 /** Longer than a lease of an instance (3 s), so that the others fence it. */
@@ -156,7 +158,7 @@ export const DISTURBANCES = {
 
   'postgres-crash': async ({ cluster, say }) => {
     say('PostgreSQL crashes');
-    cluster.postgres.crash();
+    await cluster.postgres.crash();
     await sleep(1_500);
   },
 
@@ -176,6 +178,33 @@ export const DISTURBANCES = {
     cluster.postgres.thaw();
     say('PostgreSQL goes on');
     await sleep(1_000);
+  },
+
+  /**
+   * A standby that was cut off a moment ago takes the place of the server, which is lost with what it had acknowledged
+   * since. Whoever remembers that must forget it.
+   */
+  failover: async ({ cluster, random, say, recorder }) => {
+    const { postgres } = cluster;
+    await postgres.follow();
+    const syncedAt = recorder.mark();
+    const isAhead = random.chance(0.7);
+    if (isAhead) {
+      await postgres.cutStandbyOff();
+      await sleep(random.integer(400));
+    }
+    const begun = { client: -1, instance: -1, project: -1, tenant: -1 };
+    const ended = recorder.begin(recorder.nextId(), begun);
+    say('PostgreSQL fails over');
+    for (const { proxy } of cluster.places) proxy.cutAll();
+    await postgres.failOver();
+    for (const { proxy } of cluster.places) proxy.leadTo(postgres.target);
+    say('the standby serves');
+    // Until no instance can answer from memory any more without having seen it.
+    await sleep(PAST_LEASE_MS);
+    const epoch = await postgres.epoch();
+    ended({ action: { kind: 'failover', syncedAt, epoch }, outcome: 'ok' });
+    say(`epoch ${epoch}`);
   },
 
   /** One instance does not reach PostgreSQL for longer than its lease; callers reach it. */
