@@ -129,8 +129,12 @@ export class Cluster {
     place.process = instance;
     void instance.exited.then(() => {
       if (place.process !== instance) return;
+      const wasReady = place.baseUrl !== undefined;
       this.#emptied(place);
-      if (!this.#ending.has(instance)) this.#options.onDeath?.(place, instance.lastLines);
+      // One that never was ready is told of by `ready`.
+      if (wasReady && !this.#ending.has(instance)) {
+        this.#options.onDeath?.(place, instance.lastLines);
+      }
     });
     const { baseUrl } = await instance.ready;
     if (place.process !== instance) return;

@@ -15,6 +15,7 @@ export type Scene = {
 const PAST_LEASE_MS = 4_200;
 /** Longer than it takes to notice that the others are gone. */
 const ALONE_MS = 1_500;
+const START_ATTEMPTS_MAX = 5;
 const DAY_MS = 86_400_000;
 
 /**
@@ -282,9 +283,19 @@ export async function fill(scene: Pick<Scene, 'cluster' | 'say'>, count: number)
 
 async function join({ cluster, say }: Pick<Scene, 'cluster' | 'say'>, place: Place): Promise<void> {
   if (place.process !== undefined) return;
-  say(`${place.index} joins`);
-  await cluster.join(place);
-  say(`${place.index} is ready`);
+  // One that does not come up in time, as on a machine that is overloaded, is started again, as a supervisor does.
+  for (let attempt = 1; ; attempt++) {
+    say(`${place.index} joins`);
+    try {
+      await cluster.join(place);
+      say(`${place.index} is ready`);
+      return;
+    } catch (error) {
+      if (attempt === START_ATTEMPTS_MAX) throw error;
+      say(`${place.index} did not start`);
+      await cluster.leave(place, 'SIGKILL');
+    }
+  }
 }
 
 /** Whether notifications get lost on their way to all instances. */
