@@ -89,6 +89,8 @@ function actionText({ action }: Operation): string {
       return `deprovision ${action.user}`;
     case 'settings':
       return `settings ${JSON.stringify({ model: action.model, suspended: action.isSuspended })}`;
+    case 'failover':
+      return `failover from event ${action.syncedAt}`;
     case 'read':
       return `read ${JSON.stringify(action.query)}${action.atLeast === undefined ? '' : ` at least ${action.atLeast.seq}`}`;
   }
@@ -102,6 +104,8 @@ function actionEnd(action: Operation['action']): string {
       return action.deleted === undefined ? '' : `→ ${action.deleted}`;
     case 'settings':
       return '';
+    case 'failover':
+      return `→ epoch ${action.epoch}`;
     case 'read':
       return action.answer === undefined ? '' : `→ ${action.answer}`;
   }

@@ -165,11 +165,13 @@ async function openStage(options: VerifyOptions, random: Random): Promise<Stage>
   });
   return {
     reach,
-    disturb: (isStopped, record) =>
-      disturber.run(isStopped, (text) => {
+    disturb: (isStopped, record, recorder) => {
+      const say = (text: string): void => {
         record(text);
         options.note?.(text);
-      }),
+      };
+      return disturber.run(isStopped, say, recorder);
+    },
     deaths: () => deaths.splice(0),
     close: stop,
   };
