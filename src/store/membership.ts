@@ -266,6 +266,7 @@ export class Membership {
   async #run(): Promise<void> {
     while (!this.#isLeaving) {
       let client = this.#client;
+      const wasConnected = client !== undefined;
       try {
         client ??= await this.#reconnect();
         if (this.#isDue()) await this.#turn(client);
@@ -279,7 +280,9 @@ export class Membership {
         if (client !== undefined) this.#drop(client);
         // Writes that wait are told only once the database cannot be reached again either.
         this.#tell(client === undefined ? unavailable() : undefined);
-        if (client === undefined) await this.#sleep(RETRY_MS);
+        // A wake from before this attempt was answered by it: a server that refuses is not asked without a pause.
+        this.#isWoken = false;
+        if (!wasConnected) await this.#sleep(RETRY_MS);
       }
     }
   }
