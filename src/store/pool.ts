@@ -65,6 +65,8 @@ export function createPool(target: PostgresTarget, options: PoolOptions): Pool {
   // The driver waits for the hook, which its types do not say.
   const hook = prepare === undefined ? {} : { onConnect: prepare };
   const pool = new Pool(Object.assign(clientConfig(target, options), hook, { max }));
+  // While it is checked out the pool does not listen: a connection lost between two statements would end the process.
+  pool.on('connect', (client) => client.on('error', ignoreError));
   pool.on('error', (error) => {
     log('warn', 'postgres_connection_lost', {
       pool: options.applicationName,
@@ -72,4 +74,8 @@ export function createPool(target: PostgresTarget, options: PoolOptions): Pool {
     });
   });
   return pool;
+}
+
+function ignoreError(): void {
+  // The statement under way, or the next one, fails with it.
 }
