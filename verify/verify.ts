@@ -84,9 +84,9 @@ export async function verify(options: VerifyOptions): Promise<Outcome> {
       });
       round.catch(() => undefined);
       const history = await Promise.race([round, aborted]);
+      const path = save(history.seed, { history, instances });
       const report = checkHistory(history);
       const deaths = stage.deaths();
-      const path = save(history.seed, { history, instances });
       say(`round ${number}: ${summaryOf(history, report)} (${path})`);
       sayFaults(say, history, report, deaths);
       covered.push(report.coverage);

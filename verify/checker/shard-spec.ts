@@ -142,8 +142,10 @@ export class ShardSpec implements Spec<ShardState, Operation> {
   answers(moment: Moment<ShardState>, { operation, called }: Timed<Operation>): boolean {
     const { action } = operation;
     if (action.kind !== 'read') throw new Error('only a read has an answer');
-    const { atLeast } = action;
     const first = moment.state;
+    // What is wrong with the project is said before what is wrong with the token, as one of a lost history.
+    const isOfLost = action.atLeast !== undefined && action.atLeast.epoch !== first.epoch;
+    const atLeast = action.answer === SUSPENDED && isOfLost ? undefined : action.atLeast;
     if (
       (atLeast === undefined || isReached(first, atLeast)) &&
       this.#fits(first, first.settings, operation)
