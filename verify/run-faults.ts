@@ -47,6 +47,7 @@ async function secondsUntilCaught(
   seed: string,
   seconds: number,
   out: string,
+  signal: AbortSignal,
 ): Promise<number | undefined> {
   const outcome = await verify({
     seed,
@@ -59,6 +60,7 @@ async function secondsUntilCaught(
     token: '',
     adminSecret: '',
     isBrief: true,
+    signal,
     say: () => undefined,
     save: (round, run) => {
       const path = join(out, `${name}-${round}.jsonl.gz`);
@@ -87,6 +89,8 @@ async function main(): Promise<number> {
   mkdirSync(values.out, { recursive: true });
   const base = copyTree();
   process.once('exit', () => rmSync(base, { recursive: true, force: true }));
+  const ending = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ending.abort());
   let isGood = true;
   for (const name of names) {
     const fault = PLANTED_FAULTS.find((one) => one.name === name);
@@ -100,7 +104,9 @@ async function main(): Promise<number> {
     try {
       for (let i = 0; i < (seeds ?? 0); i++) {
         const seed = `${(firstSeed ?? 1) + i}`;
-        caught.push(await secondsUntilCaught(tree, fault, seed, seconds ?? 60, values.out));
+        caught.push(
+          await secondsUntilCaught(tree, fault, seed, seconds ?? 60, values.out, ending.signal),
+        );
         process.stderr.write(`${name} seed ${seed}: ${caught.at(-1) ?? 'not caught'}\n`);
       }
     } finally {
