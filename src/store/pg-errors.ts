@@ -87,6 +87,11 @@ export function isFenced(error: unknown): boolean {
   return classifyPgError(error) === 'fenced';
 }
 
+/** The server ended the session, since its transaction waited for the client too long: nothing was applied. */
+export function isEndedIdle(error: unknown): boolean {
+  return sqlState(error) === '25P03';
+}
+
 /** The server or the connection is gone; of a commit in flight the outcome is unknown. */
 export function isUnavailable(error: unknown): boolean {
   return classifyPgError(error) === 'unavailable';
