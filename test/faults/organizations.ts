@@ -19,6 +19,8 @@ type Member = {
 type Question = readonly [namespace: string, id: string, relation: string, user: string];
 
 const PROJECT = 'default';
+/** Questions of one BatchCheck. */
+const ITEMS_MAX = 500;
 const RELATIONS = ['owner', 'admin', 'member', 'guest'];
 
 /**
@@ -57,11 +59,15 @@ export async function expectAgreement(
   for (const service of services) {
     const tenant = new Tenant(service, tenantId);
     expect(await tenant.tuples()).toEqual(texts);
-    const { status, body } = await tenant.call('', 'AuthzService/BatchCheck', { items });
-    expect(status).toBe(200);
-    expect((body['results'] as { allowed: boolean }[]).map(({ allowed }) => allowed)).toEqual(
-      expected,
-    );
+    const answers: boolean[] = [];
+    for (let at = 0; at < items.length; at += ITEMS_MAX) {
+      const body = { items: items.slice(at, at + ITEMS_MAX) };
+      const answer = await tenant.call('', 'AuthzService/BatchCheck', body);
+      expect(answer.status).toBe(200);
+      const results = answer.body['results'] as { allowed: boolean }[];
+      answers.push(...results.map(({ allowed }) => allowed));
+    }
+    expect(answers).toEqual(expected);
   }
 }
 
