@@ -1,5 +1,6 @@
 import type { Scenario } from './harness/scenario.ts';
 import { batchCheck100 } from './scenarios/batch-check.ts';
+import { checkBesideFsck } from './scenarios/check-beside-fsck.ts';
 import { checkBesideLists } from './scenarios/check-beside-lists.ts';
 import { checkUniform, checkZipf } from './scenarios/check.ts';
 import { coldStart } from './scenarios/cold-start.ts';
@@ -28,6 +29,7 @@ export const SCENARIOS: readonly Scenario[] = [
   noisyNeighbour,
   coldStart,
   checkBesideLists,
+  checkBesideFsck,
   writeOne,
   feedFlood,
   notifyLive,

@@ -89,19 +89,23 @@ function actionText({ action }: Operation): string {
       return `deprovision ${action.user}`;
     case 'settings':
       return `settings ${JSON.stringify({ model: action.model, suspended: action.isSuspended })}`;
+    case 'failover':
+      return `failover from event ${action.syncedAt}`;
     case 'read':
-      return `read ${JSON.stringify(action.query)}${action.atLeast === undefined ? '' : ` at least ${action.atLeast.seq}`}`;
+      return `read ${JSON.stringify(action.query)}${action.atLeast === undefined ? '' : ` at least ${action.atLeast.epoch}.${action.atLeast.seq}`}`;
   }
 }
 
 function actionEnd(action: Operation['action']): string {
   switch (action.kind) {
     case 'write':
-      return action.reached === undefined ? '' : `→ seq ${action.reached.seq}`;
+      return action.reached === undefined ? '' : `→ ${action.reached.epoch}.${action.reached.seq}`;
     case 'deprovision':
       return action.deleted === undefined ? '' : `→ ${action.deleted}`;
     case 'settings':
       return '';
+    case 'failover':
+      return `→ epoch ${action.epoch}`;
     case 'read':
       return action.answer === undefined ? '' : `→ ${action.answer}`;
   }

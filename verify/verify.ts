@@ -84,9 +84,9 @@ export async function verify(options: VerifyOptions): Promise<Outcome> {
       });
       round.catch(() => undefined);
       const history = await Promise.race([round, aborted]);
+      const path = save(history.seed, { history, instances });
       const report = checkHistory(history);
       const deaths = stage.deaths();
-      const path = save(history.seed, { history, instances });
       say(`round ${number}: ${summaryOf(history, report)} (${path})`);
       sayFaults(say, history, report, deaths);
       covered.push(report.coverage);
@@ -165,11 +165,13 @@ async function openStage(options: VerifyOptions, random: Random): Promise<Stage>
   });
   return {
     reach,
-    disturb: (isStopped, record) =>
-      disturber.run(isStopped, (text) => {
+    disturb: (isStopped, record, recorder) => {
+      const say = (text: string): void => {
         record(text);
         options.note?.(text);
-      }),
+      };
+      return disturber.run(isStopped, say, recorder);
+    },
     deaths: () => deaths.splice(0),
     close: stop,
   };

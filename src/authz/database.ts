@@ -1,49 +1,25 @@
-import { Client, type Pool } from 'pg';
+import type { Pool } from 'pg';
 import type { Config } from '../config/options.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { DatabaseTime } from '../shared/database-clock.ts';
 import { assertConnectionsFit } from '../store/connection-budget.ts';
-import { type Deployment, readDeployment } from '../store/deployment.ts';
+import { DeploymentWatch } from '../store/deployment-watch.ts';
+import type { Deployment } from '../store/deployment.ts';
 import { startEmbeddedPostgres } from '../store/embedded-postgres.ts';
 import { Membership } from '../store/membership.ts';
 import { migrate } from '../store/migrate.ts';
 import { isSilence } from '../store/pg-errors.ts';
-import { clientConfig, createPool, type PostgresTarget } from '../store/pool.ts';
+import { createPool, type PostgresTarget } from '../store/pool.ts';
 import { INDEX_CONNECTIONS } from './index-links.ts';
 
 /** Connections of one decision worker: three loads and a catch-up at once. */
 export const WORKER_CONNECTIONS = 4;
 /** Outside of pools: the membership, LISTEN, the work for all instances, and the read index. */
 const SINGLE_CONNECTIONS = 3 + INDEX_CONNECTIONS;
-/** A new epoch updates every shard's row. */
-const NEW_EPOCH_MS_MAX = 60_000;
 const EMBEDDED_CONNECTIONS_MIN = 100;
 /** For psql, pg_dump and what else looks in. */
 const EMBEDDED_CONNECTIONS_SPARE = 20;
 const START_PATIENCE_MS = 30_000;
-
-/**
- * After each connection of the membership: a failover may lie between. On a connection of its own, since a new
- * epoch of many shards takes longer than a renewal may.
- */
-async function followDeployment(target: PostgresTarget, log: EventLog): Promise<void> {
-  const client = new Client({
-    ...clientConfig(target, {
-      applicationName: 'gatehouse-deployment',
-      statementTimeoutMs: NEW_EPOCH_MS_MAX,
-      lockTimeoutMs: NEW_EPOCH_MS_MAX,
-      idleInTransactionTimeoutMs: 0,
-    }),
-    query_timeout: NEW_EPOCH_MS_MAX,
-  });
-  client.on('error', (error) => log('warn', 'postgres_connection_lost', { error: error.message }));
-  try {
-    await client.connect();
-    await readDeployment(client, log);
-  } finally {
-    await client.end().catch(() => undefined);
-  }
-}
 
 /** The database of this instance, ready to use: migrated, and registered on. */
 export interface Database {
@@ -51,6 +27,7 @@ export interface Database {
   readonly deployment: Deployment;
   readonly pool: Pool;
   readonly membership: Membership;
+  readonly history: DeploymentWatch;
   /** Closes the pool, gives the registration back, and stops an embedded server. Idempotent. */
   stop(): Promise<void>;
 }
@@ -104,6 +81,7 @@ export async function openDatabase(
   const target = server?.target ?? { connectionString: databaseUrl ?? '' };
   try {
     const deployment = await migrate(target, { log });
+    const history = new DeploymentWatch(log, deployment);
     const membership = new Membership({
       target,
       region: config.region,
@@ -112,7 +90,7 @@ export async function openDatabase(
         onRenewed: ({ sentMs, answeredMs, databaseUs }) =>
           time.observe(sentMs, answeredMs, Number(databaseUs) / 1000),
       },
-      prepare: () => followDeployment(target, log),
+      prepare: history.check,
       log,
     });
     await startPatiently(membership, log);
@@ -120,9 +98,12 @@ export async function openDatabase(
       max: config.pgPoolSize,
       applicationName: 'gatehouse-gateway',
       log,
+      prepare: history.check,
     });
+    history.start(pool);
     let stopping: Promise<void> | undefined;
     const stop = async (): Promise<void> => {
+      history.stop();
       await pool.end();
       await membership.leave();
       await server?.stop();
@@ -132,6 +113,7 @@ export async function openDatabase(
       deployment,
       pool,
       membership,
+      history,
       stop: () => (stopping ??= stop()),
     };
     const isExclusive = server !== undefined;

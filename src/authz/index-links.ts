@@ -1,3 +1,4 @@
+import type { ClientBase } from 'pg';
 import type { EventLog } from '../observability/logger.ts';
 import type { IndexConnection } from '../services/read-index.ts';
 import type { PostgresTarget } from '../store/pool.ts';
@@ -16,6 +17,7 @@ export type IndexLinks = {
 /** Opens them; each is made again when it is lost. `events` are those of `ReadIndex`. */
 export function startIndexLinks(
   target: PostgresTarget,
+  prepare: (client: ClientBase) => Promise<void>,
   events: { connected(): void; disconnected(): void },
   log: EventLog,
 ): IndexLinks {
@@ -24,6 +26,7 @@ export function startIndexLinks(
       target,
       applicationName: 'gatehouse-read-index',
       session: INDEX_SESSION,
+      prepare,
       onUp: () => events.connected(),
       onDown: () => events.disconnected(),
       log,

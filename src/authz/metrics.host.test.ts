@@ -32,6 +32,7 @@ const FIGURES: WorkerFigures = {
   shardLoadFailures: 0,
   shardEvictions: 0,
   catchUps: 0,
+  fsck: { shards: 2, rows: 70, differences: 1, unfinished: 0, ageMs: 4_000 },
 };
 
 /** One observation of everything, so that every kind of line is in the text. */

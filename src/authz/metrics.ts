@@ -11,7 +11,7 @@ import {
 } from '../observability/credential-report.ts';
 import { MetricStore, type HotCounter, type HotHistogram } from '../observability/metric-store.ts';
 import { registerProcessMetrics } from '../observability/process-metrics.ts';
-import type { WorkerStats } from '../protocol/messages.ts';
+import type { FsckStats, WorkerStats } from '../protocol/messages.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
@@ -217,7 +217,7 @@ function instanceMetrics(store: MetricStore) {
 
 type StandingFigures = Pick<
   WorkerFigures,
-  'indexBytes' | 'shardsLoaded' | 'tuples' | 'watermarkLagMax' | 'queueDepth'
+  'indexBytes' | 'shardsLoaded' | 'tuples' | 'watermarkLagMax' | 'queueDepth' | 'fsck'
 >;
 
 /** Figures of the workers, all together: a label by worker would say nothing about the service. */
@@ -240,6 +240,7 @@ function workerMetrics(
   const evictions = counter('gatehouse_shard_evictions_total', 'Shards dropped for memory.');
   const catchUps = counter('gatehouse_catch_ups_total', 'Catch-ups read from the change log.');
 
+  const fsck = fsckMetrics(store);
   const reads = store.histograms(
     {
       name: 'gatehouse_eval_reads',
@@ -258,6 +259,7 @@ function workerMetrics(
     shards.set(sum((figures) => figures.shardsLoaded));
     tuples.set(sum((figures) => figures.tuples));
     queue.set(sum((figures) => figures.queueDepth));
+    fsck.age(all.reduce((most, figures) => Math.max(most, figures.fsck.ageMs), 0));
     lag.set(all.reduce((largest, figures) => Math.max(largest, figures.watermarkLagMax), 0));
   });
   return (slot, figures) => {
@@ -274,5 +276,34 @@ function workerMetrics(
     failures.inc(figures.shardLoadFailures);
     evictions.inc(figures.shardEvictions);
     catchUps.inc(figures.catchUps);
+    fsck.add(figures.fsck);
+  };
+}
+
+/** Comparisons of the indexes with what is stored. */
+function fsckMetrics(store: MetricStore) {
+  const counter = (name: string, help: string): Counter => store.counter({ name, help });
+  const shards = counter('gatehouse_fsck_shards_total', 'Loaded shards compared with the store.');
+  const rows = counter('gatehouse_fsck_rows_total', 'Stored tuples compared with indexes.');
+  const differences = counter(
+    'gatehouse_fsck_differences_total',
+    'Indexes that differed from what is stored, and were loaded again.',
+  );
+  const unfinished = counter(
+    'gatehouse_fsck_unfinished_total',
+    'Comparisons of an index that were given up.',
+  );
+  const age = store.gauge({
+    name: 'gatehouse_fsck_age_seconds',
+    help: 'How long ago the index was loaded or compared that waits longest.',
+  });
+  return {
+    add: (counts: FsckStats): void => {
+      shards.inc(counts.shards);
+      rows.inc(counts.rows);
+      differences.inc(counts.differences);
+      unfinished.inc(counts.unfinished);
+    },
+    age: (ms: number): void => age.set(ms / 1_000),
   };
 }

@@ -1,6 +1,7 @@
 import type { Readiness } from '../gateway/readiness.ts';
 import type { Membership } from '../store/membership.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';
+import type { Database } from './database.ts';
 import type { Services } from './services.ts';
 
 /** Follows the membership: readiness, and what must be forgotten or looked at again. */
@@ -14,8 +15,19 @@ export class PostgresWatch {
   }
 
   /** From now on changes reach the services and the workers. */
-  watch(membership: Membership, services: Services, workers: WorkerPool): void {
+  watch(
+    { membership, history }: Pick<Database, 'membership' | 'history'>,
+    services: Services,
+    workers: WorkerPool,
+  ): void {
     this.#membership = membership;
+    history.watch(() => {
+      // The registration was one of the history before: from memory alone nothing is answered any more.
+      membership.refused(membership.instanceId ?? null);
+      services.heads.forgetAll();
+      services.projects.forgetAll();
+      workers.hint(null, 0);
+    });
     membership.watch({
       onBecomingAlone: () => {
         // Others have written until now. Commits of ours that are under way may be seen before we know.

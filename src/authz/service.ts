@@ -29,6 +29,7 @@ import { createAuditSink } from './audit-sink.ts';
 import { showClock } from './clock-metrics.ts';
 import type { Database } from './database.ts';
 import { showFeed } from './feed-metrics.ts';
+import { createFsckRuns } from './fsck-runs.ts';
 import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
@@ -170,7 +171,7 @@ async function startParts(
   undo.push(() => feed.stop());
   await feed.started;
   const retention = startUpkeep(config, database, services, log);
-  postgres.watch(database.membership, services, workers);
+  postgres.watch(database, services, workers);
   const fingerprintKey = database.deployment.tokenKey;
   const live = new LiveCredentials({ config, env: options.env, fingerprintKey, metrics, log });
   live.start();
@@ -304,6 +305,7 @@ export function createCalls(
     shards,
     scopes,
     meter,
+    fsck: createFsckRuns(shards, log),
     report: ({ requestId, rpc, error }) => {
       const fields = { request_id: requestId, rpc, error: String(error), stack: stackOf(error) };
       log('error', 'call_failed', fields);

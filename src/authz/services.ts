@@ -145,6 +145,7 @@ function createIndex(
   const { clock, heads, projects } = parts;
   const links = startIndexLinks(
     database.target,
+    database.history.check,
     { connected: () => index.connected(), disconnected: () => index.disconnected() },
     log,
   );
@@ -156,7 +157,15 @@ function createIndex(
     carry: (carried) => shards.applyCarried(carried),
     // As many as the workers together would take.
     waitersMax: config.workers * config.workerQueueMax,
-    metrics: metrics.readIndex,
+    metrics: {
+      ...metrics.readIndex,
+      historyLost: () => {
+        metrics.readIndex.historyLost();
+        database.history.lost(database.pool).catch((error: unknown) => {
+          log('warn', 'deployment_epoch_not_started', { error: String(error) });
+        });
+      },
+    },
   });
   const stopIndex = async (): Promise<void> => {
     index.stop();
@@ -185,6 +194,7 @@ function createWriter(
         for (const change of changes) {
           projects.mustBeAtLeast(change.projectId, change.settingsVersion);
         }
+        database.history.committed(changes);
         shards.applyCommitted(changes);
       },
     },

@@ -58,6 +58,8 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         loadTimeoutMs: config.loadTimeoutSeconds * 1_000,
         clockMemory: time.memory,
         heldMemory: options.held?.memories[slot],
+        fsckRowsPerSecond: config.fsckRowsPerSecond / config.workers,
+        fsckIntervalMs: config.fsckIntervalSeconds * 1_000,
       }),
     }),
     queueDepthMax: config.workerQueueMax,
@@ -79,7 +81,7 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
     case 'workerReady':
       return log('info', 'worker_ready', { slot });
     case 'workerReport':
-      return log('warn', event.report.event, {
+      return log(isWrong(event.report.event) ? 'error' : 'warn', event.report.event, {
         slot,
         shard: event.report.shardHash,
         error: event.report.error,
@@ -92,6 +94,11 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
         error: String(event.cause),
       });
   }
+}
+
+/** Whether answers may have been wrong; the index was dropped. */
+function isWrong(event: string): boolean {
+  return event === 'index_differs' || event === 'shard_index_damaged';
 }
 
 function countStats(metrics: Metrics, slot: number, stats: WorkerStats): void {

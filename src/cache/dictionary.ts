@@ -8,10 +8,10 @@ import { hashScratch, loadBytes, scratchWords } from './text-scratch.ts';
 
 export const RECORD_PAGE_SHIFT = 16;
 export const RECORD_PAGE_MASK = 0xffff;
-const PAGE_WORDS = 1 << RECORD_PAGE_SHIFT;
+export const RECORD_PAGE_WORDS = 1 << RECORD_PAGE_SHIFT;
 const PAGE_WORDS_FIRST = 256;
 /** Addresses below are never records, so that 0 is no record. */
-const ADDRESS_FIRST = 4;
+export const ADDRESS_FIRST = 4;
 const ADDRESS_MAX = 0x7fff_0000;
 
 /** Word 0: length in bytes | what the owner of the record wants in the high half. */
@@ -25,11 +25,11 @@ export const RECORD_HEADER = 3;
 
 /** Owner of the records that are names. */
 export const NAME_OWNER = 0x7fff_fffe;
-const FREE_OWNER = 0x7fff_ffff;
+export const FREE_OWNER = 0x7fff_ffff;
 
 /** Blocks of at most this many words come in exact sizes, larger ones in powers of two. */
 const EXACT_WORDS_MAX = 128;
-const BLOCK_WORDS_MIN = 4;
+export const BLOCK_WORDS_MIN = 4;
 const BINS = EXACT_WORDS_MAX + 17;
 
 /**
@@ -48,8 +48,18 @@ export class Dictionary {
   readonly #decoders: Buffer[] = [];
 
   constructor(allocator: PageAllocator) {
-    this.records = new PagedWords(allocator, PAGE_WORDS, PAGE_WORDS_FIRST);
+    this.records = new PagedWords(allocator, RECORD_PAGE_WORDS, PAGE_WORDS_FIRST);
     this.table = new SegmentedHash(allocator);
+  }
+
+  /** Addresses that were ever used are below. */
+  get top(): number {
+    return this.#top;
+  }
+
+  /** First free block of each bin; see `binOf`. */
+  get bins(): Readonly<Uint32Array> {
+    return this.#bins;
   }
 
   /** Record of the scratch's first `length` bytes under `owner`, or 0. `hash` is of the same. Hot. */
@@ -154,8 +164,8 @@ export class Dictionary {
     while (at < this.#top) {
       const page = this.records.pages[at >>> RECORD_PAGE_SHIFT] as Uint32Array;
       const offset = at & RECORD_PAGE_MASK;
-      if (PAGE_WORDS - offset < BLOCK_WORDS_MIN) {
-        at += PAGE_WORDS - offset;
+      if (RECORD_PAGE_WORDS - offset < BLOCK_WORDS_MIN) {
+        at += RECORD_PAGE_WORDS - offset;
       } else if (page[offset + RECORD_OWNER] === FREE_OWNER) {
         at += page[offset] as number;
       } else {
@@ -189,7 +199,7 @@ export class Dictionary {
     if (this.#bins[bin] !== 0) return this.#unbin(bin);
     while (this.#top + words > this.records.capacity) {
       // Before memory grows by a whole page, larger holes are cut up.
-      if (this.records.capacity >= PAGE_WORDS) {
+      if (this.records.capacity >= RECORD_PAGE_WORDS) {
         const cut = this.#cut(words);
         if (cut !== 0) return cut;
         this.#closePage();
@@ -234,7 +244,7 @@ export class Dictionary {
   #closePage(): void {
     const offset = this.#top & RECORD_PAGE_MASK;
     if (offset === 0) return;
-    const rest = PAGE_WORDS - offset;
+    const rest = RECORD_PAGE_WORDS - offset;
     if (rest >= BLOCK_WORDS_MIN) this.#give(this.#top, rest);
     this.#top += rest;
   }
@@ -266,12 +276,14 @@ export class Dictionary {
   }
 }
 
-function blockWords(length: number): number {
+/** Words of the block of a record with `length` bytes. */
+export function blockWords(length: number): number {
   const words = Math.max(BLOCK_WORDS_MIN, RECORD_HEADER + ((length + 3) >>> 2));
   return words <= EXACT_WORDS_MAX ? words : 1 << (32 - Math.clz32(words - 1));
 }
 
-function binOf(words: number): number {
+/** Bin of the free blocks of this size. */
+export function binOf(words: number): number {
   return words <= EXACT_WORDS_MAX ? words : EXACT_WORDS_MAX + 31 - Math.clz32(words) - 6;
 }
 

@@ -5,14 +5,14 @@ import type { PageAllocator } from './page-allocator.ts';
 
 export const LIST_PAGE_SHIFT = 16;
 export const LIST_PAGE_MASK = 0xffff;
-const PAGE_ORDER = 16;
+export const PAGE_ORDER = 16;
 const PAGE_WORDS = 1 << PAGE_ORDER;
 const PAGE_ORDER_FIRST = 8;
-const ORDER_MIN = 2;
+export const ORDER_MIN = 2;
 /** Order of the chunks of long lists, and of the largest list in one block. */
-const CHUNK_ORDER = 12;
+export const CHUNK_ORDER = 12;
 const CHUNK_MASK = (1 << CHUNK_ORDER) - 1;
-const FREE = 0x80;
+export const BLOCK_FREE = 0x80;
 /** Pages that are wholly free but kept, so that a list at the border does not thrash. */
 const SPARE_PAGES = 1;
 /** List addresses fit in 30 bits. */
@@ -46,6 +46,16 @@ export class ListStore {
     this.#tags.push(allocator.octets(1 << (PAGE_ORDER_FIRST - ORDER_MIN)));
     // The first block stays taken: address 0 is no list.
     for (let order = ORDER_MIN; order < PAGE_ORDER_FIRST; order++) this.#link(1 << order, order);
+  }
+
+  /** Per page a tag for each 4 words: BLOCK_FREE and the order at the start of a free block, else 0. */
+  get tags(): readonly Uint8Array[] {
+    return this.#tags;
+  }
+
+  /** Per order the first free block, 0 for none. */
+  get freeHeads(): Readonly<Uint32Array> {
+    return this.#free;
   }
 
   get bytes(): number {
@@ -273,7 +283,7 @@ export class ListStore {
     while (size < PAGE_ORDER) {
       const buddy = from ^ (1 << size);
       const at = buddy & LIST_PAGE_MASK;
-      if (at >= length || tags[at >>> ORDER_MIN] !== (FREE | size)) break;
+      if (at >= length || tags[at >>> ORDER_MIN] !== (BLOCK_FREE | size)) break;
       this.#unlink(buddy, size);
       from &= ~(1 << size);
       size += 1;
@@ -292,7 +302,7 @@ export class ListStore {
     const page = this.pages[index] as Uint32Array;
     page[at] = 0;
     page[at + 1] = next;
-    (this.#tags[index] as Uint8Array)[at >>> ORDER_MIN] = FREE | order;
+    (this.#tags[index] as Uint8Array)[at >>> ORDER_MIN] = BLOCK_FREE | order;
     if (next !== 0) this.#setHeader(next, address);
     this.#free[order] = address;
   }
@@ -350,7 +360,8 @@ export class ListStore {
 const NO_PAGE = new Uint32Array(0);
 const NO_TAGS = new Uint8Array(0);
 
-function orderOf(header: number): number {
+/** Order of the block that a list's header lies in. */
+export function orderOf(header: number): number {
   return ((header >>> ORDER_SHIFT) & 15) + ORDER_MIN;
 }
 

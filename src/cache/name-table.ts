@@ -21,21 +21,22 @@ const REFERENCES_MASK = 0x7fff_ffff;
  */
 export class NameTable {
   readonly #dictionary: Dictionary;
-  readonly #words: PagedWords;
+  readonly words: PagedWords;
   #free = 0;
   #top = 1;
   /** Names asked for lately, so that a change compares a short string instead of hashing it. */
   readonly #recent: string[] = Array.from({ length: RECENT }, () => '');
   readonly #recentIds = new Uint32Array(RECENT);
   #misses = 0;
+  #pinnedCount = 0;
 
   constructor(dictionary: Dictionary, allocator: PageAllocator) {
     this.#dictionary = dictionary;
-    this.#words = new PagedWords(allocator, STRIDE << PAGE_NAMES_SHIFT, STRIDE * PAGE_NAMES_FIRST);
+    this.words = new PagedWords(allocator, STRIDE << PAGE_NAMES_SHIFT, STRIDE * PAGE_NAMES_FIRST);
   }
 
   get bytes(): number {
-    return this.#words.bytes;
+    return this.words.bytes;
   }
 
   /** Ids from 1 on that were ever used are below. */
@@ -74,7 +75,9 @@ export class NameTable {
   /** Interns a name for good. */
   pin(name: string): number {
     const id = this.intern(name);
-    if (id !== 0) this.#setReferences(id, (this.#references(id) | PINNED) >>> 0);
+    if (id === 0 || this.isPinned(id)) return id;
+    this.#setReferences(id, (this.#references(id) | PINNED) >>> 0);
+    this.#pinnedCount += 1;
     return id;
   }
 
@@ -85,6 +88,16 @@ export class NameTable {
   /** Mentions of a name, not counting the pin. */
   mentions(id: number): number {
     return this.#references(id) & REFERENCES_MASK;
+  }
+
+  /** Names that are pinned. */
+  get pinnedCount(): number {
+    return this.#pinnedCount;
+  }
+
+  /** The record of a live name; of a free id the next free one. */
+  recordOf(id: number): number {
+    return this.#record(id);
   }
 
   /** One more mention. */
@@ -134,7 +147,7 @@ export class NameTable {
     let id = this.#free;
     if (id === 0) id = this.#reserve();
     else this.#free = this.#record(id);
-    const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
+    const page = this.words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
     const at = (id & PAGE_NAMES_MASK) * STRIDE;
     page[at] = record;
     page[at + 1] = 0;
@@ -162,14 +175,14 @@ export class NameTable {
   }
 
   #pushFree(id: number): void {
-    const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
+    const page = this.words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
     page[(id & PAGE_NAMES_MASK) * STRIDE] = this.#free;
     this.#free = id;
   }
 
   #reserve(): number {
     const id = this.#top;
-    while ((id + 1) * STRIDE > this.#words.capacity) this.#words.grow();
+    while ((id + 1) * STRIDE > this.words.capacity) this.words.grow();
     this.#top = id + 1;
     return id;
   }
@@ -180,17 +193,17 @@ export class NameTable {
   }
 
   #record(id: number): number {
-    const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
+    const page = this.words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
     return page[(id & PAGE_NAMES_MASK) * STRIDE] as number;
   }
 
   #references(id: number): number {
-    const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
+    const page = this.words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
     return page[(id & PAGE_NAMES_MASK) * STRIDE + 1] as number;
   }
 
   #setReferences(id: number, references: number): void {
-    const page = this.#words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
+    const page = this.words.pages[id >>> PAGE_NAMES_SHIFT] as Uint32Array;
     page[(id & PAGE_NAMES_MASK) * STRIDE + 1] = references;
   }
 }

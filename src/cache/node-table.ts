@@ -43,12 +43,12 @@ const NODES_MAX = 0x3fff_ffff;
 const PAGE_NODES_FIRST = 64;
 
 // High half of an entity record's first word: a filter of its relations, and whether it has many nodes.
-const RELATION_BITS = 15;
-const RELATION_BIT_FIRST = 0x1_0000;
-const RELATION_BITS_ALL = 0x7fff_0000;
-const MANY = 0x8000_0000;
+export const RELATION_BITS = 15;
+export const RELATION_BIT_FIRST = 0x1_0000;
+export const RELATION_BITS_ALL = 0x7fff_0000;
+export const RECORD_MANY = 0x8000_0000;
 /** An entity with more nodes has them in a list, and in the hash of nodes. */
-const CHAIN_MAX = 8;
+export const CHAIN_MAX = 8;
 
 /**
  * Nodes as records of six words. The nodes of an entity form a chain that starts in the entity's
@@ -82,13 +82,18 @@ export class NodeTable {
     return this.#top;
   }
 
+  /** The first free node, which leads to the next by NODE_NEXT; 0 for none. */
+  get freeHead(): number {
+    return this.#free;
+  }
+
   /** Node of a live entity and a relation, or 0. Hot. */
   find(entity: number, relation: number): number {
     const record = this.#records[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const at = entity & RECORD_PAGE_MASK;
     const head = record[at] as number;
     if ((head & (RELATION_BIT_FIRST << (relation % RELATION_BITS))) === 0) return 0;
-    if ((head & MANY) !== 0) return this.#findHashed(entity, relation);
+    if ((head & RECORD_MANY) !== 0) return this.#findHashed(entity, relation);
     let node = record[at + RECORD_LINK] as number;
     while (node !== 0) {
       const page = this.pages[node >>> NODE_PAGE_SHIFT] as Uint32Array;
@@ -115,7 +120,7 @@ export class NodeTable {
     const record = this.#records[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const at = entity & RECORD_PAGE_MASK;
     const link = record[at + RECORD_LINK] as number;
-    return ((record[at] as number) & MANY) === 0 ? link : this.#lists.get(link, 0);
+    return ((record[at] as number) & RECORD_MANY) === 0 ? link : this.#lists.get(link, 0);
   }
 
   /** The node behind `node` in its entity, 0 at the end. */
@@ -124,7 +129,7 @@ export class NodeTable {
     const entity = this.field(node, NODE_ENTITY);
     const record = this.#records[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const at = entity & RECORD_PAGE_MASK;
-    if (((record[at] as number) & MANY) === 0) return link;
+    if (((record[at] as number) & RECORD_MANY) === 0) return link;
     const list = record[at + RECORD_LINK] as number;
     return link + 1 < this.#lists.count(list) ? this.#lists.get(list, link + 1) : 0;
   }
@@ -136,7 +141,7 @@ export class NodeTable {
   readObject(entity: number, out: Uint32Array): number {
     const record = this.#records[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const recordAt = entity & RECORD_PAGE_MASK;
-    if (((record[recordAt] as number) & MANY) !== 0) return -1;
+    if (((record[recordAt] as number) & RECORD_MANY) !== 0) return -1;
     const { pages } = this;
     let node = record[recordAt + RECORD_LINK] as number;
     let to = 0;
@@ -172,7 +177,7 @@ export class NodeTable {
     const entity = this.field(node, NODE_ENTITY);
     const record = this.#records[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const at = entity & RECORD_PAGE_MASK;
-    if (((record[at] as number) & MANY) === 0) this.#unchain(record, at, node);
+    if (((record[at] as number) & RECORD_MANY) === 0) this.#unchain(record, at, node);
     else this.#unlist(record, at, entity, node);
     this.setField(node, NODE_NEXT, this.#free);
     this.setField(node, NODE_ENTITY, 0);
@@ -198,7 +203,7 @@ export class NodeTable {
     const record = this.#records[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;
     const at = entity & RECORD_PAGE_MASK;
     const head = record[at] as number;
-    if ((head & MANY) !== 0) {
+    if ((head & RECORD_MANY) !== 0) {
       const list = record[at + RECORD_LINK] as number;
       this.setField(node, NODE_NEXT, this.#lists.count(list));
       record[at + RECORD_LINK] = this.#lists.push(list, node);
@@ -224,7 +229,7 @@ export class NodeTable {
       this.table.add(hashPair(entity, relation), node);
       node = next;
     }
-    record[at] = (record[at] as number) | RELATION_BITS_ALL | MANY;
+    record[at] = (record[at] as number) | RELATION_BITS_ALL | RECORD_MANY;
     record[at + RECORD_LINK] = list;
   }
 

@@ -2,16 +2,16 @@ import { assert } from '../shared/assert.ts';
 import type { ListStore } from './list-store.ts';
 import type { PageAllocator } from './page-allocator.ts';
 import { SEGMENT_HEADER, SEGMENT_SLOTS, SegmentedHash, homeSlot } from './segmented-hash.ts';
-import { hashPair } from './text-scratch.ts';
+import { hashPair, lastWordAt, wordAt } from './text-scratch.ts';
 
 // Entries of a record: node, subject, expiry (low, high word), condition name, bytes of params, params.
-const NODE = 0;
-const SUBJECT = 1;
+export const QUALIFIER_NODE = 0;
+export const QUALIFIER_SUBJECT = 1;
 const EXPIRES_LOW = 2;
 const EXPIRES_HIGH = 3;
-const CONDITION = 4;
-const PARAMS_BYTES = 5;
-const PARAMS = 6;
+export const QUALIFIER_CONDITION = 4;
+export const QUALIFIER_PARAMS_BYTES = 5;
+export const QUALIFIER_PARAMS = 6;
 
 /** The largest int64, which stands for "never expires". */
 export const NEVER_US = 0x7fff_ffff_ffff_ffffn;
@@ -56,7 +56,7 @@ export class QualifierStore {
   /** Drops what an edge carries; returns the id of its condition name, which the caller releases. */
   remove(node: number, subject: number): number {
     const record = this.#mustFind(node, subject);
-    const condition = this.#lists.get(record, CONDITION);
+    const condition = this.#lists.get(record, QUALIFIER_CONDITION);
     this.table.remove(hashPair(node, subject), record);
     this.#lists.destroy(record);
     return condition;
@@ -73,17 +73,45 @@ export class QualifierStore {
 
   /** Id of the condition's name, 0 for none. */
   condition(node: number, subject: number): number {
-    return this.#lists.get(this.#mustFind(node, subject), CONDITION);
+    return this.#lists.get(this.#mustFind(node, subject), QUALIFIER_CONDITION);
   }
 
   /** Text of the parameters, '' for none. */
   params(node: number, subject: number): string {
     const record = this.#mustFind(node, subject);
-    const length = this.#lists.get(record, PARAMS_BYTES);
+    const length = this.#lists.get(record, QUALIFIER_PARAMS_BYTES);
     if (length === 0) return '';
     const words = new Uint32Array((length + 3) >>> 2);
-    this.#lists.copy(record, PARAMS, words, 0, words.length);
+    this.#lists.copy(record, QUALIFIER_PARAMS, words, 0, words.length);
     return Buffer.from(words.buffer, 0, length).toString('utf8');
+  }
+
+  /** Address of the record of an edge that carries something. Errors: an assertion when it has none. */
+  recordOf(node: number, subject: number): number {
+    return this.#mustFind(node, subject);
+  }
+
+  /** Whether an edge carries exactly this; arguments as of `add`. Errors: an assertion when it carries nothing. */
+  matches(
+    node: number,
+    subject: number,
+    expiresLow: number,
+    expiresHigh: number,
+    condition: number,
+    params: Uint8Array,
+  ): boolean {
+    const record = this.#mustFind(node, subject);
+    const lists = this.#lists;
+    if (lists.get(record, EXPIRES_LOW) !== expiresLow >>> 0) return false;
+    if (lists.get(record, EXPIRES_HIGH) !== expiresHigh >>> 0) return false;
+    if (lists.get(record, QUALIFIER_CONDITION) !== condition) return false;
+    if (lists.get(record, QUALIFIER_PARAMS_BYTES) !== params.length) return false;
+    for (let i = 0; i < params.length; i += 4) {
+      const word =
+        i + 4 <= params.length ? wordAt(params, i) : lastWordAt(params, i, params.length);
+      if (lists.get(record, QUALIFIER_PARAMS + (i >>> 2)) !== word >>> 0) return false;
+    }
+    return true;
   }
 
   #mustFind(node: number, subject: number): number {
@@ -97,8 +125,8 @@ export class QualifierStore {
       assert(record !== 0, 'a qualified edge has a qualifier');
       if (
         ((segment[at] as number) | 0) === hash &&
-        this.#lists.get(record, NODE) === node &&
-        this.#lists.get(record, SUBJECT) === subject
+        this.#lists.get(record, QUALIFIER_NODE) === node &&
+        this.#lists.get(record, QUALIFIER_SUBJECT) === subject
       ) {
         return record;
       }

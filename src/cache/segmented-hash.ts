@@ -5,10 +5,10 @@ import type { PageAllocator } from './page-allocator.ts';
 
 /** Words before the slots of a segment: entries, slots, depth, unused. */
 export const SEGMENT_HEADER = 4;
-const ENTRIES = 0;
-/** Word of a segment that holds its number of slots. */
+/** Words of a segment: its used slots, its number of slots, the bits of the hash that it stands for. */
+export const SEGMENT_ENTRIES = 0;
 export const SEGMENT_SLOTS = 1;
-const DEPTH = 2;
+export const SEGMENT_DEPTH = 2;
 
 const SLOTS_FIRST = 16;
 const SLOTS_STEP = 1024;
@@ -76,7 +76,10 @@ export class SegmentedHash {
   /** Adds a pair. Amortized O(1); at worst one segment is rebuilt. Throws SHARD_TOO_LARGE. */
   add(hash: number, value: number): void {
     let segment = this.segmentOf(hash);
-    while (((segment[ENTRIES] as number) + 1) * 4 > (segment[SEGMENT_SLOTS] as number) * 3) {
+    while (
+      ((segment[SEGMENT_ENTRIES] as number) + 1) * 4 >
+      (segment[SEGMENT_SLOTS] as number) * 3
+    ) {
       this.#grow(segment, hash);
       segment = this.segmentOf(hash);
     }
@@ -104,7 +107,7 @@ export class SegmentedHash {
     assert(slot >= 0, 'removed hash entry is stored');
     shiftBack(segment, slot);
     this.entries -= 1;
-    const entries = segment[ENTRIES] as number;
+    const entries = segment[SEGMENT_ENTRIES] as number;
     const slots = segment[SEGMENT_SLOTS] as number;
     if (slots > SLOTS_FIRST && entries * 5 < slots) {
       this.#rebuild(segment, hash, Math.max(SLOTS_FIRST, slots >>> 1));
@@ -114,7 +117,7 @@ export class SegmentedHash {
   #segment(slots: number, depth: number): Uint32Array {
     const segment = this.#allocator.words(SEGMENT_HEADER + slots * 2);
     segment[SEGMENT_SLOTS] = slots;
-    segment[DEPTH] = depth;
+    segment[SEGMENT_DEPTH] = depth;
     return segment;
   }
 
@@ -122,7 +125,7 @@ export class SegmentedHash {
     const slots = segment[SEGMENT_SLOTS] as number;
     if (slots < SLOTS_SPLIT) {
       this.#rebuild(segment, hash, slots < SLOTS_DOUBLING_MAX ? slots * 2 : slots + SLOTS_STEP);
-    } else if ((segment[DEPTH] as number) < DEPTH_MAX) {
+    } else if ((segment[SEGMENT_DEPTH] as number) < DEPTH_MAX) {
       this.#split(segment, hash);
     } else if (slots < SLOTS_MAX) {
       this.#rebuild(segment, hash, slots * 2);
@@ -135,7 +138,7 @@ export class SegmentedHash {
   }
 
   #rebuild(segment: Uint32Array, hash: number, slots: number): void {
-    const depth = segment[DEPTH] as number;
+    const depth = segment[SEGMENT_DEPTH] as number;
     const rebuilt = this.#segment(slots, depth);
     moveAll(segment, rebuilt);
     this.#point(hash, depth, rebuilt);
@@ -143,7 +146,7 @@ export class SegmentedHash {
   }
 
   #split(segment: Uint32Array, hash: number): void {
-    const depth = segment[DEPTH] as number;
+    const depth = segment[SEGMENT_DEPTH] as number;
     if (depth === this.depth) this.#doubleDirectory();
     const bit = 0x8000_0000 >>> depth;
     let ones = 0;
@@ -151,7 +154,7 @@ export class SegmentedHash {
     for (let at = SEGMENT_HEADER, i = 0; i < slots; i++, at += 2) {
       if (segment[at + 1] !== 0 && ((segment[at] as number) & bit) !== 0) ones += 1;
     }
-    const zeros = (segment[ENTRIES] as number) - ones;
+    const zeros = (segment[SEGMENT_ENTRIES] as number) - ones;
     const low = this.#segment(slotsFor(zeros), depth + 1);
     const high = this.#segment(slotsFor(ones), depth + 1);
     for (let at = SEGMENT_HEADER, i = 0; i < slots; i++, at += 2) {
@@ -194,7 +197,7 @@ function place(segment: Uint32Array, hash: number, value: number): void {
   }
   segment[SEGMENT_HEADER + slot * 2] = hash;
   segment[SEGMENT_HEADER + slot * 2 + 1] = value;
-  segment[ENTRIES] = (segment[ENTRIES] as number) + 1;
+  segment[SEGMENT_ENTRIES] = (segment[SEGMENT_ENTRIES] as number) + 1;
 }
 
 function moveAll(from: Uint32Array, to: Uint32Array): void {
@@ -236,5 +239,5 @@ function shiftBack(segment: Uint32Array, emptied: number): void {
   }
   segment[SEGMENT_HEADER + hole * 2] = 0;
   segment[SEGMENT_HEADER + hole * 2 + 1] = 0;
-  segment[ENTRIES] = (segment[ENTRIES] as number) - 1;
+  segment[SEGMENT_ENTRIES] = (segment[SEGMENT_ENTRIES] as number) - 1;
 }

@@ -290,7 +290,7 @@ export class TupleIndex implements TupleReader {
   /** Removes a tuple by its identity. Returns whether it was stored. O(1) expected. */
   remove(row: TupleRow): boolean {
     const node = this.#findNode(row.namespace, row.objectId, row.relation);
-    const subject = this.#findSubject(row);
+    const subject = this.subjectNodeOf(row);
     if (node === 0 || subject === 0 || !this.#writer.removeEdge(node, subject)) return false;
     if (this.tupleCount === 0 && this.bytes > REBUILD_BYTES) this.#rebuildEmpty();
     return true;
@@ -326,6 +326,12 @@ export class TupleIndex implements TupleReader {
     });
   }
 
+  /** The node of a row's subject, 0 when nothing mentions it. */
+  subjectNodeOf(row: TupleRow): number {
+    if (row.subjectNamespace === WILDCARD_NAMESPACE) return WILDCARD_NODE;
+    return this.#findNode(row.subjectNamespace, row.subjectId, row.subjectRelation);
+  }
+
   #field(node: number, field: number): number {
     const page = this.#nodePages[node >>> NODE_PAGE_SHIFT] as Uint32Array;
     return page[(node & NODE_PAGE_MASK) * NODE_STRIDE + field] as number;
@@ -342,11 +348,6 @@ export class TupleIndex implements TupleReader {
     const owner = this.#names.find(namespace);
     const name = this.#names.find(relation);
     return this.nodeId(this.entityId(owner, id), name);
-  }
-
-  #findSubject(row: TupleRow): number {
-    if (row.subjectNamespace === WILDCARD_NAMESPACE) return WILDCARD_NODE;
-    return this.#findNode(row.subjectNamespace, row.subjectId, row.subjectRelation);
   }
 
   #addWildcard(): void {

@@ -63,8 +63,9 @@ export function databaseUrlOption(description: string): Option<string | undefine
     description,
     fallback: undefined,
     fallbackText: 'unset',
-    pattern: /^postgres(ql)?:\/\/\S*$/,
-    rule: 'a postgres:// or postgresql:// URL',
+    // The driver takes no list of hosts.
+    pattern: /^postgres(ql)?:\/\/([^\s/]*@)?[^\s,/@]*([/?]\S*)?$/,
+    rule: 'a postgres:// or postgresql:// URL of one server',
     secret: true,
   });
 }

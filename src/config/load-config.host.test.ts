@@ -100,7 +100,16 @@ describe('values', () => {
       'top secret',
       'holds an entry with characters that a header cannot carry',
     ],
-    ['DATABASE_URL', 'mysql://u:secret@h/d', 'must be a postgres:// or postgresql:// URL'],
+    [
+      'DATABASE_URL',
+      'mysql://u:secret@h/d',
+      'must be a postgres:// or postgresql:// URL of one server',
+    ],
+    [
+      'DATABASE_URL',
+      'postgres://u:s@a:5432,b:5432/d',
+      'must be a postgres:// or postgresql:// URL of one server',
+    ],
     ['GATEWAY_METRICS_PORT', '8080', 'must differ from GATEWAY_CONNECT_PORT'],
     ['GATEWAY_CONECT_PORT', '1', 'no such setting; did you mean GATEWAY_CONNECT_PORT?'],
     ['GATEWAY_COMPLETELY_DIFFERENT', '1', 'no such setting'],

@@ -80,7 +80,7 @@ export const OPTIONS = {
     'Without service tokens: names that requests may be addressed to (Host, :authority) on both ports, beside localhost, *.localhost, loopback addresses and, once GATEWAY_HOST is none of these, every IP address. Others are refused with permission_denied. With service tokens every name will do.',
   ),
   databaseUrl: databaseUrlOption(
-    'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). Unset: an embedded server starts under GATEWAY_DATA_DIR.',
+    'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). One address, which leads to the primary: see docs/operations.md, "Failover". Unset: an embedded server starts under GATEWAY_DATA_DIR.',
   ),
   dataDir: directoryOption('GATEWAY_DATA_DIR', 'Directory of the embedded PostgreSQL.', '.data'),
   instances: optionalIntegerOption({
@@ -284,6 +284,24 @@ export const OPTIONS = {
     min: 1,
     max: 60_000,
     unit: 'milliseconds',
+  }),
+  fsckRowsPerSecond: integerOption({
+    env: 'GATEWAY_FSCK_ROWS_PER_SECOND',
+    description:
+      'Stored tuples read in the background and compared with the loaded indexes, all workers of this process together; 0: only when asked to (npm run fsck).',
+    fallback: 2_000,
+    min: 0,
+    max: 10_000_000,
+    unit: 'tuples per second',
+  }),
+  fsckIntervalSeconds: integerOption({
+    env: 'GATEWAY_FSCK_INTERVAL_SECONDS',
+    description:
+      'How long after it was loaded or compared an index is compared with what is stored; longer where the rate does not suffice.',
+    fallback: 3600,
+    min: 1,
+    max: 31_536_000,
+    unit: 'seconds',
   }),
   drainMs: integerOption({
     env: 'GATEWAY_DRAIN_MS',

@@ -10,6 +10,7 @@ import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
+import type { Authenticator } from '../http/service-tokens.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -21,6 +22,7 @@ import {
 } from './connect/adapter.ts';
 import { sendConnectError } from './connect/connect-error.ts';
 import { createHostGuard } from './connect/host-guard.ts';
+import { addFsckRoutes, type FsckRuns } from './fsck-routes.ts';
 import type { GatewayReason } from './gateway-reason.ts';
 import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
 import {
@@ -64,6 +66,7 @@ export type CallOptions = {
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
   readonly report: ConnectAdapterOptions['report'];
+  readonly fsck: FsckRuns;
   /** Tests only: false sends every request the general path. */
   readonly isHotPathEnabled?: boolean | undefined;
 };
@@ -108,6 +111,7 @@ class ListenerPair implements Gateway {
   #adapter: ConnectAdapter | null = null;
   #ports: { readonly port: number; readonly metricsPort: number } | null = null;
   #rawDecisions: RawDecisions | null = null;
+  #fsck: { readonly authenticator: Authenticator; readonly runs: FsckRuns } | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
@@ -138,6 +142,7 @@ class ListenerPair implements Gateway {
     addHealthRoutes(this.#server, options.readiness);
     this.#server.fallback((exchange) => this.#handle(exchange));
     this.#metricsServer = createMetricsServer(options);
+    addFsckRoutes(this.#metricsServer, () => this.#fsck);
   }
 
   async listen(): Promise<void> {
@@ -176,6 +181,7 @@ class ListenerPair implements Gateway {
       onFailure: (rpc, failure, shown) => options.meter.failedOutside(rpc, failure, shown),
     });
     this.#adapter = adapter;
+    this.#fsck = { authenticator, runs: options.fsck };
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
     this.#rawDecisions = new RawDecisions({

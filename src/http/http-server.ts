@@ -62,6 +62,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   return new UwsHttpServer(options);
 }
 
+/** Nobody asked anything for this long: there is nothing left to read. */
+const QUIET_MS = 10;
 /** Else a second process could bind the same port unnoticed. */
 const LISTEN_EXCLUSIVE = 1;
 
@@ -86,6 +88,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
   #listenSocket: us_listen_socket | null = null;
   #http1ConnectionCount = 0;
   #exchangeCount = 0;
+  #exchangeTotal = 0;
   #isDraining = false;
   #onIdle: (() => void) | null = null;
   #stopping: Promise<void> | null = null;
@@ -195,6 +198,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
 
   exchangeBegan(): void {
     this.#exchangeCount += 1;
+    this.#exchangeTotal += 1;
   }
 
   exchangeEnded(): void {
@@ -209,13 +213,26 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket);
     this.#http2?.server.close();
     this.#http2?.closeGracefully();
-    await this.#idleWithin(deadlineMs);
+    await this.#quietWithin(deadlineMs);
     this.#sniffing?.close();
     if (this.inFlightCount > 0) {
       this.#incident('drain_deadline', `${this.inFlightCount} requests were cut off`);
     }
     this.#http2?.destroy();
     this.#app.close();
+  }
+
+  /** Idle, and still so after a moment: what has arrived on open connections may not have been read yet. */
+  async #quietWithin(timeMaxMs: number): Promise<void> {
+    const untilMs = performance.now() + timeMaxMs;
+    const leftMs = (): number => Math.max(0, untilMs - performance.now());
+    for (let before = -1; before !== this.#exchangeTotal;) {
+      before = this.#exchangeTotal;
+      await this.#idleWithin(leftMs());
+      if (leftMs() === 0) return;
+      await new Promise((resolve) => setTimeout(resolve, Math.min(QUIET_MS, leftMs())));
+    }
+    await this.#idleWithin(leftMs());
   }
 
   #idleWithin(deadlineMs: number): Promise<void> {

@@ -130,6 +130,8 @@ export type ControlMessage =
       readonly modelVersion: number;
       readonly modelJson: string;
     }
+  /** Compare every loaded index with what is stored, at once; acknowledged when that is done. */
+  | { readonly kind: 'fsck'; readonly ackId: number }
   | { readonly kind: 'committed'; readonly change: CommittedChange }
   /** The shard is loaded unless it is; acknowledged when it is, or could not be. */
   | { readonly kind: 'warm'; readonly ackId: number; readonly shard: ShardKey }
@@ -205,6 +207,20 @@ export type WorkerStats = {
   readonly catchUps: number;
   /** The loaded shards that were asked last, the latest first; not in every report. */
   readonly recentShards?: readonly RecentShard[] | undefined;
+  readonly fsck: FsckStats;
+};
+
+/** Comparisons of indexes with what is stored, since the last report. */
+export type FsckStats = {
+  /** Indexes compared to the end, or until a difference was found. */
+  readonly shards: number;
+  readonly rows: number;
+  /** Indexes that differed, and were loaded again. */
+  readonly differences: number;
+  /** Comparisons given up: the store was away, or the index did not catch up. */
+  readonly unfinished: number;
+  /** How long ago, ms, the loaded index was compared or loaded that waits longest. */
+  readonly ageMs: number;
 };
 
 /** Worker → gateway: the reply to a batch, or (deferred answers) a message of its own. */

@@ -131,6 +131,14 @@ export class GroupRunner {
     this.#isClosed = true;
   }
 
+  /** Ends the connection, and with it a statement under way, whose outcome is then unknown. */
+  abandon(): void {
+    this.#isClosed = true;
+    const client = this.#client;
+    this.#client = undefined;
+    client?.release(true);
+  }
+
   /** Gives the connection back; only while nothing runs. */
   close(): void {
     this.#isClosed = true;

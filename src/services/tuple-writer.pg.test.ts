@@ -230,3 +230,33 @@ test('an exclusive transaction takes its turn, writes rows and tuples together, 
   const told = services.committed.filter(({ projectId }) => projectId === 'exclusive');
   expect(told.map(({ seq }) => seq)).toEqual([1, 2, 3]);
 });
+
+test('a statement that does not end holds no shutdown', async () => {
+  const pool = createPool(database.target, { max: 2, applicationName: 'held' });
+  const held = await createTestServices({ ...database, pool });
+  const shard = shardOf('held');
+  await held.writer.write(shard, [{ op: 'insert', tuple: tuple('first') }], meta);
+  const blocker = await database.pool.connect();
+  try {
+    await blocker.query('begin');
+    await blocker.query("select from shard where project_id = 'held' for update");
+    const outcome = held.writer
+      .write(shard, [{ op: 'insert', tuple: tuple('second') }], meta)
+      .catch((error: { reason?: string }) => error.reason);
+    await expect
+      .poll(async () => {
+        const { rows } = await database.pool.query(
+          "select count(*)::int as n from pg_stat_activity where application_name = 'held' and wait_event_type = 'Lock'",
+        );
+        return rows[0].n;
+      })
+      .toBe(1);
+    await held.writer.close(20);
+    // While the row is still locked: else the statement would have ended by itself.
+    await pool.end();
+    expect(await outcome).toBe('WRITE_OUTCOME_UNKNOWN');
+  } finally {
+    await blocker.query('rollback');
+    blocker.release();
+  }
+});

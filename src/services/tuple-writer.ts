@@ -157,12 +157,15 @@ export class TupleWriter implements TupleWrites {
     }
     this.#isStopped = true;
     for (const lane of this.#lanes) lane.runner.stop();
-    // A server that hangs must not hold the shutdown: its connections end with the process.
+    // A server that hangs must not hold the shutdown: its pool ends only when every connection came back.
     const giveUpMs = this.#nowMs() + timeoutMs;
     while (this.#lanes.some((lane) => lane.isRunning) && this.#nowMs() < giveUpMs) {
       await new Promise((done) => setTimeout(done, 5));
     }
-    for (const lane of this.#lanes) if (!lane.isRunning) lane.runner.close();
+    for (const lane of this.#lanes) {
+      if (lane.isRunning) lane.runner.abandon();
+      else lane.runner.close();
+    }
     clearInterval(this.#sweep);
     this.#sweep = undefined;
   }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import type { ShardKey } from '../model/relation-tuple.ts';
 import { assert } from '../shared/assert.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
@@ -20,21 +21,39 @@ type Row = {
   readonly stored_timeline: number | null;
   readonly identifier: string;
   readonly timeline: number;
+  readonly epoch: string | null;
+  readonly log_bytes: string;
 };
+
+/** What a process has seen of the history that it works on. */
+export type SeenHistory = {
+  readonly epoch: number;
+  /** How much of its log the server had on disk, in bytes since its beginning. */
+  readonly logBytes: bigint;
+  /** Commits since then; none twice of a shard. */
+  readonly commits: readonly SeenCommit[];
+};
+
+/** A commit that was acknowledged. */
+export type SeenCommit = ShardKey & { readonly seq: number; readonly stamp: string };
 
 /**
  * Reads the deployment row, made at the first call. When the server is not the one, or not on the
  * timeline, that the row names (failover, restore), every shard gets a new epoch first, so that no
- * token and no index of the other history stays valid. Call it at start and after a reconnect.
- * Cost: two short queries when nothing changed.
+ * token and no index of the other history stays valid. So it does where the server lacks a commit of `seen`,
+ * or its log ends before what `seen` has seen on its disk: an older copy of its files. Of several that find the same at once, one opens the epoch.
+ * Call it on every new connection, before anything else. Errors: those of `query`, also on a standby, which
+ * cannot answer. Cost: two short queries when nothing changed.
  */
 export async function readDeployment(
   client: pg.ClientBase,
   log: StoreLog = silentLog,
+  seen?: SeenHistory,
 ): Promise<Deployment> {
   const { rows } = await client.query<Row>(
     `select d.system_identifier as stored_identifier, d.timeline as stored_timeline,
-       c.system_identifier::text as identifier,
+       c.system_identifier::text as identifier, d.epoch::text as epoch,
+       pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text as log_bytes,
        -- The control file names the new timeline only after the first checkpoint on it.
        ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int as timeline
      from pg_control_system() c left join public.deployment d on true`,
@@ -48,9 +67,12 @@ export async function readDeployment(
        on conflict (singleton) do nothing`,
       [row.identifier, row.timeline, randomBytes(TOKEN_KEY_BYTES)],
     );
-  } else if (row.stored_identifier !== row.identifier || row.stored_timeline !== row.timeline) {
-    const epoch = await startNewEpoch(client);
-    log('warn', 'deployment_epoch_started', { epoch, before: row.stored_identifier, ...row });
+  } else if (isOther(row) || (await isOlder(client, row, seen))) {
+    const epoch = await openEpoch(client, Number(row.epoch));
+    // Undefined: another connection was faster.
+    if (epoch !== undefined) {
+      log('warn', 'deployment_epoch_started', { ...row, epoch, before: row.epoch });
+    }
   }
   return await selectDeployment(client);
 }
@@ -61,8 +83,69 @@ export async function readDeployment(
  * Returns the new epoch. Cost: one update of every shard row; waits for writes in progress.
  */
 export async function startNewEpoch(client: pg.ClientBase): Promise<number> {
-  const { rows } = await client.query<{ epoch: string }>(
-    `with moved as (
+  const epoch = await openEpoch(client, undefined);
+  assert(epoch !== undefined, 'the deployment row exists after migration');
+  return epoch;
+}
+
+/** Whether the server is not the one, or not on the timeline, of the row. */
+function isOther(row: Row): boolean {
+  return row.stored_identifier !== row.identifier || row.stored_timeline !== row.timeline;
+}
+
+async function isOlder(
+  client: pg.ClientBase,
+  row: Row,
+  seen: SeenHistory | undefined,
+): Promise<boolean> {
+  if (seen === undefined || Number(row.epoch) !== seen.epoch) return false;
+  if (BigInt(row.log_bytes) < seen.logBytes) return true;
+  if (seen.commits.length === 0) return false;
+  const { rows } = await client.query<{ is_lost: boolean }>(
+    `select exists (
+       select from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])
+         k (project_id, tenant_id, seq, stamp)
+       left join public.shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id
+       -- A commit whose row was pruned has no stamp to compare.
+       left join public.tuple_change c on c.project_id = k.project_id
+         and c.tenant_id = k.tenant_id and c.seq = k.seq
+       where s.seq is null or s.seq < k.seq or c.stamp <> k.stamp
+     ) as is_lost`,
+    [
+      seen.commits.map((commit) => commit.projectId),
+      seen.commits.map((commit) => commit.tenantId),
+      seen.commits.map((commit) => commit.seq),
+      seen.commits.map((commit) => commit.stamp),
+    ],
+  );
+  return rows[0]?.is_lost === true;
+}
+
+/** Opens a new epoch unless `before` is no longer the present one. As `startNewEpoch` else. */
+export async function endEpoch(
+  client: pg.ClientBase,
+  before: number,
+  log: StoreLog = silentLog,
+): Promise<void> {
+  const epoch = await openEpoch(client, before);
+  if (epoch !== undefined) log('warn', 'deployment_epoch_started', { epoch, before });
+}
+
+/**
+ * As `startNewEpoch`; with `before` only if that is still the epoch, else undefined: those who wait for the row look at
+ * it again once they have it.
+ */
+async function openEpoch(
+  client: pg.ClientBase,
+  before: number | undefined,
+): Promise<number | undefined> {
+  // One message, which the server carries out to its end whatever becomes of the caller: with many shards
+  // it takes longer than a statement may. Who comes meanwhile does not wait for it with a connection.
+  const results: unknown = await client.query(
+    `begin;
+     set local statement_timeout = 0;
+     set local lock_timeout = '500ms';
+     with moved as (
        update public.deployment d
        set system_identifier = c.system_identifier::text,
          timeline =
@@ -70,15 +153,21 @@ export async function startNewEpoch(client: pg.ClientBase): Promise<number> {
          -- By the clock, so that two restores of one backup do not meet in the same epoch.
          epoch = greatest(d.epoch + 1, extract(epoch from clock_timestamp())::bigint)
        from pg_control_system() c
+       where ${before === undefined ? 'true' : `d.epoch = ${before}`}
        returning d.epoch
      ), shards as (
        update public.shard s set epoch = greatest(s.epoch + 1, m.epoch) from moved m
        returning s.epoch
      )
      select m.epoch::text as epoch, count(s.*) as shards
-     from moved m left join shards s on true group by m.epoch`,
+     from moved m left join shards s on true group by m.epoch;
+     commit`,
   );
-  return Number(rows[0]?.epoch);
+  const [opened] = (results as readonly pg.QueryResult<{ epoch: string }>[]).filter(
+    (result) => result.command === 'SELECT',
+  );
+  const epoch = opened?.rows[0]?.epoch;
+  return epoch === undefined ? undefined : Number(epoch);
 }
 
 async function selectDeployment(client: pg.ClientBase): Promise<Deployment> {

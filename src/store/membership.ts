@@ -34,6 +34,8 @@ export const LEASE_MS = 3_000;
 /** Renewals in the time of a lease. */
 const RENEWALS = 3;
 const RETRY_MS = 200;
+/** How long a start tries while nothing is heard of the server. */
+const START_WAIT_MS = 15_000;
 /** Of a lease: a server that hangs is noticed before the lease ends. */
 const ANSWER_SHARE = 2 / 3;
 /** So that a lease that is waited for has surely ended when it is looked at. */
@@ -191,16 +193,16 @@ export class Membership {
    * release runs that must be alone; whatever the first connection fails with.
    */
   async start(): Promise<void> {
-    const client = await this.#connect(true);
-    this.#client = client;
-    try {
-      do {
-        if (this.#isLeaving) throw unavailable();
-        await this.#turn(client);
-      } while (this.#isUnsettled());
-    } catch (error) {
-      this.#drop(client);
-      throw error;
+    const endMs = performance.now() + START_WAIT_MS;
+    for (;;) {
+      try {
+        await this.#begin();
+        break;
+      } catch (error) {
+        // A machine where everything starts at once answers late.
+        if (!isSilence(error) || performance.now() >= endMs) throw error;
+        this.#log('warn', 'instance_lease_not_renewed', { error: String(error) });
+      }
     }
     this.#tell();
     this.#running = this.#run();
@@ -247,9 +249,24 @@ export class Membership {
     this.#tell(unavailable());
   }
 
+  async #begin(): Promise<void> {
+    const client = await this.#connect(true);
+    this.#client = client;
+    try {
+      do {
+        if (this.#isLeaving) throw unavailable();
+        await this.#turn(client);
+      } while (this.#isUnsettled());
+    } catch (error) {
+      this.#drop(client);
+      throw error;
+    }
+  }
+
   async #run(): Promise<void> {
     while (!this.#isLeaving) {
       let client = this.#client;
+      const wasConnected = client !== undefined;
       try {
         client ??= await this.#reconnect();
         if (this.#isDue()) await this.#turn(client);
@@ -263,7 +280,9 @@ export class Membership {
         if (client !== undefined) this.#drop(client);
         // Writes that wait are told only once the database cannot be reached again either.
         this.#tell(client === undefined ? unavailable() : undefined);
-        if (client === undefined) await this.#sleep(RETRY_MS);
+        // A wake from before this attempt was answered by it: a server that refuses is not asked without a pause.
+        this.#isWoken = false;
+        if (!wasConnected) await this.#sleep(RETRY_MS);
       }
     }
   }

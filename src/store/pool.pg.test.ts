@@ -46,6 +46,22 @@ describe('createPool', () => {
     }
   });
 
+  it('survives a connection that is lost between two statements of who has it', async () => {
+    const pool = createPool(database.target, { max: 1, applicationName: 'lost' });
+    try {
+      const client = await pool.connect();
+      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+      const ended = new Promise((resolve) => client.once('end', resolve));
+      await database.pool.query('select pg_terminate_backend($1)', [rows[0]?.pid]);
+      await ended;
+      expect(isUnavailable(await failureOf(client.query('select 1')))).toBe(true);
+      client.release(true);
+      expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+    } finally {
+      await pool.end();
+    }
+  });
+
   it('classifies what happens without a server', async () => {
     const nowhere = { host: '/nonexistent', port: 1, user: 'u', password: 'p', database: 'd' };
     const pool = createPool(nowhere, { max: 1, applicationName: 'nowhere' });

@@ -1,4 +1,4 @@
-import { type ClientConfig, Pool } from 'pg';
+import { type ClientBase, type ClientConfig, Pool } from 'pg';
 import { type StoreLog, silentLog } from './store-log.ts';
 
 /** A database by the parts of its address. A host that begins with `/` is a socket directory. */
@@ -23,6 +23,8 @@ export type PoolOptions = {
   readonly idleInTransactionTimeoutMs?: number | undefined;
   readonly connectTimeoutMs?: number | undefined;
   readonly log?: StoreLog | undefined;
+  /** Runs on each new connection before it is used; when it throws the connection is given up, with that error. */
+  readonly prepare?: ((client: ClientBase) => Promise<void>) | undefined;
 };
 
 const STATEMENT_TIMEOUT_MS = 30_000;
@@ -38,7 +40,7 @@ export const PROMPT_READ_TIMEOUT_MS = CONNECT_TIMEOUT_MS;
 /** Settings of one connection, for pools and for connections of their own (locks, LISTEN, COPY). */
 export function clientConfig(
   target: PostgresTarget,
-  options: Omit<PoolOptions, 'max' | 'log'>,
+  options: Omit<PoolOptions, 'max' | 'log' | 'prepare'>,
 ): ClientConfig {
   return {
     ...target,
@@ -59,7 +61,12 @@ export function clientConfig(
  */
 export function createPool(target: PostgresTarget, options: PoolOptions): Pool {
   const log = options.log ?? silentLog;
-  const pool = new Pool({ ...clientConfig(target, options), max: options.max });
+  const { max, prepare } = options;
+  // The driver waits for the hook, which its types do not say.
+  const hook = prepare === undefined ? {} : { onConnect: prepare };
+  const pool = new Pool(Object.assign(clientConfig(target, options), hook, { max }));
+  // While it is checked out the pool does not listen: a connection lost between two statements would end the process.
+  pool.on('connect', (client) => client.on('error', ignoreError));
   pool.on('error', (error) => {
     log('warn', 'postgres_connection_lost', {
       pool: options.applicationName,
@@ -67,4 +74,8 @@ export function createPool(target: PostgresTarget, options: PoolOptions): Pool {
     });
   });
   return pool;
+}
+
+function ignoreError(): void {
+  // The statement under way, or the next one, fails with it.
 }

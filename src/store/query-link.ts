@@ -1,6 +1,5 @@
 import { Socket } from 'node:net';
 import { Client, type ClientBase } from 'pg';
-import { readDeployment } from './deployment.ts';
 import { type PostgresTarget, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
@@ -23,6 +22,8 @@ export type QueryLinkOptions = {
   readonly applicationName: string;
   /** Settings of the session, as SQL. */
   readonly session: string;
+  /** Runs on each new connection, before anything is read. */
+  readonly prepare: (client: ClientBase) => Promise<void>;
   /** A connection is there, the first or a later one. */
   readonly onUp: () => void;
   /** The connection that was there is lost. */
@@ -111,7 +112,7 @@ class Link implements QueryLink {
     await client.connect();
     // Another server, or another history of it, begins a new epoch before anything is read. A
     // standby, which is behind, cannot answer this.
-    await readDeployment(client, this.#log);
+    await this.#options.prepare(client);
     await client.query(this.#options.session);
     if (this.#client !== client) return;
     this.#isUp = true;

@@ -41,9 +41,19 @@ const SLICE_MS = 2;
  * Errors: SHARD_UNAVAILABLE when `signal` aborts or the connection fails midway; whatever the sink
  * throws. Cost: measured in docs/benchmarks.md; one connection of the pool for its duration.
  */
-export async function loadSnapshot(
+export function loadSnapshot(
   pool: Pool,
   shard: ShardKey,
+  sink: SnapshotSink,
+  signal?: AbortSignal,
+): Promise<ShardHead> {
+  return streamRows(pool, (client) => snapshotText(client, shard), sink, signal);
+}
+
+/** As `loadSnapshot`, of the rows that `textOf` asks for: see `snapshotText`. */
+export async function streamRows(
+  pool: Pool,
+  textOf: (client: ClientBase) => string,
   sink: SnapshotSink,
   signal?: AbortSignal,
 ): Promise<ShardHead> {
@@ -54,7 +64,7 @@ export async function loadSnapshot(
   };
   client.on('error', onError);
   try {
-    const text = snapshotText(client, shard);
+    const text = textOf(client);
     return await new Promise<ShardHead>((resolve, reject) => {
       client.query(new SnapshotQuery(text, sink, signal, resolve, reject));
     });
@@ -72,18 +82,28 @@ export async function loadSnapshot(
  * The whole transaction as one message of the simple protocol: a small shard costs one round trip,
  * where five made up nearly all of its time. (COPY takes no parameters.)
  */
-function snapshotText(client: ClientBase, { projectId, tenantId }: ShardKey): string {
+function snapshotText(client: ClientBase, shard: ShardKey): string {
+  // A large shard takes longer than any statement should.
+  return rowsText(client, shard, 'set local statement_timeout = 0;', '');
+}
+
+/** Head and rows of a shard in one snapshot: `first` is run before them, `clauses` end the query of the rows. */
+export function rowsText(
+  client: ClientBase,
+  { projectId, tenantId }: ShardKey,
+  first: string,
+  clauses: string,
+): string {
   const project = client.escapeLiteral(projectId);
   const tenant = client.escapeLiteral(tenantId);
-  // A large shard takes longer than any statement should.
   return `begin isolation level repeatable read, read only;
-    set local statement_timeout = 0;
+    ${first}
     select coalesce(s.epoch, deployment_epoch())::text, coalesce(s.seq, 0)::text,
       coalesce(s.stamp, 0)::text, coalesce(s.retained_from, 1)::text,
       coalesce(s.settings_version, 0)::text
     from (values (1)) one left join shard s on s.project_id = ${project} and s.tenant_id = ${tenant};
     copy (select ${SNAPSHOT_COLUMNS.join(', ')} from relation_tuple
-      where project_id = ${project} and tenant_id = ${tenant}) to stdout (format binary);
+      where project_id = ${project} and tenant_id = ${tenant} ${clauses}) to stdout (format binary);
     commit`;
 }
 

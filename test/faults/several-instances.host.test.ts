@@ -259,6 +259,38 @@ function stopProcesses(): () => void {
   return goOn;
 }
 
+test('PostgreSQL is stopped: reads with a token go on, others are told at once, and all comes back', async () => {
+  const objectId = 'while-stopped';
+  const token = await write(services[0] as Service, 't0', objectId, true);
+  const ways = services.map(waysInto);
+  for (const [hot] of ways) expect(await hot?.({ tenantId: 't0', objectId, token })).toBe(true);
+  await server.stop();
+  for (const service of services) await until(async () => (await readyz(service)) === 503);
+  const object = { namespace: 'doc', object_id: objectId, relation: 'viewer' };
+  const body = { project_id: PROJECT, tenant_id: 't0', ...object, subject_user_id: 'u' };
+  for (let i = 0; i < 5; i++) {
+    for (const [n, [hot, batch, list, grpc]] of ways.entries()) {
+      const question = { tenantId: 't0', objectId, token };
+      const asked = await Promise.all(
+        [hot, batch, list, grpc].map(async (way) => await way?.(question)),
+      );
+      expect(asked).toEqual([true, true, true, true]);
+      const answer = await call(services[n] as Service, 'AuthzService/Check', body);
+      expect(answer).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+    }
+  }
+  server = await startEmbeddedPostgres({ dataDirectory });
+  for (const service of services) await until(async () => (await readyz(service)) === 200);
+  for (const [n, [hot]] of ways.entries()) {
+    const again = await write(services[n] as Service, 't0', `${objectId}-${n}`, true);
+    for (const given of ['', again]) {
+      const question = { tenantId: 't0', objectId: `${objectId}-${n}`, token: given };
+      for (const [other] of ways) expect(await other?.(question)).toBe(true);
+    }
+    expect(await hot?.({ tenantId: 't0', objectId, token: '' })).toBe(true);
+  }
+}, 90_000);
+
 describe.skipIf(process.platform !== 'linux')('PostgreSQL hangs (SIGSTOP)', () => {
   test('reads with a token go on, others are told in time, nobody is ready, and all comes back', async () => {
     const objectId = 'while-away';

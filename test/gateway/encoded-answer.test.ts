@@ -58,3 +58,35 @@ test.each([true, false])(
     }
   },
 );
+
+test.each([0, 1, 64, 256, 320])('%d items are all of them, and no more', async (count) => {
+  const desc = ListObjectsResponseSchema;
+  const messageOf = (items: readonly string[]) => ({ objectIds: [...items] });
+  const items = ids.slice(0, count);
+  const whole = create(desc, messageOf(items));
+  const json = await encodeList({ desc, items, messageOf, isJson: true });
+  expect(Buffer.from(encodedJsonOf(json) ?? []).toString()).toBe(
+    toJsonString(desc, whole, JSON_WRITE),
+  );
+  const proto = await encodeList({ desc, items, messageOf, isJson: false });
+  expect(Buffer.from(toBinary(desc, proto))).toEqual(Buffer.from(toBinary(desc, whole)));
+});
+
+test('other work has its turn while a long list is encoded', async () => {
+  const desc = ReadRelationTuplesResponseSchema;
+  const messageOf = (items: readonly RelationTuple[]) => ({
+    tuples: items.map((tuple) => tupleToProto(shard, tuple)),
+  });
+  let turns = 0;
+  let isEncoded = false;
+  const turn = (): void => {
+    turns += 1;
+    if (!isEncoded) setImmediate(turn);
+  };
+  setImmediate(turn);
+  // Twenty thousand messages take many slices of two milliseconds on any machine.
+  const items = Array.from({ length: 20 }, () => tuples).flat();
+  await encodeList({ desc, items, messageOf, isJson: true });
+  isEncoded = true;
+  expect(turns).toBeGreaterThan(2);
+});

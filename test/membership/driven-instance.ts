@@ -145,7 +145,7 @@ export class DrivenInstance {
   /** Every statement goes on by itself from now on. */
   free(): void {
     this.#isFree = true;
-    for (const statement of [...this.held]) {
+    for (const statement of this.held) {
       if (statement.phase === 'done') statement.answer();
       else void statement.execute().then(() => statement.answer());
     }
@@ -155,7 +155,7 @@ export class DrivenInstance {
   async crash(): Promise<void> {
     this.#isFree = true;
     for (const client of this.#clients) socketOf(client).destroy();
-    for (const statement of [...this.held]) statement.lose();
+    for (const statement of this.held) statement.lose();
     const leaving = this.membership.leave();
     await this.writer.close(0);
     // A lane that was cut off gives its connection back to nobody.
@@ -194,7 +194,7 @@ export class DrivenInstance {
           const result = await send();
           settle = () => resolve(result);
         } catch (error) {
-          settle = () => reject(error as Error);
+          settle = () => reject(error);
         }
         statement.phase = 'done';
       },

@@ -85,7 +85,7 @@ class Walk {
       await Promise.race([...this.#open, sleep(20)]);
     }
     this.check();
-    await Promise.all(this.#instances.map((instance) => instance?.stop()));
+    for (const instance of this.#instances) await instance?.stop();
   }
 
   /** A look of an instance, answered at once. */

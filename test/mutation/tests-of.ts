@@ -61,7 +61,13 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ),
     ['src/cache/{index-changes,tuple-index}.test.ts'],
   ],
-  [['src/cache/'], ['src/cache/*.test.ts']],
+  [
+    ['index-audit', 'structure-audit', 'index-tally', 'index-damage', 'sound-'].map(
+      (name) => `src/cache/${name}`,
+    ),
+    ['src/cache/index-audit.test.ts'],
+  ],
+  [['src/cache/'], ['src/cache/{entity-lookup,index-changes,parts,tuple-index}.test.ts']],
   [['src/model/consistency-token.ts'], ['src/model/consistency-token.test.ts']],
   [['src/model/conditions.ts'], ['src/model/conditions.test.ts']],
   [['src/model/namespace-model.ts'], ['src/model/{namespace-model,duplicate-key}.test.ts']],
@@ -78,7 +84,11 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/workers/shard/shard-turns.ts'], ['src/workers/shard/shard-turns.test.ts']],
   [['src/workers/shard/worker-port.ts'], ['src/workers/shard/worker-port.test.ts']],
   [['src/workers/shard/shard-host.ts'], ['test/workers/{host-steps,turns}.test.ts']],
-  [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,turns}.test.ts']],
+  [
+    ['src/workers/shard/shard-fsck.ts', 'src/workers/shard/index-fsck.ts'],
+    ['test/workers/index-fsck.test.ts'],
+  ],
+  [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,actor-lives,turns}.test.ts']],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
       (name) => `src/workers/shard/${name}.ts`,

@@ -93,7 +93,7 @@ export async function startInstance(
     isAlone,
   });
   await services.projects.provisionDefault();
-  new PostgresWatch(new Readiness()).watch(opened.membership, services, workers);
+  new PostgresWatch(new Readiness()).watch(opened, services, workers);
   const calls = {
     ...createCalls(config, log, metrics, {
       workers,

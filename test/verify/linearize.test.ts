@@ -20,11 +20,11 @@ class Register implements Spec<number, RegisterOp> {
     return kind !== 'get';
   }
 
-  step({ state }: Moment<number>, { operation }: Timed<RegisterOp>): number | undefined {
-    if (operation.kind === 'put') return operation.value;
+  step({ state }: Moment<number>, { operation }: Timed<RegisterOp>): readonly number[] {
+    if (operation.kind === 'put') return [operation.value];
     if (operation.kind === 'get') throw new Error('a get changes nothing');
-    if ((state === operation.from) !== operation.done) return undefined;
-    return operation.done ? operation.to : state;
+    if ((state === operation.from) !== operation.done) return [];
+    return [operation.done ? operation.to : state];
   }
 
   answers({ state }: Moment<number>, { operation }: Timed<RegisterOp>): boolean {
@@ -140,8 +140,7 @@ function isLinearizableByForce(history: readonly Timed<RegisterOp>[]): boolean {
       const rest = left.filter((other) => other !== timed);
       if (timed.operation.kind === 'get')
         return register.answers(moment, timed) && extend(state, rest);
-      const next = register.step(moment, timed);
-      return next !== undefined && extend(next, rest);
+      return register.step(moment, timed).some((next) => extend(next, rest));
     });
   };
   const { initial } = register;

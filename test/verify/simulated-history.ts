@@ -157,6 +157,7 @@ function apply(world: World, action: Action): World {
       return { ...world, stored, seq: world.seq + 1 };
     }
     case 'deprovision':
+    case 'failover':
     case 'read':
       return world;
   }

@@ -43,6 +43,8 @@ function killerIndex(bytesMax: number): ShardIndex {
     },
     insertRow: (bytes, bounds) => index.insertRow(bytes, bounds),
     apply: (changes) => index.apply(changes),
+    startAudit: (seqOf) => index.startAudit(seqOf),
+    endAudit: () => index.endAudit(),
   };
 }
 

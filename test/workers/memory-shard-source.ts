@@ -8,6 +8,7 @@ import type {
   ShardPosition,
   StoredChange,
 } from '../../src/store/changes.ts';
+import type { SnapshotPage } from '../../src/store/snapshot-page.ts';
 import type { SnapshotSink } from '../../src/store/snapshot.ts';
 import type { ShardSource } from '../../src/workers/shard/ports.ts';
 
@@ -21,7 +22,7 @@ export const EPOCH = 1;
 
 /** What a test does to the store: throw, wait, or nothing. Called before each read. */
 export type StoreFault = (
-  what: 'load' | 'changes' | 'heads',
+  what: 'load' | 'changes' | 'heads' | 'page',
   shard: ShardKey | null,
 ) => Promise<void>;
 
@@ -115,6 +116,32 @@ export class MemoryShardSource implements ShardSource {
     };
   }
 
+  async readPage(
+    shard: ShardKey,
+    after: readonly string[] | null,
+    limit: number,
+  ): Promise<SnapshotPage> {
+    await this.fault('page', shard);
+    const { head, tuples } = this.#stored(shard);
+    const keyed = [...tuples.values()].map((tuple) => ({ key: columnsOf(tuple), tuple }));
+    const page = keyed
+      .filter(({ key }) => after === null || compareKeys(key, after) > 0)
+      .toSorted((a, b) => compareKeys(a.key, b.key))
+      .slice(0, limit);
+    const parts: Uint8Array[] = [];
+    const bounds: number[] = [];
+    let end = 0;
+    for (const { tuple } of page) {
+      const row = rowOf(tuple);
+      parts.push(row.bytes);
+      for (const bound of row.bounds) bounds.push(bound < 0 ? -1 : bound + end);
+      end += row.bytes.length;
+    }
+    const next = page.length < limit ? null : (page.at(-1)?.key ?? null);
+    const bytes = Buffer.concat(parts);
+    return { head, bytes, bounds: Int32Array.from(bounds), rows: page.length, next };
+  }
+
   async readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {
     await this.fault('heads', null);
     return shards.map((shard) => ({ ...shard, ...this.#stored(shard).head }));
@@ -135,13 +162,16 @@ export class MemoryShardSource implements ShardSource {
   }
 }
 
+function columnsOf(tuple: TupleChange['tuple']): readonly string[] {
+  return [tuple.namespace, tuple.objectId, tuple.relation, ...subjectToColumns(tuple.subject)];
+}
+
+function compareKeys(a: readonly string[], b: readonly string[]): number {
+  return Buffer.compare(Buffer.from(a.join('\0')), Buffer.from(b.join('\0')));
+}
+
 function identity(tuple: TupleChange['tuple']): string {
-  return JSON.stringify([
-    tuple.namespace,
-    tuple.objectId,
-    tuple.relation,
-    ...subjectToColumns(tuple.subject),
-  ]);
+  return JSON.stringify(columnsOf(tuple));
 }
 
 /** A tuple as COPY sends it. */

@@ -25,6 +25,8 @@ export type FixtureOptions = {
   readonly shardQueueDepthMax?: number | undefined;
   readonly pollMs?: number | undefined;
   readonly sliceMs?: number | undefined;
+  readonly fsckRowsPerSecond?: number | undefined;
+  readonly fsckIntervalMs?: number | undefined;
   readonly onStats?: ((stats: WorkerStats) => void) | undefined;
   readonly modelJson?: string | undefined;
 };
@@ -40,6 +42,8 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     poolMax: 3,
     indexBytesMax: options.indexBytesMax ?? 256 * 1024 * 1024,
     pollMs: options.pollMs ?? 3_600_000,
+    fsckRowsPerSecond: options.fsckRowsPerSecond ?? 0,
+    fsckIntervalMs: options.fsckIntervalMs ?? WORKER_DEFAULTS.fsckIntervalMs,
     sliceMs: options.sliceMs ?? WORKER_DEFAULTS.sliceMs,
   };
   const pool = createWorkerPool({

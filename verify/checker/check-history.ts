@@ -1,7 +1,7 @@
 import { type Coverage, coverageOf } from './coverage.ts';
 import { Dependencies } from './dependencies.ts';
 import { Evaluator, type Query } from './evaluate.ts';
-import { type History, type Operation, isMutation } from './history.ts';
+import { type History, type Operation, isChange, isMutation } from './history.ts';
 import {
   SEARCH_BOUNDS,
   type SearchBounds,
@@ -46,15 +46,16 @@ export function checkHistory(history: History, bounds: SearchBounds = SEARCH_BOU
   const undecided: ShardViolation[] = [];
   const brokenRules: BrokenRule[] = [...checkRefusals(history.operations)];
   let [shards, steps, widest] = [0, 0, 0];
+  const failovers = history.operations.filter(({ action }) => action.kind === 'failover');
   const byProject = Map.groupBy(history.operations, ({ project }) => project);
   for (const [project, tenants] of history.projects.entries()) {
-    const ofProject = byProject.get(project) ?? [];
+    const ofProject = [...(byProject.get(project) ?? []), ...failovers];
     for (let tenant = 0; tenant < tenants; tenant++) {
       const operations = ofProject.filter((one) => one.tenant === tenant || one.tenant === -1);
       shards++;
       brokenRules.push(...checkTokens(operations));
       const spec = specOf(history, evaluator, operations, tenants === 1);
-      const verdict = linearize(spec, operations.flatMap(timedOf), bounds);
+      const verdict = linearize(spec, timedAll(operations), bounds);
       if (verdict.kind === 'linearizable') {
         steps += verdict.steps;
         widest = Math.max(widest, verdict.widest);
@@ -93,6 +94,32 @@ function specOf(
   return new ShardSpec(options, operations, Math.min(...epochs, 2 ** 32));
 }
 
+/**
+ * What took part. A change that was under way at a failover, or whose outcome is unknown, may have taken effect, have
+ * been seen and been lost with the old history, whatever became of it afterwards: so it is there once more.
+ */
+function timedAll(operations: readonly Operation[]): readonly Timed<Operation>[] {
+  const timed = operations.flatMap(timedOf);
+  const failovers = operations.filter(({ action }) => action.kind === 'failover');
+  for (const failover of failovers) {
+    for (const operation of operations) {
+      const { action, called, returned, outcome } = operation;
+      if (!isChange(operation) || called > failover.returned) continue;
+      const isUnderWay = returned > failover.called || outcome === 'unknown';
+      if (!isUnderWay || failover.action.kind !== 'failover') continue;
+      const unanswered = action.kind === 'write' ? { ...action, reached: undefined } : action;
+      const lost = {
+        ...operation,
+        action: unanswered,
+        outcome: 'unknown',
+        found: undefined,
+      } as const;
+      timed.push({ operation: { ...lost, lostIn: failover.action.epoch }, called, returned: null });
+    }
+  }
+  return timed;
+}
+
 /** What took part: what was refused had no effect and saw nothing. */
 function timedOf(operation: Operation): readonly Timed<Operation>[] {
   const { outcome, called, found } = operation;
@@ -114,7 +141,7 @@ function minimized(found: ShardViolation, bounds: SearchBounds): ShardViolation 
   const changes = relevant.filter(isMutation);
   const attempt = (reads: readonly Operation[]): ShardViolation | undefined => {
     const kept = [...changes, ...reads];
-    const verdict = linearize(spec, kept.flatMap(timedOf), bounds);
+    const verdict = linearize(spec, timedAll(kept), bounds);
     if (verdict.kind !== 'violation') return undefined;
     const ids = new Set(reads.map(({ id }) => id));
     const inOrder = relevant.filter((one) => isMutation(one) || ids.has(one.id));

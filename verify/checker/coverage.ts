@@ -1,5 +1,5 @@
 import { Dependencies } from './dependencies.ts';
-import { type History, type Operation, isMutation } from './history.ts';
+import { type History, type Operation, isChange, isMutation } from './history.ts';
 
 /** How much a run can have shown, whatever it found. Shares are 0-1. */
 export type Coverage = {
@@ -23,7 +23,7 @@ const READS_MIN = 100;
 /** What `history` covers. Cost: O(operations × those under way at once). */
 export function coverageOf(history: History): Coverage {
   const dependencies = new Dependencies(history.universe);
-  const mutations = history.operations.filter(isMutation);
+  const mutations = history.operations.filter(isChange);
   const reads = history.operations.filter((one) => !isMutation(one) && one.outcome === 'ok');
   let concurrentReads = 0;
   let foreignReads = 0;
@@ -130,6 +130,7 @@ function isRelevant(dependencies: Dependencies, write: Operation, read: Operatio
     case 'settings':
       return action.isSuspended !== undefined || dependencies.dependsOnModel(query);
     case 'read':
+    case 'failover':
       return false;
   }
 }

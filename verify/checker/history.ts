@@ -33,6 +33,14 @@ export type Action =
       readonly isSuspended?: boolean | undefined;
     }
   | {
+      /** The database became another one, which had followed the first until some time ago. */
+      readonly kind: 'failover';
+      /** What had taken effect before this event is in the new history, too. */
+      readonly syncedAt: number;
+      /** Of the new history. */
+      readonly epoch: number;
+    }
+  | {
       readonly kind: 'read';
       readonly query: Query;
       /** What the token names that the read carried. */
@@ -56,6 +64,7 @@ export type Operation = {
   readonly client: number;
   /** Which instance was asked: its place in the cluster, whatever process held it. */
   readonly instance: number;
+  /** -1 is all of them. */
   readonly project: number;
   /** Within its project; -1 is all of them. */
   readonly tenant: number;
@@ -72,6 +81,8 @@ export type Operation = {
    * every write had been answered or given up. `applied`: it took effect before `returned`. Absent: not looked.
    */
   readonly found?: 'applied' | 'absent' | undefined;
+  /** Only for the search: it took effect before this epoch, if at all. */
+  readonly lostIn?: number | undefined;
   /** What the error said, where there was one. */
   readonly error?: string | undefined;
 };
@@ -96,4 +107,9 @@ export type History = {
 /** Whether an operation may change what is stored or how it is read. */
 export function isMutation({ action }: Operation): boolean {
   return action.kind !== 'read';
+}
+
+/** Whether it is a change that a client asked for. */
+export function isChange({ action }: Operation): boolean {
+  return action.kind !== 'read' && action.kind !== 'failover';
 }

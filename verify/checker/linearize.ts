@@ -27,10 +27,10 @@ export interface Spec<State, Operation> {
   keyOf(state: State): string;
   isMutation(operation: Operation): boolean;
   /**
-   * The state after a mutation, or undefined where it cannot have had its result in `moment`, and
-   * where it has no effect there and need not have had any.
+   * The states that a mutation can lead to: mostly one, none where it cannot have had its result in
+   * `moment`, or has no effect there and need not have had any.
    */
-  step(moment: Moment<State>, timed: Timed<Operation>): State | undefined;
+  step(moment: Moment<State>, timed: Timed<Operation>): readonly State[];
   /** Whether a read can have had its answer, now that `moment` is reached. */
   answers(moment: Moment<State>, timed: Timed<Operation>): boolean;
   /**
@@ -69,7 +69,7 @@ export type SearchBounds = {
   readonly stepsMax: number;
 };
 
-export const SEARCH_BOUNDS: SearchBounds = { configurationsMax: 20_000, stepsMax: 20_000_000 };
+export const SEARCH_BOUNDS: SearchBounds = { configurationsMax: 20_000, stepsMax: 3_000_000 };
 
 type Slot<Operation> = { readonly bit: bigint; readonly timed: Timed<Operation> };
 /** Where the object may be, and which of the operations under way have taken effect there. */
@@ -179,14 +179,15 @@ class Search<State, Operation> {
           bit === wanted || this.#spec.mayMatter(one.moment.state, operation, target);
         if (!mayMatter) continue;
         this.#steps++;
-        const state = this.#spec.step(one.moment, timed);
-        if (state === undefined) continue;
-        const next = this.#withReads({ state, at: this.#at, before: [one.moment] }, one.done | bit);
-        const key = this.#keyOf(next);
-        if ((next.done & wanted) !== 0n) keep(found, key, next);
-        else if (!seen.has(key)) {
-          seen.add(key);
-          open.push(next);
+        for (const state of this.#spec.step(one.moment, timed)) {
+          const moment = { state, at: this.#at, before: [one.moment] };
+          const next = this.#withReads(moment, one.done | bit);
+          const key = this.#keyOf(next);
+          if ((next.done & wanted) !== 0n) keep(found, key, next);
+          else if (!seen.has(key)) {
+            seen.add(key);
+            open.push(next);
+          }
         }
         if (this.#steps > this.#bounds.stepsMax) return;
         if (found.size > this.#bounds.configurationsMax) return;

@@ -52,11 +52,18 @@ export class ShardSpec implements Spec<ShardState, Operation> {
   readonly #answers = new Map<string, string>();
   readonly #queryTexts = new WeakMap<Query, string>();
   /** Seqs that certainly belong to a write whose token names them. */
-  readonly #owned: ReadonlySet<number>;
+  readonly #owned: ReadonlySet<string>;
+
+  /** The lowest of these in each epoch. */
+  readonly #firstOwned = new Map<number, number>();
 
   constructor(options: ShardSpecOptions, history: readonly Operation[], epoch = 1) {
     this.#options = options;
-    this.#owned = new Set(history.flatMap(ownedSeq));
+    this.#owned = new Set(history.flatMap(ownedPositions).map(positionText));
+    for (const { epoch: known, seq } of history.flatMap(ownedPositions)) {
+      const first = this.#firstOwned.get(known);
+      if (first === undefined || seq < first) this.#firstOwned.set(known, seq);
+    }
     this.initial = {
       contents: this.#intern(options.universe.tuples.map(() => 0)),
       settings: { model: 0, isSuspended: false, count: 0, before: undefined },
@@ -66,34 +73,32 @@ export class ShardSpec implements Spec<ShardState, Operation> {
     };
   }
 
-  keyOf({ contents, settings, seq, floor }: ShardState): string {
+  keyOf({ contents, settings, epoch, seq, floor }: ShardState): string {
     const { model, isSuspended, count } = settings;
-    return `${contents.id} ${model} ${isSuspended ? 's' : ''}${count} ${seq} ${floor}`;
+    return `${contents.id} ${model} ${isSuspended ? 's' : ''}${count} ${epoch} ${seq} ${floor}`;
   }
 
   isMutation(operation: Operation): boolean {
     return operation.action.kind !== 'read';
   }
 
-  step(
-    moment: Moment<ShardState>,
-    { operation, called }: Timed<Operation>,
-  ): ShardState | undefined {
+  step(moment: Moment<ShardState>, { operation, called }: Timed<Operation>): readonly ShardState[] {
     const { state } = moment;
-    const { action } = operation;
+    const { action, lostIn } = operation;
+    if (lostIn !== undefined && state.epoch >= lostIn) return [];
     const isKnown = operation.outcome === 'ok' || operation.found === 'applied';
     switch (action.kind) {
       case 'settings': {
         const { model = state.settings.model, isSuspended = state.settings.isSuspended } = action;
         const isSame = model === state.settings.model && isSuspended === state.settings.isSuspended;
-        if (isSame && !isKnown) return undefined;
+        if (isSame && !isKnown) return [];
         const count = state.settings.count + 1;
-        return { ...state, settings: { model, isSuspended, count, before: state.settings } };
+        return [{ ...state, settings: { model, isSuspended, count, before: state.settings } }];
       }
       case 'write': {
         const inserts = action.updates.some(({ op }) => op === 'insert');
         // Most candidates end here, before anything is copied.
-        if (inserts && !this.#isNext(state, action.reached)) return undefined;
+        if (inserts && !this.#isNext(state, action.reached)) return [];
         const stored = [...state.contents.stored];
         let isEffective = false;
         for (const { op, tuple, expiresMs } of action.updates) {
@@ -113,8 +118,21 @@ export class ShardSpec implements Spec<ShardState, Operation> {
           deleted++;
           return 0;
         });
-        if (isOnlyTenant && isKnown && action.deleted !== deleted) return undefined;
+        if (isOnlyTenant && isKnown && action.deleted !== deleted) return [];
         return this.#advance(moment, called, stored, deleted > 0, isKnown, undefined);
+      }
+      case 'failover': {
+        // Any state from then on: nobody knows which was the last that arrived.
+        const { syncedAt, epoch } = action;
+        const candidates = momentsSince(moment, ({ at }) => at > syncedAt);
+        const next = this.#firstOwned.get(epoch);
+        // The first position that is known in the new history follows soon on what was kept of the old one.
+        return candidates
+          .filter(
+            ({ state: { seq } }) =>
+              next === undefined || (seq < next && seq >= next - 1 - UNOWNED_MAX),
+          )
+          .map((one) => ({ ...one.state, epoch }));
       }
       case 'read':
         throw new Error('a read changes nothing');
@@ -124,8 +142,10 @@ export class ShardSpec implements Spec<ShardState, Operation> {
   answers(moment: Moment<ShardState>, { operation, called }: Timed<Operation>): boolean {
     const { action } = operation;
     if (action.kind !== 'read') throw new Error('only a read has an answer');
-    const { atLeast } = action;
     const first = moment.state;
+    // What is wrong with the project is said before what is wrong with the token, as one of a lost history.
+    const isOfLost = action.atLeast !== undefined && action.atLeast.epoch !== first.epoch;
+    const atLeast = action.answer === SUSPENDED && isOfLost ? undefined : action.atLeast;
     if (
       (atLeast === undefined || isReached(first, atLeast)) &&
       this.#fits(first, first.settings, operation)
@@ -156,6 +176,13 @@ export class ShardSpec implements Spec<ShardState, Operation> {
 
   /** Settings and tuples are rows of their own: a change of the one never has to wait for one of the other. */
   mayMatter(state: ShardState, mutation: Operation, wanted: Operation): boolean {
+    if (mutation.action.kind === 'failover') return true;
+    if (wanted.action.kind === 'failover') {
+      // What was lost with the old history matters only to who saw it there, or was told its position.
+      const { action: lost } = mutation;
+      const { epoch } = wanted.action;
+      return lost.kind === 'write' && lost.reached !== undefined && lost.reached.epoch < epoch;
+    }
     const isOfSettings = mutation.action.kind === 'settings';
     const { action } = wanted;
     if (action.kind !== 'read') return isOfSettings === (action.kind === 'settings');
@@ -173,8 +200,9 @@ export class ShardSpec implements Spec<ShardState, Operation> {
   }
 
   /** Whether an effective write whose token says `reached` can be the next one. */
-  #isNext({ seq }: ShardState, reached: Position | undefined): boolean {
-    return reached === undefined ? !this.#owned.has(seq + 1) : reached.seq === seq + 1;
+  #isNext({ epoch, seq }: ShardState, reached: Position | undefined): boolean {
+    if (reached === undefined) return !this.#owned.has(positionText({ epoch, seq: seq + 1 }));
+    return reached.seq === seq + 1 && reached.epoch === epoch;
   }
 
   #advance(
@@ -184,18 +212,20 @@ export class ShardSpec implements Spec<ShardState, Operation> {
     isEffective: boolean,
     isKnown: boolean,
     reached: Position | undefined,
-  ): ShardState | undefined {
+  ): readonly ShardState[] {
     if (!isEffective) {
       // Whether one without effect happened is all the same, unless a result says where.
-      if (!isKnown) return undefined;
-      return reached === undefined || reached.seq === state.seq ? state : undefined;
+      if (!isKnown) return [];
+      const isHere =
+        reached === undefined || (reached.seq === state.seq && reached.epoch === state.epoch);
+      return isHere ? [state] : [];
     }
     const seq = state.seq + 1;
-    if (!this.#isNext(state, reached)) return undefined;
+    if (!this.#isNext(state, reached)) return [];
     const past = momentsSince({ state, ...moment }, ({ at }) => at > called);
     const seen = Math.min(...past.map((one) => one.state.settings.count));
     const floor = Math.max(state.floor, seen);
-    return { ...state, contents: this.#intern(stored), seq, floor };
+    return [{ ...state, contents: this.#intern(stored), seq, floor }];
   }
 
   #fits({ contents }: ShardState, settings: Settings, operation: Operation): boolean {
@@ -246,11 +276,17 @@ export class ShardSpec implements Spec<ShardState, Operation> {
 }
 
 const ANSWERS_MAX = 500_000;
+/** Writes whose positions nobody was told, one after another. */
+const UNOWNED_MAX = 12;
 
 /** One that inserts has an effect, whatever is stored. */
-function ownedSeq({ action }: Operation): readonly number[] {
+function ownedPositions({ action }: Operation): readonly Position[] {
   if (action.kind !== 'write' || action.reached === undefined) return [];
-  return action.updates.some(({ op }) => op === 'insert') ? [action.reached.seq] : [];
+  return action.updates.some(({ op }) => op === 'insert') ? [action.reached] : [];
+}
+
+function positionText({ epoch, seq }: Position): string {
+  return `${epoch} ${seq}`;
 }
 
 function isReached({ epoch, seq }: ShardState, position: Position): boolean {

@@ -84,7 +84,7 @@ export class Cluster {
   static async start(options: ClusterOptions): Promise<Cluster> {
     const directory = await mkdtemp(join(tmpdir(), 'gatehouse-verify-'));
     try {
-      const postgres = await PostgresServer.start(join(directory, 'database'));
+      const postgres = await PostgresServer.start();
       const proxies = await Promise.all(
         Array.from({ length: options.places }, (_, index) =>
           PostgresProxy.start(postgres.target, options.random.fork(`proxy ${index}`)),
@@ -129,8 +129,12 @@ export class Cluster {
     place.process = instance;
     void instance.exited.then(() => {
       if (place.process !== instance) return;
+      const wasReady = place.baseUrl !== undefined;
       this.#emptied(place);
-      if (!this.#ending.has(instance)) this.#options.onDeath?.(place, instance.lastLines);
+      // One that never was ready is told of by `ready`.
+      if (wasReady && !this.#ending.has(instance)) {
+        this.#options.onDeath?.(place, instance.lastLines);
+      }
     });
     const { baseUrl } = await instance.ready;
     if (place.process !== instance) return;
@@ -181,7 +185,7 @@ export class Cluster {
     this.heal();
     await Promise.all(this.places.map((place) => this.leave(place, 'SIGKILL')));
     await Promise.all(this.places.map(({ proxy }) => proxy.close()));
-    await this.postgres.stop();
+    await this.postgres.remove();
     await rm(this.#directory, { recursive: true, force: true });
   }
 

@@ -1,49 +1,57 @@
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { worksIn } from '../../src/store/embedded-postgres-process.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
+import {
+  type TestCluster,
+  type TestReplica,
+  startCluster,
+} from '../../test/support/postgres-cluster.ts';
 
-/** One PostgreSQL of the run's own, which can be stopped, killed and frozen; the data stays. */
+/** A crash of the server is simulated, one of the machine is not. */
+const SETTINGS = { fsync: 'off', shared_buffers: '64MB' };
+
+/** One PostgreSQL of the run's own, which can be stopped, killed, frozen and replaced by a standby. */
 export class PostgresServer {
-  readonly #directory: string;
-  #server: EmbeddedPostgres;
+  #cluster: TestCluster;
+  #replica: TestReplica | undefined;
   #frozen: readonly number[] = [];
 
-  private constructor(directory: string, server: EmbeddedPostgres) {
-    this.#directory = directory;
-    this.#server = server;
+  private constructor(cluster: TestCluster) {
+    this.#cluster = cluster;
   }
 
-  /** Starts it with its data below `directory`. */
-  static async start(directory: string): Promise<PostgresServer> {
-    return new PostgresServer(directory, await open(directory));
+  /** Starts an empty one. */
+  static async start(): Promise<PostgresServer> {
+    return new PostgresServer(await startCluster(SETTINGS));
   }
 
-  /** Where it listens; the same for as long as it is this server. */
+  /** Where it listens; another place after each failover. */
   get target(): ServerTarget {
-    return this.#server.target;
+    return this.#cluster.target;
   }
 
-  /** Kills the postmaster and with it all sessions; it comes back by itself and recovers. */
-  crash(): void {
-    process.kill(this.#server.pid, 'SIGQUIT');
+  /** Ends all sessions at once, as a crash of one of them does, and recovers. */
+  async crash(): Promise<void> {
+    await this.#cluster.kill();
+    await this.#cluster.start();
   }
 
   async stop(): Promise<void> {
     this.thaw();
-    await this.#server.stop();
+    await this.#cluster.stop();
   }
 
   async startAgain(): Promise<void> {
-    this.#server = await open(this.#directory);
+    if (!this.#cluster.isRunning) await this.#cluster.start();
   }
 
   /** No process of it runs until `thaw`: it ends no connection and refuses none. Linux only. */
   freeze(): void {
+    const data = join(dirname(this.target.host), 'postgres');
     this.#frozen = readdirSync('/proc')
       .map(Number)
-      .filter((pid) => pid > 0 && worksIn(pid, join(this.#directory, 'postgres')) === true);
+      .filter((pid) => pid > 0 && worksIn(pid, data) === true);
     signalAll(this.#frozen, 'SIGSTOP');
   }
 
@@ -51,15 +59,40 @@ export class PostgresServer {
     signalAll(this.#frozen, 'SIGCONT');
     this.#frozen = [];
   }
-}
 
-function open(directory: string): Promise<EmbeddedPostgres> {
-  return startEmbeddedPostgres({
-    dataDirectory: directory,
-    maxConnections: 120,
-    // A crash of the server is simulated, one of the machine is not.
-    settings: { fsync: 'off', shared_buffers: '64MB' },
-  });
+  /** A standby follows it; resolves when it has all that was committed until now. */
+  async follow(): Promise<void> {
+    this.#replica ??= await this.#cluster.createReplica();
+    await this.#replica.caughtUp();
+  }
+
+  /** What is committed from now on does not reach the standby. */
+  async cutStandbyOff(): Promise<void> {
+    await this.#replica?.disconnect();
+  }
+
+  /** The server is lost, and the standby is what `target` names from now on. */
+  async failOver(): Promise<void> {
+    const [lost, next] = [this.#cluster, this.#replica];
+    if (next === undefined) throw new Error('nobody follows');
+    await lost.kill();
+    await next.promote();
+    this.#cluster = next;
+    this.#replica = undefined;
+    await lost.remove();
+  }
+
+  /** The epoch that consistency tokens have now. */
+  async epoch(): Promise<number> {
+    const rows = await this.#cluster.query<{ epoch: string }>('select epoch::text from deployment');
+    return Number(rows[0]?.epoch);
+  }
+
+  async remove(): Promise<void> {
+    this.thaw();
+    await this.#replica?.remove();
+    await this.#cluster.remove();
+  }
 }
 
 function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {

@@ -1,18 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster, Place } from '../cluster/cluster.ts';
 import type { Random } from '../workload/random.ts';
+import type { Recorder } from '../workload/recorder.ts';
 
 /** What one disturbance works on. It puts right what it did before it resolves, but for who is there. */
 export type Scene = {
   readonly cluster: Cluster;
   readonly random: Random;
   readonly say: (text: string) => void;
+  readonly recorder: Recorder;
 };
 
 /** Longer than a lease of an instance (3 s), so that the others fence it. */
 const PAST_LEASE_MS = 4_200;
 /** Longer than it takes to notice that the others are gone. */
 const ALONE_MS = 1_500;
+const START_ATTEMPTS_MAX = 5;
 const DAY_MS = 86_400_000;
 
 /**
@@ -67,7 +70,7 @@ export const DISTURBANCES = {
     if (next !== undefined) await join(scene, next);
     await sleep(ALONE_MS + random.integer(800));
     // So that it does things for a while before it is told that it was taken out.
-    const farMs = random.pick([0, 60, 200]);
+    const farMs = random.pick([0, 0, 60, 200]);
     first.proxy.delay(() => farMs);
     if (isCutOff) first.proxy.freeze(false);
     else cluster.goOn(first);
@@ -136,7 +139,7 @@ export const DISTURBANCES = {
     silence(cluster, random.chance(0.7));
     for (const place of others) cluster.pause(place);
     await sleep(PAST_LEASE_MS + 500 + random.integer(1_500));
-    const farMs = random.pick([0, 60, 200]);
+    const farMs = random.pick([0, 0, 60, 200]);
     for (const place of others) place.proxy.delay(() => farMs);
     for (const place of others) cluster.goOn(place);
     say('all go on');
@@ -156,7 +159,7 @@ export const DISTURBANCES = {
 
   'postgres-crash': async ({ cluster, say }) => {
     say('PostgreSQL crashes');
-    cluster.postgres.crash();
+    await cluster.postgres.crash();
     await sleep(1_500);
   },
 
@@ -176,6 +179,33 @@ export const DISTURBANCES = {
     cluster.postgres.thaw();
     say('PostgreSQL goes on');
     await sleep(1_000);
+  },
+
+  /**
+   * A standby that was cut off a moment ago takes the place of the server, which is lost with what it had acknowledged
+   * since. Whoever remembers that must forget it.
+   */
+  failover: async ({ cluster, random, say, recorder }) => {
+    const { postgres } = cluster;
+    await postgres.follow();
+    const syncedAt = recorder.mark();
+    const isAhead = random.chance(0.7);
+    if (isAhead) {
+      await postgres.cutStandbyOff();
+      await sleep(random.integer(400));
+    }
+    const begun = { client: -1, instance: -1, project: -1, tenant: -1 };
+    const ended = recorder.begin(recorder.nextId(), begun);
+    say('PostgreSQL fails over');
+    for (const { proxy } of cluster.places) proxy.cutAll();
+    await postgres.failOver();
+    for (const { proxy } of cluster.places) proxy.leadTo(postgres.target);
+    say('the standby serves');
+    // Until no instance can answer from memory any more without having seen it.
+    await sleep(PAST_LEASE_MS);
+    const epoch = await postgres.epoch();
+    ended({ action: { kind: 'failover', syncedAt, epoch }, outcome: 'ok' });
+    say(`epoch ${epoch}`);
   },
 
   /** One instance does not reach PostgreSQL for longer than its lease; callers reach it. */
@@ -253,9 +283,19 @@ export async function fill(scene: Pick<Scene, 'cluster' | 'say'>, count: number)
 
 async function join({ cluster, say }: Pick<Scene, 'cluster' | 'say'>, place: Place): Promise<void> {
   if (place.process !== undefined) return;
-  say(`${place.index} joins`);
-  await cluster.join(place);
-  say(`${place.index} is ready`);
+  // One that does not come up in time, as on a machine that is overloaded, is started again, as a supervisor does.
+  for (let attempt = 1; ; attempt++) {
+    say(`${place.index} joins`);
+    try {
+      await cluster.join(place);
+      say(`${place.index} is ready`);
+      return;
+    } catch (error) {
+      if (attempt === START_ATTEMPTS_MAX) throw error;
+      say(`${place.index} did not start`);
+      await cluster.leave(place, 'SIGKILL');
+    }
+  }
 }
 
 /** Whether notifications get lost on their way to all instances. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from '../cluster/cluster.ts';
 import type { Random } from '../workload/random.ts';
+import type { Recorder } from '../workload/recorder.ts';
 import { DISTURBANCES, type DisturbanceName, fill } from './disturbances.ts';
 
 export type DisturberOptions = {
@@ -26,13 +27,17 @@ export class Disturber {
   }
 
   /** Errors: those of a process that does not start. */
-  async run(isStopped: () => boolean, say: (text: string) => void): Promise<void> {
+  async run(
+    isStopped: () => boolean,
+    say: (text: string) => void,
+    recorder: Recorder,
+  ): Promise<void> {
     const { cluster, random, names, instances } = this.#options;
     await sleep(QUIET_MS / 2);
     try {
       while (!isStopped() && names.length > 0) {
         const name = this.#next();
-        await DISTURBANCES[name]({ cluster, random, say });
+        await DISTURBANCES[name]({ cluster, random, say, recorder });
         // Mostly all are there: what an instance that is alone answers shows less.
         if (cluster.occupied.length < 2 || random.chance(0.6)) {
           await fill({ cluster, say }, instances);

@@ -30,6 +30,11 @@ export class Recorder {
     return this.#ids++;
   }
 
+  /** The position of now in the order of events. */
+  mark(): number {
+    return this.#events++;
+  }
+
   /** Call it right before sending, and what it returns as soon as the end is known. */
   begin(id: number, begun: Begun): (ended: Ended) => void {
     const called = this.#events++;

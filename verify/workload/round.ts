@@ -22,7 +22,11 @@ export type RoundOptions = {
   readonly reach: Reach;
   readonly clockBoundMs: number;
   /** Disturbs until it is told to stop, and then puts everything right again. */
-  readonly disturb: (isStopped: () => boolean, say: (text: string) => void) => Promise<void>;
+  readonly disturb: (
+    isStopped: () => boolean,
+    say: (text: string) => void,
+    recorder: Recorder,
+  ) => Promise<void>;
 };
 
 /** Tenants of each project of a round. */
@@ -78,6 +82,7 @@ class Round {
     const disturbing = disturb(
       () => this.#isStopped,
       (text) => this.#disturbances.push({ atMs: Date.now(), text }),
+      this.#recorder,
     );
     await Promise.race([sleep(seconds * 1_000), disturbing.then(() => sleep(seconds * 1_000))]);
     this.#isStopped = true;

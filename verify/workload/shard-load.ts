@@ -266,6 +266,8 @@ function queryOf(random: Random): Query {
     for (let left = 6; left > 0; left--) {
       items.push(['doc', random.pick(DOCS), 'viewer', random.pick(USERS)]);
     }
+    // Asked again at the end: a change in between would show.
+    items.push(...items.slice(0, MARKS.length));
     return { kind: 'batch', items };
   }
   if (kind < 0.78) {

@@ -3,6 +3,7 @@ import { HeldShards } from '../../protocol/held-shards.ts';
 import type { HelloMessage, HelloReply } from '../../protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
 import { createClockMemory, DatabaseClock } from '../../shared/database-clock.ts';
+import { DeploymentWatch } from '../../store/deployment-watch.ts';
 import { createPool } from '../../store/pool.ts';
 import { PostgresShardSource } from './postgres-shard-source.ts';
 import { ShardHost } from './shard-host.ts';
@@ -24,6 +25,7 @@ export default function decisionWorker(
   const pool = createPool(settings.database, {
     max: settings.poolMax,
     applicationName: `gatehouse-worker-${settings.slot}`,
+    prepare: new DeploymentWatch().check,
   });
   const held = settings.heldMemory === undefined ? undefined : new HeldShards(settings.heldMemory);
   held?.clear();

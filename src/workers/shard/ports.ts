@@ -1,6 +1,8 @@
+import type { IndexAudit } from '../../cache/index-audit.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import type { SnapshotPage } from '../../store/snapshot-page.ts';
 import type { SnapshotSink } from '../../store/snapshot.ts';
 
 /** The index of one shard as its actor sees it. */
@@ -13,6 +15,12 @@ export interface ShardIndex {
   insertRow(bytes: Uint8Array, bounds: Int32Array): void;
   /** All changes of one seq, as packed in `tuple_change.changes`. */
   apply(changes: string): void;
+  /**
+   * Begins to compare the index with what is stored: the audit is told of every change from now on, until `endAudit`.
+   * `seqOf`: the seq of the changes being applied. One at a time.
+   */
+  startAudit(seqOf: () => number): IndexAudit;
+  endAudit(): void;
 }
 
 /** The truth about shards: Postgres, or memory in tests. */
@@ -21,6 +29,13 @@ export interface ShardSource {
   loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead>;
   /** Changes after `afterSeq`, one page. */
   readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage>;
+  /** Rows of a shard behind a key (null: from the start) in the order of keys; see `readSnapshotPage`. */
+  readPage(
+    shard: ShardKey,
+    after: readonly string[] | null,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<SnapshotPage>;
   /** Positions of those of the shards that exist; one query. */
   readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]>;
 }

@@ -4,6 +4,7 @@ import { readHeads } from '../../store/change-feed.ts';
 import { readChangesOfMany } from '../../store/changes-of-many.ts';
 import { readChanges } from '../../store/changes.ts';
 import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import { type SnapshotPage, readSnapshotPage } from '../../store/snapshot-page.ts';
 import { loadSnapshot } from '../../store/snapshot.ts';
 import type { SnapshotSink } from '../../store/snapshot.ts';
 import { BatchedChanges } from './batched-changes.ts';
@@ -28,6 +29,15 @@ export class PostgresShardSource implements ShardSource {
 
   readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {
     return this.#changes.read(shard, afterSeq);
+  }
+
+  readPage(
+    shard: ShardKey,
+    after: readonly string[] | null,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<SnapshotPage> {
+    return readSnapshotPage(this.#pool, shard, after, limit, signal);
   }
 
   readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {

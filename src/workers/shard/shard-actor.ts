@@ -140,9 +140,8 @@ export class ShardActor {
   }
 
   /**
-   * Begins short jobs until none is left or the shard's share ends; one that goes on after the end
-   * of the slice is long from then on. Returns whether more of them can run. `mark` gets the id under evaluation, for the memory
-   * of killers.
+   * Begins short jobs until none is left or the shard's share ends; one that goes on after the end of the slice is long
+   * from then on. Returns whether more of them can run. `mark` gets the id under evaluation, for the memory of killers.
    */
   runShort(shareEndMs: number, sliceEndMs: number, mark: (requestId: number) => void): boolean {
     const { clock } = this.#host;
@@ -157,10 +156,7 @@ export class ShardActor {
     return false;
   }
 
-  /**
-   * One slice of long work: the begun evaluations take turns, and new ones begin in between, slice
-   * by slice. Returns whether more is left.
-   */
+  /** One slice of long work: begun evaluations take turns, and new ones begin in between. Returns whether more is left. */
   runLong(sliceEndMs: number, mark: (requestId: number) => void): boolean {
     const { clock } = this.#host;
     let nowMs = clock.monotonicMs();
@@ -246,6 +242,11 @@ export class ShardActor {
     this.#drop('damaged');
     this.#jobs.waitAgain();
     this.#wake();
+  }
+
+  /** Loads the index anew because it is not what is stored. Only while loaded. */
+  reload(): void {
+    this.#startLoad('diverged');
   }
 
   /** Fails jobs whose deadline has passed or whose callers have gone. */

@@ -1,3 +1,4 @@
+import type { IndexDifference } from '../../cache/index-audit.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { HeldShards } from '../../protocol/held-shards.ts';
@@ -24,6 +25,7 @@ import type { Job } from '../jobs/job.ts';
 import { parsedJob } from '../jobs/parsed-jobs.ts';
 import { rawJob } from '../jobs/raw-jobs.ts';
 import { IndexBudget } from './index-budget.ts';
+import { IndexFsck } from './index-fsck.ts';
 import { LoadPlaces } from './load-places.ts';
 import { ModelRegistry } from './model-registry.ts';
 import type { ShardIndex, ShardSource } from './ports.ts';
@@ -45,6 +47,7 @@ const RECENT_SHARDS_MAX = 1_000;
  */
 const CLOSURE_BYTES_MAX = 32 * 1024 * 1024;
 const CANCELLED_MAX = 65_536;
+const INDEX_DIFFERS = 'index_differs';
 
 export type ShardHostOptions = {
   readonly settings: Pick<
@@ -57,6 +60,8 @@ export type ShardHostOptions = {
     | 'pollMs'
     | 'loadTimeoutMs'
     | 'poolMax'
+    | 'fsckRowsPerSecond'
+    | 'fsckIntervalMs'
   >;
   readonly clock: Clock;
   readonly source: ShardSource;
@@ -89,6 +94,7 @@ export class ShardHost {
   readonly #timers: NodeJS.Timeout[] = [];
   readonly #counts = { load: 0, loadFailure: 0, catchUp: 0 };
   readonly #turns: ShardTurns;
+  readonly #fsck: IndexFsck;
   /** Of the message being accepted. */
   #lastScope: ScopeEntry | null = null;
   #lastActor: ShardActor | null = null;
@@ -129,6 +135,14 @@ export class ShardHost {
       batchItemsMax: settings.batchItemsMax,
       evaluator: { depthMax: settings.depthMax, closureBytesMax: CLOSURE_BYTES_MAX },
     });
+    this.#fsck = new IndexFsck({
+      clock,
+      source: options.source,
+      rowsPerSecond: settings.fsckRowsPerSecond,
+      intervalMs: settings.fsckIntervalMs,
+      onDifference: (actor, difference) => this.#differs(actor, difference),
+      onUnfinished: (actor, error) => this.#report('index_not_compared', actor.key, error),
+    });
     this.#actorHost = {
       clock,
       source: options.source,
@@ -151,11 +165,13 @@ export class ShardHost {
     this.#every(SWEEP_MS, () => this.#sweep());
     this.#every(STATS_MS, () => this.#postStats());
     this.#every(this.#options.settings.pollMs, () => void this.poll());
+    this.#fsck.start();
   }
 
   stop(): void {
     this.#isStopped = true;
     for (const timer of this.#timers) clearInterval(timer);
+    this.#fsck.stop();
   }
 
   /** One message of the gateway. Never awaits. The answers must be sent before anything else happens (see AnswerWriter). */
@@ -306,6 +322,12 @@ export class ShardHost {
           );
         }
         break;
+      case 'fsck':
+        void this.#fsck.checkAll().then(() => {
+          this.#writer.ack(message.ackId);
+          this.#postStats();
+        });
+        break;
       case 'committed':
         this.actor(message.change)?.committed(message.change);
         break;
@@ -367,6 +389,7 @@ export class ShardHost {
 
   #settled(actor: ShardActor): void {
     this.#budget.settled(actor);
+    this.#fsck.settled(actor);
     if (actor.state === 'unloaded' && actor.depth === 0) this.#forget(actor);
     // Failures were written outside of a turn.
     if (!this.#isInTurn) this.#scheduleTurn();
@@ -475,6 +498,7 @@ export class ShardHost {
       shardLoadFailures: loadFailure,
       shardEvictions: this.#budget.takeEvictions(),
       catchUps: catchUp,
+      fsck: this.#fsck.takeStats(),
       ...(this.#reportCount++ % RECENT_EVERY === 0 ? { recentShards: this.#recentShards() } : {}),
     };
   }
@@ -483,6 +507,17 @@ export class ShardHost {
     return this.#budget
       .recent(RECENT_SHARDS_MAX)
       .map(({ key, indexBytes }) => ({ ...key, indexBytes }));
+  }
+
+  /** An index that is not what is stored may answer wrongly: it goes at once. */
+  #differs(actor: ShardActor, { part, message, rows, differing }: IndexDifference): void {
+    const counts = `${differing} of ${rows} rows compared differ, ${actor.tupleCount} tuples in the index`;
+    this.#report(
+      INDEX_DIFFERS,
+      actor.key,
+      `${part}: ${message} (${counts}, seq ${actor.watermark})`,
+    );
+    actor.reload();
   }
 }
 

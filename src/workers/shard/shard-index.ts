@@ -1,7 +1,9 @@
+import { IndexAudit } from '../../cache/index-audit.ts';
 import { TupleIndex } from '../../cache/tuple-index.ts';
 import type { RowBytes, TupleRow } from '../../cache/tuple-row.ts';
 import { parsePackedChanges } from '../../model/packed-changes.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
+import { assert } from '../../shared/assert.ts';
 import type { ShardIndex } from './ports.ts';
 
 const OP_INSERT = 1;
@@ -9,6 +11,7 @@ const OP_INSERT = 1;
 /** The index of one shard, fed with snapshot rows and packed changes. */
 export class TupleShardIndex implements ShardIndex {
   readonly #index: TupleIndex;
+  #audit: { readonly run: IndexAudit; readonly seqOf: () => number } | null = null;
 
   /** Errors of every change: SHARD_TOO_LARGE beyond `bytesMax`; the index must then be dropped. */
   constructor(bytesMax: number) {
@@ -45,8 +48,21 @@ export class TupleShardIndex implements ShardIndex {
         conditionName: entry[8],
         conditionParams: entry[9],
       };
+      this.#audit?.run.before(row);
       if (entry[0] === OP_INSERT) this.#index.insert(row);
       else this.#index.remove(row);
+      this.#audit?.run.after(row, this.#audit.seqOf());
     }
+  }
+
+  startAudit(seqOf: () => number): IndexAudit {
+    assert(this.#audit === null, 'an index is compared once at a time');
+    const run = new IndexAudit(this.#index);
+    this.#audit = { run, seqOf };
+    return run;
+  }
+
+  endAudit(): void {
+    this.#audit = null;
   }
 }

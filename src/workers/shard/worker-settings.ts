@@ -17,6 +17,10 @@ export type WorkerSettings = {
   readonly batchItemsMax: number;
   /** How often each loaded shard looks for changes without a hint. */
   readonly pollMs: number;
+  /** Rows of loaded indexes compared a second with what is stored; 0 is only on demand. */
+  readonly fsckRowsPerSecond: number;
+  /** How long after its load or last comparison an index is due. */
+  readonly fsckIntervalMs: number;
   /** A load or catch-up that takes longer fails. */
   readonly loadTimeoutMs: number;
   /** Of the estimate of the database's time, by which expiry is decided; absent: the machine's is taken. */
@@ -32,5 +36,7 @@ export const WORKER_DEFAULTS = {
   batchBudgetFactor: 20,
   batchItemsMax: 10_000,
   pollMs: 1_000,
+  fsckRowsPerSecond: 0,
+  fsckIntervalMs: 3_600_000,
   loadTimeoutMs: 60_000,
 } as const;

@@ -5,6 +5,7 @@ import type { ExpandTree } from '../../model/expand-tree.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type {
   ArgsMap,
+  FsckStats,
   Method,
   ResultMap,
   WorkerReport,
@@ -62,6 +63,9 @@ export type WorkerPoolOptions = {
   readonly clock?: Clock | undefined;
 };
 
+/** What comparisons of indexes have counted; see FsckStats. */
+export type FsckTotals = Omit<FsckStats, 'ageMs'>;
+
 /** The decision side of one instance: a ShardClient with a life. Each step is idempotent. */
 export interface WorkerPool extends ShardClient {
   /** Resolves when every worker said hello. Errors: rejects with the cause when one cannot start. */
@@ -71,6 +75,11 @@ export interface WorkerPool extends ShardClient {
   warm(shard: ShardKey): Promise<void>;
   /** Requests queued or in flight over all workers. */
   readonly pendingCount: number;
+  /**
+   * Compares every loaded index with what is stored, without pauses; resolves with what was counted meanwhile. A worker that
+   * is lost has nothing left to compare.
+   */
+  checkIndexes(): Promise<FsckTotals>;
   /** New requests fail with SHUTTING_DOWN; resolves when none is in flight, or after `timeoutMs`. */
   drain(timeoutMs: number): Promise<void>;
   /** Fails what is left with SHUTTING_DOWN and ends the workers. */
@@ -93,6 +102,7 @@ class SlotPool implements WorkerPool {
   #shardCount = 0;
   #requestId = 0;
   #isDraining = false;
+  #fsck: FsckTotals = { shards: 0, rows: 0, differences: 0, unfinished: 0 };
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
@@ -100,7 +110,10 @@ class SlotPool implements WorkerPool {
     this.#refused = new RefusedRequests(() => clock.monotonicMs());
     const limits = { queueDepthMax: options.queueDepthMax, queueBytesMax: options.queueBytesMax };
     const reports = {
-      onStats: options.onStats,
+      onStats: (slot: number, stats: WorkerStats) => {
+        this.#fsck = sumOf(this.#fsck, stats.fsck, 1);
+        options.onStats(slot, stats);
+      },
       onReport: (slot: number, report: WorkerReport) =>
         options.onEvent({ kind: 'workerReport', slot, report }),
       onReady: (slot: number) => options.onEvent({ kind: 'workerReady', slot }),
@@ -172,6 +185,12 @@ class SlotPool implements WorkerPool {
   async setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void> {
     this.#models.set(projectId, modelVersion, modelJson);
     await Promise.all(this.#slots.map((slot) => slot.setModel(projectId, modelVersion, modelJson)));
+  }
+
+  async checkIndexes(): Promise<FsckTotals> {
+    const before = this.#fsck;
+    await Promise.all(this.#slots.map((slot) => slot.fsck()));
+    return sumOf(this.#fsck, before, -1);
   }
 
   applyCommitted(changes: readonly CommittedChange[]): void {
@@ -323,4 +342,13 @@ class SlotPool implements WorkerPool {
       if (tenants.size === 0) this.#shards.delete(projectId);
     }
   }
+}
+
+function sumOf(one: FsckTotals, other: FsckTotals, sign: 1 | -1): FsckTotals {
+  return {
+    shards: one.shards + sign * other.shards,
+    rows: one.rows + sign * other.rows,
+    differences: one.differences + sign * other.differences,
+    unfinished: one.unfinished + sign * other.unfinished,
+  };
 }

@@ -179,6 +179,11 @@ export class WorkerSlot {
     return this.#acknowledged((ackId) => ({ kind: 'warm', ackId, shard }));
   }
 
+  /** Resolves when the worker has compared its indexes with what is stored; at once if it has none. */
+  fsck(): Promise<void> {
+    return this.#acknowledged((ackId) => ({ kind: 'fsck', ackId }));
+  }
+
   #acknowledged(messageOf: (ackId: number) => ControlMessage): Promise<void> {
     if (this.#state !== 'ready') return Promise.resolve();
     this.#ackId += 1;
@@ -440,7 +445,7 @@ export class WorkerSlot {
   }
 
   #settleAcks(): void {
-    // The next worker starts without any model and asks for the versions that requests name.
+    // The next worker starts without any index or model, and asks for the versions that requests name.
     for (const waiter of this.#acks.values()) waiter.resolve();
     this.#acks.clear();
   }

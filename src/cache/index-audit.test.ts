@@ -1,0 +1,316 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { checkIndex } from './check-index.ts';
+import { IndexAudit, type IndexDifference } from './index-audit.ts';
+import { TupleIndex } from './tuple-index.ts';
+import type { RowBytes, TupleRow } from './tuple-row.ts';
+
+/** The stored rows of a shard, as pages in the order of their keys. */
+class Store {
+  readonly rows = new Map<string, TupleRow>();
+
+  put(row: TupleRow): void {
+    this.rows.set(keyText(row), row);
+  }
+
+  page(after: string | null, limit: number): { page: RowBytes; last: string | null } {
+    const keys = [...this.rows.keys()]
+      .filter((key) => after === null || Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0)
+      .toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+      .slice(0, limit);
+    const rows = keys.map((key) => this.rows.get(key) as TupleRow);
+    return { page: bytesOf(rows), last: keys.length < limit ? null : (keys.at(-1) ?? null) };
+  }
+}
+
+function keyText(row: TupleRow): string {
+  return [
+    row.namespace,
+    row.objectId,
+    row.relation,
+    row.subjectNamespace,
+    row.subjectId,
+    row.subjectRelation,
+  ].join('\0');
+}
+
+function bytesOf(rows: readonly TupleRow[]): RowBytes {
+  const parts: Buffer[] = [];
+  const bounds: number[] = [];
+  let end = 0;
+  for (const row of rows) {
+    const expires = Buffer.alloc(8);
+    if (typeof row.expiresAtUs === 'bigint') expires.writeBigInt64BE(row.expiresAtUs);
+    const columns = [
+      ...keyText(row)
+        .split('\0')
+        .map((text) => Buffer.from(text)),
+      typeof row.expiresAtUs === 'bigint' ? expires : null,
+      typeof row.conditionName === 'string' ? Buffer.from(row.conditionName) : null,
+      typeof row.conditionParams === 'string' ? Buffer.from(row.conditionParams) : null,
+    ];
+    for (const column of columns) {
+      if (column === null) bounds.push(-1, -1);
+      else {
+        parts.push(column);
+        bounds.push(end, (end += column.length));
+      }
+    }
+  }
+  const bytes = Buffer.concat(parts);
+  return { bytes, bounds: Int32Array.from(bounds), rows: rows.length, expiryFormat: 'binary' };
+}
+
+/** Checks the whole index; `between` runs between any two slices, told of the audit to tell of changes. */
+function audit(
+  index: TupleIndex,
+  store: Store,
+  between: (audit: IndexAudit, seqOf: () => number) => void = () => undefined,
+  pageRows = 7,
+): IndexDifference | null | 'void' {
+  const run = new IndexAudit(index);
+  let seq = 0;
+  const seqOf = (): number => (seq += 1);
+  while (!run.isWalked) {
+    const { difference } = run.walk(() => true);
+    if (difference !== null) return difference;
+    between(run, seqOf);
+  }
+  for (let after: string | null = null, isLast = false; !isLast;) {
+    run.beginPage();
+    between(run, seqOf);
+    const { page, last } = store.page(after, pageRows);
+    const pageSeq = seq;
+    isLast = last === null;
+    after = last;
+    for (let row = 0; row < page.rows;) {
+      row = run.compareRows(page, row, () => true);
+      between(run, seqOf);
+    }
+    const difference = run.endPage(page, pageSeq, isLast);
+    if (run.isVoid) return 'void';
+    if (difference !== null) return difference;
+    between(run, seqOf);
+  }
+  return run.isVoid ? 'void' : run.finish();
+}
+
+const name = fc.constantFrom('doc', 'group', 'folder', 'ünï');
+const relation = fc.constantFrom(
+  'viewer',
+  'owner',
+  'member',
+  'a',
+  'b',
+  'c',
+  'd',
+  'e',
+  'f',
+  'g',
+  'h',
+);
+const id = fc.integer({ min: 0, max: 40 }).map((n) => `id-${n}${'x'.repeat(n % 9)}`);
+const subject = fc.oneof(
+  { weight: 6, arbitrary: id.map((who) => ['', who, '']) },
+  { weight: 2, arbitrary: fc.tuple(name, id, fc.constantFrom('member', '')) },
+  { weight: 1, arbitrary: fc.constant(['*', '', '']) },
+);
+const payload = fc.oneof(
+  { weight: 4, arbitrary: fc.constant({}) },
+  { weight: 1, arbitrary: fc.record({ expiresAtUs: fc.bigInt({ min: 0n, max: 2n ** 60n }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      conditionName: fc.constantFrom('cidr', 'before'),
+      conditionParams: fc.constantFrom('{"a":1}', '{"list":["longer than a word","ü"]}'),
+    }),
+  },
+);
+const row: fc.Arbitrary<TupleRow> = fc
+  .tuple(name, id, relation, subject, payload)
+  .map(([namespace, objectId, rel, [subjectNamespace, subjectId, subjectRelation], carried]) => ({
+    namespace,
+    objectId,
+    relation: rel,
+    subjectNamespace: subjectNamespace ?? '',
+    subjectId: subjectId ?? '',
+    subjectRelation: subjectRelation ?? '',
+    ...carried,
+  }));
+const change = fc.record({ op: fc.constantFrom('insert', 'insert', 'remove'), row });
+type Change = { readonly op: string; readonly row: TupleRow };
+
+function load(rows: readonly TupleRow[]): { index: TupleIndex; store: Store } {
+  const index = new TupleIndex();
+  index.pinName('viewer');
+  index.pinName('unused');
+  const store = new Store();
+  for (const each of rows) {
+    store.put(each);
+    index.insert(each);
+  }
+  return { index, store };
+}
+
+function apply(index: TupleIndex, store: Store, { op, row: tuple }: Change): void {
+  if (op === 'insert') {
+    store.put(tuple);
+    index.insert(tuple);
+  } else {
+    store.rows.delete(keyText(tuple));
+    index.remove(tuple);
+  }
+}
+
+const rows = fc.array(row, { minLength: 0, maxLength: 400, size: 'max' });
+const FUZZ = Number(process.env['FUZZ_RUNS'] ?? '1');
+
+test('a healthy index equals its rows, whatever changes while it is compared', () => {
+  fc.assert(
+    fc.property(
+      rows,
+      fc.array(change, { maxLength: 300, size: 'max' }),
+      fc.integer({ min: 1, max: 60 }),
+      (stored, changes, pageRows) => {
+        const { index, store } = load(stored);
+        let next = 0;
+        const found = audit(
+          index,
+          store,
+          (run, seqOf) => {
+            const each = changes[next++];
+            if (each === undefined) return;
+            run.before(each.row);
+            apply(index, store, each);
+            run.after(each.row, seqOf());
+          },
+          pageRows,
+        );
+        expect(found === 'void' ? null : found).toBeNull();
+        checkIndex(index);
+      },
+    ),
+    { numRuns: 60 * FUZZ },
+  );
+});
+
+/** Every page of memory that an index consists of, by the part that it belongs to. */
+function memoryOf(index: TupleIndex): ReadonlyMap<string, readonly (Uint32Array | Uint8Array)[]> {
+  const { dictionary, names, nodes, adjacency, qualifiers } = index.parts;
+  return new Map<string, readonly (Uint32Array | Uint8Array)[]>([
+    ['records', dictionary.records.pages],
+    ['record hash', [...new Set(dictionary.table.directory)]],
+    ['names', names.words.pages],
+    ['nodes', nodes.words.pages],
+    ['node hash', [...new Set(nodes.table.directory)]],
+    ['lists', adjacency.lists.pages],
+    ['free tags', adjacency.lists.tags],
+    ['positions', [...new Set(adjacency.positions.directory)]],
+    ['qualifier hash', [...new Set(qualifiers.table.directory)]],
+  ]);
+}
+
+/** Many rows with long lists, many relations of one object, many expiries. */
+function largeRows(): TupleRow[] {
+  const all: TupleRow[] = [];
+  const user = (subjectId: string): Omit<TupleRow, 'namespace' | 'objectId' | 'relation'> => ({
+    subjectNamespace: '',
+    subjectId,
+    subjectRelation: '',
+  });
+  for (let i = 0; i < 5_000; i++) {
+    all.push({ namespace: 'group', objectId: 'all', relation: 'member', ...user(`u${i}`) });
+  }
+  for (let i = 0; i < 300; i++) {
+    all.push({ namespace: 'doc', objectId: `d${i}`, relation: 'viewer', ...user('u1') });
+    all.push({ namespace: 'doc', objectId: 'wide', relation: `r${i % 40}`, ...user(`u${i}`) });
+    all.push({
+      namespace: 'doc',
+      objectId: `d${i}`,
+      relation: 'viewer',
+      subjectNamespace: 'group',
+      subjectId: 'all',
+      subjectRelation: 'member',
+      ...(i % 2 === 0
+        ? { expiresAtUs: BigInt(i) << 31n }
+        : { conditionName: `c${i % 5}`, conditionParams: `{"n":${i}}` }),
+    });
+  }
+  return all;
+}
+
+/** Everything that the index answers of these tuples and nodes. */
+function readout(index: TupleIndex, stored: readonly TupleRow[]): string {
+  const out: unknown[] = [index.tupleCount];
+  const buffer = new Uint32Array(16);
+  const seen = new Set<number>();
+  const nameOf = (node: number): string =>
+    `${index.nameText(index.namespaceOf(index.entityOf(node)))}:${index.entityText(index.entityOf(node))}#${index.nameText(index.relationOf(node))}`;
+  for (const each of stored) {
+    const node = index.nodeId(
+      index.entityId(index.nameId(each.namespace), each.objectId),
+      index.nameId(each.relation),
+    );
+    const holder = index.subjectNodeOf(each);
+    const edge = index.edge(node, holder);
+    out.push(edge, edge === 2 ? index.qualifier(node, holder) : null);
+    for (const one of [node, holder]) {
+      if (seen.has(one)) continue;
+      seen.add(one);
+      out.push(nameOf(one));
+      for (const list of ['readUsers', 'readSets', 'readReverse'] as const) {
+        for (let cursor = 0; cursor >= 0; cursor = index.nextCursor) {
+          const count = index[list](one, cursor, buffer, 0);
+          for (let i = 0; i < count; i++) {
+            const entry = buffer[i] as number;
+            out.push(nameOf(entry & 0x7fffffff), entry >>> 31);
+          }
+        }
+      }
+    }
+  }
+  return JSON.stringify(out, (_, value: unknown) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
+}
+
+function flip(page: Uint32Array | Uint8Array, bit: number): void {
+  const width = page.BYTES_PER_ELEMENT * 8;
+  const at = Math.floor(bit / width);
+  page[at] = (page[at] as number) ^ (1 << (bit % width));
+}
+
+const PARTS = [...memoryOf(new TupleIndex()).keys()];
+test.each(PARTS)('a flipped bit in %s is found, or changes nothing, now and later', (part) => {
+  const stored = largeRows();
+  const gone = stored.splice(4_000, 700);
+  const fresh = (): { index: TupleIndex; store: Store } => {
+    const made = load([...stored, ...gone]);
+    for (const each of gone) apply(made.index, made.store, { op: 'remove', row: each });
+    return made;
+  };
+  let { index, store } = fresh();
+  const healthy = readout(index, stored);
+  let found = 0;
+  fc.assert(
+    fc.property(fc.noBias(fc.nat()), fc.noBias(fc.nat()), (pick, at) => {
+      const pages = (memoryOf(index).get(part) ?? []).filter(({ length }) => length > 0);
+      const page = pages[pick % pages.length] as Uint32Array;
+      const bit = at % (page.length * page.BYTES_PER_ELEMENT * 8);
+      flip(page, bit);
+      if (audit(index, store, undefined, 500) !== null) {
+        found += 1;
+        flip(page, bit);
+        return;
+      }
+      expect(readout(index, stored)).toBe(healthy);
+      for (const each of [...gone, ...gone]) apply(index, store, { op: 'insert', row: each });
+      for (const each of stored) apply(index, store, { op: 'remove', row: each });
+      checkIndex(index);
+      ({ index, store } = fresh());
+    }),
+    { numRuns: 15 * FUZZ },
+  );
+  expect(found).toBeGreaterThan(0);
+  expect(audit(index, store, undefined, 500)).toBeNull();
+});

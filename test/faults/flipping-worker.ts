@@ -1,0 +1,37 @@
+// Entry of a decision worker in whose indexes any other thread of the process can flip a bit.
+import { BroadcastChannel, type MessagePort } from 'node:worker_threads';
+import type { TupleIndex } from '../../src/cache/tuple-index.ts';
+import type { HelloMessage, HelloReply } from '../../src/protocol/messages.ts';
+import { PROTOCOL_VERSION } from '../../src/protocol/messages.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { createPool } from '../../src/store/pool.ts';
+import { PostgresShardSource } from '../../src/workers/shard/postgres-shard-source.ts';
+import { ShardHost } from '../../src/workers/shard/shard-host.ts';
+import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
+import { postAnswers, serveBatches } from '../../src/workers/shard/worker-port.ts';
+import type { WorkerSettings } from '../../src/workers/shard/worker-settings.ts';
+import { type FlippedPart, flipBit } from '../support/flip-bit.ts';
+
+export default function flippingWorker(
+  hello: HelloMessage<MessagePort, WorkerSettings>,
+): HelloReply {
+  const { port, settings, underEvaluation } = hello;
+  const pool = createPool(settings.database, { max: settings.poolMax, applicationName: 'test' });
+  let latest: TupleShardIndex | null = null;
+  const host = new ShardHost({
+    settings,
+    clock: systemClock,
+    source: new PostgresShardSource(pool),
+    createIndex: () => (latest = new TupleShardIndex(settings.indexBytesMax)),
+    post: (answers) => postAnswers(port, 0, answers),
+    underEvaluation: new Float64Array(underEvaluation),
+  });
+  host.start();
+  const channel = new BroadcastChannel('flip-bit');
+  channel.addEventListener('message', (message) => {
+    const part = (message as unknown as { data: FlippedPart }).data;
+    if (latest !== null) flipBit(latest.reader as TupleIndex, part);
+  });
+  serveBatches(port, (batch) => host.handle(batch));
+  return { protocolVersion: PROTOCOL_VERSION };
+}
