@@ -1,12 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type CuttingProxy, createCuttingProxy } from '../../test/support/cutting-proxy.ts';
+import { asAdmin } from '../../test/support/postgres-admin.ts';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import { createPool } from '../store/pool.ts';
 import type { WriteMeta } from './ports.ts';
 
-/* Exclusive transactions whose session ends, or whose COMMIT gets no answer. */
+/* Transactions whose session ends, or whose COMMIT gets no answer, and what a look for it may meet. */
 
 let database: TestDatabase;
 let proxy: CuttingProxy;
@@ -113,4 +114,38 @@ test('a session that the operator ended is told as not applied', async () => {
   });
   await expect(working).rejects.toMatchObject({ reason: 'STORE_UNAVAILABLE' });
   expect(services.committed).toEqual([]);
+});
+
+test('a write that is sent again to a server that only reads for now is not called failed', async () => {
+  const shard = shardOf('read-only');
+  const change = `alter database ${database.name}`;
+  await services.writer.write(shard, insertOf('a'), meta);
+  const { rows: times } = await database.pool.query<{ now: string }>('select now()::text');
+  let writing: Promise<{ seq: number }>;
+  // Of new sessions alone: the one that is there takes the write, the next one refuses it.
+  await asAdmin(database.admin, `${change} set default_transaction_read_only = on`);
+  try {
+    proxy.loseAnswers('viewer', 1);
+    writing = services.writer.write(shard, insertOf('b'), meta);
+    writing.catch(() => undefined);
+    await expect
+      .poll(async () => {
+        const { rowCount } = await database.pool.query(
+          `select from pg_stat_activity where application_name = 'cut' and state = 'idle'
+             and datname = current_database() and backend_start > $1
+             and query like '%gatehouse_write(%'`,
+          [times[0]?.now],
+        );
+        return rowCount;
+      })
+      .toBe(1);
+  } finally {
+    await asAdmin(database.admin, `${change} reset default_transaction_read_only`);
+  }
+  await database.pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where application_name = 'cut' and datname = current_database()`,
+  );
+  expect(await writing).toMatchObject({ seq: 2 });
+  expect(services.committed.map(({ seq }) => seq)).toEqual([1, 2]);
 });

@@ -77,8 +77,9 @@ export class ExclusiveWriter {
    * Runs `work` between BEGIN and COMMIT with the rows of `shards` (sorted) locked, and publishes
    * what it wrote. Runs it again from its start where Postgres asks for that, the instance had to register
    * anew, or the process stood still in the middle for IDLE_MAX_MS: others waited for its locks, and the
-   * server ended its session. `isOverdue` is asked before it waits or is run again. Errors: those of `work` as they are; STORE_UNAVAILABLE
-   * (nothing was applied), DEADLINE_EXCEEDED (likewise), WRITE_OUTCOME_UNKNOWN.
+   * server ended its session. `isOverdue` is asked before it waits for admission, and after standing
+   * still. Errors: those of `work` as they are; STORE_UNAVAILABLE (nothing was applied), DEADLINE_EXCEEDED
+   * (likewise), WRITE_OUTCOME_UNKNOWN.
    */
   async run<T>(
     shards: readonly ShardKey[],
