@@ -126,6 +126,8 @@ export function createServices(options: ServicesOptions): Services {
     ids,
     projects,
     heads,
+    index,
+    isAlone,
     writer: writes,
   });
   const reads = { heads, index, positions, isAlone, stopIndex };

@@ -2,7 +2,8 @@ import type { ClientBase, Pool, PoolClient } from 'pg';
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { IdSource } from '../shared/ids.ts';
-import { isFenced, isRetryable, isUnavailable } from '../store/pg-errors.ts';
+import { LEASE_MS } from '../store/membership.ts';
+import { isEndedIdle, isFenced, isRetryable, isUnavailable } from '../store/pg-errors.ts';
 import {
   type BackendIdentity,
   selectBackendIdentity,
@@ -57,6 +58,11 @@ export type ExclusiveWriterOptions = {
   readonly retryDelayMs: number;
 };
 
+/** How long the locks of a process that stands still stay: afterwards it counts as dead elsewhere, too. */
+const IDLE_MAX_MS = LEASE_MS;
+const BEGIN = `begin isolation level read committed;
+  set local idle_in_transaction_session_timeout = ${IDLE_MAX_MS}`;
+
 type Recorded = { readonly write: Omit<ShardWrite, 'updates'>; readonly result: WriteResult };
 
 /** Transactions that write tuples next to other rows. The caller holds the shards' queues. */
@@ -69,9 +75,11 @@ export class ExclusiveWriter {
 
   /**
    * Runs `work` between BEGIN and COMMIT with the rows of `shards` (sorted) locked, and publishes
-   * what it wrote. Runs it again where Postgres asks for that, or the instance had to register anew.
-   * `isOverdue` is asked while it may not write. Errors: those of `work` as they are; STORE_UNAVAILABLE
-   * (nothing was applied), DEADLINE_EXCEEDED (likewise), WRITE_OUTCOME_UNKNOWN.
+   * what it wrote. Runs it again from its start where Postgres asks for that, the instance had to register
+   * anew, or the process stood still in the middle for IDLE_MAX_MS: others waited for its locks, and the
+   * server ended its session. `isOverdue` is asked before it waits for admission, and after standing
+   * still. Errors: those of `work` as they are; STORE_UNAVAILABLE (nothing was applied), DEADLINE_EXCEEDED
+   * (likewise), WRITE_OUTCOME_UNKNOWN.
    */
   async run<T>(
     shards: readonly ShardKey[],
@@ -94,8 +102,9 @@ export class ExclusiveWriter {
           continue;
         }
         if (isUnavailable(error)) throw storeUnavailable(error);
+        if (isEndedIdle(error) && isOverdue()) throw storeUnavailable(error);
         // A statement that took too long is trouble that may pass, as elsewhere.
-        if (!isRetryable(error)) throw storeError(error);
+        if (!isRetryable(error) && !isEndedIdle(error)) throw storeError(error);
         if (attempt >= this.#options.attemptsMax) throw storeUnavailable(error);
         await pause(this.#options.retryDelayMs * attempt);
         attempt++;
@@ -111,19 +120,22 @@ export class ExclusiveWriter {
     const recorded: Recorded[] = [];
     const client = await this.#options.pool.connect();
     let broken: Error | undefined;
+    const brokenBy = (): Error | undefined => broken;
     const onError = (error: Error): void => {
-      broken = error;
+      broken ??= error;
     };
     client.on('error', onError);
     try {
       const backend = await selectBackendIdentity(client);
-      await client.query('begin isolation level read committed');
+      await client.query(BEGIN);
       await lockShards(client, writeId, shards);
       const value = await work(this.#transaction(client, writeId, recorded));
+      // Its session has ended, and the transaction with it: there is nothing to commit.
+      if (brokenBy() !== undefined) throw brokenBy();
       const open = this.#options.commits.begin(shards);
       try {
         await client.query('commit').catch(async (error: Error) => {
-          broken = error;
+          broken ??= error;
           await this.#resolveCommit(shards, recorded, backend, error);
         });
         this.#options.publisher.publish(
@@ -135,6 +147,8 @@ export class ExclusiveWriter {
       }
       return value;
     } catch (error) {
+      // What came of it tells less than why.
+      if (isUnavailable(error) && isEndedIdle(brokenBy())) throw brokenBy();
       if (isUnavailable(error)) broken ??= error as Error;
       else if (broken === undefined) {
         await client.query('rollback').catch((failure: Error) => (broken = failure));
@@ -188,8 +202,8 @@ export class ExclusiveWriter {
 
   /**
    * Returns when a COMMIT whose answer was lost turns out to have been applied. Errors: the given one
-   * when it was not; WRITE_OUTCOME_UNKNOWN when nothing tells in time. Reads of the shards then go by
-   * Postgres for the rest of this process's life.
+   * when it was not; WRITE_OUTCOME_UNKNOWN when nothing tells in time, or no tuple was written: rows alone
+   * carry no commit id. Of tuples, reads of the shards then go by Postgres for the rest of this process's life.
    */
   async #resolveCommit(
     shards: readonly ShardKey[],
@@ -200,18 +214,19 @@ export class ExclusiveWriter {
     if (!isUnavailable(cause)) throw cause;
     const { pool, answerTimeoutMs, retryDelayMs, heads } = this.#options;
     const effective = recorded.find(({ result }) => result.changes !== null);
+    if (effective === undefined) throw outcomeUnknown(cause);
     for (const { projectId, tenantId } of shards) heads.markUnknown(projectId, tenantId);
     const endMs = performance.now() + answerTimeoutMs;
-    while (effective !== undefined && performance.now() < endMs) {
-      try {
-        const isApplied = await this.#isApplied(pool, lost, effective);
-        for (const { projectId, tenantId } of shards) heads.clearUnknown(projectId, tenantId);
-        if (isApplied) return;
-        throw cause;
-      } catch (error) {
-        if (error === cause || !isUnavailable(error)) throw error;
+    while (performance.now() < endMs) {
+      // A look that fails tells nothing, whatever it fails with: the next one may.
+      const isApplied = await this.#isApplied(pool, lost, effective).catch(() => undefined);
+      if (isApplied === undefined) {
         await pause(retryDelayMs * 5);
+        continue;
       }
+      for (const { projectId, tenantId } of shards) heads.clearUnknown(projectId, tenantId);
+      if (isApplied) return;
+      throw cause;
     }
     throw outcomeUnknown(cause);
   }

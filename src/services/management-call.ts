@@ -2,6 +2,8 @@ import { checkTenantId, checkUserId } from '../model/names.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { WriteMeta } from './ports.ts';
 import type { ProjectService } from './project-service.ts';
+import type { ProjectSettings } from './project-settings.ts';
+import type { ReadIndex } from './read-index.ts';
 
 /** What every request of WorkspaceService and GroupService carries, and who called. */
 export type ManagementCall = {
@@ -18,15 +20,40 @@ export function checkManagementCall(call: ManagementCall): void {
   checkTenantId('tenant_id', call.tenantId);
 }
 
+/** What tells whether a call may work in its project. */
+export type ShardOpening = {
+  readonly projects: ProjectService;
+  readonly index: Pick<ReadIndex, 'load'>;
+  /** Whether no other instance can have changed the project meanwhile. */
+  readonly isAlone: () => boolean;
+};
+
 /**
- * The shard of a call whose arguments were all checked. Errors: FIELD_INVALID, PROJECT_UNKNOWN,
- * PROJECT_SUSPENDED, REGION_REFUSED, STORE_UNAVAILABLE.
+ * The shard of a call whose arguments were all checked. Beside other instances the project's settings are
+ * as new as those that any of them acknowledged before the call. Errors: FIELD_INVALID, PROJECT_UNKNOWN,
+ * PROJECT_SUSPENDED, REGION_REFUSED, STORE_UNAVAILABLE; QUEUE_FULL where too many reads wait. Cost: beside
+ * other instances a share of a query of the read index.
  */
 export async function openShard(
-  projects: ProjectService,
-  call: Pick<ManagementCall, 'projectId' | 'tenantId'>,
+  opening: ShardOpening,
+  { projectId, tenantId }: Pick<ManagementCall, 'projectId' | 'tenantId'>,
 ): Promise<ShardKey> {
-  const projectId = projects.resolveId(call.projectId);
-  projects.guard(await projects.settings(projectId), 'data');
-  return { projectId, tenantId: call.tenantId };
+  const { projects } = opening;
+  const shard = { projectId: projects.resolveId(projectId), tenantId };
+  projects.guard(await settingsFor(opening, shard), 'data');
+  return shard;
+}
+
+async function settingsFor(
+  { projects, index, isAlone }: ShardOpening,
+  { projectId, tenantId }: ShardKey,
+): Promise<ProjectSettings> {
+  if (isAlone()) return await projects.settings(projectId);
+  // Refuses what can be no project before the database is asked where its shard stands.
+  if (projects.known(projectId) === undefined) await projects.load(projectId);
+  const { settingsVersion, askedMs } = await index.load(projectId, tenantId);
+  return (
+    projects.confirm(projectId, settingsVersion, askedMs) ??
+    (await projects.atLeast(projectId, settingsVersion ?? 0))
+  );
 }

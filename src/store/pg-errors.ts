@@ -19,7 +19,8 @@ export type PgFailure =
   /** Anything else: a mistake of ours. */
   | 'unknown';
 
-const RETRYABLE = new Set(['40001', '40P01', '55P03', '40003']);
+/** 25006: a server that only reads for now, such as one that is about to take over. */
+const RETRYABLE = new Set(['40001', '40P01', '55P03', '40003', '25006']);
 const TIMEOUTS = new Set(['57014', '25P03', '25P04']);
 /** Class 08 (connection), 57P (ended by the operator or a crash), 53 (out of resources). */
 const UNAVAILABLE = /^(?:08|57P|53|58|F0|XX)/;
@@ -85,6 +86,11 @@ export function isRetryable(error: unknown): boolean {
 /** The instance is not registered any more, or may not write yet: nothing was applied. */
 export function isFenced(error: unknown): boolean {
   return classifyPgError(error) === 'fenced';
+}
+
+/** The server ended the session, since its transaction waited for the client too long: nothing was applied. */
+export function isEndedIdle(error: unknown): boolean {
+  return sqlState(error) === '25P03';
 }
 
 /** The server or the connection is gone; of a commit in flight the outcome is unknown. */

@@ -34,7 +34,13 @@ beforeAll(async () => {
   const make = (services: TestServices): Management =>
     createManagement(
       { invitationTtlHours: 1 },
-      { ...services, pool: database.pool, clock: systemClock, ids: new IdSource(systemClock) },
+      {
+        ...services,
+        pool: database.pool,
+        clock: systemClock,
+        ids: new IdSource(systemClock),
+        isAlone: () => false,
+      },
     );
   management = [make(instances[0]), make(instances[1])];
 });

@@ -105,7 +105,7 @@ export async function createTestServices(
     deletesPerSeqMax: 3,
     exportGrantsMax: 1_000,
   });
-  const parts = { pool, clock, ids, projects, heads, writer };
+  const parts = { pool, clock, ids, projects, heads, index, isAlone: () => true, writer };
   await projects.provisionDefault();
   return {
     committed,

@@ -195,6 +195,34 @@ describe('enrollments', () => {
     expect(moved.updatedAtUs).toBeGreaterThan(first.updatedAtUs);
   });
 
+  test('times go forward where another instance was first while this one waited', async () => {
+    const other = await database.pool.connect();
+    try {
+      await other.query('begin');
+      await other.query('select from shard for update');
+      const waiting = set(user('a'), ACTIVE);
+      await expect
+        .poll(async () => {
+          const { rowCount } = await database.pool.query(
+            `select from pg_locks where not granted and locktype in ('transactionid', 'tuple')`,
+          );
+          return rowCount;
+        })
+        .toBe(1);
+      await other.query(
+        `insert into enrollment
+           (project_id, tenant_id, group_id, member_kind, member_id, state, created_at, updated_at)
+         values ('default', '', $1, 1, 'a', $2, clock_timestamp(), clock_timestamp())`,
+        [groupId, WAITLISTED],
+      );
+      await other.query('commit');
+      const { createdAtUs, updatedAtUs } = await waiting;
+      expect(updatedAtUs).toBeGreaterThan(createdAtUs);
+    } finally {
+      other.release(true);
+    }
+  });
+
   test('users come first, then groups, by bytes of their ids', async () => {
     const inner = await createGroup('Inner');
     for (const id of ['é', 'z', 'B', 'a', '😀', '\uffee']) await set(user(id), ENROLLED);

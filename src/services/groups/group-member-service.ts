@@ -115,8 +115,8 @@ export class GroupMemberService {
     request: GroupRequest,
   ): AsyncGenerator<readonly GroupMember[], void, undefined> {
     checkGroupRequest(request);
-    const { projects, clock } = this.#options;
-    const shard = await openShard(projects, request);
+    const { clock } = this.#options;
+    const shard = await openShard(this.#options, request);
     const pages = streamSnapshot<MemberRow>(this.#options, shard, async (client) => {
       await selectGroupFor('listGroupMembers', client, shard, request, clock);
       return membersOfGroup(shard, request.groupId, nowUsOf(clock));
@@ -134,8 +134,8 @@ export class GroupMemberService {
     request: GroupRequest,
   ): AsyncGenerator<readonly Enrollment[], void, undefined> {
     checkGroupRequest(request);
-    const { projects, clock } = this.#options;
-    const shard = await openShard(projects, request);
+    const { clock } = this.#options;
+    const shard = await openShard(this.#options, request);
     const pages = streamSnapshot<EnrollmentRow>(this.#options, shard, async (client) => {
       await selectGroupFor('listEnrollments', client, shard, request, clock);
       return enrollmentsOfGroup(shard, request.groupId);
@@ -147,9 +147,9 @@ export class GroupMemberService {
 
   /** Takes the member through the transition table; the row afterwards, if there is one. */
   async #change(change: Change, meta: WriteMeta): Promise<EnrollmentRow | undefined> {
-    const { projects, writer, clock } = this.#options;
+    const { writer, clock } = this.#options;
     const { method, event, member, request } = change;
-    const shard = await openShard(projects, request);
+    const shard = await openShard(this.#options, request);
     return await writer.exclusive([shard], meta, async (transaction) => {
       const { client } = transaction;
       await selectGroupFor(method, client, shard, request, clock);

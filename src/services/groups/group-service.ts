@@ -17,9 +17,8 @@ import {
   selectTakenGroupSlugs,
   selectWorkspaceStanding,
 } from '../../store/sql/groups.ts';
-import { openShard } from '../management-call.ts';
+import { type ShardOpening, openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
-import type { ProjectService } from '../project-service.ts';
 import { REQUIREMENTS } from '../rules/roles.ts';
 import type { ServicesReason } from '../services-reason.ts';
 import type { ShardHeads } from '../shard-heads.ts';
@@ -43,11 +42,10 @@ import {
   checkScope,
 } from './group-input.ts';
 
-export type GroupServiceOptions = {
+export type GroupServiceOptions = ShardOpening & {
   readonly pool: Pool;
   readonly clock: Clock;
   readonly ids: IdSource;
-  readonly projects: ProjectService;
   readonly heads: ShardHeads;
   readonly writer: TupleWrites;
 };
@@ -85,9 +83,9 @@ export class GroupService {
    * those of TupleWrites.exclusive.
    */
   async create(request: CreateGroupRequest, meta: WriteMeta): Promise<Group> {
-    const { projects, writer, ids } = this.#options;
+    const { writer, ids } = this.#options;
     const displayName = checkCreateGroup(request);
-    const shard = await openShard(projects, request);
+    const shard = await openShard(this.#options, request);
     const { actingUserId, workspaceId } = request;
     return await writer.exclusive([shard], meta, async ({ client }) => {
       if (workspaceId !== '') {
@@ -109,8 +107,8 @@ export class GroupService {
   /** GetGroup. Errors: FIELD_*, GROUP_UNKNOWN, ACTION_FORBIDDEN, STORE_UNAVAILABLE, the project's. */
   async get(request: GroupRequest): Promise<Group> {
     checkGroupRequest(request);
-    const { projects, clock } = this.#options;
-    const shard = await openShard(projects, request);
+    const { clock } = this.#options;
+    const shard = await openShard(this.#options, request);
     return await readSnapshot(this.#options, shard, async (client) =>
       groupFromRow(shard, await selectGroupFor('getGroup', client, shard, request, clock)),
     );
@@ -122,11 +120,11 @@ export class GroupService {
    * any: RESULT_TOO_LARGE, STORE_UNAVAILABLE.
    */
   async *list(request: ListGroupsRequest): AsyncGenerator<readonly Group[], void, undefined> {
-    const { projects, clock } = this.#options;
+    const { clock } = this.#options;
     const { actingUserId, workspaceId } = request;
     checkScope(request);
     if (workspaceId !== '') checkObjectId('workspace_id', workspaceId);
-    const shard = await openShard(projects, request);
+    const shard = await openShard(this.#options, request);
     const pages = streamSnapshot<GroupRow>(this.#options, shard, async (client) => {
       if (workspaceId === '') return groupsReadableBy(shard, actingUserId, nowUsOf(clock));
       const part = await selectWorkspaceStanding(client, shard, workspaceId, actingUserId);
@@ -144,8 +142,8 @@ export class GroupService {
    */
   async delete(request: GroupRequest, meta: WriteMeta): Promise<void> {
     checkGroupRequest(request);
-    const { projects, writer, clock } = this.#options;
-    const shard = await openShard(projects, request);
+    const { writer, clock } = this.#options;
+    const shard = await openShard(this.#options, request);
     await writer.exclusive([shard], meta, async (transaction) => {
       const { client } = transaction;
       const group = await selectGroupFor('deleteGroup', client, shard, request, clock);

@@ -12,17 +12,15 @@ import {
   selectSeatLimit,
   upsertSeatLimit,
 } from '../../store/sql/seats.ts';
-import { openShard } from '../management-call.ts';
+import { type ShardOpening, openShard } from '../management-call.ts';
 import type { WriteMeta } from '../ports.ts';
-import type { ProjectService } from '../project-service.ts';
 import type { ServicesReason } from '../services-reason.ts';
 import type { ShardHeads } from '../shard-heads.ts';
 import { readSnapshot, streamSnapshot } from '../snapshot-read.ts';
 import type { TupleWrites } from '../tuple-writes.ts';
 
-export type SeatServiceOptions = {
+export type SeatServiceOptions = ShardOpening & {
   readonly pool: Pool;
-  readonly projects: ProjectService;
   readonly heads: ShardHeads;
   readonly writer: TupleWrites;
 };
@@ -84,8 +82,8 @@ export class SeatService {
     if (limit !== undefined && !(Number.isInteger(limit) && limit >= 0 && limit <= SEATS_MAX)) {
       throw fieldError('limit', `must be a whole number from 0 to ${SEATS_MAX}`);
     }
-    const { projects, writer } = this.#options;
-    const shard = await openShard(projects, request);
+    const { writer } = this.#options;
+    const shard = await openShard(this.#options, request);
     await writer.exclusive([shard], meta, ({ client }) =>
       upsertSeatLimit(client, shard, sku, limit ?? null),
     );
@@ -96,7 +94,7 @@ export class SeatService {
   async usage(request: PlanRequest): Promise<SeatUsage> {
     checkPlan(request);
     const { sku } = request;
-    const shard = await openShard(this.#options.projects, request);
+    const shard = await openShard(this.#options, request);
     const row = await readSnapshot(this.#options, shard, (client) =>
       selectSeatLimit(client, shard, sku),
     );
@@ -110,8 +108,8 @@ export class SeatService {
   async assign(request: SeatRequest, meta: WriteMeta): Promise<boolean> {
     checkSeat(request);
     const { sku, userId } = request;
-    const { projects, writer } = this.#options;
-    const shard = await openShard(projects, request);
+    const { writer } = this.#options;
+    const shard = await openShard(this.#options, request);
     return await writer.exclusive([shard], meta, async (transaction) => {
       const isNew = await insertSeat(transaction.client, shard, sku, userId).catch(
         (error: unknown) => {
@@ -127,8 +125,8 @@ export class SeatService {
   async revoke(request: SeatRequest, meta: WriteMeta): Promise<void> {
     checkSeat(request);
     const { sku, userId } = request;
-    const { projects, writer } = this.#options;
-    const shard = await openShard(projects, request);
+    const { writer } = this.#options;
+    const shard = await openShard(this.#options, request);
     await writer.exclusive([shard], meta, async (transaction) => {
       if (!(await deleteSeat(transaction.client, shard, sku, userId))) return;
       await transaction.write(shard, [{ op: 'delete', tuple: tupleOf(sku, userId) }], meta);
@@ -142,7 +140,7 @@ export class SeatService {
   async *list(request: PlanRequest): AsyncGenerator<readonly SeatAssignment[], void, undefined> {
     checkPlan(request);
     const { sku } = request;
-    const shard = await openShard(this.#options.projects, request);
+    const shard = await openShard(this.#options, request);
     const pages = streamSnapshot<SeatRow>(this.#options, shard, () =>
       Promise.resolve(seatsOfPlan(shard, sku)),
     );

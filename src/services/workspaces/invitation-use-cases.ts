@@ -61,8 +61,8 @@ export class InvitationUseCases {
     checkWorkspaceCall(call);
     checkEmail('email', call.email);
     const role = checkGivenRole('role', call.role);
-    const { projects, writer, ids, ttlUs } = this.#options;
-    const shard = await openShard(projects, call);
+    const { writer, ids, ttlUs } = this.#options;
+    const shard = await openShard(this.#options, call);
     const { workspaceId, actingUserId, email, meta } = call;
     const id = ids.uuid();
     const token = ids.secret();
@@ -91,8 +91,8 @@ export class InvitationUseCases {
     checkManagementCall(call);
     if (call.token === '') throw requiredError('token');
     checkText('token', call.token);
-    const { projects, writer } = this.#options;
-    const shard = await openShard(projects, call);
+    const { writer } = this.#options;
+    const shard = await openShard(this.#options, call);
     const { actingUserId, meta } = call;
     const tokenHash = hashOf(call.token);
     return await writer.exclusive([shard], meta, async (transaction) => {
@@ -127,7 +127,7 @@ export class InvitationUseCases {
   async list(call: WorkspaceCall): Promise<AsyncIterable<readonly Invitation[]>> {
     checkWorkspaceCall(call);
     const { workspaceId, actingUserId } = call;
-    const shard = await openShard(this.#options.projects, call);
+    const shard = await openShard(this.#options, call);
     const rows = streamSnapshot<InvitationRow>(this.#options, shard, async (client) => {
       await openWorkspace(client, shard, workspaceId, actingUserId, REQUIRED.listInvitations);
       return invitationsQuery(shard, workspaceId);
@@ -139,8 +139,8 @@ export class InvitationUseCases {
   async revoke(call: RevokeInvitationCall): Promise<void> {
     checkManagementCall(call);
     checkObjectId('invitation_id', call.invitationId);
-    const { projects, writer } = this.#options;
-    const shard = await openShard(projects, call);
+    const { writer } = this.#options;
+    const shard = await openShard(this.#options, call);
     const { invitationId, actingUserId, meta } = call;
     await writer.exclusive([shard], meta, async ({ client }) => {
       const row = await selectInvitation(client, shard, { id: invitationId });

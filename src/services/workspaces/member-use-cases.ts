@@ -100,7 +100,7 @@ export class MemberUseCases {
   async list(call: WorkspaceCall): Promise<AsyncIterable<readonly Membership[]>> {
     checkWorkspaceCall(call);
     const { workspaceId, actingUserId } = call;
-    const shard = await openShard(this.#options.projects, call);
+    const shard = await openShard(this.#options, call);
     const rows = streamSnapshot<MembershipRow>(this.#options, shard, async (client) => {
       await openWorkspace(client, shard, workspaceId, actingUserId, REQUIRED.listMembers);
       return membersQuery(shard, workspaceId);
@@ -125,9 +125,9 @@ export class MemberUseCases {
     role: Role | undefined,
     permit: (found: ActingWorkspace) => void,
   ): Promise<Membership | undefined> {
-    const { projects, writer } = this.#options;
+    const { writer } = this.#options;
     const { workspaceId, actingUserId, userId, meta } = call;
-    const shard: ShardKey = await openShard(projects, call);
+    const shard: ShardKey = await openShard(this.#options, call);
     const work = async (transaction: WriteTransaction): Promise<Membership | undefined> => {
       const { client } = transaction;
       permit(await findWorkspace(client, shard, workspaceId, actingUserId));

@@ -69,8 +69,8 @@ export class WorkspaceUseCases {
     checkManagementCall(call);
     const displayName = checkDisplayName('display_name', call.displayName);
     if (call.slug !== '') checkSlug('slug', call.slug);
-    const { projects, writer, ids } = this.#options;
-    const shard = await openShard(projects, call);
+    const { writer, ids } = this.#options;
+    const shard = await openShard(this.#options, call);
     const workspace = {
       id: ids.uuid(),
       type: TEAM,
@@ -86,7 +86,7 @@ export class WorkspaceUseCases {
   /** Errors: WORKSPACE_UNKNOWN, ACTION_FORBIDDEN. */
   async get(call: WorkspaceCall): Promise<Workspace> {
     checkWorkspaceCall(call);
-    const shard = await openShard(this.#options.projects, call);
+    const shard = await openShard(this.#options, call);
     const { workspace } = await readSnapshot(this.#options, shard, (client) =>
       openWorkspace(client, shard, call.workspaceId, call.actingUserId, REQUIRED.getWorkspace),
     );
@@ -99,8 +99,8 @@ export class WorkspaceUseCases {
    */
   async list(call: ManagementCall): Promise<AsyncIterable<readonly Workspace[]>> {
     checkManagementCall(call);
-    const { projects, pool } = this.#options;
-    const shard = await openShard(projects, call);
+    const { pool } = this.#options;
+    const shard = await openShard(this.#options, call);
     const hasPersonal = await hasPersonalWorkspace(pool, shard, call.actingUserId).catch(
       (error: unknown) => {
         throw storeError(error);
@@ -118,8 +118,8 @@ export class WorkspaceUseCases {
   async update(call: UpdateWorkspaceCall): Promise<Workspace> {
     checkWorkspaceCall(call);
     const displayName = checkDisplayName('display_name', call.displayName);
-    const { projects, writer } = this.#options;
-    const shard = await openShard(projects, call);
+    const { writer } = this.#options;
+    const shard = await openShard(this.#options, call);
     const { workspaceId, actingUserId, meta } = call;
     return await writer.exclusive([shard], meta, async ({ client }) => {
       await openWorkspace(client, shard, workspaceId, actingUserId, REQUIRED.updateWorkspace);
@@ -136,8 +136,8 @@ export class WorkspaceUseCases {
   async transferOwnership(call: TransferOwnershipCall): Promise<Workspace> {
     checkWorkspaceCall(call);
     checkUserId('new_owner_user_id', call.newOwnerUserId);
-    const { projects, writer } = this.#options;
-    const shard = await openShard(projects, call);
+    const { writer } = this.#options;
+    const shard = await openShard(this.#options, call);
     const { workspaceId, actingUserId, newOwnerUserId, meta } = call;
     return await writer.exclusive([shard], meta, async (transaction) => {
       const { client } = transaction;
@@ -180,8 +180,8 @@ export class WorkspaceUseCases {
    */
   async delete(call: WorkspaceCall): Promise<void> {
     checkWorkspaceCall(call);
-    const { projects, writer } = this.#options;
-    const shard = await openShard(projects, call);
+    const { writer } = this.#options;
+    const shard = await openShard(this.#options, call);
     const { workspaceId, actingUserId, meta } = call;
     await writer.exclusive([shard], meta, async (transaction) => {
       const { client } = transaction;

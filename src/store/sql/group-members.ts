@@ -81,7 +81,7 @@ export async function upsertEnrollment(
       values ($1, $2, $3, $4, $5, $6)
       on conflict (project_id, tenant_id, group_id, member_kind, member_id) do update
         set state = excluded.state,
-          updated_at = case when e.state = excluded.state then e.updated_at else now() end
+          updated_at = case when e.state = excluded.state then e.updated_at else clock_timestamp() end
       returning ${ENROLLMENT_COLUMNS}`,
     values: [projectId, tenantId, groupId, member.kind, member.id, state],
   });

@@ -95,7 +95,7 @@ export async function updateProject(
     `update project set name = coalesce($2, name), status = coalesce($3::smallint, status),
        model_json = coalesce($4, model_json), data_region = coalesce($5, data_region),
        max_check_reads = coalesce($6::int, max_check_reads),
-       version = version + 1, updated_at = now()
+       version = version + 1, updated_at = clock_timestamp()
      from gatehouse_enter($7::uuid) where id = $1 returning ${COLUMNS}`,
     [
       change.id,
