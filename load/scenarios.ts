@@ -6,7 +6,7 @@ import { coldStart } from './scenarios/cold-start.ts';
 import { feedFlood } from './scenarios/feed-flood.ts';
 import { listObjects } from './scenarios/list-objects.ts';
 import { mixed } from './scenarios/mixed.ts';
-import { noisyNeighbour } from './scenarios/noisy-neighbour.ts';
+import { neighbours } from './scenarios/neighbours.ts';
 import { notifyLive } from './scenarios/notify-live.ts';
 import {
   killOne,
@@ -25,7 +25,7 @@ export const SCENARIOS: readonly Scenario[] = [
   batchCheck100,
   listObjects,
   mixed,
-  noisyNeighbour,
+  neighbours,
   coldStart,
   checkBesideLists,
   writeOne,
