@@ -8,7 +8,14 @@ import { Pressure, peakMib, residentMib } from '../harness/pressure.ts';
 import { RawPool, requestBytes } from '../harness/raw-http.ts';
 import type { Scenario } from '../harness/scenario.ts';
 import type { Service } from '../harness/service.ts';
-import { ALLOWED, BATCH_CHECK_PATH, CHECK_PATH, batchBodies, checkBodies, fill } from '../harness/target.ts';
+import {
+  ALLOWED,
+  BATCH_CHECK_PATH,
+  CHECK_PATH,
+  batchBodies,
+  checkBodies,
+  fill,
+} from '../harness/target.ts';
 
 /** Batches of the flood that are open at once, in turn; what it costs to be the first is in the first. */
 const FLOODS = [16, 64];
@@ -61,18 +68,20 @@ export const neighbours: Scenario = {
     const issue: Issue = (index, done) => {
       const i = index % requests.length;
       pool.post(requests[i] as Buffer, (reply) =>
-        done(
-          failureOf(reply, undefined, (body) => body.equals(ALLOWED) === questions[i]?.allow),
-        ),
+        done(failureOf(reply, undefined, (body) => body.equals(ALLOWED) === questions[i]?.allow)),
       );
     };
-    console.error("filled", performance.now());
+    console.error('filled', performance.now());
     const perSecond = options.rate ?? 500;
     const { seconds } = options;
     await runAtRate({ perSecond, seconds: 5, issue });
-    const [noise] = batchBodies(mixedQuestions(shared.world, BATCH_ITEMS, 'uniform'), BATCH_ITEMS, shared.scope);
+    const [noise] = batchBodies(
+      mixedQuestions(shared.world, BATCH_ITEMS, 'uniform'),
+      BATCH_ITEMS,
+      shared.scope,
+    );
     const bodies = [(noise as Buffer).toString()];
-    console.error("warmed", performance.now());
+    console.error('warmed', performance.now());
     const pressure = new Pressure();
     const beside = async (service: Service, connections: number) => {
       const pressed = pressure.press({
@@ -83,11 +92,8 @@ export const neighbours: Scenario = {
         seconds: seconds + 30,
         connections,
       });
-      const { result, mib } = await peakMib(
-        service.pid,
-        perSecondAt(perSecond, seconds, issue),
-      );
-      console.error("stopping", performance.now());
+      const { result, mib } = await peakMib(service.pid, perSecondAt(perSecond, seconds, issue));
+      console.error('stopping', performance.now());
       pressure.stop();
       const { goodPerSecond, refused, p50Ms } = await pressed;
       return { ...result, peakMib: mib, flood: { goodPerSecond, refused, p50Ms } };

@@ -87,6 +87,7 @@ test('a slot takes requests of its own shards only', () => {
       onReady: () => undefined,
       onLost: () => undefined,
       onFatal: () => undefined,
+      onRefused: () => undefined,
       modelJson: () => undefined,
     },
     systemClock,

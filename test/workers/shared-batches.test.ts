@@ -13,8 +13,8 @@ import { ShardHost } from '../../src/workers/shard/shard-host.ts';
 import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { RawRequest } from '../../src/workers/slot/pending-request.ts';
-import { ShardQueue } from '../../src/workers/slot/shard-queue.ts';
 import { batchOfRequests } from '../../src/workers/slot/request-batcher.ts';
+import { ShardQueue } from '../../src/workers/slot/shard-queue.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { MODEL_VERSION, scopeOf, viewer } from './pool-fixture.ts';
 

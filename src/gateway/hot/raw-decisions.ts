@@ -120,6 +120,7 @@ export class RawDecisions {
       (body, lease) => this.#route(call, body, lease),
       ignoreTooLarge,
       this.#bodies,
+      Number(length),
     );
   }
 

@@ -98,6 +98,7 @@ export class JsonScanner {
    */
   startBatch(bytes: Uint8Array, start: number, end: number, sliceEndMs: number): boolean | null {
     this.#sliceEndMs = sliceEndMs;
+    this.#isPaused = false;
     const isScanned = this.batchCheck(bytes, start, end);
     this.#sliceEndMs = Infinity;
     return this.#isPaused ? null : isScanned;

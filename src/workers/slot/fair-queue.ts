@@ -125,4 +125,3 @@ function isHeld(line: ShardLine, request: PendingRequest): boolean {
     line.sentBytes + request.bytes > LARGE_SENT_BYTES_MAX
   );
 }
-

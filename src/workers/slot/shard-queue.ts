@@ -87,7 +87,10 @@ export class ShardLine {
     this.#goneCount += 1;
     this.#goneBytes += request.bytes;
     const left = this.#waiting.length - this.#head;
-    if (this.#goneBytes > GONE_BYTES_MAX || (this.#goneCount > 1_024 && this.#goneCount * 2 > left)) {
+    if (
+      this.#goneBytes > GONE_BYTES_MAX ||
+      (this.#goneCount > 1_024 && this.#goneCount * 2 > left)
+    ) {
       this.#compact();
     }
   }

@@ -21,10 +21,10 @@ import { ControlQueue } from './control-queue.ts';
 import { FairQueue } from './fair-queue.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import type { PendingRequest } from './pending-request.ts';
+import { type QueueBound, refusalOf } from './queue-bound.ts';
 import { batchOfRequests } from './request-batcher.ts';
 import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport, SlotTransport } from './slot-transport.ts';
-import { type QueueBound, refusalOf } from './queue-bound.ts';
 
 /** Batches that a worker holds at once: one under work, one waiting, so that it never idles. */
 const BATCHES_IN_FLIGHT_MAX = 2;
