@@ -28,20 +28,25 @@ async function press(command: Press): Promise<PressureReport> {
   const pool = new RawPool(port, connections);
   const histogram = createHistogram({ lowest: 1, highest: 600_000_000_000, figures: 3 });
   const refused: Record<string, number> = {};
-  let [issued, open, good, notSent] = [0, 0, 0, 0];
+  let [issued, open, good, late, notSent] = [0, 0, 0, 0, 0];
   const startMs = performance.now();
   const endMs = startMs + seconds * 1000;
   const issue = (dueMs: number): void => {
     open += 1;
     const request = requests[issued % requests.length] as Buffer;
     issued += 1;
-    pool.post(request, (reply) => {
+    let sentMs = dueMs;
+    const onSent = (): void => {
+      sentMs = performance.now();
+    };
+    pool.post(request, onSent, (reply) => {
       open -= 1;
       const nowMs = performance.now();
       if (reply?.status === 200) {
-        // Goodput is what was answered while the load lasted.
-        if (nowMs <= endMs) good += 1;
-        histogram.record(Math.max(1, Math.round((nowMs - dueMs) * 1e6)));
+        // Goodput is what was answered while the load lasted, and to a caller who still waited since it asked.
+        if (nowMs <= endMs && nowMs - sentMs <= (timeoutMs ?? Infinity)) good += 1;
+        else late += 1;
+        histogram.record(Math.max(1, Math.round((nowMs - sentMs) * 1e6)));
       } else {
         const why = reply === undefined ? 'connection lost' : reasonOf(reply.body.toString());
         refused[why] = (refused[why] ?? 0) + 1;
@@ -72,6 +77,7 @@ async function press(command: Press): Promise<PressureReport> {
     kind: 'report',
     offeredPerSecond: (issued + notSent) / lastedS,
     goodPerSecond: good / lastedS,
+    late,
     refused,
     notSent,
     openAtEnd,
@@ -86,5 +92,7 @@ async function press(command: Press): Promise<PressureReport> {
 function reasonOf(text: string): string {
   const code = /"code":"([a-z_]+)"/.exec(text)?.[1];
   const reason = /"reason":"([A-Z_]+)"/.exec(text)?.[1];
-  return code === undefined ? text.slice(0, 80) : `${code} ${reason ?? ''}`.trim();
+  const bound = /"bound":"([a-z_]+)"/.exec(text)?.[1];
+  if (code === undefined) return text.slice(0, 80);
+  return [code, reason, bound].filter((word) => word !== undefined).join(' ');
 }

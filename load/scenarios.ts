@@ -8,6 +8,7 @@ import { listObjects } from './scenarios/list-objects.ts';
 import { mixed } from './scenarios/mixed.ts';
 import { neighbours } from './scenarios/neighbours.ts';
 import { notifyLive } from './scenarios/notify-live.ts';
+import { overload } from './scenarios/overload.ts';
 import {
   killOne,
   killOneLarge,
@@ -26,6 +27,7 @@ export const SCENARIOS: readonly Scenario[] = [
   listObjects,
   mixed,
   neighbours,
+  overload,
   coldStart,
   checkBesideLists,
   writeOne,

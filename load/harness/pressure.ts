@@ -19,12 +19,14 @@ export type PressureCommand =
     }
   | { readonly kind: 'stop' };
 
-/** What came of it. Latencies, in milliseconds, are of what was answered with 200, from when it was due. */
+/** What came of it. Latencies, in milliseconds, are of what was answered with 200, from when it was sent. */
 export type PressureReport = {
   readonly kind: 'report';
   readonly offeredPerSecond: number;
-  /** Answered with 200 while the load lasted. */
+  /** Answered with 200 while the load lasted, within the deadline. */
   readonly goodPerSecond: number;
+  /** Answered with 200 too late. */
+  readonly late: number;
   /** Everything else by code and reason. */
   readonly refused: Readonly<Record<string, number>>;
   /** Arrivals for which even the generator's own queue was full. */
@@ -51,8 +53,13 @@ export class Pressure {
   /** Begins; resolves with the report after `seconds`, or soon after `stop`. */
   press(options: PressOptions): Promise<PressureReport> {
     const { promise, resolve, reject } = Promise.withResolvers<PressureReport>();
-    this.#child.once('message', (report: PressureReport) => resolve(report));
-    this.#child.once('exit', (code) => reject(new Error(`the generator ended (${code})`)));
+    const onExit = (code: number | null): void =>
+      reject(new Error(`the generator ended (${code})`));
+    this.#child.once('exit', onExit);
+    this.#child.once('message', (report: PressureReport) => {
+      this.#child.off('exit', onExit);
+      resolve(report);
+    });
     this.#child.send({ kind: 'press', ...options } satisfies PressureCommand);
     return promise;
   }

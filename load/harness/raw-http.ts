@@ -30,7 +30,11 @@ export class RawPool {
   readonly #connectionsMax: number;
   readonly #free: RawConnection[] = [];
   readonly #all = new Set<RawConnection>();
-  #waiting: { readonly bytes: Buffer; readonly onReply: OnRawReply }[] = [];
+  #waiting: {
+    readonly bytes: Buffer;
+    readonly onSent: () => void;
+    readonly onReply: OnRawReply;
+  }[] = [];
   #waitingHead = 0;
 
   constructor(port: number, connectionsMax: number) {
@@ -38,15 +42,18 @@ export class RawPool {
     this.#connectionsMax = connectionsMax;
   }
 
-  /** Sends one request; calls back exactly once. */
-  post(bytes: Buffer, onReply: OnRawReply): void {
+  /** Sends one request; tells when it got its connection, and then calls back exactly once. */
+  post(bytes: Buffer, onSent: () => void, onReply: OnRawReply): void {
     let connection = this.#takeFree();
     if (connection === undefined && this.#all.size < this.#connectionsMax) {
       connection = new RawConnection(this.#port);
       this.#all.add(connection);
     }
-    if (connection === undefined) this.#waiting.push({ bytes, onReply });
-    else this.#send(connection, bytes, onReply);
+    if (connection === undefined) this.#waiting.push({ bytes, onSent, onReply });
+    else {
+      onSent();
+      this.#send(connection, bytes, onReply);
+    }
   }
 
   close(): void {
@@ -79,7 +86,7 @@ export class RawPool {
       this.#waiting = [];
       this.#waitingHead = 0;
     }
-    this.post(next.bytes, next.onReply);
+    this.post(next.bytes, next.onSent, next.onReply);
   }
 }
 

@@ -23,6 +23,8 @@ const BATCH_ITEMS = 10_000;
 
 const portOf = (service: Service): number => Number(new URL(service.baseUrl).port);
 
+const ignoreSent = (): void => undefined;
+
 /** A constant rate with the p99 of each second of it. */
 async function perSecondAt(
   perSecond: number,
@@ -67,11 +69,10 @@ export const neighbours: Scenario = {
     const pool = new RawPool(portOf(shared.service), 512);
     const issue: Issue = (index, done) => {
       const i = index % requests.length;
-      pool.post(requests[i] as Buffer, (reply) =>
+      pool.post(requests[i] as Buffer, ignoreSent, (reply) =>
         done(failureOf(reply, undefined, (body) => body.equals(ALLOWED) === questions[i]?.allow)),
       );
     };
-    console.error('filled', performance.now());
     const perSecond = options.rate ?? 500;
     const { seconds } = options;
     await runAtRate({ perSecond, seconds: 5, issue });
@@ -81,7 +82,6 @@ export const neighbours: Scenario = {
       shared.scope,
     );
     const bodies = [(noise as Buffer).toString()];
-    console.error('warmed', performance.now());
     const pressure = new Pressure();
     const beside = async (service: Service, connections: number) => {
       const pressed = pressure.press({
@@ -93,7 +93,6 @@ export const neighbours: Scenario = {
         connections,
       });
       const { result, mib } = await peakMib(service.pid, perSecondAt(perSecond, seconds, issue));
-      console.error('stopping', performance.now());
       pressure.stop();
       const { goodPerSecond, refused, p50Ms } = await pressed;
       return { ...result, peakMib: mib, flood: { goodPerSecond, refused, p50Ms } };

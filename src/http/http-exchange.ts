@@ -123,7 +123,7 @@ export class HttpExchange implements SlowBody {
     const cutoff = maxBytes + this.#host.discardBytesMax;
     const parts: Uint8Array[] = [];
     // What is declared is copied to where it belongs; only a client that sends has memory taken for it.
-    let whole: Uint8Array | null = null;
+    let whole: BodyLease | null = null;
     let size = 0;
     let isRefused = false;
     this.#res.onData((chunk, isLast) => {
@@ -139,22 +139,18 @@ export class HttpExchange implements SlowBody {
         onTooLarge();
         return;
       }
-      if (whole === null && !isLast && size < declaredBytes && declaredBytes <= maxBytes) {
+      if (whole === null && !isLast && pool !== undefined && declaredBytes <= maxBytes) {
         if (size * WHOLE_PARTS_MAX >= declaredBytes) {
-          whole = Buffer.allocUnsafeSlow(declaredBytes);
-          let at = 0;
-          for (const part of parts) {
-            whole.set(part, at);
-            at += part.byteLength;
-          }
+          whole = pool.takeLarge(declaredBytes);
+          placeAll(parts, whole.bytes);
           parts.length = 0;
         }
       }
-      if (whole !== null && size <= declaredBytes) {
-        whole.set(new Uint8Array(chunk), size - chunk.byteLength);
+      if (whole !== null) {
+        whole.bytes.set(new Uint8Array(chunk), size - chunk.byteLength);
         if (!isLast) return;
         this.#bodyDone();
-        onBody(whole.subarray(0, size), null);
+        onBody(whole.bytes, whole);
         return;
       }
       if (!isLast) {
@@ -413,11 +409,15 @@ function dotted(_text: string, ...bytes: string[]): string {
 
 function join(parts: readonly Uint8Array[], last: Uint8Array, size: number): Uint8Array {
   const whole = new Uint8Array(size);
+  placeAll(parts, whole);
+  whole.set(last, size - last.byteLength);
+  return whole;
+}
+
+function placeAll(parts: readonly Uint8Array[], whole: Uint8Array): void {
   let offset = 0;
   for (const part of parts) {
     whole.set(part, offset);
     offset += part.byteLength;
   }
-  whole.set(last, offset);
-  return whole;
 }

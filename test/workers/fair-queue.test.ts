@@ -150,7 +150,10 @@ test(`nothing is lost, sent twice, overtaken in its line or beyond a bound (SEED
         } else if (one.kind === 'take') take();
         else if (one.kind === 'lose') for (const lost of [...sent]) finish(lost);
         else {
-          const ended = pickOf(one.kind === 'answer' ? sent : new Set([...waiting, ...sent]), one.pick);
+          const ended = pickOf(
+            one.kind === 'answer' ? sent : new Set([...waiting, ...sent]),
+            one.pick,
+          );
           if (ended !== undefined) finish(ended);
         }
         expect(new Set(queue.waiting())).toEqual(waiting);

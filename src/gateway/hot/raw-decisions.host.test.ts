@@ -33,7 +33,12 @@ test('what the general path gets stays as it came, however long it is kept', asy
       },
     },
     // Of every project the general path must learn first.
-    scopes: { peek: () => undefined, park: () => null, isMoved: () => false },
+    scopes: {
+      peek: () => undefined,
+      park: () => null,
+      settled: () => Promise.resolve(),
+      isMoved: () => false,
+    },
     meter: { ended: () => undefined, failed: () => undefined },
     general: {
       handleHttp1: (exchange) => exchange.sendEmpty(500),
@@ -89,6 +94,7 @@ async function serve(
         return { projectId, tenantId, deadlineMs } as unknown as ReturnType<ReadScopes['peek']>;
       },
       park: () => null,
+      settled: () => Promise.resolve(),
       isMoved: () => false,
     },
     meter: {

@@ -109,15 +109,16 @@ export class ShardLine {
   }
 
   /**
-   * Whether a request behind `pendingBytes` would wait longer than `timeLeftMs`, as one did lately, or already does,
-   * that stood behind no more. While nobody waits to tell, it is not refused but tells itself. O(1).
+   * Whether a request behind `pendingBytes` would wait longer than `timeLeftMs`, as the last one that told did behind its
+   * own share of them, or as one does that stands behind no more. While nobody waits to tell, it is not refused but tells
+   * itself. O(1).
    */
   isTooLong(pendingBytes: number, timeLeftMs: number, nowMs: number): boolean {
     if (!this.isWaitKnown(pendingBytes)) return false;
     const isBehindProbe = pendingBytes >= this.#probeAheadBytes;
     if (isBehindProbe && nowMs - this.#probeSinceMs > timeLeftMs) return true;
-    const isBehindLast = this.#lastAheadBytes > 0 && pendingBytes >= this.#lastAheadBytes;
-    return isBehindLast && this.#lastWaitMs > timeLeftMs;
+    if (this.#lastAheadBytes === 0) return false;
+    return (this.#lastWaitMs * pendingBytes) / this.#lastAheadBytes > timeLeftMs;
   }
 
   /** Those that wait, in order. O(waiting). */
