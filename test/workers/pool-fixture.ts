@@ -15,6 +15,8 @@ export type Fixture = {
   readonly transports: InProcessTransport[];
   readonly events: WorkerPoolEvent[];
   readonly fatal: unknown[];
+  /** Bounds that refused a request. */
+  readonly refused: string[];
   [Symbol.asyncDispose](): Promise<void>;
 };
 
@@ -25,6 +27,7 @@ export type FixtureOptions = {
   readonly shardQueueDepthMax?: number | undefined;
   readonly pollMs?: number | undefined;
   readonly sliceMs?: number | undefined;
+  readonly queueBytesMax?: number | undefined;
   readonly onStats?: ((stats: WorkerStats) => void) | undefined;
   readonly modelJson?: string | undefined;
 };
@@ -35,6 +38,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const transports: InProcessTransport[] = [];
   const events: WorkerPoolEvent[] = [];
   const fatal: unknown[] = [];
+  const refused: string[] = [];
   const settings = {
     ...WORKER_DEFAULTS,
     poolMax: 3,
@@ -51,7 +55,8 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     },
     queueDepthMax: options.queueDepthMax ?? 1_000,
     shardQueueDepthMax: options.shardQueueDepthMax ?? 500,
-    queueBytesMax: 1_000_000,
+    queueBytesMax: options.queueBytesMax ?? 1_000_000,
+    onRefused: (bound) => refused.push(bound),
     onFatal: (cause) => fatal.push(cause),
     onStats: (_slot, stats) => options.onStats?.(stats),
     onEvent: (event) => events.push(event),
@@ -64,6 +69,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     transports,
     events,
     fatal,
+    refused,
     [Symbol.asyncDispose]: () => pool.stop(),
   };
 }
