@@ -148,7 +148,7 @@ test(`nothing is lost, sent twice, overtaken in its line or beyond a bound (SEED
         if (one.kind === 'push') {
           waiting.add(push(queue, shards[one.tenant] as ShardQueue, one.bytes));
         } else if (one.kind === 'take') take();
-        else if (one.kind === 'lose') for (const lost of [...sent]) finish(lost);
+        else if (one.kind === 'lose') for (const lost of Array.from(sent)) finish(lost);
         else {
           const ended = pickOf(
             one.kind === 'answer' ? sent : new Set([...waiting, ...sent]),
@@ -162,11 +162,40 @@ test(`nothing is lost, sent twice, overtaken in its line or beyond a bound (SEED
       while (waiting.size > 0) {
         if (take() === 0) {
           expect(sent.size).toBeGreaterThan(0);
-          for (const one of [...sent]) finish(one);
+          for (const one of Array.from(sent)) finish(one);
         }
       }
       expect(queue.take()).toEqual([]);
     }),
     { seed: SEED, numRuns: RUNS },
   );
+});
+
+test('what is refused for its wait is less the shorter the queue has become', () => {
+  const shard = shardOf('t');
+  const { large } = shard;
+  const first = request(shard, 20_000);
+  let now = 0;
+  const clock = (): number => now;
+  // Nobody stands behind anything: nobody tells, and nothing is refused.
+  large.push(first, 0, clock);
+  expect(large.isTooLong(1_000_000, 0, 0)).toBe(false);
+  const told = request(shard, 20_000);
+  large.push(told, 100_000, clock);
+  // It waits already for longer than the next one could.
+  now = 500;
+  expect(large.isTooLong(100_000, 499, now)).toBe(true);
+  expect(large.isTooLong(100_000, 501, now)).toBe(false);
+  expect(large.isTooLong(99_999, 499, now)).toBe(false);
+  now = 1_000;
+  large.finished(told, clock);
+  // Until another waits to tell, the next is taken.
+  expect(large.isTooLong(100_000, 1, now)).toBe(false);
+  large.push(request(shard, 20_000), 100_000, clock);
+  expect(large.isTooLong(100_000, 999, now)).toBe(true);
+  expect(large.isTooLong(200_000, 999, now)).toBe(true);
+  expect(large.isTooLong(200_000, 1_001, now)).toBe(false);
+  expect(large.isTooLong(50_000, 499, now)).toBe(true);
+  expect(large.isTooLong(50_000, 501, now)).toBe(false);
+  expect(large.isTooLong(20_000, 1, now)).toBe(false);
 });

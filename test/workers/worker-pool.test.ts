@@ -298,7 +298,7 @@ test('what would wait longer than it has time is refused at once, and taken agai
   // 19,264 bytes each: behind two of them the third tells how long that takes.
   const waiting = [ask(60_000), ask(60_000), ask(60_000)];
   await new Promise((resolve) => setTimeout(resolve, 60));
-  expect(await ask(100)).toBe('QUEUE_FULL');
+  expect(await ask(50)).toBe('QUEUE_FULL');
   expect(refused).toEqual(['deadline']);
   const patient = ask(60_000);
   gate.resolve();

@@ -109,8 +109,8 @@ export class ShardLine {
   }
 
   /**
-   * Whether a request behind `pendingBytes` would wait longer than `timeLeftMs`, as the last one that told did behind its
-   * own share of them, or as one does that stands behind no more. While nobody waits to tell, it is not refused but tells
+   * Whether a request behind `pendingBytes` would wait longer than `timeLeftMs`, as the last one that told did, or its
+   * share of that where it stood behind more, or as one does that stands behind no more. While nobody waits to tell, it is not refused but tells
    * itself. O(1).
    */
   isTooLong(pendingBytes: number, timeLeftMs: number, nowMs: number): boolean {
@@ -118,7 +118,9 @@ export class ShardLine {
     const isBehindProbe = pendingBytes >= this.#probeAheadBytes;
     if (isBehindProbe && nowMs - this.#probeSinceMs > timeLeftMs) return true;
     if (this.#lastAheadBytes === 0) return false;
-    return (this.#lastWaitMs * pendingBytes) / this.#lastAheadBytes > timeLeftMs;
+    // A share of it for a shorter queue, but no more for a longer one: a part of it may have been a load, or a pause.
+    const share = Math.min(1, pendingBytes / this.#lastAheadBytes);
+    return this.#lastWaitMs * share > timeLeftMs;
   }
 
   /** Those that wait, in order. O(waiting). */

@@ -32,7 +32,7 @@ const BATCHES_IN_FLIGHT_MAX = 2;
  * The part of its time that a request may wait, by what others waited lately: the rest is for the way, and as what
  * was given up at its deadline says too little.
  */
-const WAIT_SHARE_MAX = 0.5;
+const WAIT_SHARE_MAX = 0.75;
 const SWEEP_MS = 50;
 /** The worker answers an expired request itself; the client only when that did not come. */
 const DEADLINE_GRACE_MS = 100;
