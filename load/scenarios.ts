@@ -7,8 +7,9 @@ import { coldStart } from './scenarios/cold-start.ts';
 import { feedFlood } from './scenarios/feed-flood.ts';
 import { listObjects } from './scenarios/list-objects.ts';
 import { mixed } from './scenarios/mixed.ts';
-import { noisyNeighbour } from './scenarios/noisy-neighbour.ts';
+import { neighbours } from './scenarios/neighbours.ts';
 import { notifyLive } from './scenarios/notify-live.ts';
+import { overload } from './scenarios/overload.ts';
 import {
   killOne,
   killOneLarge,
@@ -26,7 +27,8 @@ export const SCENARIOS: readonly Scenario[] = [
   batchCheck100,
   listObjects,
   mixed,
-  noisyNeighbour,
+  neighbours,
+  overload,
   coldStart,
   checkBesideLists,
   checkBesideFsck,

@@ -13,6 +13,7 @@ import { MetricStore, type HotCounter, type HotHistogram } from '../observabilit
 import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { FsckStats, WorkerStats } from '../protocol/messages.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
+import { QUEUE_BOUNDS, type QueueBound } from '../workers/slot/queue-bound.ts';
 import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
 import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
@@ -67,6 +68,7 @@ export type Metrics = PartMetrics & {
   /** What the indexes of all workers may take. */
   readonly indexLimit: Gauge;
   readonly regionRefused: Counter;
+  readonly queueRefusals: Readonly<Record<QueueBound, HotCounter>>;
   /**
    * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
    * the caller, who knows the Connect code of a reason.
@@ -149,6 +151,10 @@ function decisionMetrics(store: MetricStore) {
   const errorCells = recordOf(DECISION_RPCS, (rpc) =>
     recordOf(CONNECT_CODES, (reason) => errors.cell({ rpc, reason })),
   );
+  const refusals = store.counters({
+    name: 'gatehouse_queue_refusals_total',
+    help: 'Requests refused before they waited for a decision worker, by the bound that was reached.',
+  });
   const fired = store.counters({
     name: 'authz_eval_backstop_total',
     help: 'Safety backstops fired: depth and cycle deny, budget is ResourceExhausted.',
@@ -161,6 +167,7 @@ function decisionMetrics(store: MetricStore) {
       const cells: Readonly<Record<string, HotCounter>> = errorCells[rpc];
       (cells[code] ?? errorCells[rpc].unknown).add(count);
     },
+    queueRefusals: recordOf(QUEUE_BOUNDS, (bound) => refusals.cell({ bound })),
     backstops: recordOf(BACKSTOP_REASONS, (reason) => fired.cell({ reason })),
     readBudget: store.gauge({
       name: 'gatehouse_eval_read_budget',

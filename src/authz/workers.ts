@@ -65,6 +65,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     queueDepthMax: config.workerQueueMax,
     shardQueueDepthMax: config.shardQueueMax,
     queueBytesMax: QUEUE_BYTES_MAX,
+    onRefused: (bound) => metrics.queueRefusals[bound].add(1),
     onFatal: options.onFatal,
     findModel: options.findModel,
     onStats: (slot, stats) => {

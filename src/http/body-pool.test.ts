@@ -56,3 +56,27 @@ test('is bounded, and leaves small and large bodies to others', () => {
   while (pool.take(32_768) !== null) taken += 1;
   expect(taken * 32_768).toBe(8 * 1024 * 1024);
 });
+
+test('memory of a large body is used again, for one body at a time, and what is kept is bounded', () => {
+  const pool = new BodyPool();
+  const first = pool.takeLarge(1_300_000);
+  const second = pool.takeLarge(1_300_000);
+  expect(first.bytes.length).toBe(1_300_000);
+  expect(second.bytes.buffer).not.toBe(first.bytes.buffer);
+  const { buffer } = first.bytes;
+  first.release();
+  first.release();
+  expect(pool.takeLarge(1_100_000).bytes.buffer).toBe(buffer);
+  expect(pool.takeLarge(1_100_000).bytes.buffer).not.toBe(buffer);
+  // 16 MiB are kept: eight of 2 MiB.
+  const many = Array.from({ length: 20 }, () => pool.takeLarge(2_000_000));
+  const given = new Set(many.map((lease) => lease.bytes.buffer));
+  for (const lease of many) lease.release();
+  const again = Array.from({ length: 20 }, () => pool.takeLarge(2_000_000));
+  expect(again.filter((lease) => given.has(lease.bytes.buffer))).toHaveLength(8);
+  // One beyond the largest size is exactly as long as asked for, and not kept.
+  const huge = pool.takeLarge(9_000_000);
+  expect(huge.bytes.buffer.byteLength).toBe(9_000_000);
+  huge.release();
+  expect(pool.takeLarge(9_000_000).bytes.buffer).not.toBe(huge.bytes.buffer);
+});

@@ -12,6 +12,10 @@ const SLABS_MAX = 64;
 const BODY_BYTES_MIN = 2 * 1024;
 const BODY_BYTES_MAX = 32 * 1024;
 
+/** Long bodies of known length have memory of their own, of the next power of two, which is used again as well. */
+const LARGE_BYTES_MAX = 8 * 1024 * 1024;
+const LARGE_KEPT_BYTES_MAX = 16 * 1024 * 1024;
+
 type Slab = { readonly bytes: Buffer; used: number; leases: number };
 
 /**
@@ -23,6 +27,8 @@ export class BodyPool {
   #slab: Slab | null = null;
   readonly #free: Slab[] = [];
   #slabCount = 0;
+  readonly #large = new Map<number, Buffer[]>();
+  #largeKeptBytes = 0;
 
   /** Memory for a body, or null when it is better off without: by its size, or as the pool is used up. */
   take(bytes: number): BodyLease | null {
@@ -36,6 +42,25 @@ export class BodyPool {
     slab.used += bytes;
     slab.leases += 1;
     return new Lease(this, slab, slab.bytes.subarray(start, start + bytes));
+  }
+
+  /** Memory for a body longer than those of `take`; its bytes are any. */
+  takeLarge(bytes: number): BodyLease {
+    const size = 2 ** Math.ceil(Math.log2(Math.max(bytes, BODY_BYTES_MAX)));
+    if (size > LARGE_BYTES_MAX) return new LargeLease(this, Buffer.allocUnsafeSlow(bytes), bytes);
+    const kept = this.#large.get(size)?.pop();
+    if (kept !== undefined) this.#largeKeptBytes -= size;
+    return new LargeLease(this, kept ?? Buffer.allocUnsafeSlow(size), bytes);
+  }
+
+  /** Of a large lease, once. */
+  largeReturned(memory: Buffer): void {
+    const size = memory.length;
+    if (size > LARGE_BYTES_MAX || this.#largeKeptBytes + size > LARGE_KEPT_BYTES_MAX) return;
+    const kept = this.#large.get(size) ?? [];
+    kept.push(memory);
+    this.#large.set(size, kept);
+    this.#largeKeptBytes += size;
   }
 
   /** Of a lease, once. */
@@ -74,5 +99,25 @@ class Lease implements BodyLease {
     const slab = this.#slab;
     this.#slab = null;
     if (slab !== null) this.#pool.returned(slab);
+  }
+}
+
+class LargeLease implements BodyLease {
+  readonly bytes: Uint8Array;
+  readonly #pool: BodyPool;
+  #memory: Buffer | null;
+
+  constructor(pool: BodyPool, memory: Buffer, bytes: number) {
+    this.bytes = memory.subarray(0, bytes);
+    this.#pool = pool;
+    this.#memory = memory;
+  }
+
+  release(): void {
+    const memory = this.#memory;
+    this.#memory = null;
+    // One of another size is none of the kept.
+    if (memory !== null && Number.isInteger(Math.log2(memory.length)))
+      this.#pool.largeReturned(memory);
   }
 }

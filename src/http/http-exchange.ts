@@ -16,6 +16,8 @@ type State = 'open' | 'sending' | 'ended';
 
 /** Above this a body is offered in parts as the client takes them, instead of copied whole. */
 const SEND_WHOLE_BYTES_MAX = 65_536;
+/** Once this part of a declared body has come, it has memory for the whole. */
+const WHOLE_PARTS_MAX = 32;
 const NO_HEADERS: readonly string[] = [];
 const NO_BYTES = new Uint8Array(0);
 
@@ -109,16 +111,19 @@ export class HttpExchange implements SlowBody {
    * is cut for taking longer than the listener's body timeout: then only the abort listener is.
    *
    * With a `pool` the body may lie in memory that is lent: `onBody` then gets the lease as well, and must
-   * see to its release.
+   * see to its release. With `declaredBytes`, of the header content-length, a long body is put together as it comes.
    */
   readBody(
     maxBytes: number,
     onBody: (body: Uint8Array, lease: BodyLease | null) => void,
     onTooLarge: () => void,
     pool?: BodyPool,
+    declaredBytes = 0,
   ): void {
     const cutoff = maxBytes + this.#host.discardBytesMax;
     const parts: Uint8Array[] = [];
+    // What is declared is copied to where it belongs; only a client that sends has memory taken for it.
+    let whole: BodyLease | null = null;
     let size = 0;
     let isRefused = false;
     this.#res.onData((chunk, isLast) => {
@@ -132,6 +137,20 @@ export class HttpExchange implements SlowBody {
         this.#closeAfter = !isLast;
         this.#bodyDone();
         onTooLarge();
+        return;
+      }
+      if (whole === null && !isLast && pool !== undefined && declaredBytes <= maxBytes) {
+        if (size * WHOLE_PARTS_MAX >= declaredBytes) {
+          whole = pool.takeLarge(declaredBytes);
+          placeAll(parts, whole.bytes);
+          parts.length = 0;
+        }
+      }
+      if (whole !== null) {
+        whole.bytes.set(new Uint8Array(chunk), size - chunk.byteLength);
+        if (!isLast) return;
+        this.#bodyDone();
+        onBody(whole.bytes, whole);
         return;
       }
       if (!isLast) {
@@ -390,11 +409,15 @@ function dotted(_text: string, ...bytes: string[]): string {
 
 function join(parts: readonly Uint8Array[], last: Uint8Array, size: number): Uint8Array {
   const whole = new Uint8Array(size);
+  placeAll(parts, whole);
+  whole.set(last, size - last.byteLength);
+  return whole;
+}
+
+function placeAll(parts: readonly Uint8Array[], whole: Uint8Array): void {
   let offset = 0;
   for (const part of parts) {
     whole.set(part, offset);
     offset += part.byteLength;
   }
-  whole.set(last, offset);
-  return whole;
 }

@@ -8,6 +8,7 @@ import type { ChangePage } from '../../src/store/changes.ts';
 import { ShardActor } from '../../src/workers/shard/shard-actor.ts';
 import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
 import { RawRequest } from '../../src/workers/slot/pending-request.ts';
+import { ShardQueue } from '../../src/workers/slot/shard-queue.ts';
 import { WorkerSlot } from '../../src/workers/slot/worker-slot.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { scopeOf, viewer } from './pool-fixture.ts';
@@ -86,6 +87,7 @@ test('a slot takes requests of its own shards only', () => {
       onReady: () => undefined,
       onLost: () => undefined,
       onFatal: () => undefined,
+      onRefused: () => undefined,
       modelJson: () => undefined,
     },
     systemClock,
@@ -93,7 +95,7 @@ test('a slot takes requests of its own shards only', () => {
   const requestFor = (index: number, id: number): RawRequest =>
     new RawRequest(
       id,
-      { ...SHARD, slot: index, pendingCount: 0 },
+      new ShardQueue(SHARD.projectId, SHARD.tenantId, index),
       scopeOf(SHARD, 0),
       0,
       new Uint8Array(1),

@@ -15,6 +15,8 @@ export type Fixture = {
   readonly transports: InProcessTransport[];
   readonly events: WorkerPoolEvent[];
   readonly fatal: unknown[];
+  /** Bounds that refused a request. */
+  readonly refused: string[];
   [Symbol.asyncDispose](): Promise<void>;
 };
 
@@ -27,6 +29,7 @@ export type FixtureOptions = {
   readonly sliceMs?: number | undefined;
   readonly fsckRowsPerSecond?: number | undefined;
   readonly fsckIntervalMs?: number | undefined;
+  readonly queueBytesMax?: number | undefined;
   readonly onStats?: ((stats: WorkerStats) => void) | undefined;
   readonly modelJson?: string | undefined;
 };
@@ -37,6 +40,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const transports: InProcessTransport[] = [];
   const events: WorkerPoolEvent[] = [];
   const fatal: unknown[] = [];
+  const refused: string[] = [];
   const settings = {
     ...WORKER_DEFAULTS,
     poolMax: 3,
@@ -55,7 +59,8 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     },
     queueDepthMax: options.queueDepthMax ?? 1_000,
     shardQueueDepthMax: options.shardQueueDepthMax ?? 500,
-    queueBytesMax: 1_000_000,
+    queueBytesMax: options.queueBytesMax ?? 1_000_000,
+    onRefused: (bound) => refused.push(bound),
     onFatal: (cause) => fatal.push(cause),
     onStats: (_slot, stats) => options.onStats?.(stats),
     onEvent: (event) => events.push(event),
@@ -68,6 +73,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     transports,
     events,
     fatal,
+    refused,
     [Symbol.asyncDispose]: () => pool.stop(),
   };
 }

@@ -14,6 +14,7 @@ import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { RawRequest } from '../../src/workers/slot/pending-request.ts';
 import { batchOfRequests } from '../../src/workers/slot/request-batcher.ts';
+import { ShardQueue } from '../../src/workers/slot/shard-queue.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { MODEL_VERSION, scopeOf, viewer } from './pool-fixture.ts';
 
@@ -61,7 +62,7 @@ function startHost(source: MemoryShardSource): { host: ShardHost; posted: Answer
 }
 
 function request(id: number, minSeq: number, method: 'check' | 'batchCheck', body: object) {
-  const shard = { ...SHARD, slot: 0, pendingCount: 0 };
+  const shard = new ShardQueue(SHARD.projectId, SHARD.tenantId, 0);
   const bytes = Buffer.from(JSON.stringify(body));
   const scope = scopeOf(SHARD, minSeq);
   return new RawRequest(id, shard, scope, rawOpcode(method, 'json'), bytes, EXPECTED, () => {});

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { slotOfShard } from '../../src/protocol/shard-routing.ts';
+import type { AppError } from '../../src/shared/app-error.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import { InProcessTransport } from './in-process-transport.ts';
@@ -251,4 +252,56 @@ test('a busy shard is not evicted, idle ones go by least recent use', async () =
   // All at once: each has a waiter while it loads, and each is answered.
   const all = shards.map((shard) => checkViewer(pool, scopeOf(shard, 1), 'd9', 'u9'));
   expect((await Promise.all(all)).every(Boolean)).toBe(true);
+});
+
+test('one tenant has no more bytes waiting than are left for the others', async () => {
+  await using fixture = await startFixture({ workerCount: 1, queueBytesMax: 40_000 });
+  const { pool, source, refused } = fixture;
+  const gate = Promise.withResolvers<void>();
+  source.fault = () => gate.promise;
+  const items = Array.from({ length: 80 }, () => ({
+    namespace: 'doc',
+    objectId: 'a',
+    relation: 'viewer',
+    userId: 'u',
+  }));
+  // 64 + 80 · 96 bytes each: three are within what is left beside them, the fourth is not.
+  const ask = (shard: ShardKey): Promise<unknown> =>
+    pool.batchCheck(scopeOf(shard, 0), items).catch((error: unknown) => error);
+  const noisy = Array.from({ length: 4 }, () => ask(shardOfSlot(0)));
+  const error = await noisy[3];
+  expect(reasonOf(error)).toBe('QUEUE_FULL');
+  expect((error as AppError).metadata).toEqual({ bound: 'tenant_bytes' });
+  const quiet = ask(shardOfSlot(0, 1));
+  expect(refused).toEqual(['tenant_bytes']);
+  gate.resolve();
+  for (const answer of [...noisy.slice(0, 3), quiet]) expect(await answer).toHaveLength(80);
+  expect(pool.pendingCount).toBe(0);
+});
+
+test('what would wait longer than it has time is refused at once, and taken again when the queue has gone', async () => {
+  await using fixture = await startFixture({ workerCount: 1 });
+  const { pool, source, refused } = fixture;
+  const gate = Promise.withResolvers<void>();
+  const items = Array.from({ length: 200 }, () => ({
+    namespace: 'doc',
+    objectId: 'a',
+    relation: 'viewer',
+    userId: 'u',
+  }));
+  const shard = shardOfSlot(0);
+  const ask = (timeoutMs: number): Promise<unknown> => {
+    const deadlineMs = performance.timeOrigin + performance.now() + timeoutMs;
+    return pool.batchCheck({ ...scopeOf(shard, 0), deadlineMs }, items).catch(reasonOf);
+  };
+  source.fault = () => gate.promise;
+  // 19,264 bytes each: behind two of them the third tells how long that takes.
+  const waiting = [ask(60_000), ask(60_000), ask(60_000)];
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  expect(await ask(50)).toBe('QUEUE_FULL');
+  expect(refused).toEqual(['deadline']);
+  const patient = ask(60_000);
+  gate.resolve();
+  for (const answer of [...waiting, patient]) expect(await answer).toHaveLength(200);
+  expect(await ask(60_000)).toHaveLength(200);
 });

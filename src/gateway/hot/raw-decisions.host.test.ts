@@ -33,7 +33,12 @@ test('what the general path gets stays as it came, however long it is kept', asy
       },
     },
     // Of every project the general path must learn first.
-    scopes: { peek: () => undefined, park: () => null, isMoved: () => false },
+    scopes: {
+      peek: () => undefined,
+      park: () => null,
+      settled: () => Promise.resolve(),
+      isMoved: () => false,
+    },
     meter: { ended: () => undefined, failed: () => undefined },
     general: {
       handleHttp1: (exchange) => exchange.sendEmpty(500),
@@ -53,6 +58,66 @@ test('what the general path gets stays as it came, however long it is kept', asy
   const bodies = ['a', 'b', 'c'].map((letter) => JSON.stringify({ items: [letter.repeat(5000)] }));
   for (const body of bodies) expect(await post(port, hot.path, body)).toBe(200);
   expect(kept.map((bytes) => Buffer.from(bytes).toString())).toEqual(bodies);
+});
+
+test('a large body waits for what its tenant lacks instead of being parsed beside everybody', async () => {
+  const hot = HOT_METHODS.find(({ method }) => method === 'batchCheck');
+  if (hot === undefined) throw new Error('BatchCheck has a hot path');
+  const ways: string[] = [];
+  const known = new Set<string>();
+  const path = new RawDecisions({
+    authenticator: { enabled: false, accepts: () => true },
+    shards: {
+      raw: (_method, _format, body, _scope, _expected, onAnswer) => {
+        ways.push(`worker ${body.length}`);
+        queueMicrotask(() => onAnswer({ kind: 'allowed' }));
+        return { cancel: () => undefined };
+      },
+    },
+    scopes: {
+      peek: (projectId, tenantId) =>
+        known.has(tenantId)
+          ? ({ projectId, tenantId } as unknown as ReturnType<ReadScopes['peek']>)
+          : undefined,
+      park: () => null,
+      settled: (_projectId, tenantId) => {
+        ways.push(`settled ${tenantId}`);
+        if (tenantId !== 'none') known.add(tenantId);
+        return Promise.resolve();
+      },
+      isMoved: () => false,
+    },
+    meter: { ended: () => undefined, failed: () => undefined },
+    general: {
+      handleHttp1: (exchange) => exchange.sendEmpty(500),
+      handleBuffered: (exchange, _path, _headers, body) => {
+        ways.push(`general ${body.length}`);
+        exchange.sendEmpty(418);
+      },
+    },
+    bodyBytesMax: 8 * 1024 * 1024,
+    compressMinBytes: 1024,
+    timeoutMsMax: 1000,
+  });
+  const server = createHttpServer({ host: '127.0.0.1', port: 0 });
+  server.route('POST', hot.path, (exchange) => path.handle(exchange, hot));
+  const { port } = await server.listen();
+  onTestFinished(() => server.stop(0));
+  const bodyOf = (tenant_id: string, length: number): string =>
+    JSON.stringify({ tenant_id, items: ['x'.repeat(length)] });
+  const large = bodyOf('t', 3_000_000);
+  expect(await post(port, hot.path, large)).toBe(200);
+  expect(ways).toEqual(['settled t', `worker ${large.length}`]);
+  // Who cannot be known is told so by the general path; a small one goes there at once.
+  const unknown = bodyOf('none', 100_000);
+  expect(await post(port, hot.path, unknown)).toBe(418);
+  const small = bodyOf('other', 100);
+  expect(await post(port, hot.path, small)).toBe(418);
+  expect(ways.slice(2)).toEqual([
+    'settled none',
+    `general ${unknown.length}`,
+    `general ${small.length}`,
+  ]);
 });
 
 type Asked = Parameters<ConstructorParameters<typeof RawDecisions>[0]['shards']['raw']>;
@@ -89,6 +154,7 @@ async function serve(
         return { projectId, tenantId, deadlineMs } as unknown as ReturnType<ReadScopes['peek']>;
       },
       park: () => null,
+      settled: () => Promise.resolve(),
       isMoved: () => false,
     },
     meter: {

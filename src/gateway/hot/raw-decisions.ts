@@ -30,7 +30,7 @@ import {
 export type RawDecisionsOptions = {
   readonly authenticator: Authenticator;
   readonly shards: Pick<ShardClient, 'raw'>;
-  readonly scopes: Pick<ReadScopes, 'peek' | 'park' | 'isMoved'>;
+  readonly scopes: Pick<ReadScopes, 'peek' | 'park' | 'settled' | 'isMoved'>;
   readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
   readonly general: Pick<ConnectAdapter, 'handleHttp1' | 'handleBuffered'>;
   readonly bodyBytesMax: number;
@@ -120,6 +120,7 @@ export class RawDecisions {
       (body, lease) => this.#route(call, body, lease),
       ignoreTooLarge,
       this.#bodies,
+      Number(length),
     );
   }
 
@@ -141,6 +142,8 @@ export class RawDecisions {
   }
 }
 
+/** Some hundred items, whose parse on the general path takes milliseconds. */
+const LARGE_BODY_BYTES = 32 * 1024;
 const NO_SCOPE: RawScope = { projectId: '', tenantId: '', token: '' };
 
 /** One call on the hot path, from its headers to its answer. */
@@ -186,8 +189,23 @@ class HotCall implements ParkedCall {
     const { projectId, tenantId, token } = this.expected;
     const request = { projectId, tenantId, token, deadlineMs: this.deadlineMs };
     const parked = this.#options.scopes.park(request, this);
-    if (parked === null) this.fallBack();
-    else this.#begin(parked);
+    if (parked !== null) this.#begin(parked);
+    else if (this.body.length > LARGE_BODY_BYTES) this.#lookAgain();
+    else this.fallBack();
+  }
+
+  /** The general path parses on this thread, where a large body would hold up everybody: it is not for the first of a tenant. */
+  #lookAgain(): void {
+    const { scopes } = this.#options;
+    const { projectId, tenantId, token } = this.expected;
+    let hasGone = false;
+    this.#begin({ cancel: () => void (hasGone = true) });
+    void scopes.settled(projectId, tenantId, token).then(() => {
+      if (hasGone) return;
+      const scope = scopes.peek(projectId, tenantId, token, this.deadlineMs);
+      if (scope === undefined) this.fallBack();
+      else this.scopeFound(scope);
+    });
   }
 
   scopeFound(scope: ReadScope): void {

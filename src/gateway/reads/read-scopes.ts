@@ -121,6 +121,19 @@ export class ReadScopes {
   }
 
   /**
+   * Resolves once what `peek` lacked has been loaded, or could not be: a second look then finds it, or the general path
+   * tells why not. Never rejects.
+   */
+  settled(projectId: string, tenantId: string, token: string): Promise<unknown> {
+    const { projects, positions } = this.#options;
+    const load = async (): Promise<void> => {
+      const settings = await projects.settings(projectId);
+      await positions.resolve({ projectId: settings.projectId, tenantId }, token);
+    };
+    return load().catch(ignoreLoadError);
+  }
+
+  /**
    * Runs `ask` with the scope of the read, again where that shows that settings or shard have moved.
    * Errors: PROJECT_UNKNOWN, PROJECT_SUSPENDED, REGION_REFUSED, TOKEN_INVALID, STORE_UNAVAILABLE;
    * FIELD_INVALID for a project id that none can have; DEADLINE_EXCEEDED, CANCELLED; those of `ask`.

@@ -69,6 +69,7 @@ export class BatchEvaluation {
   #next = 0;
   #reads = 0;
   #task: EvaluationTask<boolean> | null = null;
+  #isExhausted = false;
   #counter: PairCounter;
   #counterNamespace = -2;
   #counterRelation = -2;
@@ -91,7 +92,8 @@ export class BatchEvaluation {
     if (task !== null && this.#runTask(task, sliceEndMs) === 'more') return this.#suspend();
     const { count } = this.#source;
     while (this.#next < count) {
-      if (!this.#runChunk(sliceEndMs)) return this.#suspend();
+      if (this.#isExhausted) this.#exhaustChunk();
+      else if (!this.#runChunk(sliceEndMs)) return this.#suspend();
       if (performance.now() >= sliceEndMs) break;
     }
     return this.#next < count ? 'more' : 'done';
@@ -107,7 +109,8 @@ export class BatchEvaluation {
     this.#evaluator.readAhead(chunk, size);
     for (let i = 0; i < size; i++) {
       if (this.#reads >= this.#limits.totalBudget) {
-        this.#exhaust();
+        this.#isExhausted = true;
+        this.#stats.backstops(BACKSTOP_BUDGET);
         return true;
       }
       this.#count(first + i, namespaces[i] as number, relations[i] as number);
@@ -192,23 +195,20 @@ export class BatchEvaluation {
   }
 
   /** The items not reached say that the batch's own budget ended. */
-  #exhaust(): void {
+  #exhaustChunk(): void {
     const source = this.#source;
     const { namespaces, relations } = chunk;
-    while (this.#next < source.count) {
-      const first = this.#next;
-      const size = Math.min(CHUNK_ITEMS, source.count - first);
-      source.load(first, size, chunk);
-      for (let i = 0; i < size; i++) {
-        this.#count(first + i, namespaces[i] as number, relations[i] as number);
-        const relation = `${source.namespaceText(first + i)}#${source.relationText(first + i)}`;
-        this.#failed(
-          `evaluation of ${relation} was not reached within the batch's read budget of ${this.#limits.totalBudget}`,
-        );
-        this.#stats.error('BatchCheck', 'BUDGET_EXHAUSTED');
-      }
+    const first = this.#next;
+    const size = Math.min(CHUNK_ITEMS, source.count - first);
+    source.load(first, size, chunk);
+    for (let i = 0; i < size; i++) {
+      this.#count(first + i, namespaces[i] as number, relations[i] as number);
+      const relation = `${source.namespaceText(first + i)}#${source.relationText(first + i)}`;
+      this.#failed(
+        `evaluation of ${relation} was not reached within the batch's read budget of ${this.#limits.totalBudget}`,
+      );
+      this.#stats.error('BatchCheck', 'BUDGET_EXHAUSTED');
     }
-    this.#stats.backstops(BACKSTOP_BUDGET);
   }
 
   /** Finds the counter of the item's names, which mostly are those of the item before. */

@@ -23,8 +23,11 @@ export interface JobWork {
   readonly keepsEvaluator: boolean;
   /** Whether a part of the answer was sent, so that what was evaluated stays the answer. */
   readonly isPartlySent: boolean;
-  /** Reads the request; false if it was answered without an evaluation. Absent where it was read before. */
-  read?(): boolean;
+  /**
+   * Reads the request; false if it was answered without an evaluation, null if the monotonic clock passed `sliceEndMs`
+   * and there is more to read. Absent where it was read before.
+   */
+  read?(sliceEndMs: number): boolean | null;
   /** Begins to evaluate, anew if it had begun on an index that has gone. */
   start(bound: Bound, reader: TupleReader): void;
   /** Evaluates until answered or until the monotonic clock passed `sliceEndMs`. Errors fail the request. */
@@ -68,7 +71,9 @@ export class EvaluationJob implements Job {
   run(shard: JobShard, sliceEndMs: number): 'done' | 'more' {
     const work = this.#work;
     if (!this.#isStarted) {
-      if (work.read?.() === false) return this.#ended();
+      const isRead = work.read?.(sliceEndMs);
+      if (isRead === null) return 'more';
+      if (isRead === false) return this.#ended();
       const { model } = this;
       if (model === null) throw new Error('a job that was submitted without its model');
       const bound = this.#context.boundOf(shard.index, model);

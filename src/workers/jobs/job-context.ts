@@ -4,6 +4,7 @@ import type { HotEvaluator } from '../../engine/hot/hot-evaluator.ts';
 import { HotScratch } from '../../engine/hot/hot-scratch.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { BatchScan } from '../raw/batch-scan.ts';
 import { JsonScanner } from '../raw/json-scanner.ts';
 import { ProtoScanner } from '../raw/proto-scanner.ts';
 import { createRawFields } from '../raw/raw-fields.ts';
@@ -24,6 +25,8 @@ export type JobContextOptions = {
   readonly evaluator: EvaluatorOptions;
 };
 
+/** Scanners kept for the next large batches of this thread, each with the positions of its largest: 320 KB of 10,000 items. */
+const FREE_SCANS_MAX = 4;
 /** Evaluators kept for the next long evaluations of one shard. */
 const FREE_EVALUATORS_MAX = 4;
 
@@ -107,6 +110,8 @@ export class JobContext {
   readonly fields: RawFields;
   readonly json: JsonScanner;
   readonly proto: ProtoScanner;
+  readonly #batchItemsMax: number;
+  readonly #freeScans: BatchScan[] = [];
   readonly #evaluatorOptions: EvaluatorOptions;
   /** Of all evaluators of this thread. */
   readonly #scratch = new HotScratch();
@@ -120,7 +125,18 @@ export class JobContext {
     this.fields = createRawFields();
     this.json = new JsonScanner(this.fields, options.batchItemsMax);
     this.proto = new ProtoScanner(this.fields, options.batchItemsMax);
+    this.#batchItemsMax = options.batchItemsMax;
     this.#evaluatorOptions = options.evaluator;
+  }
+
+  /** Lends scanners to one batch, until `giveScan`. */
+  takeScan(): BatchScan {
+    return this.#freeScans.pop() ?? new BatchScan(this.#batchItemsMax);
+  }
+
+  /** Nobody reads what `scan` found any more. */
+  giveScan(scan: BatchScan): void {
+    if (this.#freeScans.length < FREE_SCANS_MAX) this.#freeScans.push(scan);
   }
 
   /** The evaluator of this index and model; made at first use. */

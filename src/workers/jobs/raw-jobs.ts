@@ -18,8 +18,9 @@ import {
   wireFormatOf,
 } from '../../protocol/messages.ts';
 import type { RawMethod } from '../../protocol/shard-client.ts';
-import { ListEncoder, jsonOfBatch, protoOfBatch } from '../raw/answer-encoder.ts';
-import { equalsText } from '../raw/raw-fields.ts';
+import { BatchEncoder, ListEncoder, jsonOfBatch, protoOfBatch } from '../raw/answer-encoder.ts';
+import type { BatchScan } from '../raw/batch-scan.ts';
+import { equalsText, type RawFields } from '../raw/raw-fields.ts';
 import type { BatchBodies } from './batch-bodies.ts';
 import { BatchEvaluation, createItemChunk } from './batch-evaluation.ts';
 import type { PairCounter } from './decision-stats.ts';
@@ -54,9 +55,10 @@ export function rawJob(
 
 function workOf(method: RawMethod, context: JobContext, request: RawRequest): JobWork {
   if (method === 'check') return new RawCheckWork(context, request);
-  return method === 'batchCheck'
-    ? new RawBatchWork(context, request)
-    : new RawListWork(context, request);
+  if (method === 'listObjects') return new RawListWork(context, request);
+  return request.end - request.start > SHORT_BODY_BYTES_MAX
+    ? new RawLongBatchWork(context, request)
+    : new RawBatchWork(context, request);
 }
 
 /** Where one raw request stands in its message. */
@@ -92,11 +94,16 @@ class RawRequest implements JobHead {
 }
 
 /**
- * Whether the body, now in the context's fields, says what was routed and guarded. The parse here is
+ * Whether the body, now in `fields`, says what was routed and guarded. The parse here is
  * authoritative; a request that is not as expected is left to the general path.
  */
-function isAsExpected(context: JobContext, request: RawRequest, isScanned: boolean): boolean {
-  const at = context.fields.scope;
+function isAsExpected(
+  context: JobContext,
+  request: RawRequest,
+  isScanned: boolean,
+  fields: RawFields = context.fields,
+): boolean {
+  const at = fields.scope;
   const { bodies, token } = request;
   const { expectedProjectId, expectedTenantId } = request.scope;
   const isExpected =
@@ -195,9 +202,26 @@ class RawCheckWork implements JobWork {
   }
 }
 
+/** The evaluation of a batch from its items on; it borrows an evaluator for itself. */
+function evaluationOf(
+  context: JobContext,
+  request: RawRequest,
+  items: RawItems,
+  bound: Bound,
+): BatchEvaluation {
+  const { clock, batchBudgetFactor, stats } = context;
+  const { readBudget } = request.scope;
+  stats.rawBatch(items.count);
+  const totalBudget = readBudget * batchBudgetFactor;
+  return new BatchEvaluation(items, context, bound, {
+    readBudget,
+    totalBudget,
+    nowMs: clock.nowMs(),
+  });
+}
+
 class RawBatchWork implements JobWork {
-  readonly isLong: boolean;
-  /** The evaluation borrows one for itself. */
+  readonly isLong = false;
   readonly keepsEvaluator = false;
   readonly isPartlySent = false;
   readonly #context: JobContext;
@@ -209,8 +233,6 @@ class RawBatchWork implements JobWork {
   constructor(context: JobContext, request: RawRequest) {
     this.#context = context;
     this.#request = request;
-    // Only a batch has a large body.
-    this.isLong = request.end - request.start > SHORT_BODY_BYTES_MAX;
   }
 
   ended(): void {
@@ -227,17 +249,10 @@ class RawBatchWork implements JobWork {
   }
 
   start(bound: Bound, reader: TupleReader): void {
-    const { clock, batchBudgetFactor } = this.#context;
-    const { readBudget } = this.#request.scope;
     const items = itemsOf(this.#context, this.#request, reader);
-    this.#context.stats.rawBatch(items.count);
     this.#items = items;
     this.#isKept = false;
-    this.#evaluation = new BatchEvaluation(items, this.#context, bound, {
-      readBudget,
-      totalBudget: readBudget * batchBudgetFactor,
-      nowMs: clock.nowMs(),
-    });
+    this.#evaluation = evaluationOf(this.#context, this.#request, items, bound);
   }
 
   advance(sliceEndMs: number): 'done' | 'more' {
@@ -253,6 +268,63 @@ class RawBatchWork implements JobWork {
     encode(evaluation.outcomes, evaluation.errors, (length) =>
       writer.room(this.#request.requestId, length),
     );
+    return 'done';
+  }
+}
+
+/** A batch with a large body: read, evaluated and encoded in slices. */
+class RawLongBatchWork implements JobWork {
+  readonly isLong = true;
+  readonly keepsEvaluator = false;
+  readonly isPartlySent = false;
+  readonly #context: JobContext;
+  readonly #request: RawRequest;
+  #scan: BatchScan | null = null;
+  #isScanning = false;
+  #evaluation: BatchEvaluation | null = null;
+  #encoder: BatchEncoder | null = null;
+
+  constructor(context: JobContext, request: RawRequest) {
+    this.#context = context;
+    this.#request = request;
+  }
+
+  ended(): void {
+    if (this.#scan !== null) this.#context.giveScan(this.#scan);
+    this.#scan = null;
+    this.#request.source.closed();
+  }
+
+  read(sliceEndMs: number): boolean | null {
+    const { isJson, bodies, start, end } = this.#request;
+    this.#scan ??= this.#context.takeScan();
+    const { json, proto, fields } = this.#scan;
+    const scanner = isJson ? json : proto;
+    const isScanned = this.#isScanning
+      ? scanner.resumeBatch(bodies, sliceEndMs)
+      : scanner.startBatch(bodies, start, end, sliceEndMs);
+    this.#isScanning = isScanned === null;
+    if (isScanned === null) return null;
+    return isAsExpected(this.#context, this.#request, isScanned, fields);
+  }
+
+  start(bound: Bound, reader: TupleReader): void {
+    const { fields } = this.#scan ?? this.#context;
+    const items = new RawItems(reader, this.#request.source, fields.items, fields.itemCount);
+    this.#encoder = null;
+    this.#evaluation = evaluationOf(this.#context, this.#request, items, bound);
+  }
+
+  advance(sliceEndMs: number): 'done' | 'more' {
+    const evaluation = this.#evaluation;
+    if (evaluation === null) throw new Error('a batch that was not started');
+    if (this.#encoder === null) {
+      if (evaluation.run(sliceEndMs) === 'more') return 'more';
+      const { outcomes, errors } = evaluation;
+      this.#encoder = new BatchEncoder(outcomes, errors, this.#request.isJson);
+    }
+    if (this.#encoder.run(sliceEndMs) === 'more') return 'more';
+    this.#context.writer.body(this.#request.requestId, this.#encoder.body());
     return 'done';
   }
 }

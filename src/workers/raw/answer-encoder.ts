@@ -14,91 +14,177 @@ const newBytes: Room = (length) => new Uint8Array(length);
 const OUTCOME_ALLOWED = 1;
 const OUTCOME_ERROR = 2;
 
+/** Items between two looks at the clock. */
+const ITEMS_PER_CLOCK_LOOK = 256;
+const TAG_FIRST_MESSAGE = 0x0a; // field 1, length-delimited
+const TAG_ALLOWED = 0x08; // field 1, varint
+const TAG_ERROR = 0x12; // field 2, length-delimited
+
 /**
- * The body of a BatchCheck answer, exactly as the general path's JSON encoder writes it: every
- * field, no spaces. `outcomes`: 0 denied, 1 allowed, 2 error with its text in `errors`.
- * Written into what `room` gives, which is returned. Hot. O(items + error texts).
+ * Encodes a BatchCheck answer in slices, so that a long one stops nobody: in JSON exactly as the general path's encoder
+ * writes it, every field, no spaces; in binary without defaults, as proto3 writes it. `outcomes`: 0 denied, 1 allowed,
+ * 2 error with its text in `errors`. Written into what `room` gives. Hot. O(items + error texts).
  */
+export class BatchEncoder {
+  readonly #outcomes: Uint8Array;
+  readonly #errors: ReadonlyMap<number, string>;
+  readonly #isJson: boolean;
+  readonly #room: Room;
+  readonly #failures = new Map<number, Uint8Array>();
+  #measured = 0;
+  #length = 0;
+  #written = 0;
+  #at = 0;
+  #body: Uint8Array | null = null;
+
+  constructor(
+    outcomes: Uint8Array,
+    errors: ReadonlyMap<number, string>,
+    isJson: boolean,
+    room: Room = newBytes,
+  ) {
+    this.#outcomes = outcomes;
+    this.#errors = errors;
+    this.#isJson = isJson;
+    this.#room = room;
+  }
+
+  /** Encodes until done or until the monotonic clock passed `sliceEndMs`. */
+  run(sliceEndMs: number): 'done' | 'more' {
+    const count = this.#outcomes.length;
+    while (this.#measured < count) {
+      const to = Math.min(count, this.#measured + ITEMS_PER_CLOCK_LOOK);
+      if (this.#isJson) this.#measureJson(to);
+      else this.#measureProto(to);
+      if (to < count && performance.now() >= sliceEndMs) return 'more';
+    }
+    this.#body ??= this.#begin();
+    while (this.#written < count) {
+      const to = Math.min(count, this.#written + ITEMS_PER_CLOCK_LOOK);
+      if (this.#isJson) this.#writeJson(this.#body, to);
+      else this.#writeProto(this.#body, to);
+      if (to < count && performance.now() >= sliceEndMs) return 'more';
+    }
+    if (this.#isJson) this.#body.set(JSON_END, this.#at);
+    return 'done';
+  }
+
+  /** Once done. */
+  body(): Uint8Array {
+    if (this.#body === null) throw new Error('an answer that was not encoded');
+    return this.#body;
+  }
+
+  #begin(): Uint8Array {
+    if (!this.#isJson) return this.#room(this.#length);
+    const commas = Math.max(0, this.#outcomes.length - 1);
+    const body = this.#room(JSON_RESULTS_START.length + this.#length + commas + JSON_END.length);
+    body.set(JSON_RESULTS_START, 0);
+    this.#at = JSON_RESULTS_START.length;
+    return body;
+  }
+
+  #measureJson(to: number): void {
+    const outcomes = this.#outcomes;
+    let length = this.#length;
+    for (let i = this.#measured; i < to; i++) {
+      const outcome = outcomes[i];
+      if (outcome === OUTCOME_ERROR) {
+        const error = JSON.stringify(this.#errors.get(i) ?? '');
+        const text = utf8.encode(`{"allowed":false,"error":${error}}`);
+        this.#failures.set(i, text);
+        length += text.length;
+      } else length += outcome === OUTCOME_ALLOWED ? JSON_ALLOWED.length : JSON_DENIED.length;
+    }
+    this.#length = length;
+    this.#measured = to;
+  }
+
+  #writeJson(body: Uint8Array, to: number): void {
+    const outcomes = this.#outcomes;
+    let at = this.#at;
+    for (let i = this.#written; i < to; i++) {
+      if (i > 0) {
+        body[at] = COMMA;
+        at += 1;
+      }
+      const outcome = outcomes[i];
+      const text =
+        outcome === OUTCOME_ERROR
+          ? (this.#failures.get(i) ?? JSON_DENIED)
+          : outcome === OUTCOME_ALLOWED
+            ? JSON_ALLOWED
+            : JSON_DENIED;
+      body.set(text, at);
+      at += text.length;
+    }
+    this.#at = at;
+    this.#written = to;
+  }
+
+  #measureProto(to: number): void {
+    const outcomes = this.#outcomes;
+    let length = this.#length;
+    for (let i = this.#measured; i < to; i++) {
+      const outcome = outcomes[i];
+      if (outcome === OUTCOME_ERROR) {
+        const text = utf8.encode(this.#errors.get(i) ?? '');
+        this.#failures.set(i, text);
+        const inner = 1 + varintLength(text.length) + text.length;
+        length += 1 + varintLength(inner) + inner;
+      } else length += outcome === OUTCOME_ALLOWED ? 4 : 2;
+    }
+    this.#length = length;
+    this.#measured = to;
+  }
+
+  #writeProto(body: Uint8Array, to: number): void {
+    const outcomes = this.#outcomes;
+    let at = this.#at;
+    for (let i = this.#written; i < to; i++) {
+      body[at] = TAG_FIRST_MESSAGE;
+      const failure = outcomes[i] === OUTCOME_ERROR ? this.#failures.get(i) : undefined;
+      if (failure !== undefined) {
+        at = writeVarint(body, at + 1, 1 + varintLength(failure.length) + failure.length);
+        body[at] = TAG_ERROR;
+        at = writeVarint(body, at + 1, failure.length);
+        body.set(failure, at);
+        at += failure.length;
+      } else if (outcomes[i] === OUTCOME_ALLOWED) {
+        body[at + 1] = 2;
+        body[at + 2] = TAG_ALLOWED;
+        body[at + 3] = 1;
+        at += 4;
+      } else {
+        body[at + 1] = 0; // an empty message
+        at += 2;
+      }
+    }
+    this.#at = at;
+    this.#written = to;
+  }
+}
+
+/** The whole answer in JSON at once: see BatchEncoder. */
 export function jsonOfBatch(
   outcomes: Uint8Array,
   errors: ReadonlyMap<number, string>,
   room: Room = newBytes,
 ): Uint8Array {
-  const failures = new Map<number, Uint8Array>();
-  let length = JSON_RESULTS_START.length + JSON_END.length + Math.max(0, outcomes.length - 1);
-  for (let i = 0; i < outcomes.length; i++) {
-    const outcome = outcomes[i];
-    if (outcome === OUTCOME_ERROR) {
-      const text = utf8.encode(`{"allowed":false,"error":${JSON.stringify(errors.get(i) ?? '')}}`);
-      failures.set(i, text);
-      length += text.length;
-    } else length += outcome === OUTCOME_ALLOWED ? JSON_ALLOWED.length : JSON_DENIED.length;
-  }
-  const body = room(length);
-  body.set(JSON_RESULTS_START, 0);
-  let at = JSON_RESULTS_START.length;
-  for (let i = 0; i < outcomes.length; i++) {
-    if (i > 0) {
-      body[at] = COMMA;
-      at += 1;
-    }
-    const outcome = outcomes[i];
-    const text =
-      outcome === OUTCOME_ERROR
-        ? (failures.get(i) ?? JSON_DENIED)
-        : outcome === OUTCOME_ALLOWED
-          ? JSON_ALLOWED
-          : JSON_DENIED;
-    body.set(text, at);
-    at += text.length;
-  }
-  body.set(JSON_END, at);
-  return body;
+  const encoder = new BatchEncoder(outcomes, errors, true, room);
+  encoder.run(Infinity);
+  return encoder.body();
 }
 
-const TAG_FIRST_MESSAGE = 0x0a; // field 1, length-delimited
-const TAG_ALLOWED = 0x08; // field 1, varint
-const TAG_ERROR = 0x12; // field 2, length-delimited
-
-/** The same answer as a binary BatchCheckResponse: defaults are left out, as proto3 writes them. */
+/** The whole answer in binary at once: see BatchEncoder. */
 export function protoOfBatch(
   outcomes: Uint8Array,
   errors: ReadonlyMap<number, string>,
   room: Room = newBytes,
 ): Uint8Array {
-  const failures = new Map<number, Uint8Array>();
-  let length = 0;
-  for (let i = 0; i < outcomes.length; i++) {
-    const outcome = outcomes[i];
-    if (outcome === OUTCOME_ERROR) {
-      const text = utf8.encode(errors.get(i) ?? '');
-      failures.set(i, text);
-      const inner = 1 + varintLength(text.length) + text.length;
-      length += 1 + varintLength(inner) + inner;
-    } else length += outcome === OUTCOME_ALLOWED ? 4 : 2;
-  }
-  const body = room(length);
-  let at = 0;
-  for (let i = 0; i < outcomes.length; i++) {
-    body[at] = TAG_FIRST_MESSAGE;
-    const failure = failures.get(i);
-    if (failure !== undefined) {
-      at = writeVarint(body, at + 1, 1 + varintLength(failure.length) + failure.length);
-      body[at] = TAG_ERROR;
-      at = writeVarint(body, at + 1, failure.length);
-      body.set(failure, at);
-      at += failure.length;
-    } else if (outcomes[i] === OUTCOME_ALLOWED) {
-      body[at + 1] = 2;
-      body[at + 2] = TAG_ALLOWED;
-      body[at + 3] = 1;
-      at += 4;
-    } else {
-      body[at + 1] = 0; // an empty message
-      at += 2;
-    }
-  }
-  return body;
+  const encoder = new BatchEncoder(outcomes, errors, false, room);
+  encoder.run(Infinity);
+  return encoder.body();
 }
 
 const JSON_LIST_START = '{"object_ids":[';

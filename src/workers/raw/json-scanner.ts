@@ -33,6 +33,8 @@ const SPACE = 0x20;
 /** Values of an item. */
 const VALUES = 4;
 const SHAPE_STRIDE = 3;
+/** One less than the items between two looks at the clock: cold, they take some tenths of a millisecond. */
+const ITEMS_BETWEEN_LOOKS = 255;
 
 type Key = { readonly text: Uint8Array; readonly field: number };
 
@@ -70,6 +72,10 @@ export class JsonScanner {
   #end = 0;
   /** Of the first item: where the bytes before each value start and end, and its field; then those behind the last. */
   readonly #shape = new Uint32Array((VALUES + 1) * SHAPE_STRIDE);
+  /** Of a batch that is read in slices: where the present one ends, and the fields seen before its items. */
+  #sliceEndMs = Infinity;
+  #isPaused = false;
+  #seenAtItems = 0;
 
   constructor(fields: RawFields, itemsMax: number) {
     this.#fields = fields;
@@ -86,6 +92,39 @@ export class JsonScanner {
     return this.#scan(bytes, start, end, ITEMS_FIELD | SCOPE_FIELDS, ITEMS_FIELD);
   }
 
+  /**
+   * As `batchCheck`, in slices until the monotonic clock passed `sliceEndMs`: null says that there is more, for
+   * `resumeBatch`. The scanner and its fields are this batch's alone until then.
+   */
+  startBatch(bytes: Uint8Array, start: number, end: number, sliceEndMs: number): boolean | null {
+    this.#sliceEndMs = sliceEndMs;
+    this.#isPaused = false;
+    const isScanned = this.batchCheck(bytes, start, end);
+    this.#sliceEndMs = Infinity;
+    return this.#isPaused ? null : isScanned;
+  }
+
+  /** Goes on. `bytes` hold the same at the same positions, be it in other memory. */
+  resumeBatch(bytes: Uint8Array, sliceEndMs: number): boolean | null {
+    this.#bytes = bytes;
+    this.#sliceEndMs = sliceEndMs;
+    const isScanned = this.#resume();
+    this.#sliceEndMs = Infinity;
+    return this.#isPaused ? null : isScanned;
+  }
+
+  #resume(): boolean {
+    this.#isPaused = false;
+    if (!this.#items(this.#fields.itemCount)) return false;
+    this.#skipSpace();
+    const next = this.#bytes[this.#at];
+    this.#at += 1;
+    let seen = -1;
+    if (next === COMMA) seen = this.#members(this.#seenAtItems, 0, ITEMS_FIELD | SCOPE_FIELDS);
+    else if (next === CLOSE_BRACE && this.#at <= this.#end) seen = this.#seenAtItems;
+    return this.#isWhole(seen, ITEMS_FIELD);
+  }
+
   listObjects(bytes: Uint8Array, start: number, end: number): boolean {
     this.#fields.itemCount = 1;
     return this.#scan(bytes, start, end, LIST_FIELDS | SCOPE_FIELDS, LIST_FIELDS);
@@ -96,9 +135,13 @@ export class JsonScanner {
     this.#bytes = bytes;
     this.#at = start;
     this.#end = end;
+    this.#isPaused = false;
     this.#fields.scope.fill(0);
     this.#skipSpace();
-    const seen = this.#object(0, allowed);
+    return this.#isWhole(this.#object(0, allowed), required);
+  }
+
+  #isWhole(seen: number, required: number): boolean {
     if (seen < 0 || (seen & required) !== required) return false;
     this.#skipSpace();
     return this.#at >= this.#end; // past it only by space of the next body
@@ -114,10 +157,15 @@ export class JsonScanner {
 
   /** The fields of one object as bits, or -1. `base` is where the positions of an item go. */
   #object(base: number, allowed: number): number {
-    const bytes = this.#bytes;
-    if (bytes[this.#at] !== OPEN_BRACE) return -1;
+    if (this.#bytes[this.#at] !== OPEN_BRACE) return -1;
     this.#at += 1;
-    let seen = 0;
+    return this.#members(0, base, allowed);
+  }
+
+  /** As `#object`, from a key on; `before` are the fields before it. */
+  #members(before: number, base: number, allowed: number): number {
+    const bytes = this.#bytes;
+    let seen = before;
     for (;;) {
       this.#skipSpace();
       const field = this.#key();
@@ -126,7 +174,10 @@ export class JsonScanner {
       if ((allowed & bit) === 0 || (seen & bit) !== 0) return -1;
       seen |= bit;
       if (field === FIELD_ITEMS) {
-        if (!this.#items()) return -1;
+        this.#seenAtItems = seen;
+        if (bytes[this.#at] !== OPEN_BRACKET) return -1;
+        this.#at += 1;
+        if (!this.#items(0)) return -1;
       } else if (!this.#value(field, base)) return -1;
       this.#skipSpace();
       const next = bytes[this.#at];
@@ -172,13 +223,19 @@ export class JsonScanner {
     return keepValue(bytes, this.#fields, field, base, start, end);
   }
 
-  #items(): boolean {
+  /** From item `first` on. False as well where the slice ends, which #isPaused tells. */
+  #items(first: number): boolean {
     const bytes = this.#bytes;
     const fields = this.#fields;
-    if (bytes[this.#at] !== OPEN_BRACKET) return false;
-    this.#at += 1;
-    let count = 0;
+    let count = first;
     for (;;) {
+      if ((count & ITEMS_BETWEEN_LOOKS) === ITEMS_BETWEEN_LOOKS && count !== first) {
+        if (performance.now() >= this.#sliceEndMs) {
+          fields.itemCount = count;
+          this.#isPaused = true;
+          return false;
+        }
+      }
       if (count >= this.#itemsMax) return false;
       const base = count * POSITIONS_PER_ITEM;
       if (base + POSITIONS_PER_ITEM > fields.items.length) growItems(fields);

@@ -45,6 +45,8 @@ const LIST_OBJECTS_REQUEST = [
 ];
 
 const WIRE_LENGTH_DELIMITED = 2;
+/** As in JsonScanner. */
+const ITEMS_BETWEEN_LOOKS = 255;
 
 /**
  * Hot. The binary counterpart of JsonScanner: every field of the hot requests is a string or a
@@ -57,6 +59,11 @@ export class ProtoScanner {
   readonly #itemsMax: number;
   #bytes: Uint8Array = new Uint8Array(0);
   #at = 0;
+  /** Of a batch that is read in slices, as in JsonScanner. */
+  #end = 0;
+  #seen = 0;
+  #sliceEndMs = Infinity;
+  #isPaused = false;
 
   constructor(fields: RawFields, itemsMax: number) {
     this.#fields = fields;
@@ -73,22 +80,45 @@ export class ProtoScanner {
     return (this.#message(BATCH_CHECK_REQUEST, end, 0) & ITEMS_FIELD) !== 0;
   }
 
+  /** As that of JsonScanner. */
+  startBatch(bytes: Uint8Array, start: number, end: number, sliceEndMs: number): boolean | null {
+    this.#begin(bytes, start, 0);
+    this.#end = end;
+    this.#seen = 0;
+    return this.resumeBatch(bytes, sliceEndMs);
+  }
+
+  /** As that of JsonScanner. */
+  resumeBatch(bytes: Uint8Array, sliceEndMs: number): boolean | null {
+    this.#bytes = bytes;
+    this.#isPaused = false;
+    this.#sliceEndMs = sliceEndMs;
+    const seen = this.#message(BATCH_CHECK_REQUEST, this.#end, 0, this.#seen);
+    this.#sliceEndMs = Infinity;
+    if (this.#isPaused) {
+      this.#seen = seen;
+      return null;
+    }
+    return (seen & ITEMS_FIELD) !== 0;
+  }
+
   listObjects(bytes: Uint8Array, start: number, end: number): boolean {
     this.#begin(bytes, start, 1);
     return (this.#message(LIST_OBJECTS_REQUEST, end, 0) & LIST_FIELDS) === LIST_FIELDS;
   }
 
   #begin(bytes: Uint8Array, start: number, itemCount: number): void {
+    this.#sliceEndMs = Infinity;
     this.#bytes = bytes;
     this.#at = start;
     this.#fields.itemCount = itemCount;
     this.#fields.scope.fill(0);
   }
 
-  /** The fields of one message as bits; 0 when it is not plain. */
-  #message(numbers: readonly number[], end: number, base: number): number {
+  /** The fields of one message as bits, with those `before`; 0 when it is not plain. */
+  #message(numbers: readonly number[], end: number, base: number, before = 0): number {
     const bytes = this.#bytes;
-    let seen = 0;
+    let seen = before;
     while (this.#at < end) {
       const tag = bytes[this.#at] as number;
       this.#at += 1;
@@ -103,6 +133,16 @@ export class ProtoScanner {
       if (length < 0 || start + length > end) return 0;
       if (field === FIELD_ITEMS) {
         if (!this.#item(start + length)) return 0;
+        const { itemCount } = this.#fields;
+        if (
+          (itemCount & ITEMS_BETWEEN_LOOKS) === ITEMS_BETWEEN_LOOKS &&
+          start + length < end &&
+          performance.now() >= this.#sliceEndMs
+        ) {
+          this.#at = start + length;
+          this.#isPaused = true;
+          return seen;
+        }
       } else if (!this.#value(field, start, start + length, base)) return 0;
       this.#at = start + length;
     }

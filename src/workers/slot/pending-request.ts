@@ -3,15 +3,7 @@ import { rawMethodOf, wireFormatOf } from '../../protocol/messages.ts';
 import type { RawAnswer, RawScope, ReadScope } from '../../protocol/shard-client.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import { errorToData } from '../../shared/app-error.ts';
-
-/** What the client knows of one shard that has requests in flight. */
-export type ShardQueue = {
-  readonly projectId: string;
-  readonly tenantId: string;
-  readonly slot: number;
-  /** Requests queued or in flight; bounded per shard. */
-  pendingCount: number;
-};
+import type { ShardQueue } from './shard-queue.ts';
 
 export type PendingState = 'queued' | 'sent' | 'done';
 

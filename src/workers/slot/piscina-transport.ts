@@ -11,7 +11,7 @@ import type {
   WorkerMessage,
   WorkerReply,
 } from '../../protocol/messages.ts';
-import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
+import { PROTOCOL_VERSION, RAW_FIELDS } from '../../protocol/messages.ts';
 import { RequestPacker, transferOf, unpackAnswers } from '../../protocol/packed-batch.ts';
 import type { WorkerSettings } from '../shard/worker-settings.ts';
 import type { CreateTransport, SlotEvents, SlotTransport } from './slot-transport.ts';
@@ -32,6 +32,9 @@ type Waiter = {
   reject(error: unknown): void;
 };
 
+/** Of longer ones on average, some outlive the reply, and would be copied again out of shared memory. */
+const SHARED_BODY_BYTES_MAX = 16 * 1024;
+const SCRATCH_BYTES_MAX = 4 * 1024 * 1024;
 /** Numbers of batches are 32 bits on the wire; far more than are ever open. */
 const BATCH_NUMBER_MAX = 2 ** 32 - 1;
 
@@ -54,6 +57,8 @@ class PiscinaTransport implements SlotTransport {
   #port: MessagePort | null = null;
   readonly #packer = new RequestPacker();
   readonly #memory = new BatchMemory();
+  /** Of the bodies of one message that is too large for `#memory`. */
+  #scratch: Uint8Array = new Uint8Array(0);
   /** Buffers of `#memory` that the worker knows. */
   #memoriesKnown = 0;
   readonly #waiters = new Map<number, Waiter>();
@@ -120,7 +125,13 @@ class PiscinaTransport implements SlotTransport {
   }
 
   room(requests: number, bodyBytes: number): BatchRoom | null {
-    return this.#memory.take(requests, bodyBytes);
+    if (bodyBytes <= requests * SHARED_BODY_BYTES_MAX)
+      return this.#memory.take(requests, bodyBytes);
+    if (bodyBytes > SCRATCH_BYTES_MAX) return null;
+    // Raw requests alone are packed before `send` returns: their bodies need no memory that lasts.
+    if (this.#scratch.length < bodyBytes) this.#scratch = Buffer.allocUnsafeSlow(bodyBytes);
+    const bodies = this.#scratch.subarray(0, bodyBytes);
+    return { raw: new Float64Array(requests * RAW_FIELDS), bodies };
   }
 
   send(content: RequestBatch): Promise<AnswerBatch> {

@@ -12,15 +12,13 @@ import { ParsedRequest, RawRequest } from './pending-request.ts';
 import type { PendingRequest } from './pending-request.ts';
 import type { SlotTransport } from './slot-transport.ts';
 
-/** Of longer ones on average, some outlive the reply, and would be copied again out of shared memory. */
-const SHARED_BODY_BYTES_MAX = 16 * 1024;
 const EMPTY_BYTES = new Uint8Array(0);
 const EMPTY_NUMBERS = new Float64Array(0);
 
 /**
  * The message for these requests. Scopes that follow each other and are equal share one entry;
- * bodies are copied once, into the transport's `room` where it has one for raw requests alone and they are
- * short, else into a buffer of their own that it may transfer. O(requests + bytes).
+ * bodies are copied once, into the transport's `room` where it has one for raw requests alone, else into a buffer of
+ * their own that it may transfer. O(requests + bytes).
  */
 export function batchOfRequests(
   requests: readonly PendingRequest[],
@@ -40,11 +38,7 @@ export function batchOfRequests(
     }
   }
   const isForRoom =
-    rawCount > 0 &&
-    rawCount === requests.length &&
-    bodyBytes <= rawCount * SHARED_BODY_BYTES_MAX &&
-    cancelled.length === 0 &&
-    control.length === 0;
+    rawCount > 0 && rawCount === requests.length && cancelled.length === 0 && control.length === 0;
   const room = isForRoom ? transport.room(rawCount, bodyBytes) : null;
   const { raw, bodies } = room ?? ownRoom(rawCount, bodyBytes);
   let field = 0;

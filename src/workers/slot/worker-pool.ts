@@ -29,8 +29,10 @@ import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
-import type { PendingRequest, ShardQueue } from './pending-request.ts';
+import type { PendingRequest } from './pending-request.ts';
+import { type QueueBound, refusalOf } from './queue-bound.ts';
 import { RefusedRequests } from './refused-requests.ts';
+import { ShardQueue } from './shard-queue.ts';
 import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport } from './slot-transport.ts';
 import { WorkerSlot } from './worker-slot.ts';
@@ -51,7 +53,12 @@ export type WorkerPoolOptions = {
   /** Requests queued or in flight, per worker and per shard; beyond it: QUEUE_FULL. */
   readonly queueDepthMax: number;
   readonly shardQueueDepthMax: number;
+  /**
+   * Bytes of requests queued or in flight, per worker. One shard has at most what is left for the others.
+   */
   readonly queueBytesMax: number;
+  /** A request was refused with QUEUE_FULL. */
+  readonly onRefused?: ((bound: QueueBound) => void) | undefined;
   /** A worker failed to start twice in a row: the instance must become not ready and exit. */
   readonly onFatal: (cause: unknown) => void;
   readonly onStats: (slot: number, stats: WorkerStats) => void;
@@ -122,6 +129,7 @@ class SlotPool implements WorkerPool {
         options.onEvent({ kind: 'workerLost', slot, cause, requestRemembered: killer !== null });
       },
       onFatal: (_slot: number, cause: unknown) => options.onFatal(cause),
+      onRefused: (bound: QueueBound) => options.onRefused?.(bound),
       modelJson: (projectId: string, version: number) =>
         this.#models.get(projectId, version) ?? options.findModel?.(projectId, version),
     };
@@ -293,9 +301,8 @@ class SlotPool implements WorkerPool {
     if (this.#isDraining)
       return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
     if (request.shard.pendingCount >= this.#options.shardQueueDepthMax) {
-      return new AppError<SlotReason>('QUEUE_FULL', 'the queue of this tenant is full', {
-        limit: String(this.#options.shardQueueDepthMax),
-      });
+      this.#options.onRefused?.('tenant_requests');
+      return refusalOf('tenant_requests');
     }
     if (
       this.#refused.size > 0 &&
@@ -325,7 +332,7 @@ class SlotPool implements WorkerPool {
     }
     const { projectId, tenantId } = key;
     const slot = slotOfShard(key, this.#slots.length);
-    const made: ShardQueue = { projectId, tenantId, slot, pendingCount: 0 };
+    const made = new ShardQueue(projectId, tenantId, slot);
     tenants.set(tenantId, made);
     this.#shardCount += 1;
     return made;

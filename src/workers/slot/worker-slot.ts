@@ -18,16 +18,21 @@ import { AppError, errorFromData } from '../../shared/app-error.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { ControlQueue } from './control-queue.ts';
+import { FairQueue } from './fair-queue.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import type { PendingRequest } from './pending-request.ts';
+import { type QueueBound, refusalOf } from './queue-bound.ts';
 import { batchOfRequests } from './request-batcher.ts';
 import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport, SlotTransport } from './slot-transport.ts';
 
 /** Batches that a worker holds at once: one under work, one waiting, so that it never idles. */
 const BATCHES_IN_FLIGHT_MAX = 2;
-const BATCH_REQUESTS_MAX = 512;
-const BATCH_BYTES_MAX = 1024 * 1024;
+/**
+ * The part of its time that a request may wait, by what others waited lately: the rest is for the way, and as what
+ * was given up at its deadline says too little.
+ */
+const WAIT_SHARE_MAX = 0.75;
 const SWEEP_MS = 50;
 /** The worker answers an expired request itself; the client only when that did not come. */
 const DEADLINE_GRACE_MS = 100;
@@ -56,6 +61,7 @@ export type SlotReports = {
   /** `killer` was under evaluation when the worker died. */
   readonly onLost: (slot: number, cause: unknown, killer: PendingRequest | null) => void;
   readonly onFatal: (slot: number, cause: unknown) => void;
+  readonly onRefused: (bound: QueueBound) => void;
   readonly modelJson: (projectId: string, modelVersion: number) => string | undefined;
 };
 
@@ -77,8 +83,8 @@ export class WorkerSlot {
   readonly #sent = new Map<number, PendingRequest>();
   #state: SlotState = 'idle';
   #transport: SlotTransport | null = null;
-  #queue: PendingRequest[] = [];
-  #queueHead = 0;
+  readonly #queue = new FairQueue();
+  readonly #nowMs: () => number;
   #cancelled: number[] = [];
   #pendingCount = 0;
   #pendingBytes = 0;
@@ -105,6 +111,7 @@ export class WorkerSlot {
     this.#limits = limits;
     this.#reports = reports;
     this.#clock = clock;
+    this.#nowMs = () => clock.monotonicMs();
   }
 
   get isReady(): boolean {
@@ -137,19 +144,35 @@ export class WorkerSlot {
         'the decision worker of this shard cannot start',
       );
     }
-    if (
-      this.#pendingCount >= this.#limits.queueDepthMax ||
-      this.#pendingBytes + request.bytes > this.#limits.queueBytesMax
-    ) {
-      return new AppError<SlotReason>('QUEUE_FULL', 'the queue of this decision worker is full', {
-        limit: String(this.#limits.queueDepthMax),
-      });
+    const bound = this.#boundReached(request);
+    if (bound !== null) {
+      this.#reports.onRefused(bound);
+      return refusalOf(bound);
     }
     this.#pendingCount += 1;
+    this.#queue.push(request, this.#nowMs);
     this.#pendingBytes += request.bytes;
     request.shard.pendingCount += 1;
-    this.#queue.push(request);
+    request.shard.pendingBytes += request.bytes;
     this.#schedule();
+    return null;
+  }
+
+  #boundReached(request: PendingRequest): QueueBound | null {
+    const { queueDepthMax, queueBytesMax } = this.#limits;
+    const { shard, bytes } = request;
+    if (this.#pendingCount >= queueDepthMax) return 'worker_requests';
+    const freeBytes = queueBytesMax - this.#pendingBytes;
+    if (bytes > freeBytes) return 'worker_bytes';
+    // What one tenant may have is what is left for all others (Choudhury and Hahne 1998): half of it all for the
+    // only one, a third each of two. A first request is always let in.
+    if (shard.pendingBytes > 0 && shard.pendingBytes + bytes > freeBytes) return 'tenant_bytes';
+    const line = shard.lineOf(request);
+    if (line.isWaitKnown(shard.pendingBytes)) {
+      const nowMs = this.#clock.monotonicMs();
+      const timeLeftMs = request.scope.deadlineMs - performance.timeOrigin - nowMs;
+      if (line.isTooLong(shard.pendingBytes, timeLeftMs * WAIT_SHARE_MAX, nowMs)) return 'deadline';
+    }
     return null;
   }
 
@@ -306,7 +329,8 @@ export class WorkerSlot {
   /** Sends at most what the worker takes now; the rest goes with the next reply. */
   #flush(): void {
     while (this.#state === 'ready' && this.#batchesInFlight < BATCHES_IN_FLIGHT_MAX) {
-      const requests = this.#takeQueued();
+      const requests = this.#queue.take();
+      for (const request of requests) this.#sent.set(request.id, request);
       if (requests.length === 0 && this.#cancelled.length === 0 && this.#control.isEmpty) return;
       const transport = this.#transport;
       if (transport === null) return;
@@ -328,31 +352,6 @@ export class WorkerSlot {
         },
       );
     }
-  }
-
-  #takeQueued(): PendingRequest[] {
-    const taken: PendingRequest[] = [];
-    let bytes = 0;
-    while (this.#queueHead < this.#queue.length && taken.length < BATCH_REQUESTS_MAX) {
-      const request = this.#queue[this.#queueHead] as PendingRequest; // below length
-      if (request.state === 'queued') {
-        if (DEBUG_ASSERTIONS) assert(!this.#sent.has(request.id), 'a request is sent once');
-        if (taken.length > 0 && bytes + request.bytes > BATCH_BYTES_MAX) break;
-        bytes += request.bytes;
-        request.state = 'sent';
-        this.#sent.set(request.id, request);
-        taken.push(request);
-      }
-      this.#queueHead += 1;
-    }
-    if (this.#queueHead === this.#queue.length) {
-      this.#queue = [];
-      this.#queueHead = 0;
-    } else if (this.#queueHead > 4_096) {
-      this.#queue = this.#queue.slice(this.#queueHead);
-      this.#queueHead = 0;
-    }
-    return taken;
   }
 
   #answersArrived(answers: AnswerBatch): void {
@@ -420,25 +419,28 @@ export class WorkerSlot {
 
   #finish(request: PendingRequest): void {
     if (DEBUG_ASSERTIONS) assert(request.state !== 'done', 'a request ends once');
-    if (request.state === 'sent') this.#sent.delete(request.id);
+    const { shard, bytes } = request;
+    const line = shard.lineOf(request);
+    const wasSent = request.state === 'sent';
     request.state = 'done';
     this.#pendingCount -= 1;
-    this.#pendingBytes -= request.bytes;
-    request.shard.pendingCount -= 1;
+    this.#pendingBytes -= bytes;
+    shard.pendingCount -= 1;
+    shard.pendingBytes -= bytes;
+    line.finished(request, this.#nowMs);
+    if (wasSent) {
+      this.#sent.delete(request.id);
+      if (this.#queue.answered(request)) this.#schedule();
+    } else line.gone(request);
     if (DEBUG_ASSERTIONS) {
-      const least = Math.min(this.#pendingCount, this.#pendingBytes, request.shard.pendingCount);
+      const ofShard = Math.min(shard.pendingCount, shard.pendingBytes, line.sentBytes);
+      const least = Math.min(this.#pendingCount, this.#pendingBytes, ofShard);
       assert(least >= 0 && this.#sent.size <= this.#pendingCount, 'what is pending is counted');
     }
   }
 
   #failAll(error: AppError): void {
-    const waiting = [...this.#sent.values()];
-    for (const request of this.#queue.slice(this.#queueHead)) {
-      if (request.state === 'queued') waiting.push(request);
-    }
-    this.#queue = [];
-    this.#queueHead = 0;
-    for (const request of waiting) {
+    for (const request of [...this.#sent.values(), ...this.#queue.waiting()]) {
       this.#finish(request);
       request.fail(error);
     }
@@ -455,9 +457,8 @@ export class WorkerSlot {
     this.#endSilentWorker();
     if (this.#pendingCount === 0) return;
     const nowMs = performance.timeOrigin + this.#clock.monotonicMs();
-    for (let i = this.#queueHead; i < this.#queue.length; i++) {
-      const request = this.#queue[i];
-      if (request?.state === 'queued' && request.scope.deadlineMs <= nowMs) this.#expire(request);
+    for (const request of this.#queue.waiting()) {
+      if (request.scope.deadlineMs <= nowMs) this.#expire(request);
     }
     for (const request of this.#sent.values()) {
       if (request.scope.deadlineMs + DEADLINE_GRACE_MS <= nowMs) {

@@ -1,0 +1,98 @@
+import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
+import { FairRound } from './fair-round.ts';
+import type { PendingRequest } from './pending-request.ts';
+import type { ShardLine } from './shard-queue.ts';
+
+const BATCH_REQUESTS_MAX = 512;
+/** Of the small requests of a message, and of its large ones. */
+const BATCH_BYTES_MAX = 1024 * 1024;
+/**
+ * Bytes of large requests of one shard that its worker has at once: what keeps it busy, no more. The others wait here,
+ * where a caller that goes or a deadline that ends costs nothing.
+ */
+const LARGE_SENT_BYTES_MAX = 4 * 1024 * 1024;
+
+/**
+ * The requests that wait for one worker. Shards take turns by bytes, small requests and large ones each in a round of
+ * their own, of which every message has its part. So a small one waits neither for large ones, nor for longer than a
+ * turn of each other shard. O(1) a request.
+ */
+export class FairQueue {
+  readonly #small = new FairRound();
+  readonly #large = new FairRound();
+  /** Lines with something waiting of which the worker has enough. */
+  readonly #held = new Set<ShardLine>();
+
+  /** Takes one of state `queued` to the end of its line. */
+  push(request: PendingRequest, nowMs: () => number): void {
+    const { shard } = request;
+    const line = shard.lineOf(request);
+    line.push(request, shard.pendingBytes, nowMs);
+    if (line === shard.small) this.#small.enter(line);
+    else if (!this.#held.has(line)) this.#large.enter(line);
+  }
+
+  /** What goes into the next message, marked as sent: at most 512 requests, and 1 MiB of small and of large ones. */
+  take(): PendingRequest[] {
+    const taken: PendingRequest[] = [];
+    this.#takeFrom(this.#small, taken);
+    this.#takeFrom(this.#large, taken);
+    return taken;
+  }
+
+  #takeFrom(round: FairRound, taken: PendingRequest[]): void {
+    let bytes = 0;
+    while (taken.length < BATCH_REQUESTS_MAX) {
+      const line = round.first;
+      if (line === undefined) return;
+      const request = line.front();
+      if (request === null) {
+        round.leave();
+        continue;
+      }
+      if (isHeld(line, request)) {
+        round.leave();
+        this.#held.add(line);
+        continue;
+      }
+      if (bytes > 0 && bytes + request.bytes > BATCH_BYTES_MAX) return;
+      if (request.bytes > line.credit) {
+        round.turn(request.bytes);
+        continue;
+      }
+      if (DEBUG_ASSERTIONS) assert(request.state === 'queued', 'a request is sent once');
+      line.shift();
+      line.credit -= request.bytes;
+      line.sentBytes += request.bytes;
+      bytes += request.bytes;
+      request.state = 'sent';
+      taken.push(request);
+    }
+  }
+
+  /** The worker has answered `request`, or was told to forget it; true if more may be sent for that. */
+  answered(request: PendingRequest): boolean {
+    const line = request.shard.lineOf(request);
+    line.sentBytes -= request.bytes;
+    if (!this.#held.has(line)) return false;
+    const next = line.front();
+    if (next !== null && isHeld(line, next)) return false;
+    this.#held.delete(line);
+    if (next !== null) this.#large.enter(line);
+    return next !== null;
+  }
+
+  /** All that wait. O(waiting). */
+  waiting(): PendingRequest[] {
+    const lines = [...this.#small.lines(), ...this.#large.lines(), ...this.#held];
+    return lines.flatMap((line) => line.waiting());
+  }
+}
+
+function isHeld(line: ShardLine, request: PendingRequest): boolean {
+  return (
+    line === request.shard.large &&
+    line.sentBytes > 0 &&
+    line.sentBytes + request.bytes > LARGE_SENT_BYTES_MAX
+  );
+}

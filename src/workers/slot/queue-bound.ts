@@ -1,0 +1,25 @@
+import { AppError } from '../../shared/app-error.ts';
+import type { SlotReason } from './slot-reason.ts';
+
+/** The bounds of the queues before the workers. */
+export const QUEUE_BOUNDS = [
+  'worker_requests',
+  'worker_bytes',
+  'tenant_requests',
+  'tenant_bytes',
+  'deadline',
+] as const;
+export type QueueBound = (typeof QUEUE_BOUNDS)[number];
+
+const MESSAGES: Readonly<Record<QueueBound, string>> = {
+  worker_requests: 'the queue of this decision worker is full',
+  worker_bytes: 'the requests that wait for this decision worker hold as many bytes as they may',
+  tenant_requests: 'the queue of this tenant is full',
+  tenant_bytes: 'the requests of this tenant that wait hold as many bytes as they may',
+  deadline: 'the queue of this tenant is longer than the time that the request has',
+};
+
+/** The QUEUE_FULL of a request for which there is no room; its metadata name the bound. */
+export function refusalOf(bound: QueueBound): AppError {
+  return new AppError<SlotReason>('QUEUE_FULL', MESSAGES[bound], { bound });
+}

@@ -1,0 +1,141 @@
+import type { PendingRequest } from './pending-request.ts';
+
+/** Requests of more bytes than this wait in a line of their own, as in the worker they are evaluated in slices. */
+export const LARGE_REQUEST_BYTES = 16 * 1024;
+
+/** What the gateway knows of one shard that has requests in flight. */
+export class ShardQueue {
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly slot: number;
+  /** Requests queued or in flight; bounded per shard. */
+  pendingCount = 0;
+  /** Their bytes. */
+  pendingBytes = 0;
+  readonly small = new ShardLine();
+  readonly large = new ShardLine();
+
+  constructor(projectId: string, tenantId: string, slot: number) {
+    this.projectId = projectId;
+    this.tenantId = tenantId;
+    this.slot = slot;
+  }
+
+  /** The line in which `request` of this shard waits. */
+  lineOf(request: PendingRequest): ShardLine {
+    return request.bytes > LARGE_REQUEST_BYTES ? this.large : this.small;
+  }
+}
+
+/** Requests of one shard that wait for the worker, in the order of their arrival. */
+export class ShardLine {
+  /** Bytes that it may still send in its present turn. */
+  credit = 0;
+  /** Whether it is in the round of turns. */
+  isInRound = false;
+  /** Bytes that the worker has and did not answer yet. */
+  sentBytes = 0;
+  #waiting: (PendingRequest | null)[] = [];
+  #head = 0;
+  /** Of those that wait, answered already as their callers have gone or their time ended. */
+  #goneCount = 0;
+  #goneBytes = 0;
+  #probe: PendingRequest | null = null;
+  #probeSinceMs = 0;
+  #probeAheadBytes = 0;
+  #lastAheadBytes = 0;
+  #lastWaitMs = 0;
+
+  /** `pendingBytes`: those that its shard had before it. */
+  push(request: PendingRequest, pendingBytes: number, nowMs: () => number): void {
+    this.#waiting.push(request);
+    if (this.#probe === null && pendingBytes >= PROBE_AHEAD_BYTES_MIN) {
+      this.#probe = request;
+      this.#probeSinceMs = nowMs();
+      this.#probeAheadBytes = pendingBytes;
+    }
+  }
+
+  /** The first that still waits for an answer, or null. */
+  front(): PendingRequest | null {
+    for (;;) {
+      const request = this.#waiting[this.#head];
+      if (request === undefined || request === null) {
+        this.#waiting = [];
+        this.#head = 0;
+        this.#goneCount = 0;
+        this.#goneBytes = 0;
+        return null;
+      }
+      if (request.state === 'queued') return request;
+      this.shift();
+      this.#goneCount -= 1;
+      this.#goneBytes -= request.bytes;
+    }
+  }
+
+  /** Takes away what `front` gave. */
+  shift(): void {
+    // It may be large, and is not kept until the others have gone.
+    this.#waiting[this.#head] = null;
+    this.#head += 1;
+    if (this.#head > 4_096) this.#compact();
+  }
+
+  /** A request that waits here has got its answer: its memory goes before its turn comes if there is much of it. */
+  gone(request: PendingRequest): void {
+    this.#goneCount += 1;
+    this.#goneBytes += request.bytes;
+    const left = this.#waiting.length - this.#head;
+    if (
+      this.#goneBytes > GONE_BYTES_MAX ||
+      (this.#goneCount > 1_024 && this.#goneCount * 2 > left)
+    ) {
+      this.#compact();
+    }
+  }
+
+  /** A request of this line got its answer, from whomever. */
+  finished(request: PendingRequest, nowMs: () => number): void {
+    if (request !== this.#probe) return;
+    this.#probe = null;
+    this.#lastWaitMs = nowMs() - this.#probeSinceMs;
+    this.#lastAheadBytes = this.#probeAheadBytes;
+  }
+
+  /** Whether the wait behind so many bytes is known well enough to ask `isTooLong`. */
+  isWaitKnown(pendingBytes: number): boolean {
+    return this.#probe !== null && pendingBytes >= PROBE_AHEAD_BYTES_MIN;
+  }
+
+  /**
+   * Whether a request behind `pendingBytes` would wait longer than `timeLeftMs`, as the last one that told did, or its
+   * share of that where it stood behind more, or as one does that stands behind no more. While nobody waits to tell, it is not refused but tells
+   * itself. O(1).
+   */
+  isTooLong(pendingBytes: number, timeLeftMs: number, nowMs: number): boolean {
+    if (!this.isWaitKnown(pendingBytes)) return false;
+    const isBehindProbe = pendingBytes >= this.#probeAheadBytes;
+    if (isBehindProbe && nowMs - this.#probeSinceMs > timeLeftMs) return true;
+    if (this.#lastAheadBytes === 0) return false;
+    // A share of it for a shorter queue, but no more for a longer one: a part of it may have been a load, or a pause.
+    const share = Math.min(1, pendingBytes / this.#lastAheadBytes);
+    return this.#lastWaitMs * share > timeLeftMs;
+  }
+
+  /** Those that wait, in order. O(waiting). */
+  waiting(): PendingRequest[] {
+    return this.#waiting.filter((request) => request?.state === 'queued') as PendingRequest[];
+  }
+
+  #compact(): void {
+    this.#waiting = this.waiting();
+    this.#head = 0;
+    this.#goneCount = 0;
+    this.#goneBytes = 0;
+  }
+}
+
+const GONE_BYTES_MAX = 1024 * 1024;
+/** Behind fewer bytes nobody waits long, and what one waited says little of the next. */
+const PROBE_AHEAD_BYTES_MIN = 32 * 1024;
