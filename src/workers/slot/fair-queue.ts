@@ -1,7 +1,6 @@
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import { FairRound } from './fair-round.ts';
-import type { PendingRequest } from './pending-request.ts';
-import type { ShardLine } from './shard-queue.ts';
+import type { PendingRequest, ShardLine } from './shard-queue.ts';
 
 const BATCH_REQUESTS_MAX = 512;
 /** Of the small requests of a message, and of its large ones. */

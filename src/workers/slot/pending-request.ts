@@ -3,24 +3,7 @@ import { rawMethodOf, wireFormatOf } from '../../protocol/messages.ts';
 import type { RawAnswer, RawScope, ReadScope } from '../../protocol/shard-client.ts';
 import type { AppError } from '../../shared/app-error.ts';
 import { errorToData } from '../../shared/app-error.ts';
-import type { ShardQueue } from './shard-queue.ts';
-
-export type PendingState = 'queued' | 'sent' | 'done';
-
-/** One request between its call and its single answer. */
-export interface PendingRequest {
-  readonly id: number;
-  readonly shard: ShardQueue;
-  readonly scope: ReadScope;
-  /** Bytes that count against the slot's bound. */
-  readonly bytes: number;
-  state: PendingState;
-  /** Fails the caller; only while not done. */
-  fail(error: AppError): void;
-  /** Identity for the memory of killer requests. */
-  label(): string;
-  bodyBytes(): Uint8Array;
-}
+import type { PendingRequest, PendingState, ShardQueue } from './shard-queue.ts';
 
 /** A body that the worker parses. The body is kept until the answer, for the memory of killers. */
 export class RawRequest implements PendingRequest {

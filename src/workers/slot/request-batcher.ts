@@ -9,7 +9,7 @@ import type {
 import { RAW_FIELDS } from '../../protocol/messages.ts';
 import type { RawScope, ReadScope } from '../../protocol/shard-client.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
-import type { PendingRequest } from './pending-request.ts';
+import type { PendingRequest } from './shard-queue.ts';
 import type { SlotTransport } from './slot-transport.ts';
 
 const EMPTY_BYTES = new Uint8Array(0);

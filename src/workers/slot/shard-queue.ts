@@ -1,4 +1,22 @@
-import type { PendingRequest } from './pending-request.ts';
+import type { ReadScope } from '../../protocol/shard-client.ts';
+import type { AppError } from '../../shared/app-error.ts';
+
+export type PendingState = 'queued' | 'sent' | 'done';
+
+/** One request between its call and its single answer. */
+export interface PendingRequest {
+  readonly id: number;
+  readonly shard: ShardQueue;
+  readonly scope: ReadScope;
+  /** Bytes that count against the slot's bound. */
+  readonly bytes: number;
+  state: PendingState;
+  /** Fails the caller; only while not done. */
+  fail(error: AppError): void;
+  /** Identity for the memory of killer requests. */
+  label(): string;
+  bodyBytes(): Uint8Array;
+}
 
 /** Requests of more bytes than this wait in a line of their own, as in the worker they are evaluated in slices. */
 export const LARGE_REQUEST_BYTES = 16 * 1024;

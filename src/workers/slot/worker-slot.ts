@@ -20,9 +20,9 @@ import type { Clock } from '../../shared/clock.ts';
 import { ControlQueue } from './control-queue.ts';
 import { FairQueue } from './fair-queue.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
-import type { PendingRequest } from './pending-request.ts';
 import { type QueueBound, refusalOf } from './queue-bound.ts';
 import { batchOfRequests } from './request-batcher.ts';
+import type { PendingRequest } from './shard-queue.ts';
 import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport, SlotTransport } from './slot-transport.ts';
 
