@@ -68,6 +68,7 @@ describe('the next statement', () => {
 describe('a registration', () => {
   test('that is sent ends what was known, and may have been made unseen', () => {
     expect(registering(ALONE, 'b')).toEqual({ ...NOBODY, former: ['z', 'b'] });
+    expect(registering(ALONE, 'b').mayWrite).toBe(false);
   });
 
   test('that is answered is no former one any more', () => {
