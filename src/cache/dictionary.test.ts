@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Dictionary } from './dictionary.ts';
+import { blockWords, BLOCK_WORDS_MIN, Dictionary, RECORD_PAGE_WORDS } from './dictionary.ts';
 import { PageAllocator } from './page-allocator.ts';
 import { hashScratch, loadBytes, loadText } from './text-scratch.ts';
 
@@ -130,10 +130,12 @@ test('bytes are found as their text is, and a hidden record is not', () => {
   expect(dictionary.findBytes(5, bytes, 1, 7)).toBe(0);
   expect(dictionary.findBytes(4, bytes, 9, 15)).toBe(0);
   expect(dictionary.findBytes(4, Buffer.alloc(70_000), 0, 70_000)).toBe(0);
+  const empty = dictionary.add(4, loadText(''), hashScratch(0, 4));
+  expect(dictionary.findBytes(4, bytes, 3, 3)).toBe(empty);
   expect([dictionary.text(hidden), dictionary.count, dictionary.table.entries]).toEqual([
     'hidden',
+    3,
     2,
-    1,
   ]);
 });
 
@@ -196,4 +198,52 @@ test('a string loaded from bytes is stored as the same text', () => {
   const address = dictionary.add(1, length, hashScratch(length, 1));
   expect(dictionary.text(address)).toBe('日本語');
   expect(dictionary.find(1, loadText('日本語'), hashScratch(loadText('日本語'), 1))).toBe(address);
+});
+
+test('blocks have the words of their record up to 128, and powers of two above', () => {
+  expect([0, 4, 5, 500, 501, 1012, 1013].map(blockWords)).toEqual([4, 4, 5, 128, 256, 256, 512]);
+});
+
+test('what lies behind the shorter one of two strings is not compared', () => {
+  const dictionary = new Dictionary(allocatorOf());
+  const [short, , long] = ['abcd', '~'.repeat(255), 'abcde'].map((text) =>
+    addAlike(dictionary, 1, text),
+  );
+  expect(dictionary.compare(short as number, long as number)).toBeLessThan(0);
+  expect(dictionary.compare(long as number, short as number)).toBeGreaterThan(0);
+});
+
+test('text is read from where it is after its page has grown', () => {
+  const dictionary = new Dictionary(allocatorOf());
+  const first = addAlike(dictionary, 1, 'first');
+  expect(dictionary.text(first)).toBe('first');
+  const texts = Array.from({ length: 8 }, (_, i) => `${i}`.repeat(480));
+  const addresses = texts.map((text) => addAlike(dictionary, 1, text));
+  expect(addresses.map((address) => dictionary.text(address))).toEqual(texts);
+  expect(dictionary.text(first)).toBe('first');
+});
+
+test.each([0, 1, 2, 3, 4, 5])('a page of which %i words are left is walked over', (left) => {
+  const dictionary = new Dictionary(allocatorOf());
+  const addresses: number[] = [];
+  const addWords = (words: number): void => {
+    addresses.push(addAlike(dictionary, 1, 'x'.repeat((words - 3) * 4)));
+  };
+  for (let i = 0; i < 511; i++) addWords(128);
+  addWords(120 - left);
+  addWords(4);
+  expect(dictionary.top).toBe(RECORD_PAGE_WORDS - left);
+  expect(dictionary.records.pages).toHaveLength(1);
+  addWords(6);
+  expect(addresses.at(-1)).toBe(RECORD_PAGE_WORDS);
+  expect(dictionary.records.pages).toHaveLength(2);
+  const walked: number[] = [];
+  for (let at = dictionary.next(0); at !== 0; at = dictionary.next(dictionary.after(at))) {
+    walked.push(at);
+  }
+  expect(walked).toEqual(addresses);
+  // Of the rest only what can hold a record is free.
+  const free = [...dictionary.bins.entries()].filter(([, address]) => address !== 0);
+  const isBlock = left >= BLOCK_WORDS_MIN;
+  expect(free).toEqual(isBlock ? [[left, RECORD_PAGE_WORDS - left]] : []);
 });

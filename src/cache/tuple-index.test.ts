@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { subjectFromColumns } from '../model/relation-tuple.ts';
 import { EDGE_NODE_MASK, EDGE_QUALIFIED, WILDCARD_NODE } from '../model/tuple-reader.ts';
 import { checkIndex, listOf } from './check-index.ts';
 import { TupleIndex } from './tuple-index.ts';
@@ -272,4 +273,29 @@ describe('TupleIndex against a map of rows', () => {
       { numRuns },
     );
   });
+});
+
+test('a change of a domain tuple does what its row does', () => {
+  fc.assert(
+    fc.property(changesArb, (changes) => {
+      const [byRow, byTuple] = [new TupleIndex(), new TupleIndex()];
+      for (const [isInsert, row] of changes) {
+        const { namespace, objectId, relation, subjectNamespace, subjectId, subjectRelation } = row;
+        const tuple = {
+          namespace,
+          objectId,
+          relation,
+          subject: subjectFromColumns(subjectNamespace, subjectId, subjectRelation),
+          expiresAtUs: row.expiresAtUs ?? undefined,
+          conditionName: row.conditionName ?? undefined,
+          conditionParams: row.conditionParams ?? undefined,
+        };
+        const changed = isInsert ? byRow.insert(row) : byRow.remove(row);
+        expect(byTuple.applyChange(isInsert ? 'insert' : 'delete', tuple)).toBe(changed);
+      }
+      expect(describeIndex(byTuple)).toEqual(describeIndex(byRow));
+      expect(byTuple.tupleCount).toBe(byRow.tupleCount);
+    }),
+    { numRuns: Math.ceil(numRuns / 4) },
+  );
 });

@@ -214,6 +214,7 @@ describe('requests', () => {
     expect([answers.get(1), answers.get(2)]).not.toEqual([answers.get(2), answers.get(1)]);
     expect([answers.get(1), answers.get(2)]).toEqual([answers.get(4), answers.get(3)]);
     check({ id: 5 }, { id: 6, shard: B });
+    for (const id of [5, 6]) await answered(id).toBeDefined();
     expect([answers.get(5), answers.get(6)]).toEqual([answers.get(1), answers.get(2)]);
   });
 

@@ -93,6 +93,8 @@ export const afterAll = afterEach;
 export const onTestFinished = (body: Body): unknown => finishers.push(body);
 export const inject = (): undefined => undefined;
 export const { vi } = real;
+/** Faked timers ask vitest for its settings, which a run of vitest has here. */
+Object.assign(globalThis, { ['__vitest_worker__']: { config: { fakeTimers: {} } } });
 
 /** `expect(await read())...`, until it holds. */
 function poll(read: () => unknown): unknown {
