@@ -26,7 +26,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'fencing-off',
     text: 'a write commits although the registration under which it was sent is gone: whoever is alone by then does not hear of it',
-    disturbances: ['pause-others'],
+    disturbances: ['unregistered'],
     instances: 2,
   },
   {

@@ -34,6 +34,10 @@ class Register implements Spec<number, RegisterOp> {
   mayMatter(): boolean {
     return true;
   }
+
+  twinKey(operation: RegisterOp): string {
+    return JSON.stringify(operation);
+  }
 }
 
 const put = (value: number, called: number, returned: number | null): Timed<RegisterOp> => ({

@@ -103,6 +103,24 @@ describe('the way to PostgreSQL', () => {
     expect((await answer).rows).toEqual([{ seven: 7 }]);
   });
 
+  test('the connection of a registration ends, and comes back when it may; others go on', async () => {
+    const connectMember = (): Client =>
+      new Client({ connectionString: proxy.databaseUrl, application_name: 'gatehouse-instance' });
+    const [other, member] = [await connect(), connectMember()];
+    const ended = new Promise((done) => member.once('end', done));
+    member.on('error', () => undefined);
+    await member.connect();
+    proxy.endMembers(true);
+    await ended;
+    await expect(connectMember().connect()).rejects.toThrow('terminated');
+    expect((await other.query('select 5 as five')).rows).toEqual([{ five: 5 }]);
+    proxy.heal();
+    const again = connectMember();
+    await again.connect();
+    expect((await again.query('select 6 as six')).rows).toEqual([{ six: 6 }]);
+    await again.end();
+  });
+
   test('pieces that are delayed keep their order', async () => {
     const client = await connect();
     const random = createRandom('delay');

@@ -107,6 +107,8 @@ function timedAll(operations: readonly Operation[]): readonly Timed<Operation>[]
       if (!isChange(operation) || called > failover.returned) continue;
       const isUnderWay = returned > failover.called || outcome === 'unknown';
       if (!isUnderWay || failover.action.kind !== 'failover') continue;
+      // No instance sends these again: they take effect once at most, before the failover or after it, as they stand.
+      if (action.kind === 'settings' && outcome === 'unknown') continue;
       const unanswered = action.kind === 'write' ? { ...action, reached: undefined } : action;
       const lost = {
         ...operation,

@@ -38,6 +38,11 @@ export interface Spec<State, Operation> {
    * `wanted` needs, so that nothing is lost if it takes effect later.
    */
   mayMatter(state: State, mutation: Operation, wanted: Operation): boolean;
+  /**
+   * Equal for mutations without a known outcome that do the same wherever they take effect; undefined: it is like no other.
+   * Of these the one that was called first is taken first, since it could be wherever a later one is.
+   */
+  twinKey(mutation: Operation): string | undefined;
 }
 
 /** An operation with the positions of its events in the order of all events. */
@@ -172,9 +177,13 @@ class Search<State, Operation> {
     const seen = new Set<string>();
     const open = [from];
     for (let one = open.pop(); one !== undefined; one = open.pop()) {
+      const twins = new Set<string>();
       for (const [bit, timed] of this.#mutations) {
         if ((one.done & bit) !== 0n) continue;
         const { operation } = timed;
+        const twin = timed.returned === null ? this.#spec.twinKey(operation) : undefined;
+        if (twin !== undefined && twins.has(twin)) continue;
+        if (twin !== undefined) twins.add(twin);
         const mayMatter =
           bit === wanted || this.#spec.mayMatter(one.moment.state, operation, target);
         if (!mayMatter) continue;

@@ -191,6 +191,11 @@ export class ShardSpec implements Spec<ShardState, Operation> {
     return isAboutSuspension || this.#options.dependsOnModel(action.query);
   }
 
+  twinKey({ action, lostIn }: Operation): string | undefined {
+    if (action.kind !== 'settings') return undefined;
+    return `${action.model} ${action.isSuspended} ${lostIn}`;
+  }
+
   /** What a read would have been answered in `state`: for reports. */
   answerIn({ contents, settings }: ShardState, operation: Operation): string {
     const { action } = operation;

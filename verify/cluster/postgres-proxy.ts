@@ -6,6 +6,8 @@ import type { Random } from '../workload/random.ts';
 
 /** What a commit of ours carries in the bytes that the client sends. */
 const COMMIT = /gatehouse_write|commit/;
+/** What the connection carries first by which an instance keeps its registration. */
+const MEMBER = 'application_name\0gatehouse-instance\0';
 const NOTIFICATION = 'A'.charCodeAt(0);
 const HEADER_BYTES = 5;
 /** Answers to a commit are longer than this: a cut falls into one, or before it. */
@@ -30,6 +32,7 @@ export class PostgresProxy {
   /** One way, in milliseconds. */
   #delayMs: () => number = () => 0;
   #isFrozen = false;
+  #endsMembers = false;
   #dropsNotifications = false;
   #cuts: { kind: Cut; left: number } = { kind: 'answer', left: 0 };
   #droppedNotifications = 0;
@@ -84,6 +87,13 @@ export class PostgresProxy {
     for (const pair of this.#pairs) pair.freeze(isOn);
   }
 
+  /** Registrations are not kept: their connections end, and everything else passes. */
+  endMembers(isOn: boolean): void {
+    this.#endsMembers = isOn;
+    if (!isOn) return;
+    for (const pair of this.#pairs) if (pair.isMember) pair.end();
+  }
+
   cutAll(): void {
     for (const pair of this.#pairs) pair.end();
   }
@@ -97,6 +107,7 @@ export class PostgresProxy {
   heal(): void {
     this.#delayMs = () => 0;
     this.#dropsNotifications = false;
+    this.#endsMembers = false;
     this.#cuts.left = 0;
     this.freeze(false);
   }
@@ -115,6 +126,7 @@ export class PostgresProxy {
     const pair = new Pair(client, server, {
       delayMs: () => this.#delayMs(),
       cutOf: (bytes) => this.#cutOf(bytes),
+      endsMembers: () => this.#endsMembers,
       dropsNotifications: () => this.#dropsNotifications,
       onNotificationDropped: () => (this.#droppedNotifications += 1),
       onEnd: () => this.#pairs.delete(pair),
@@ -139,6 +151,7 @@ export class PostgresProxy {
 type PairOptions = {
   delayMs(): number;
   cutOf(bytes: Buffer): { readonly sent: number; readonly answered: number } | undefined;
+  endsMembers(): boolean;
   dropsNotifications(): boolean;
   onNotificationDropped(): void;
   onEnd(): void;
@@ -151,6 +164,7 @@ class Pair {
   readonly #options: PairOptions;
   /** Bytes of the server that may still pass; Infinity: no cut is under way. */
   #answerBytesLeft = Infinity;
+  #isMember: boolean | undefined;
   /** Of a message of the server that has not arrived whole. */
   #partial: Buffer = Buffer.alloc(0);
   readonly #queues = { toServer: Promise.resolve(), toClient: Promise.resolve() };
@@ -168,6 +182,11 @@ class Pair {
     server.on('data', (bytes) => this.#fromServer(bytes));
   }
 
+  /** Whether an instance keeps its registration by it. */
+  get isMember(): boolean {
+    return this.#isMember === true;
+  }
+
   end(): void {
     this.#client.destroy();
     this.#server.destroy();
@@ -182,6 +201,8 @@ class Pair {
   }
 
   #fromClient(bytes: Buffer): void {
+    this.#isMember ??= bytes.includes(MEMBER);
+    if (this.#isMember && this.#options.endsMembers()) return this.end();
     const cut = this.#options.cutOf(bytes);
     if (cut === undefined) return this.#pass('toServer', bytes);
     this.#answerBytesLeft = cut.answered;

@@ -220,6 +220,25 @@ export const DISTURBANCES = {
     await sleep(500);
   },
 
+  /**
+   * One loses the connection by which it is registered, and no other: its callers' writes still reach PostgreSQL when
+   * the others have removed it, and the one that is alone then does not hear of them.
+   */
+  unregistered: async ({ cluster, random, say }) => {
+    const [lost, ...others] = shuffled(cluster.ready, random);
+    if (lost === undefined || others.length === 0) return;
+    // Of several that stay none is alone.
+    const leavers = random.chance(0.7) ? others.slice(1) : [];
+    await Promise.all(leavers.map((place) => cluster.leave(place, 'SIGTERM')));
+    say(`${lost.index} cannot renew its registration`);
+    silence(cluster, random.chance(0.7));
+    lost.proxy.endMembers(true);
+    await sleep(PAST_LEASE_MS + 800 + random.integer(1_500));
+    lost.proxy.endMembers(false);
+    say(`${lost.index} can register again`);
+    silence(cluster, false);
+  },
+
   'lost-notifications': async ({ cluster, random, say }) => {
     say('notifications are lost');
     silence(cluster, true);

@@ -36,7 +36,7 @@ const READERS = 4;
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 50;
 /** Between changes of settings that failed: each may have taken effect, and be one more of unknown outcome. */
-const SETTINGS_PAUSE_MS = 1_500;
+const SETTINGS_PAUSE_MS = 3_000;
 
 /**
  * One recorded round on projects of its own: load and disturbances side by side, then quiet, a last write and
