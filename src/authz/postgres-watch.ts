@@ -8,6 +8,7 @@ import type { Services } from './services.ts';
 export class PostgresWatch {
   readonly #readiness: Readiness;
   #membership: Membership | undefined;
+  #index: Services['index'] | undefined;
   #wasConnected = true;
 
   constructor(readiness: Readiness) {
@@ -21,6 +22,7 @@ export class PostgresWatch {
     workers: WorkerPool,
   ): void {
     this.#membership = membership;
+    this.#index = services.index;
     history.watch(() => {
       // The registration was one of the history before: from memory alone nothing is answered any more.
       membership.refused(membership.instanceId ?? null);
@@ -50,7 +52,9 @@ export class PostgresWatch {
     const membership = this.#membership;
     if (membership === undefined) return;
     // Where the server hangs, what is not in memory waits for it in vain, and writes do.
-    const isThere = membership.isConnected && !membership.isSilent;
+    // Beside others a read without a token is answered only where the read index is.
+    const canRead = membership.isAlone() || this.#index?.isAway !== true;
+    const isThere = membership.isConnected && !membership.isSilent && canRead;
     if (isThere) this.#readiness.setPostgres('up');
     else this.#readiness.setPostgres(this.#decides(membership) ? 'degraded' : 'down');
   }
