@@ -288,8 +288,7 @@ export function createCalls(
   const { workers: shards, services, credentials } = parts;
   const { projects, positions, index, tuples } = services;
   const isAlone = (): boolean => services.isAlone();
-  const onSettingsReload = (): void => metrics.readIndex.settingsReloaded();
-  const scopes = new ReadScopes({ projects, positions, index, isAlone, onSettingsReload });
+  const scopes = new ReadScopes({ projects, positions, index, isAlone });
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;

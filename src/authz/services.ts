@@ -93,6 +93,7 @@ export function createServices(options: ServicesOptions): Services {
     listMax: PROJECTS_MAX,
     distributor: shards,
     onRegionRefused: () => metrics.regionRefused.inc(),
+    onOld: () => metrics.readIndex.settingsReloaded(),
     isAlone,
     audit,
   });

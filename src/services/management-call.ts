@@ -4,6 +4,7 @@ import type { WriteMeta } from './ports.ts';
 import type { ProjectService } from './project-service.ts';
 import type { ProjectSettings } from './project-settings.ts';
 import type { ReadIndex } from './read-index.ts';
+import { lookAt } from './settings-look.ts';
 
 /** What every request of WorkspaceService and GroupService carries, and who called. */
 export type ManagementCall = {
@@ -49,11 +50,5 @@ async function settingsFor(
   { projectId, tenantId }: ShardKey,
 ): Promise<ProjectSettings> {
   if (isAlone()) return await projects.settings(projectId);
-  // Refuses what can be no project before the database is asked where its shard stands.
-  if (projects.known(projectId) === undefined) await projects.load(projectId);
-  const { settingsVersion, askedMs } = await index.load(projectId, tenantId);
-  return (
-    projects.confirm(projectId, settingsVersion, askedMs) ??
-    (await projects.atLeast(projectId, settingsVersion ?? 0))
-  );
+  return (await lookAt({ projects, index }, projectId, tenantId)).settings;
 }

@@ -1,7 +1,9 @@
+import type { Pool } from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
 import { NO_INSTANCES } from '../../test/support/write-admission.ts';
+import type { Clock } from '../shared/clock.ts';
 import { createPool } from '../store/pool.ts';
 import type { CreateProjectRequest, UpdateProjectRequest } from './project-input.ts';
 import { ProjectService } from './project-service.ts';
@@ -136,14 +138,10 @@ test('an unknown project is asked for each time, so that a new one is seen at on
   );
 });
 
-/** Settings of one project over a clock and a membership in the test's hand. */
-async function settingsApart() {
-  const apart = await createTestDatabase();
-  onTestFinished(() => apart.drop());
-  const clock = { now: 0, nowMs: () => 0, monotonicMs: () => clock.now };
-  const state = { isAlone: false };
-  const projects = new ProjectService({
-    pool: apart.pool,
+/** Projects whose settings are believed for a second, over a clock and a membership in the test's hand. */
+function projectsOver(pool: Pool, clock: Clock, isAlone: () => boolean): ProjectService {
+  return new ProjectService({
+    pool,
     admission: NO_INSTANCES,
     clock,
     region: '',
@@ -155,8 +153,18 @@ async function settingsApart() {
     listMax: 10,
     distributor: { setModel: () => Promise.resolve() },
     onRegionRefused: () => undefined,
-    isAlone: () => state.isAlone,
+    onOld: () => undefined,
+    isAlone,
   });
+}
+
+/** Settings of one project of a database of their own. */
+async function settingsApart() {
+  const apart = await createTestDatabase();
+  onTestFinished(() => apart.drop());
+  const clock = { now: 0, nowMs: () => 0, monotonicMs: () => clock.now };
+  const state = { isAlone: false };
+  const projects = projectsOver(apart.pool, clock, () => state.isAlone);
   await projects.provisionDefault();
   /** As another instance does. */
   const elsewhere = async (version: number): Promise<void> => {
@@ -247,21 +255,7 @@ test('while the database is away what was known last stays in force', async () =
   const pool = createPool(own.target, { max: 1, applicationName: 'away' });
   pool.on('error', () => undefined);
   const clock = { now: 0, nowMs: () => 0, monotonicMs: () => clock.now };
-  const projects = new ProjectService({
-    pool,
-    admission: NO_INSTANCES,
-    clock,
-    region: '',
-    defaultProjectId: 'default',
-    readBudgetDefault: 10_000,
-    readBudgetFloor: 100,
-    ttlMs: 1_000,
-    cacheMax: 10,
-    listMax: 10,
-    distributor: { setModel: () => Promise.resolve() },
-    onRegionRefused: () => undefined,
-    isAlone: () => true,
-  });
+  const projects = projectsOver(pool, clock, () => true);
   await projects.provisionDefault();
   const settings = await projects.settings('');
   expect(projects.modelOf('default', settings.modelVersion)).toBe('');

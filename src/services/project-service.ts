@@ -46,6 +46,8 @@ export type ProjectServiceOptions = {
   readonly listMax: number;
   readonly distributor: ModelDistributor;
   readonly onRegionRefused: () => void;
+  /** Settings were found to be old, and are loaded again. */
+  readonly onOld: () => void;
   /** Whether nobody else can have changed settings meanwhile. */
   readonly isAlone: () => boolean;
   readonly audit?: AuditSink | undefined;
@@ -133,6 +135,7 @@ export class ProjectService {
    * that is sent after this call. Errors: those of `load`.
    */
   async atLeast(projectId: string, version: number): Promise<ProjectSettings> {
+    this.#options.onOld();
     const underWay = this.#loading.get(this.resolveId(projectId));
     if (underWay !== undefined) {
       // Sent before: it may have seen older ones.
@@ -148,6 +151,7 @@ export class ProjectService {
     if (cached === undefined || version <= cached.neededVersion) return;
     cached.neededVersion = version;
     cached.neededMs = this.#options.clock.monotonicMs();
+    this.#options.onOld();
   }
 
   /** Somebody else may have changed settings until now: all are asked for again before they count. */

@@ -44,16 +44,19 @@ export class ReadPositions {
     return this.#codec.decode(shard, token);
   }
 
+  /** Whether what is known here shows that the shard has reached the position. Hot. */
+  isKnownToReach({ projectId, tenantId }: ShardKey, epoch: number, seq: number): boolean {
+    const head = this.#heads.known(projectId, tenantId);
+    return head !== undefined && epoch === head.epoch && seq <= head.minSeq;
+  }
+
   /**
-   * The position that `token` names, if the shard has reached it: by `head`, or by what is known here.
-   * undefined: not, or not known to, or it is no token of this shard. Hot.
+   * The position that `token` names, if `head` has reached it. undefined: it has not, or it is no token of this shard. Hot.
    */
-  tokenWithin(shard: ShardKey, token: string, head?: ShardHead): TokenPosition | undefined {
-    const reached = head ?? this.#heads.known(shard.projectId, shard.tenantId);
-    if (reached === undefined) return undefined;
+  tokenWithin(shard: ShardKey, token: string, head: ShardHead): TokenPosition | undefined {
     try {
       const position = this.#codec.decode(shard, token);
-      return isWithin(position, reached) ? position : undefined;
+      return isWithin(position, head) ? position : undefined;
     } catch (error) {
       if (error instanceof AppError) return undefined;
       throw error;

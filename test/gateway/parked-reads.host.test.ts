@@ -57,7 +57,6 @@ async function serve(answers: readonly RawAnswer[] = [{ kind: 'allowed' }]) {
     positions: new ReadPositions({ codec, heads, index }),
     index,
     isAlone: () => false,
-    onSettingsReload: () => undefined,
   });
   const asked: ReadScope[] = [];
   let general = 0;

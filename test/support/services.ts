@@ -70,6 +70,7 @@ export async function createTestServices(
       },
     },
     onRegionRefused: () => (regionRefusals.count += 1),
+    onOld: () => undefined,
     isAlone: () => true,
   });
   const ids = new IdSource(clock);

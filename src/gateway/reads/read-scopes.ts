@@ -4,6 +4,7 @@ import type { ProjectService } from '../../services/project-service.ts';
 import type { ProjectSettings } from '../../services/project-settings.ts';
 import type { ReadIndex } from '../../services/read-index.ts';
 import type { ReadPositions } from '../../services/read-positions.ts';
+import { lookAt } from '../../services/settings-look.ts';
 import type { ShardHead } from '../../services/shard-heads.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { ParkedRead, type ParkedCall } from './parked-read.ts';
@@ -21,7 +22,10 @@ export type ReadScopesOptions = {
     | 'guard'
     | 'resolveId'
   >;
-  readonly positions: Pick<ReadPositions, 'resolve' | 'tokenWithin' | 'decode' | 'checkToken'>;
+  readonly positions: Pick<
+    ReadPositions,
+    'resolve' | 'tokenWithin' | 'decode' | 'isKnownToReach' | 'checkToken'
+  >;
   readonly index: Pick<ReadIndex, 'ask' | 'load'>;
   /**
    * Whether no other instance can have written meanwhile. While it is false what this process knows
@@ -29,8 +33,6 @@ export type ReadScopesOptions = {
    * token names a position that is in memory.
    */
   readonly isAlone: () => boolean;
-  /** Settings were found to be old, and are loaded again. */
-  readonly onSettingsReload: () => void;
 };
 
 /** One read between its arrival and its scope. */
@@ -114,7 +116,7 @@ export class ReadScopes {
     const read = new ParkedRead(call, deadlineMs, (head, version, askedMs) => {
       const confirmed = projects.confirm(shard.projectId, version, askedMs);
       if (confirmed !== undefined) return scopeFor(confirmed, head);
-      return this.#newer(shard.projectId, version).then((newer) => scopeFor(newer, head));
+      return projects.atLeast(shard.projectId, version ?? 0).then((newer) => scopeFor(newer, head));
     });
     read.waits = index.ask(shard.projectId, tenantId, read);
     return read;
@@ -159,9 +161,7 @@ export class ReadScopes {
   isMoved(projectId: string, error: unknown): boolean {
     if (!(error instanceof AppError)) return false;
     if (error.reason === 'SETTINGS_OLD') {
-      const { projects, onSettingsReload } = this.#options;
-      projects.mustBeAtLeast(projectId, Number(error.metadata['version']));
-      onSettingsReload();
+      this.#options.projects.mustBeAtLeast(projectId, Number(error.metadata['version']));
       return true;
     }
     return error.reason === 'SHARD_BEHIND';
@@ -185,31 +185,11 @@ export class ReadScopes {
     const scope =
       token === '' || !mayHold ? undefined : this.peek(projectId, tenantId, token, deadlineMs);
     if (scope !== undefined) return scope;
-    const known = projects.known(projectId) ?? (await projects.load(projectId));
-    const shard = { projectId: known.projectId, tenantId };
-    const found = await index.load(shard.projectId, tenantId, deadlineMs, signal);
-    const { head, settingsVersion, askedMs } = found;
-    const settings =
-      projects.confirm(shard.projectId, settingsVersion, askedMs) ??
-      (await this.#newer(shard.projectId, settingsVersion));
-    return this.#checked(settings, shard, request, head);
-  }
-
-  #newer(projectId: string, version: number | null): Promise<ProjectSettings> {
-    this.#options.onSettingsReload();
-    return this.#options.projects.atLeast(projectId, version ?? 0);
-  }
-
-  /** Errors: PROJECT_SUSPENDED, REGION_REFUSED, TOKEN_INVALID. */
-  #checked(
-    settings: ProjectSettings,
-    shard: ShardKey,
-    { token, deadlineMs }: ScopeRequest,
-    head: ShardHead,
-  ): ReadScope {
-    this.#options.projects.guard(settings, 'data');
-    this.#options.positions.checkToken(shard, token, head);
-    return scopeOf(settings, shard.tenantId, head, head.stamp, deadlineMs);
+    const look = await lookAt({ projects, index }, projectId, tenantId, deadlineMs, signal);
+    const { settings, head } = look;
+    projects.guard(settings, 'data');
+    positions.checkToken({ projectId: settings.projectId, tenantId }, token, head);
+    return scopeOf(settings, tenantId, head, head.stamp, deadlineMs);
   }
 
   /** Of a read with a token, without asking anybody. Errors: TOKEN_INVALID. */
@@ -221,7 +201,7 @@ export class ReadScopes {
   ): ReadScope {
     const { positions } = this.#options;
     const { epoch, seq } = positions.decode(shard, token);
-    const isHeldOnly = positions.tokenWithin(shard, token) === undefined;
+    const isHeldOnly = !positions.isKnownToReach(shard, epoch, seq);
     const position = { epoch, minSeq: seq, stamp: '' };
     return { ...scopeOf(settings, shard.tenantId, position, '', deadlineMs), isHeldOnly };
   }
