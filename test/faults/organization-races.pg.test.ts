@@ -238,10 +238,26 @@ describe.each([2, 3])('%i processes', { timeout: 60_000 }, (count) => {
       ...held.slice(0, 5).map((user, i) => done(seat(on(i), 'RevokeSeat', { user_id: user }))),
       ...users.map((user, i) => outcome(assign(on(i + 1), user))),
       done(seat(on(2), 'SetSeatLimit', { limit: 12 })),
-      done(seat(on(1), 'SetSeatLimit', { limit: 11 })),
+      done(seat(on(1), 'SetSeatLimit', { limit: 12 })),
     ]);
     await expectAgreement(database, services, tenantId, users);
     expect((await seatHolders(on(0))).length).toBeLessThanOrEqual(12);
+
+    // A cap may fall below what is in use: nobody loses a seat, and nobody gets one.
+    await Promise.all([
+      done(seat(on(1), 'SetSeatLimit', { limit: 3 })),
+      ...users.map((user, i) => outcome(assign(on(i), user))),
+    ]);
+    const kept = await seatHolders(on(2));
+    expect(kept.length).toBeGreaterThan(3);
+    expect(kept.length).toBeLessThanOrEqual(12);
+    const others = users.filter((user) => !kept.includes(user));
+    const late = await Promise.all(others.map((user, i) => outcome(assign(on(i), user))));
+    expect(new Set(late)).toEqual(new Set(['SEATS_EXHAUSTED']));
+    await Promise.all(
+      kept.slice(3).map((user, i) => done(seat(on(i), 'RevokeSeat', { user_id: user }))),
+    );
+    await expectAgreement(database, services, tenantId, users);
   });
 
   test('states of an enrollment, and additions to a group that is deleted', async () => {
