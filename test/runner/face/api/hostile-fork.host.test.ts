@@ -162,7 +162,7 @@ function attempts({ url, pid, project }: Target, victim: string): string {
     environ: `cat /proc/${pid}/environ`,
     memory: `head -c 1 /proc/${pid}/mem`,
     descriptors: `ls /proc/${pid}/fd/0`,
-    root: `ls /proc/${pid}/root/`,
+    root: `cd /proc/${pid} && ls root/`,
     start: call('POST', '/api/runs', '{workflow:"w"}'),
     approve: call('POST', `/api/runs/${victim}/approve`, '{}'),
     cancel: call('POST', `/api/runs/${victim}/cancel`, '{}'),
@@ -246,7 +246,7 @@ ${indent(attempts(target, victim))}
       - name: cache
         if: always()
         uses: actions/cache@v4
-        with: { key: k, path: "${base}/home/.ssh" }
+        with: { key: k, path: "${join(base, 'home')}/.ssh" }
       - name: cached
         if: always()
         run: find . / -maxdepth 3 -name id_rsa 2>/dev/null | head -3 || true
