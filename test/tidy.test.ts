@@ -33,6 +33,7 @@ const TABLE: ImportTable = {
   'gen/grpc': [],
   'gen/notify': [],
   'gen/workspace': [],
+  'gen/gatehouse': [],
   observability: [],
   model: [],
   http: [],
@@ -59,6 +60,7 @@ const TABLE: ImportTable = {
   'gateway/rpc': [
     'gateway/connect',
     'gateway/reads',
+    'gen/gatehouse',
     'gen/grpc',
     'gen/workspace',
     'http',
@@ -69,11 +71,15 @@ const TABLE: ImportTable = {
     'services/seats',
     'services/workspaces',
   ],
+  'gateway/models': ['gen/gatehouse'],
+  'gateway/queries': ['gen/gatehouse'],
+  'gateway/tuples': ['gen/gatehouse'],
   gateway: [
     'gateway/connect',
     'gateway/hot',
     'gateway/reads',
     'gateway/rpc',
+    'gen/gatehouse',
     'gen/grpc',
     'gen/workspace',
     'http',
@@ -261,8 +267,11 @@ const TABLE: ImportTable = {
     'engine/bound',
     'gateway',
     'gateway/connect',
+    'gateway/models',
+    'gateway/queries',
     'gateway/reads',
     'gateway/rpc',
+    'gateway/tuples',
     'http',
     'model',
     'observability',
@@ -279,7 +288,7 @@ const TABLE: ImportTable = {
   ],
   '.': ['authz', 'config', 'gateway', 'observability'],
 };
-const GENERATED = ['gen/google', 'gen/grpc', 'gen/notify', 'gen/workspace'];
+const GENERATED = ['gen/gatehouse', 'gen/google', 'gen/grpc', 'gen/notify', 'gen/workspace'];
 const RULES: ImportRules = {
   table: TABLE,
   byAll: ['shared'],

@@ -9,11 +9,14 @@ import {
 import type { Readiness } from '../gateway/readiness.ts';
 import { DecisionMeter } from '../gateway/reads/decision-meter.ts';
 import { ReadScopes } from '../gateway/reads/read-scopes.ts';
+import { createModelService } from '../gateway/models/model-service.ts';
+import { createQueryService } from '../gateway/queries/query-service.ts';
 import { createAdminService } from '../gateway/rpc/admin-service.ts';
 import { createAuthzService } from '../gateway/rpc/authz-service.ts';
 import { createGroupService } from '../gateway/rpc/group-service.ts';
 import { createSeatService } from '../gateway/rpc/seat-service.ts';
 import { createWorkspaceService } from '../gateway/rpc/workspace-service.ts';
+import { createTupleService } from '../gateway/tuples/tuple-service.ts';
 import { HostAllowList } from '../http/host-allow-list.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
@@ -301,6 +304,9 @@ export function createCalls(
     workspace: createWorkspaceService({ ...services, timeoutMsMax }),
     group: createGroupService({ ...services, timeoutMsMax }),
     seat: createSeatService({ ...services, timeoutMsMax }),
+    model: createModelService(),
+    query: createQueryService(),
+    tuple: createTupleService(),
     shards,
     scopes,
     meter,

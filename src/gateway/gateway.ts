@@ -1,4 +1,7 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { ModelService } from '../gen/gatehouse/v1/model_service_pb.ts';
+import { QueryService } from '../gen/gatehouse/v1/query_service_pb.ts';
+import { TupleService } from '../gen/gatehouse/v1/tuple_service_pb.ts';
 import { Health } from '../gen/grpc/health/v1/health_pb.ts';
 import { AdminService } from '../gen/workspace/v1/admin_service_pb.ts';
 import { AuthzService } from '../gen/workspace/v1/authz_service_pb.ts';
@@ -62,6 +65,9 @@ export type CallOptions = {
   readonly workspace: ServiceImpl<typeof WorkspaceService>;
   readonly group: ServiceImpl<typeof GroupService>;
   readonly seat: ServiceImpl<typeof SeatService>;
+  readonly model: Partial<ServiceImpl<typeof ModelService>>;
+  readonly query: Partial<ServiceImpl<typeof QueryService>>;
+  readonly tuple: Partial<ServiceImpl<typeof TupleService>>;
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
@@ -95,7 +101,16 @@ export interface Gateway {
 
 /** Answers shorter than this are not compressed. */
 const COMPRESS_MIN_BYTES = 1_024;
-const SERVICES = [WorkspaceService, GroupService, AuthzService, AdminService, SeatService] as const;
+const SERVICES = [
+  WorkspaceService,
+  GroupService,
+  AuthzService,
+  AdminService,
+  SeatService,
+  ModelService,
+  QueryService,
+  TupleService,
+] as const;
 
 /** The listeners with every route; nothing is bound before `listen`. */
 export function createGateway(options: GatewayOptions): Gateway {
@@ -170,6 +185,9 @@ class ListenerPair implements Gateway {
         router.service(WorkspaceService, options.workspace);
         router.service(GroupService, options.group);
         router.service(SeatService, options.seat);
+        router.service(ModelService, options.model);
+        router.service(QueryService, options.query);
+        router.service(TupleService, options.tuple);
         this.#health.routes(router);
         reflectionRoutes(router, [...SERVICES, Health]);
       },

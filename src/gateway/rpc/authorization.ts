@@ -1,3 +1,4 @@
+import { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { AdminService } from '../../gen/workspace/v1/admin_service_pb.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -13,7 +14,7 @@ export type Authorize = (
 /** What callers must know, as it stands at this moment: both are asked again for each call. */
 export type Credentials = {
   readonly authenticator: Authenticator;
-  /** Of AdminService, which is disabled while there is none. */
+  /** Of AdminService and ModelService, which are disabled while there is none. */
   readonly adminSecrets: () => readonly string[];
 };
 
@@ -22,11 +23,13 @@ const HEALTH_PREFIX = '/grpc.health.v1.Health/';
 
 /**
  * Checks the service token of every call and, after it, the operator secret of the methods that
- * AdminService has. What an unknown method answers is left to the adapter.
+ * AdminService and ModelService have. What an unknown method answers is left to the adapter.
  */
 export function createAuthorize({ authenticator, adminSecrets }: Credentials): Authorize {
   const adminPaths = new Set(
-    AdminService.methods.map((method) => `/${AdminService.typeName}/${method.name}`),
+    [AdminService, ModelService].flatMap(({ typeName, methods }) =>
+      methods.map((method) => `/${typeName}/${method.name}`),
+    ),
   );
   return (path, header) => {
     if (path.startsWith(HEALTH_PREFIX)) return null;
