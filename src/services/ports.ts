@@ -1,3 +1,4 @@
+import type { PoolClient } from 'pg';
 import type { CommittedChange } from '../model/committed-change.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 
@@ -14,6 +15,32 @@ export interface ModelDistributor {
   /** Resolves when every worker has compiled this version ('' = built-in model). */
   setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void>;
 }
+
+/** A version that is being written: its project's row is held, and its own row is not there yet. */
+export type BegunModel = {
+  readonly projectId: string;
+  readonly version: number;
+  readonly modelJson: string;
+  /** '' is the built-in model. */
+  readonly jsonInForce: string;
+  /** Whether stored tuples that do not fit are no obstacle. */
+  readonly force: boolean;
+};
+
+/** How a version of a model comes into force. */
+export interface ModelActivation {
+  /**
+   * Asked in the transaction that writes the version: 'active' lets it decide from the commit on, 'pending' leaves
+   * the model in force until what was begun here, in the same transaction, has come to its end. It has no
+   * effect besides, since the transaction may be rolled back. Errors refuse the write.
+   */
+  begin(client: PoolClient, model: BegunModel): Promise<'active' | 'pending'>;
+}
+
+/** Every version decides at once. */
+export const IMMEDIATE_ACTIVATION: ModelActivation = {
+  begin: () => Promise.resolve('active'),
+};
 
 /** Who changed something, and through which call: stored with the change row and audited. */
 export type WriteMeta = {
@@ -37,11 +64,26 @@ export type TupleAudit = Omit<CommittedChange, 'settingsVersion'> & {
 
 /** One mutation of a project. */
 export type AdminAudit = {
-  readonly operation: 'create_project' | 'update_project';
+  readonly operation: 'create_project' | 'update_project' | 'write_model' | 'roll_back_model';
   readonly projectId: string;
+  /** As versions of models name who wrote them. */
+  readonly by: string;
   readonly rpc: string;
   readonly requestId: string;
   readonly atMs: number;
+  /** The version of the project's model that it wrote, if it wrote one. */
+  readonly model?: WrittenModel | undefined;
+};
+
+/** What an audit record tells of a version. */
+export type WrittenModel = {
+  readonly version: number;
+  readonly sha256: string;
+  /** 0 is none. */
+  readonly rolledBackTo: number;
+  readonly forced: boolean;
+  /** Whether it decides from now on. */
+  readonly isActive: boolean;
 };
 
 /** Audit output. Called after commit, in seq order per shard; must not throw. */
