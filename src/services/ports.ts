@@ -1,4 +1,3 @@
-import type { PoolClient } from 'pg';
 import type { CommittedChange } from '../model/committed-change.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 
@@ -15,32 +14,6 @@ export interface ModelDistributor {
   /** Resolves when every worker has compiled this version ('' = built-in model). */
   setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void>;
 }
-
-/** A version that is being written: its project's row is held, and its own row is not there yet. */
-export type BegunModel = {
-  readonly projectId: string;
-  readonly version: number;
-  readonly modelJson: string;
-  /** '' is the built-in model. */
-  readonly jsonInForce: string;
-  /** Whether stored tuples that do not fit are no obstacle. */
-  readonly force: boolean;
-};
-
-/** How a version of a model comes into force. */
-export interface ModelActivation {
-  /**
-   * Asked in the transaction that writes the version: 'active' lets it decide from the commit on, 'pending' leaves
-   * the model in force until what was begun here, in the same transaction, has come to its end. It has no
-   * effect besides, since the transaction may be rolled back. Errors refuse the write.
-   */
-  begin(client: PoolClient, model: BegunModel): Promise<'active' | 'pending'>;
-}
-
-/** Every version decides at once. */
-export const IMMEDIATE_ACTIVATION: ModelActivation = {
-  begin: () => Promise.resolve('active'),
-};
 
 /** Who changed something, and through which call: stored with the change row and audited. */
 export type WriteMeta = {

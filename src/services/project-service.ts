@@ -1,11 +1,12 @@
+import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Pool, PoolClient } from 'pg';
 import { checkProjectId } from '../model/names.ts';
 import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
 import { isFenced } from '../store/pg-errors.ts';
 import {
-  type ModelAuthor,
   type ProjectRow,
   insertProject,
   lockProject,
@@ -15,16 +16,11 @@ import {
 } from '../store/sql/projects.ts';
 import { storeError } from '../store/store-error.ts';
 import { inRetriedTransaction } from '../store/transaction.ts';
-import { firstModel, plainModelWrite, recordModel } from './model-record.ts';
-import type {
-  AdminAudit,
-  AuditSink,
-  ModelActivation,
-  ModelDistributor,
-  WrittenModel,
-} from './ports.ts';
+import type { ModelAuthor, ModelWrite, ModelWrites, PutModel } from './model-writes.ts';
+import type { AdminAudit, AuditSink, ModelDistributor, WrittenModel } from './ports.ts';
 import {
   type CreateProjectRequest,
+  type ProjectChange,
   type UpdateProjectRequest,
   checkCreateProject,
   checkUpdateProject,
@@ -55,7 +51,7 @@ export type ProjectServiceOptions = {
   /** Projects that ListProjects returns at most. */
   readonly listMax: number;
   readonly distributor: ModelDistributor;
-  readonly activation: ModelActivation;
+  readonly models: ModelWrites;
   readonly onRegionRefused: () => void;
   /** Settings were found to be old, and are loaded again. */
   readonly onOld: () => void;
@@ -78,6 +74,8 @@ type Cached = {
 
 /** Who calls, where the caller cannot be told from others. */
 const OPERATOR = 'operator';
+/** Of a model that is a field of another request. */
+const BARE_WRITE = { modelGate: '', comment: '', rolledBackTo: 0, force: false } as const;
 
 /** How long settings stay believed after the database could not be asked. */
 const UNAVAILABLE_RETRY_MS = 1_000;
@@ -256,7 +254,10 @@ export class ProjectService {
       });
     }
     const project = projectFromRow(row);
-    const model = checked.modelJson === '' ? undefined : firstModel(checked.modelJson);
+    const { modelJson } = checked;
+    const first = { version: 1, state: 'active' } as const;
+    const write = { ...BARE_WRITE, modelJson };
+    const model = modelJson === '' ? undefined : writtenModel(first, write);
     this.audit('create_project', project.id, author, model);
     await this.#install(project, askedMs);
     return project;
@@ -303,11 +304,13 @@ export class ProjectService {
       id,
       async (client, before) => {
         if (modelJson === null) return [await updateProject(client, change), undefined];
-        const { activation } = this.#options;
-        const write = plainModelWrite(modelJson, author);
-        const model = await recordModel(client, activation, before, write);
-        const shown = model.isActive ? change : { ...change, modelJson: null };
-        return [await updateProject(client, shown), model];
+        const write = { ...BARE_WRITE, modelJson, author };
+        const put = await this.#options.models.put(client, before, write);
+        const row = hasSettings(change)
+          ? await updateProject(client, change)
+          : await selectProject(client, id);
+        assert(row !== undefined, 'a project whose row is held is there');
+        return [row, writtenModel(put, write)];
       },
       (model) => this.audit('update_project', id, author, model),
     );
@@ -437,6 +440,20 @@ export class ProjectService {
       throw storeError(error);
     });
   }
+}
+
+/** Whether it changes something besides the model. */
+function hasSettings({ id: _id, modelJson: _model, ...settings }: ProjectChange): boolean {
+  return Object.values(settings).some((value) => value !== null);
+}
+
+/** What the audit tells of a version. */
+export function writtenModel(
+  { version, state }: PutModel,
+  { modelJson, rolledBackTo, force }: Pick<ModelWrite, 'modelJson' | 'rolledBackTo' | 'force'>,
+): WrittenModel {
+  const sha256 = createHash('sha256').update(modelJson).digest('hex');
+  return { version, sha256, rolledBackTo, forced: force, isActive: state === 'active' };
 }
 
 function ignoreLoadError(): void {

@@ -2,11 +2,15 @@ import type { ClientBase, Pool } from 'pg';
 import { PROMPT_READ_TIMEOUT_MS } from '../pool.ts';
 
 /** As `model_version.state` has them: the numbers of the proto's ModelActivationState. */
-export const MODEL_PENDING = 1;
-export const MODEL_ACTIVE = 2;
-export const MODEL_REFUSED = 3;
-export const MODEL_CANCELLED = 4;
-export type StoredModelState = 1 | 2 | 3 | 4;
+export const MODEL_PENDING = 1 as const;
+export const MODEL_ACTIVE = 2 as const;
+export const MODEL_REFUSED = 3 as const;
+export const MODEL_CANCELLED = 4 as const;
+export type StoredModelState =
+  | typeof MODEL_PENDING
+  | typeof MODEL_ACTIVE
+  | typeof MODEL_REFUSED
+  | typeof MODEL_CANCELLED;
 
 /** Columns of `model_version` besides its texts. */
 export type ModelVersionRow = {
@@ -82,12 +86,13 @@ export async function selectNewestModelVersion(
   client: ClientBase | Pool,
   projectId: string,
 ): Promise<number> {
-  const { rows } = await client.query<{ version: string }>({
+  const query = {
     text: `select coalesce(max(v.version), 0)::text as version from model_version v
       where v.project_id = $1`,
     values: [projectId],
     query_timeout: PROMPT_READ_TIMEOUT_MS,
-  });
+  };
+  const { rows } = await client.query<{ version: string }>(query);
   return Number(rows[0]?.version);
 }
 

@@ -63,13 +63,6 @@ export async function lockProject(
   return rows[0];
 }
 
-/** Who writes a model, as its version records it. */
-export type ModelAuthor = {
-  readonly createdBy: string;
-  readonly rpc: string;
-  readonly requestId: string;
-};
-
 /**
  * The new project, or undefined where the id is taken; its model, if it has one, is version 1. Written as
  * `instanceId`. Errors: as of lockProject.
@@ -84,7 +77,7 @@ export async function insertProject(
     readonly dataRegion: string;
     readonly maxCheckReads: number;
   },
-  author: ModelAuthor,
+  author: { readonly createdBy: string; readonly rpc: string; readonly requestId: string },
 ): Promise<ProjectRow | undefined> {
   const { rows } = await client.query<ProjectRow>(
     `with made as (
@@ -111,32 +104,39 @@ export async function insertProject(
   return rows[0];
 }
 
-/** The project after the update; the transaction holds its row, so that it is there. null leaves a column. */
+/** Puts a model into a project whose row the transaction holds; its version is there already. */
+export async function setProjectModel(
+  client: ClientBase,
+  id: string,
+  modelJson: string,
+): Promise<void> {
+  await client.query(
+    `update project set model_json = $2, version = version + 1, updated_at = clock_timestamp()
+     where id = $1`,
+    [id, modelJson],
+  );
+}
+
+/**
+ * The project after the update of what is not null, besides its model; the transaction holds its row, so that it
+ * is there.
+ */
 export async function updateProject(
   client: ClientBase,
   change: {
     readonly id: string;
     readonly name: string | null;
     readonly status: number | null;
-    readonly modelJson: string | null;
     readonly dataRegion: string | null;
     readonly maxCheckReads: number | null;
   },
 ): Promise<ProjectRow> {
   const { rows } = await client.query<ProjectRow>(
     `update project set name = coalesce($2, name), status = coalesce($3::smallint, status),
-       model_json = coalesce($4, model_json), data_region = coalesce($5, data_region),
-       max_check_reads = coalesce($6::int, max_check_reads),
+       data_region = coalesce($4, data_region), max_check_reads = coalesce($5::int, max_check_reads),
        version = version + 1, updated_at = clock_timestamp()
      where id = $1 returning ${COLUMNS}`,
-    [
-      change.id,
-      change.name,
-      change.status,
-      change.modelJson,
-      change.dataRegion,
-      change.maxCheckReads,
-    ],
+    [change.id, change.name, change.status, change.dataRegion, change.maxCheckReads],
   );
   const [row] = rows;
   assert(row !== undefined, 'the row of a project that is held is there');
