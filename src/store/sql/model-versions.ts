@@ -125,3 +125,16 @@ export async function selectModelVersions(
   );
   return rows;
 }
+
+/** The number of the version that decided before the one in force; 0 where none did. */
+export async function selectVersionBefore(
+  client: ClientBase | Pool,
+  projectId: string,
+): Promise<number> {
+  const { rows } = await client.query<{ version: string }>(
+    `select v.version::text as version from model_version v
+     where v.project_id = $1 and v.state = ${MODEL_ACTIVE} order by v.version desc limit 1 offset 1`,
+    [projectId],
+  );
+  return Number(rows[0]?.version ?? 0);
+}
