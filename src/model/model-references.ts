@@ -1,5 +1,5 @@
 import { BUILT_IN_CONDITIONS } from './conditions.ts';
-import { type ModelProblem, suggestion } from './model-json.ts';
+import { suggestion } from './model-json.ts';
 import type { NamespaceModel, SubjectType } from './model-shape.ts';
 import { subjectText } from './model-subjects.ts';
 import { SEAT_NAMESPACE } from './names.ts';
