@@ -71,6 +71,8 @@ const TABLE: ImportTable = {
     'services/seats',
     'services/workspaces',
   ],
+  language: [],
+  'language/gate': ['language', 'model'],
   'gateway/models': ['gen/gatehouse'],
   'gateway/queries': ['gen/gatehouse'],
   'gateway/tuples': ['gen/gatehouse'],
