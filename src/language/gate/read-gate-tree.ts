@@ -1,4 +1,4 @@
-import { MODEL_NESTING_MAX } from '../../model/namespace-model.ts';
+import { MODEL_NESTING_MAX } from '../../model/model-document.ts';
 import { assert } from '../../shared/assert.ts';
 import { gateError, type GateProblem } from './gate-error.ts';
 import { GateParser } from './gate-parser.ts';

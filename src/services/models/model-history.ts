@@ -69,6 +69,11 @@ export class ModelHistory {
     this.#options = options;
   }
 
+  /** The project that `projectId` of a request names. */
+  idOf(projectId: string): string {
+    return this.#options.projects.resolveId(projectId);
+  }
+
   /** One version; 0 is the one in force. Errors: MODEL_VERSION_UNKNOWN. */
   async get(projectId: string, version: number): Promise<StoredModel> {
     checkVersion('version', version);
@@ -143,7 +148,12 @@ export class ModelHistory {
 
   async #put(
     operation: 'write_model' | 'roll_back_model',
-    { projectId, expectedVersion, author, deadlineMs }: Omit<WriteRequest, 'modelJson' | 'modelGate'>,
+    {
+      projectId,
+      expectedVersion,
+      author,
+      deadlineMs,
+    }: Omit<WriteRequest, 'modelJson' | 'modelGate'>,
     write: ModelWrite,
   ): Promise<WriteOutcome> {
     checkComment(write.comment);
