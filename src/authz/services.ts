@@ -1,10 +1,12 @@
 import type { Config } from '../config/options.ts';
+import { secretFingerprint } from '../config/secret-fingerprint.ts';
 import { TokenCodec } from '../model/consistency-token.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
 import { ImmediateModels } from '../services/models/immediate-models.ts';
+import { ModelHistory } from '../services/models/model-history.ts';
 import type { AuditSink } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
@@ -42,6 +44,10 @@ const NOTIFY_SHARDS_MAX = 4_096;
 /** The use cases of this instance. */
 export type Services = Management & {
   readonly projects: ProjectService;
+  /** The versions of projects' models. */
+  readonly models: ModelHistory;
+  /** What versions and audit records call whoever knows an operator secret. */
+  operatorName(secret: string): string;
   readonly heads: ShardHeads;
   readonly index: ReadIndex;
   readonly positions: ReadPositions;
@@ -81,6 +87,7 @@ export function createServices(options: ServicesOptions): Services {
   });
   const isAlone = options.isAlone ?? ((): boolean => database.membership.isAlone());
   const heads = new ShardHeads({ entriesMax: HEADS_MAX });
+  const modelWrites = new ImmediateModels();
   const projects = new ProjectService({
     pool,
     admission: database.membership,
@@ -93,12 +100,14 @@ export function createServices(options: ServicesOptions): Services {
     cacheMax: PROJECTS_MAX,
     listMax: PROJECTS_MAX,
     distributor: shards,
-    models: new ImmediateModels(),
+    models: modelWrites,
     onRegionRefused: () => metrics.regionRefused.inc(),
     onOld: () => metrics.readIndex.settingsReloaded(),
     isAlone,
     audit,
   });
+  const models = new ModelHistory({ pool, projects, models: modelWrites });
+  const operatorName = (secret: string): string => operatorNameOf(database, secret);
   const { index, stopIndex } = createIndex(options, { clock, heads, projects });
   const positions = new ReadPositions({ codec, heads, index });
   const notifier = createNotifier(options);
@@ -134,7 +143,13 @@ export function createServices(options: ServicesOptions): Services {
     writer: writes,
   });
   const reads = { heads, index, positions, isAlone, stopIndex };
-  return { ...reads, projects, writer, notifier, tuples, purge, shared, ...management };
+  const used = { projects, models, operatorName, writer, notifier, tuples, purge, shared };
+  return { ...reads, ...used, ...management };
+}
+
+/** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */
+function operatorNameOf({ deployment }: Database, secret: string): string {
+  return `operator:${secretFingerprint(deployment.tokenKey, 'admin_secret', [secret])}`;
 }
 
 function createIndex(

@@ -114,6 +114,18 @@ export class Evaluator {
     return this.#generalOver(reader, new ConditionCache());
   }
 
+  /**
+   * The general evaluation of the same tuples under another model. `reader` keeps names that the index lacks to
+   * itself, as OverlayReader does: nothing of the model stays in the index, and nothing that was remembered
+   * under this one is looked at.
+   */
+  under(model: NamespaceModel, reader: TupleReader): GeneralEvaluator {
+    const { depthMax } = this.#options;
+    const bound = new BoundModel(model, reader);
+    const conditions = new ConditionCache();
+    return new GeneralEvaluator({ reader, model: bound, clock: this.#clock, conditions, depthMax });
+  }
+
   #generalOver(reader: TupleReader, conditions: ConditionCache): GeneralEvaluator {
     const { depthMax } = this.#options;
     const [model, clock] = [this.#bound, this.#clock];
