@@ -12,9 +12,7 @@ import type {
 /** Models of which every version decides from the commit on. */
 export class ImmediateModels implements ModelWrites {
   async put(client: ClientBase, { id }: LockedProject, write: ModelWrite): Promise<PutModel> {
-    const { author, force: forced, ...texts } = write;
-    const row = { projectId: id, ...texts, ...author, forced, state: MODEL_ACTIVE };
-    const version = await insertModelVersion(client, row);
+    const version = await insertModelVersion(client, id, write, MODEL_ACTIVE);
     await setProjectModel(client, id, write.modelJson);
     return { version, state: 'active' };
   }
