@@ -25,7 +25,7 @@ export function createRecorder(config: Config, metrics: Metrics): QuestionRecord
 export function modelOptions(
   config: Config,
   parts: {
-    readonly services: Pick<Services, 'models' | 'operatorName'>;
+    readonly services: Pick<Services, 'modelHistory' | 'operatorName'>;
     readonly shards: ShardClient;
     readonly scopes: ReadScopes;
     readonly recorder: QuestionRecorder | undefined;
@@ -35,7 +35,7 @@ export function modelOptions(
   const timeoutMsMax = config.requestTimeoutMs;
   return {
     timeoutMsMax,
-    history: services.models,
+    history: services.modelHistory,
     operatorName: services.operatorName,
     tests: new AssertionTests({
       threads: new AssertionThreads(),
