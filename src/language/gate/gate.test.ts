@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { AppError } from '../../shared/app-error.ts';
-import { blockOfExpression, endOfBlock, expressionOfBlock } from './cel-block.ts';
+import { blockOfExpression, endOfBlock, expressionOfBlock } from '../cel-block.ts';
 import { gateProblems, parseGate } from './parse-gate.ts';
 import { formatGate, printGate } from './print-gate.ts';
 
@@ -397,7 +397,26 @@ const WORDS =
     ' ',
   );
 
-const MARKS = ['{', '}', '(', ')', '[', ']', ':', '*', '#', ',', '"', "'", '\\', '//', '\n', '<', '>', '->'];
+const MARKS = [
+  '{',
+  '}',
+  '(',
+  ')',
+  '[',
+  ']',
+  ':',
+  '*',
+  '#',
+  ',',
+  '"',
+  "'",
+  '\\',
+  '//',
+  '\n',
+  '<',
+  '>',
+  '->',
+];
 
 describe('hostile text', () => {
   function typed(read: () => unknown): void {
@@ -409,10 +428,7 @@ describe('hostile text', () => {
   }
 
   test('whatever it is, it is read or refused', () => {
-    const words = fc.constantFrom(
-      ...WORDS,
-      ...MARKS,
-    );
+    const words = fc.constantFrom(...WORDS, ...MARKS);
     const text = fc.oneof(
       fc.array(words, { maxLength: 60 }).map((list) => list.join(' ')),
       fc.array(words, { maxLength: 60 }).map((list) => list.join('')),

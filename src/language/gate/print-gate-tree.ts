@@ -1,4 +1,4 @@
-import { blockOfExpression } from './cel-block.ts';
+import { blockOfExpression } from '../cel-block.ts';
 import {
   BARE,
   type Comments,

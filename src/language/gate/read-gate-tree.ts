@@ -1,5 +1,6 @@
 import { MODEL_NESTING_MAX } from '../../model/model-document.ts';
 import { assert } from '../../shared/assert.ts';
+import { TextLines } from '../text-lines.ts';
 import { gateError, type GateProblem } from './gate-error.ts';
 import { GateParser } from './gate-parser.ts';
 import type {
@@ -15,7 +16,6 @@ import type {
   SubjectList,
   Term,
 } from './gate-tree.ts';
-import { TextLines } from './text-lines.ts';
 
 /** Characters (UTF-16 units) at most of a text. */
 export const GATE_LENGTH_MAX = 8 * 1024 * 1024;

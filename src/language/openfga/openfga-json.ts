@@ -20,9 +20,19 @@ import type { OpenFgaPlaces } from './openfga-places.ts';
 /** Versions with type restrictions, without which a relation does not say what may be written. */
 const SCHEMA_VERSIONS = ['1.1', '1.2'];
 const SCALARS: ReadonlyMap<string, string> = new Map(
-  ['any', 'bool', 'string', 'int', 'uint', 'double', 'duration', 'timestamp', 'map', 'list', 'ipaddress'].map(
-    (name) => [`TYPE_NAME_${name.toUpperCase()}`, name],
-  ),
+  [
+    'any',
+    'bool',
+    'string',
+    'int',
+    'uint',
+    'double',
+    'duration',
+    'timestamp',
+    'map',
+    'list',
+    'ipaddress',
+  ].map((name) => [`TYPE_NAME_${name.toUpperCase()}`, name]),
 );
 
 /**
@@ -50,18 +60,21 @@ function typeOf(value: unknown, places: OpenFgaPlaces): PeerType {
   const place = places.type(name);
   const metadata = optionalMembers(document['metadata'], `${place}, metadata`);
   const about = optionalMembers(metadata['relations'], `${place}, metadata.relations`);
-  const relations = Object.entries(optionalMembers(document['relations'], place)).map(
-    ([relation, rewrite]): PeerRelation => {
+  const rewrites = Object.entries(optionalMembers(document['relations'], place));
+  const relations = rewrites
+    .toSorted(([one], [other]) => places.compareRelations(name, one, other))
+    .map(([relation, rewrite]): PeerRelation => {
       const own = places.relation(name, relation);
       const rule = ruleOf(rewrite, own, 1);
       const { directly_related_user_types: listed } = optionalMembers(
         Object.hasOwn(about, relation) ? about[relation] : undefined,
         own,
       );
-      const subjects = hasThis(rule) ? optionalList(listed, own).map((one) => subjectOf(one, own)) : [];
+      const subjects = hasThis(rule)
+        ? optionalList(listed, own).map((one) => subjectOf(one, own))
+        : [];
       return { name: relation, place: own, rule, subjects };
-    },
-  );
+    });
   return { name, place, relations };
 }
 

@@ -12,7 +12,8 @@ export class OpenFgaPlaces {
     for (const { name, text } of files) {
       let type = '';
       text.split('\n').forEach((line, index) => {
-        const [, word, declared] = /^\s*(?:extend\s+)?(type|define|condition)\s+([^\s:(]+)/.exec(line) ?? [];
+        const [, word, declared] =
+          /^\s*(?:extend\s+)?(type|define|condition)\s+([^\s:(]+)/.exec(line) ?? [];
         if (word === undefined || declared === undefined) return;
         if (word === 'type') type = declared;
         const key = word === 'define' ? `define ${type} ${declared}` : `${word} ${declared}`;
@@ -20,6 +21,13 @@ export class OpenFgaPlaces {
         if (!this.#lines.has(key)) this.#lines.set(key, place);
       });
     }
+  }
+
+  /** Compares relations of a type by where they are declared: the library sorts them by name. */
+  compareRelations(type: string, one: string, other: string): number {
+    const order = (name: string): number =>
+      [...this.#lines.keys()].indexOf(`define ${type} ${name}`);
+    return order(one) - order(other);
   }
 
   type(name: string): Place {

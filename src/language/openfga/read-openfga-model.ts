@@ -55,7 +55,8 @@ export function readOpenFgaMod(text: string): {
   readonly files: readonly string[];
   readonly problems: readonly PeerRemark[];
 } {
-  if (text.length > LENGTH_MAX) return { files: [], problems: [{ place: 'fga.mod', text: TOO_LONG }] };
+  if (text.length > LENGTH_MAX)
+    return { files: [], problems: [{ place: 'fga.mod', text: TOO_LONG }] };
   try {
     const { contents } = transformer.transformModFileToJSON(text);
     return { files: contents.value.map(({ value }) => value), problems: [] };

@@ -75,7 +75,10 @@ class Checkup {
     this.problems.push({ place, text });
   }
 
-  #checkUnique(list: readonly { readonly name: string; readonly place: string }[], kind: string): void {
+  #checkUnique(
+    list: readonly { readonly name: string; readonly place: string }[],
+    kind: string,
+  ): void {
     const seen = new Set<string>();
     for (const { name, place } of list) {
       if (seen.has(name)) this.#problem(place, `the ${kind} ${name} is declared twice`);

@@ -201,7 +201,8 @@ class DocumentWriter {
 
   #subject({ type, relation, condition, expires }: PeerSubjectType): SubjectDocument {
     const isUser = type === this.#userType;
-    const name = isUser && (relation === '' || relation === '*') ? 'user' : this.#namespaceName(type);
+    const name =
+      isUser && (relation === '' || relation === '*') ? 'user' : this.#namespaceName(type);
     const suffix =
       relation === '' ? '' : relation === '*' ? ':*' : `#${this.#relationName(relation)}`;
     if (condition === undefined && !expires) return name + suffix;

@@ -160,7 +160,12 @@ class SuiteImporter {
     }
     if (isUser) return { kind: 'user', userId: idOf(subject) };
     const own = relation === '' ? '' : (this.#model.names.relations.get(relation) ?? relation);
-    return { kind: 'set', namespace: this.#namespace(type), objectId: idOf(subject), relation: own };
+    return {
+      kind: 'set',
+      namespace: this.#namespace(type),
+      objectId: idOf(subject),
+      relation: own,
+    };
   }
 
   #namespace(type: string): string {

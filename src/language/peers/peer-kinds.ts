@@ -12,7 +12,10 @@ const NONE: Kinds = new Set();
 export class PeerKinds {
   readonly #model: PeerModel;
   readonly #kinds = new Map<string, Set<string>>();
-  readonly #subjects = new Map<string, PeerModel['types'][number]['relations'][number]['subjects']>();
+  readonly #subjects = new Map<
+    string,
+    PeerModel['types'][number]['relations'][number]['subjects']
+  >();
 
   constructor(model: PeerModel) {
     this.#model = model;

@@ -40,7 +40,10 @@ export function namesOfPeer(
       while (isTaken(own, name)) own = `${own.slice(0, NAME_LENGTH_MAX - 1)}_`;
       const owner = owners.get(own);
       if (owner !== undefined) {
-        problems.push({ place, text: `the ${kind}s ${owner} and ${name} would both become ${own}` });
+        problems.push({
+          place,
+          text: `the ${kind}s ${owner} and ${name} would both become ${own}`,
+        });
       }
       owners.set(own, name);
       renamed.set(name, own);
