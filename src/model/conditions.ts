@@ -1,5 +1,5 @@
-import ipaddr from 'ipaddr.js';
 import { compareInstants, parseInstant, type Instant } from './instant.ts';
+import { isInNetwork, type Network, parseAddress, parseCidr } from './ip-address.ts';
 
 /** Outcomes of a condition. Undecided: unknown name, missing input or ill-typed value. */
 export const CONDITION_FALSE = 0;
@@ -14,8 +14,6 @@ export type ConditionContext = { readonly [key: string]: unknown };
 export type PreparedCondition = (context: ConditionContext) => ConditionOutcome;
 
 type Parameters = { readonly [key: string]: unknown };
-type Address = ipaddr.IPv4 | ipaddr.IPv6;
-type Network = readonly [address: Address, prefixBits: number];
 
 const undecided: PreparedCondition = () => CONDITION_UNDECIDED;
 const EMPTY: ConditionContext = Object.freeze(Object.create(null)) as ConditionContext;
@@ -89,46 +87,10 @@ function prepareIpInCidrs(params: Parameters): PreparedCondition {
     const ip = own(context, 'ip');
     const address = typeof ip === 'string' ? parseAddress(ip) : undefined;
     if (address === undefined) return CONDITION_UNDECIDED;
-    for (const [network, prefixBits] of networks) {
-      if (network.kind() === address.kind() && address.match(network, prefixBits)) {
-        return CONDITION_TRUE;
-      }
-    }
-    return CONDITION_FALSE;
+    return networks.some((network) => isInNetwork(address, network))
+      ? CONDITION_TRUE
+      : CONDITION_FALSE;
   };
-}
-
-/** Four decimal parts without leading zeros, or IPv6 without a zone; mapped IPv6 becomes IPv4. */
-function parseAddress(text: string): Address | undefined {
-  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
-  if (!text.includes(':') || text.includes('%') || !ipaddr.IPv6.isValid(text)) return undefined;
-  if (
-    text.includes('.') &&
-    !ipaddr.IPv4.isValidFourPartDecimal(text.slice(text.lastIndexOf(':') + 1))
-  ) {
-    return undefined;
-  }
-  const address = ipaddr.IPv6.parse(text);
-  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
-}
-
-const PREFIX = /^(?:0|[1-9][0-9]{0,2})$/;
-const MAPPED_PREFIX_BITS = 96;
-
-/** A CIDR; bits beyond the prefix are ignored. A mapped network of /96 and longer becomes IPv4. */
-function parseCidr(text: string): Network | undefined {
-  const slash = text.indexOf('/');
-  if (slash < 0 || !PREFIX.test(text.slice(slash + 1))) return undefined;
-  const host = text.slice(0, slash);
-  let prefixBits = Number(text.slice(slash + 1));
-  const address = parseAddress(host);
-  if (address === undefined) return undefined;
-  if (address.kind() === 'ipv4' && host.includes(':')) {
-    if (prefixBits > 128) return undefined;
-    if (prefixBits < MAPPED_PREFIX_BITS) return [ipaddr.IPv6.parse(host), prefixBits];
-    prefixBits -= MAPPED_PREFIX_BITS;
-  }
-  return prefixBits > (address.kind() === 'ipv4' ? 32 : 128) ? undefined : [address, prefixBits];
 }
 
 function prepareNotAfter(params: Parameters): PreparedCondition {
