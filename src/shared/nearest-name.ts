@@ -1,14 +1,20 @@
-/** Edits beyond which two names are strangers. */
+/** Edits beyond which two names are strangers, whatever their length. */
 const EDITS_MAX = 6;
 
 /**
- * The candidate with the fewest single-character edits from `name`, or undefined when none is near.
- * Cost: O(|name| · |candidate|) each; for messages only.
+ * The candidate with the fewest single-character edits from `name`, the first of several, or undefined when
+ * none is within `editsMax`. Cost: O(|name| · |candidate|) for each whose length is near; for messages only.
  */
-export function nearestName(name: string, candidates: readonly string[]): string | undefined {
+export function nearestName(
+  name: string,
+  candidates: Iterable<string>,
+  editsMax: number = EDITS_MAX,
+): string | undefined {
   let nearest: string | undefined;
-  let fewest = EDITS_MAX + 1;
+  let fewest = editsMax + 1;
   for (const candidate of candidates) {
+    // As many edits at least.
+    if (Math.abs(candidate.length - name.length) >= fewest) continue;
     const edits = editDistance(name, candidate);
     if (edits < fewest) {
       fewest = edits;
