@@ -52,7 +52,10 @@ export class Evaluator {
     this.hot =
       hot instanceof HotEvaluator ? hot : new HotEvaluator(reader, this.#bound, options, hot);
     this.#options = options;
-    this.#conditions = new ConditionCache(options.cachesOff?.includes('conditions'));
+    this.#conditions = new ConditionCache(
+      options.cachesOff?.includes('conditions'),
+      model.conditions,
+    );
     this.#clock = clock;
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }

@@ -1,3 +1,4 @@
+import type { CostMeter } from './cel-meter.ts';
 import { compareInstants, parseInstant, type Instant } from './instant.ts';
 import { isInNetwork, type Network, parseAddress, parseCidr } from './ip-address.ts';
 
@@ -10,20 +11,32 @@ export type ConditionOutcome = 0 | 1 | 2;
 /** A request's context; own properties only. */
 export type ConditionContext = { readonly [key: string]: unknown };
 
-/** A condition bound to its static parameters. Pure; cost O(parameters + context values read). */
-export type PreparedCondition = (context: ConditionContext) => ConditionOutcome;
+/**
+ * A condition bound to its static parameters. Pure. A built-in one costs O(parameters + context values
+ * read); one that a model declares counts what it does on `meter`, by default within its own bound.
+ */
+export type PreparedCondition = (context: ConditionContext, meter?: CostMeter) => ConditionOutcome;
 
 type Parameters = { readonly [key: string]: unknown };
 
 const undecided: PreparedCondition = () => CONDITION_UNDECIDED;
 const EMPTY: ConditionContext = Object.freeze(Object.create(null)) as ConditionContext;
 
-const PREPARERS: ReadonlyMap<string, (params: Parameters) => PreparedCondition> = new Map([
-  ['consent_granted', prepareConsentGranted],
-  ['age_at_least', prepareAgeAtLeast],
-  ['ip_in_cidrs', prepareIpInCidrs],
-  ['not_after', prepareNotAfter],
-  ['scope_in', prepareScopeIn],
+type BuiltIn = {
+  readonly prepare: (params: Parameters) => PreparedCondition;
+  /** Parameters without which a tuple's condition can never be decided. */
+  readonly required: readonly string[];
+  /** What it asks the request for; any of them will do. */
+  readonly inputs: readonly string[];
+};
+
+/** The conditions that every model has. */
+export const BUILT_IN_CONDITIONS: ReadonlyMap<string, BuiltIn> = new Map([
+  ['consent_granted', { prepare: prepareConsentGranted, required: [], inputs: ['consent'] }],
+  ['age_at_least', { prepare: prepareAgeAtLeast, required: ['min_age'], inputs: ['age'] }],
+  ['ip_in_cidrs', { prepare: prepareIpInCidrs, required: ['cidrs'], inputs: ['ip'] }],
+  ['not_after', { prepare: prepareNotAfter, required: ['not_after'], inputs: ['now'] }],
+  ['scope_in', { prepare: prepareScopeIn, required: ['scopes'], inputs: ['scope', 'scopes'] }],
 ]);
 
 /**
@@ -31,10 +44,28 @@ const PREPARERS: ReadonlyMap<string, (params: Parameters) => PreparedCondition> 
  * that are missing or ill-typed, and unknown names, give a condition that is always undecided.
  */
 export function prepareCondition(name: string, paramsJson: string): PreparedCondition {
-  const prepare = PREPARERS.get(name);
-  if (prepare === undefined) return undecided;
-  const params = paramsJson === '' ? EMPTY : parseContext(paramsJson);
-  return params === undefined ? undecided : prepare(params);
+  const condition = BUILT_IN_CONDITIONS.get(name);
+  if (condition === undefined) return undecided;
+  const params = parseContext(paramsJson);
+  return params === undefined ? undecided : condition.prepare(params);
+}
+
+/**
+ * What is wrong with the parameters of a tuple's built-in condition, and with which of them; undefined:
+ * they are such that some request decides it.
+ */
+export function builtInParametersFault(
+  name: string,
+  paramsJson: string,
+): { readonly parameter: string; readonly problem: string } | undefined {
+  const condition = BUILT_IN_CONDITIONS.get(name);
+  const params = parseContext(paramsJson);
+  if (condition === undefined || params === undefined) return undefined;
+  const lacking = condition.required.find((parameter) => !Object.hasOwn(params, parameter));
+  if (lacking !== undefined) return { parameter: lacking, problem: 'is required by the condition' };
+  if (condition.prepare(params) !== undecided) return undefined;
+  const [parameter = Object.keys(params)[0] ?? ''] = condition.required;
+  return { parameter, problem: 'is of another type than the condition needs' };
 }
 
 /** The context object of a request from its JSON text ('' is none); undefined if it is no object. */

@@ -1,5 +1,8 @@
 import { BUILT_IN_NAMESPACES } from './built-in-model.ts';
+import { isProblem } from './cel-program.ts';
+import { compileCondition } from './declared-condition.ts';
 import { findDuplicateKey } from './duplicate-key.ts';
+import type { ConditionDeclaration } from './model-conditions.ts';
 import { MODEL_NESTING_MAX, readModelDocument } from './model-document.ts';
 import { modelError } from './model-json.ts';
 import type { NamespaceModel } from './model-shape.ts';
@@ -25,13 +28,27 @@ export function parseModel(json: string): NamespaceModel {
  * Errors: MODEL_INVALID, as `parseModel`. Cost: O(document).
  */
 export function checkModelDocument(json: string): void {
-  parseModel(json);
+  const { conditions } = parseModel(json);
+  for (const condition of conditions.values()) refuseFault(condition);
   const duplicate = findDuplicateKey(json, MODEL_DEPTH_MAX);
   if (duplicate === undefined) return;
   throw modelError(duplicate.path, `duplicate key "${duplicate.key}"`);
 }
 
+/** Errors: MODEL_INVALID with line and column, where the expression is not valid or no bool. */
+function refuseFault(condition: ConditionDeclaration): void {
+  const compiled = compileCondition(condition);
+  if (!isProblem(compiled)) return;
+  const { line, column, message } = compiled;
+  throw modelError(`$.conditions.${condition.name}.expression`, `${line}:${column}: ${message}`);
+}
+
 /** The model of a project without `model_json`. */
 export function builtInModel(): NamespaceModel {
-  return { namespaces: BUILT_IN_NAMESPACES, open: new Set(), subjects: new Map() };
+  return {
+    namespaces: BUILT_IN_NAMESPACES,
+    open: new Set(),
+    subjects: new Map(),
+    conditions: new Map(),
+  };
 }
