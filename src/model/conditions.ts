@@ -30,8 +30,7 @@ type BuiltIn = {
   readonly inputs: readonly string[];
 };
 
-/** The conditions that every model has. */
-export const BUILT_IN_CONDITIONS: ReadonlyMap<string, BuiltIn> = new Map([
+const BUILT_INS: ReadonlyMap<string, BuiltIn> = new Map([
   ['consent_granted', { prepare: prepareConsentGranted, required: [], inputs: ['consent'] }],
   ['age_at_least', { prepare: prepareAgeAtLeast, required: ['min_age'], inputs: ['age'] }],
   ['ip_in_cidrs', { prepare: prepareIpInCidrs, required: ['cidrs'], inputs: ['ip'] }],
@@ -39,12 +38,15 @@ export const BUILT_IN_CONDITIONS: ReadonlyMap<string, BuiltIn> = new Map([
   ['scope_in', { prepare: prepareScopeIn, required: ['scopes'], inputs: ['scope', 'scopes'] }],
 ]);
 
+/** The names of the built-in conditions, which every model has. */
+export const BUILT_IN_CONDITIONS: ReadonlySet<string> = new Set(BUILT_INS.keys());
+
 /**
  * Binds the built-in condition `name` to `paramsJson` (JSON text of an object, or ''). Parameters
  * that are missing or ill-typed, and unknown names, give a condition that is always undecided.
  */
 export function prepareCondition(name: string, paramsJson: string): PreparedCondition {
-  const condition = BUILT_IN_CONDITIONS.get(name);
+  const condition = BUILT_INS.get(name);
   if (condition === undefined) return undecided;
   const params = parseContext(paramsJson);
   return params === undefined ? undecided : condition.prepare(params);
@@ -58,7 +60,7 @@ export function builtInParametersFault(
   name: string,
   paramsJson: string,
 ): { readonly parameter: string; readonly problem: string } | undefined {
-  const condition = BUILT_IN_CONDITIONS.get(name);
+  const condition = BUILT_INS.get(name);
   const params = parseContext(paramsJson);
   if (condition === undefined || params === undefined) return undefined;
   const lacking = condition.required.find((parameter) => !Object.hasOwn(params, parameter));
@@ -80,6 +82,20 @@ export function parseContext(json: string): ConditionContext | undefined {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+/**
+ * Which inputs of the request a built-in condition asks for, where it is undecided: they are missing or
+ * ill-typed. Empty where it is decided, or no request could decide it.
+ */
+export function missingBuiltInInputs(
+  name: string,
+  paramsJson: string,
+  context: ConditionContext,
+): readonly string[] {
+  const prepared = prepareCondition(name, paramsJson);
+  if (prepared === undecided || prepared(context) !== CONDITION_UNDECIDED) return [];
+  return BUILT_INS.get(name)?.inputs ?? [];
 }
 
 function prepareConsentGranted(params: Parameters): PreparedCondition {

@@ -16,10 +16,11 @@ import {
   CONDITION_UNDECIDED,
   type ConditionContext,
   type ConditionOutcome,
+  missingBuiltInInputs,
   parseContext,
   type PreparedCondition,
 } from './conditions.ts';
-import type { ConditionDeclaration } from './model-conditions.ts';
+import type { ConditionDeclaration, ConditionDeclarations } from './model-conditions.ts';
 
 /** Characters of a tuple's parameters that one unit of cost pays for, read anew or remembered. */
 const PARAMETERS_PER_UNIT = 64;
@@ -53,6 +54,30 @@ function withBoolResult(program: CelProgram | CelProblem): CelProgram | CelProbl
 }
 
 /**
+ * Tells of each condition whose expression is not valid or no bool, with line and column, and of
+ * parameters that an expression does not name.
+ */
+export function findConditionProblems(
+  conditions: ConditionDeclarations,
+  onError: (path: string, message: string) => void,
+  onWarning: (path: string, message: string) => void,
+): void {
+  for (const condition of conditions.values()) {
+    const path = `$.conditions.${condition.name}`;
+    const compiled = compileCondition(condition);
+    if (isProblem(compiled)) {
+      const { line, column, message } = compiled;
+      onError(`${path}.expression`, `${line}:${column}: ${message}`);
+      continue;
+    }
+    for (const parameter of condition.parameters.keys()) {
+      if (compiled.parameters.has(parameter)) continue;
+      onWarning(`${path}.parameters.${parameter}`, 'is not named by the expression');
+    }
+  }
+}
+
+/**
  * Binds a declared condition to the parameters of a tuple, `paramsJson` (JSON text of an object, or
  * ''), which win over the request's. Parameters that are not declared or ill-typed, and expressions
  * that do not compile, give a condition that is always undecided.
@@ -79,7 +104,7 @@ export function prepareDeclaredCondition(
  * Which inputs of the request an undecided evaluation asked for that are missing or ill-typed; sorted.
  * Empty where it is decided, or nothing that the request could say would decide it.
  */
-export function missingDeclaredInputs(
+function missingDeclaredInputs(
   declaration: ConditionDeclaration,
   paramsJson: string,
   context: ConditionContext,
@@ -100,6 +125,23 @@ export function missingDeclaredInputs(
   }
   const outcome = outcomeOf(program.evaluate(values, meter));
   return outcome === CONDITION_UNDECIDED ? [...asked].sort() : [];
+}
+
+/**
+ * Which inputs the request would have to give, or give otherwise, for a tuple's condition to be decided;
+ * sorted. Empty where it is decided, where no input would decide it, and of conditions that nobody knows.
+ */
+export function missingInputs(
+  conditions: ConditionDeclarations,
+  name: string,
+  paramsJson: string,
+  contextJson: string,
+): readonly string[] {
+  const context = parseContext(contextJson) ?? {};
+  const declaration = conditions.get(name);
+  return declaration === undefined
+    ? missingBuiltInInputs(name, paramsJson, context)
+    : missingDeclaredInputs(declaration, paramsJson, context);
 }
 
 /**

@@ -13,7 +13,7 @@ export type JsonObject = { readonly [key: string]: unknown };
 
 const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
 /** Names that a suggestion is looked for among, at most: a message must not cost more than the check. */
-const CANDIDATES_MAX = 4_096;
+const CANDIDATES_MAX = 1_024;
 
 /** MODEL_INVALID at a JSON path, which the message and metadata.path name. */
 export function modelError(path: string, problem: string, cause?: unknown): AppError<ModelReason> {

@@ -28,7 +28,6 @@ export type PutModel = { readonly version: number; readonly state: 'active' | 'p
 export type LockedProject = {
   readonly id: string;
   readonly model_json: string;
-  readonly pending_version: string;
 };
 
 /** Where the way of a model into force stands. */

@@ -15,7 +15,7 @@ export function nearestName(
   for (const candidate of candidates) {
     // As many edits at least.
     if (Math.abs(candidate.length - name.length) >= fewest) continue;
-    const edits = editDistance(name, candidate);
+    const edits = editDistance(name, candidate, fewest);
     if (edits < fewest) {
       fewest = edits;
       nearest = candidate;
@@ -24,8 +24,8 @@ export function nearestName(
   return nearest;
 }
 
-/** Levenshtein distance with one row (Wagner and Fischer, 1974). */
-function editDistance(from: string, to: string): number {
+/** Levenshtein distance with one row (Wagner and Fischer, 1974); `max` or more where it is not below that. */
+function editDistance(from: string, to: string, max: number): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let i = 1; i <= from.length; i++) {
     const next = [i];
@@ -33,6 +33,8 @@ function editDistance(from: string, to: string): number {
       const substitution = (row[j - 1] as number) + (from[i - 1] === to[j - 1] ? 0 : 1);
       next.push(Math.min(substitution, (row[j] as number) + 1, (next[j - 1] as number) + 1));
     }
+    // No row after this one has less.
+    if (Math.min(...next) >= max) return max;
     row = next;
   }
   return row[to.length] as number;
