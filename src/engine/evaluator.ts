@@ -132,7 +132,12 @@ export class Evaluator {
     readBudget: number,
   ): EvaluationTask<readonly string[]> {
     const reader = this.#reader;
-    const scope = this.#general.scope(`${query.namespace}#${query.relation}`, '', nowMs, readBudget);
+    const scope = this.#general.scope(
+      `${query.namespace}#${query.relation}`,
+      '',
+      nowMs,
+      readBudget,
+    );
     const userEntity = reader.entityId(EMPTY_NAME, query.userId);
     const user = userEntity === 0 ? 0 : reader.nodeId(userEntity, EMPTY_NAME);
     const namespace = reader.nameId(query.namespace);
