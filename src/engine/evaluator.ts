@@ -50,7 +50,7 @@ export class Evaluator {
     this.#clock = clock;
     this.#general = this.#generalOver(
       reader,
-      new ConditionCache(options.cachesOff?.includes('conditions')),
+      new ConditionCache(options.cachesOff?.includes('conditions'), model.conditions),
     );
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }
@@ -110,7 +110,7 @@ export class Evaluator {
    * it. What it prepares is its own: nothing of it stays here.
    */
   over(reader: TupleReader): GeneralEvaluator {
-    return this.#generalOver(reader, new ConditionCache());
+    return this.#generalOver(reader, new ConditionCache(false, this.#model.conditions));
   }
 
   #generalOver(reader: TupleReader, conditions: ConditionCache): GeneralEvaluator {
@@ -132,7 +132,12 @@ export class Evaluator {
     readBudget: number,
   ): EvaluationTask<readonly string[]> {
     const reader = this.#reader;
-    const scope = this.#general.scope(`${query.namespace}#${query.relation}`, '', nowMs, readBudget);
+    const scope = this.#general.scope(
+      `${query.namespace}#${query.relation}`,
+      '',
+      nowMs,
+      readBudget,
+    );
     const userEntity = reader.entityId(EMPTY_NAME, query.userId);
     const user = userEntity === 0 ? 0 : reader.nodeId(userEntity, EMPTY_NAME);
     const namespace = reader.nameId(query.namespace);
