@@ -1,7 +1,9 @@
 import { canonicalJson, type JsonValue } from '../../model/canonical-json.ts';
 import { parseInstant } from '../../model/instant.ts';
+import { problemOfTuple } from '../../model/model-admission.ts';
 import type { ModelReason } from '../../model/model-reason.ts';
 import { checkObjectId } from '../../model/names.ts';
+import { type NamespaceModel, parseModel } from '../../model/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { ImportedModel } from './import-peer-model.ts';
@@ -46,13 +48,16 @@ export type ImportedTest = {
 export type ImportedSuite = {
   readonly tuples: readonly RelationTuple[];
   readonly tests: readonly ImportedTest[];
-  /** Tuples that cannot be written: tests that rest on them would say nothing. */
+  /** Tuples that cannot be written, and are left out: tests that rest on them would say nothing. */
   readonly problems: readonly PeerRemark[];
   /** Assertions that cannot be asked, each with the reason. */
   readonly unsupported: readonly PeerRemark[];
 };
 
-/** Brings the tests of a model that was imported into our terms. Throws nothing. O(size). */
+/**
+ * Brings the tests of a model that was imported into our terms. Asking for a userset is answered yes here if
+ * any of its members holds the relation, too: that it is denied cannot be asserted. Throws nothing. O(size).
+ */
 export function importSuite(model: ImportedModel, suite: PeerSuite): ImportedSuite {
   const importer = new SuiteImporter(model);
   const tuples = importer.tuples(suite.tuples);
@@ -70,15 +75,22 @@ class SuiteImporter {
   readonly problems: PeerRemark[] = [];
   readonly unsupported: PeerRemark[] = [];
   readonly #model: ImportedModel;
+  readonly #checker: NamespaceModel;
 
   constructor(model: ImportedModel) {
     this.#model = model;
+    this.#checker = parseModel(model.document === undefined ? '' : JSON.stringify(model.document));
   }
 
   tuples(tuples: readonly PeerTuple[]): readonly RelationTuple[] {
     return tuples.flatMap((tuple) => {
-      const [imported] = this.#guarded(this.problems, tuple.place, () => this.#tuple(tuple));
-      return imported === undefined ? [] : [imported];
+      return this.#guarded(this.problems, tuple.place, () => {
+        const imported = this.#tuple(tuple);
+        const problem = problemOfTuple(this.#checker, imported);
+        if (problem !== undefined)
+          throw unaskable(`the model does not admit it: ${problem.message}`);
+        return imported;
+      });
     });
   }
 
@@ -87,6 +99,9 @@ class SuiteImporter {
       const { relation, place, isAllowed } = check;
       const question = this.#question(check.object.type, relation, check.subject);
       const objectId = idOf(check.object);
+      if (!isAllowed && check.subject.relation !== '') {
+        throw unaskable('a userset is allowed here, too, if one of its members is');
+      }
       return { ...question, objectId, contextJson: jsonOf(check.context), isAllowed, place };
     });
   }
