@@ -51,7 +51,7 @@ export class Evaluator {
     this.#clock = clock;
     this.general = this.#generalOver(
       reader,
-      new ConditionCache(options.cachesOff?.includes('conditions')),
+      new ConditionCache(options.cachesOff?.includes('conditions'), model.conditions),
     );
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }
@@ -111,7 +111,7 @@ export class Evaluator {
    * it. What it prepares is its own: nothing of it stays here.
    */
   over(reader: TupleReader): GeneralEvaluator {
-    return this.#generalOver(reader, new ConditionCache());
+    return this.#generalOver(reader, new ConditionCache(false, this.#model.conditions));
   }
 
   /**

@@ -1,4 +1,4 @@
-import { endOfBlock } from './cel-block.ts';
+import { endOfBlock } from '../cel-block.ts';
 
 /** A token of `.gate` text. `end` follows the last one. */
 export type Token = {

@@ -1,11 +1,11 @@
 import type { AppError } from '../../shared/app-error.ts';
 import { nearestName } from '../../shared/nearest-name.ts';
-import { expressionOfBlock } from './cel-block.ts';
+import { expressionOfBlock } from '../cel-block.ts';
+import type { TextLines } from '../text-lines.ts';
 import { gateError, type GateProblem } from './gate-error.ts';
 import { GateLexer, type Token } from './gate-lexer.ts';
 import type { Item, Parameter, SubjectEntry, SubjectList } from './gate-tree.ts';
 import { hintFor, RESERVED } from './gate-words.ts';
-import type { TextLines } from './text-lines.ts';
 
 /** Problems beyond which the rest of a text is not looked at. */
 const PROBLEMS_MAX = 100;
@@ -102,7 +102,10 @@ export class GateParser {
     if (kind === 'string') return this.advance().text;
     if (kind !== 'name') throw this.expected(what);
     if (RESERVED.has(text)) {
-      throw this.expected(what, `a name that is a word of the language stands in quotes: "${text}"`);
+      throw this.expected(
+        what,
+        `a name that is a word of the language stands in quotes: "${text}"`,
+      );
     }
     return this.advance().text;
   }
@@ -220,7 +223,8 @@ export class GateParser {
     const { kind, text, at } = this.#token;
     const found = kind === 'end' ? 'the end' : JSON.stringify(text);
     const nearest = kind === 'name' ? nearestName(text, words) : undefined;
-    const meant = nearest !== undefined && nearest[0] === text[0] ? `did you mean "${nearest}"?` : '';
+    const meant =
+      nearest !== undefined && nearest[0] === text[0] ? `did you mean "${nearest}"?` : '';
     return this.problemAt(at, `expected ${what} but found ${found}`, hint ?? hintFor(text, meant));
   }
 

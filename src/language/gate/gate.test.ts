@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { AppError } from '../../shared/app-error.ts';
-import { blockOfExpression, endOfBlock, expressionOfBlock } from './cel-block.ts';
+import { blockOfExpression, endOfBlock, expressionOfBlock } from '../cel-block.ts';
 import { gateProblems, parseGate } from './parse-gate.ts';
 import { formatGate, printGate } from './print-gate.ts';
 
@@ -57,10 +57,7 @@ const DOCUMENT = {
       relations: {
         parent: { subjects: ['folder'] },
         viewer: {
-          union: [
-            { this: {} },
-            { tuple_to_userset: { tupleset: 'parent', computed: 'viewer' } },
-          ],
+          union: [{ this: {} }, { tuple_to_userset: { tupleset: 'parent', computed: 'viewer' } }],
           subjects: ['user', 'user:*'],
         },
       },
@@ -273,10 +270,7 @@ describe('forms that few models need', () => {
         },
       },
     ],
-    [
-      'condition c "{"\n\nbuilt-in\n',
-      { conditions: { c: { expression: '{' } }, namespaces: {} },
-    ],
+    ['condition c "{"\n\nbuilt-in\n', { conditions: { c: { expression: '{' } }, namespaces: {} }],
   ])('%j', (text, document) => {
     expect(parseGate(text).document).toEqual(document);
     expect(printGate(document)).toBe(text);
@@ -390,12 +384,39 @@ describe('problems', () => {
     expect(lineOf('$.namespaces.document.relations.editor.subjects[1].condition')).toMatch(
       /^user with in_office/,
     );
-    const nested = '$.namespaces.document.relations.viewer.exclusion.include.union[2].intersection[1]';
+    const nested =
+      '$.namespaces.document.relations.viewer.exclusion.include.union[2].intersection[1]';
     expect(lineOf(nested)).toMatch(/^known\)\)/);
     expect(lineOf('$.conditions.in_office.expression')).toMatch(/^cidrs\.exists/);
     expect(locate('$.elsewhere')).toEqual({ line: 1, column: 1 });
   });
 });
+
+const WORDS =
+  'namespace relation condition open or and but not from this a user with expiration schema built-in 1 \u0000 \ud800 \u2028'.split(
+    ' ',
+  );
+
+const MARKS = [
+  '{',
+  '}',
+  '(',
+  ')',
+  '[',
+  ']',
+  ':',
+  '*',
+  '#',
+  ',',
+  '"',
+  "'",
+  '\\',
+  '//',
+  '\n',
+  '<',
+  '>',
+  '->',
+];
 
 describe('hostile text', () => {
   function typed(read: () => unknown): void {
@@ -407,11 +428,7 @@ describe('hostile text', () => {
   }
 
   test('whatever it is, it is read or refused', () => {
-    const words = fc.constantFrom(
-      ...['namespace', 'relation', 'condition', 'open', 'or', 'and', 'but not', 'from', 'this', 'a'],
-      ...['{', '}', '(', ')', '[', ']', ':', '*', '#', ',', '"', "'", '\\', '//', '\n', '<', '>', '->'],
-      ...['user', 'with', 'expiration', 'schema 1', 'built-in', '\u0000', '\ud800', '\u2028', '1'],
-    );
+    const words = fc.constantFrom(...WORDS, ...MARKS);
     const text = fc.oneof(
       fc.array(words, { maxLength: 60 }).map((list) => list.join(' ')),
       fc.array(words, { maxLength: 60 }).map((list) => list.join('')),
@@ -445,9 +462,9 @@ describe('hostile text', () => {
     expect(() => parseGate(deep)).toThrow('nested more than 32 deep');
     expect(() => parseGate(`condition c(a: ${'list<'.repeat(100_000)}`)).toThrow('too deep');
     expect(() => parseGate(' '.repeat(8 * 1024 * 1024 + 1))).toThrow('is longer than');
-    let rewrite: object = {};
-    for (let i = 0; i < 100_000; i++) rewrite = { union: [rewrite] };
-    expect(() => printGate({ namespaces: { a: { relations: { b: rewrite } } } })).toThrow(
+    let deepRule: object = {};
+    for (let i = 0; i < 100_000; i++) deepRule = { union: [deepRule] };
+    expect(() => printGate({ namespaces: { a: { relations: { b: deepRule } } } })).toThrow(
       'is nested more than 32 deep',
     );
     const many = 'namespace a { ? }\n'.repeat(100_000);

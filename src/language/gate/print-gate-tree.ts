@@ -1,5 +1,4 @@
-import { blockOfExpression } from './cel-block.ts';
-import { RESERVED } from './gate-words.ts';
+import { blockOfExpression } from '../cel-block.ts';
 import {
   BARE,
   type Comments,
@@ -15,6 +14,7 @@ import {
   type SubjectList,
   type Term,
 } from './gate-tree.ts';
+import { RESERVED } from './gate-words.ts';
 
 /** Characters of a line beyond which its parts stand on lines of their own. */
 const WIDTH_MAX = 100;

@@ -1,5 +1,5 @@
-import { placeSubjects } from './place-subjects.ts';
 import { gateError } from './gate-error.ts';
+import { placeSubjects } from './place-subjects.ts';
 import { printGateTree } from './print-gate-tree.ts';
 import { readGateTree } from './read-gate-tree.ts';
 import { treeOfDocument } from './tree-of-document.ts';

@@ -1,5 +1,6 @@
 import { MODEL_NESTING_MAX } from '../../model/model-document.ts';
 import { assert } from '../../shared/assert.ts';
+import { TextLines } from '../text-lines.ts';
 import { gateError, type GateProblem } from './gate-error.ts';
 import { GateParser } from './gate-parser.ts';
 import type {
@@ -15,7 +16,6 @@ import type {
   SubjectList,
   Term,
 } from './gate-tree.ts';
-import { TextLines } from './text-lines.ts';
 
 /** Characters (UTF-16 units) at most of a text. */
 export const GATE_LENGTH_MAX = 8 * 1024 * 1024;
@@ -106,13 +106,17 @@ class GateReader {
         );
         this.#noConditions = parser.item(() => {
           parser.advance();
-          if (!parser.tryWord('none')) throw parser.expected('"none"', 'each has its own statement');
+          if (!parser.tryWord('none'))
+            throw parser.expected('"none"', 'each has its own statement');
           return {};
         });
         return;
       case 'condition':
         this.#refuseAfter(this.#noConditions, 'there are no conditions, it is said above');
-        this.#refuseAfter(this.#builtIn ?? this.#namespaces[0], 'conditions stand before namespaces');
+        this.#refuseAfter(
+          this.#builtIn ?? this.#namespaces[0],
+          'conditions stand before namespaces',
+        );
         this.#conditions.push(this.#condition());
         return;
       case 'namespace':
@@ -212,7 +216,8 @@ class GateReader {
     const hasRule = parser.isMark(':');
     if (subjects !== undefined && !hasRule) throw parser.expected('":" after the subjects');
     if (!hasRule) {
-      const isOver = parser.isMark('}') || parser.token.kind === 'name' || parser.token.kind === 'end';
+      const isOver =
+        parser.isMark('}') || parser.token.kind === 'name' || parser.token.kind === 'end';
       if (!isOver) throw parser.expected('":" and a rule');
       const trailing = parser.takeTrailing();
       return { name, subjects, rule: undefined, leading, trailing, at };
@@ -271,7 +276,10 @@ class GateReader {
     if (parser.isMark('[')) {
       lists.count += 1;
       if (lists.count > 1) {
-        throw parser.expected('another operand', 'a relation lists its subjects once; beyond, "this"');
+        throw parser.expected(
+          'another operand',
+          'a relation lists its subjects once; beyond, "this"',
+        );
       }
       return { kind: 'subjects', at, list: parser.subjects(isRoot) };
     }

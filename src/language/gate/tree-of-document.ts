@@ -1,5 +1,5 @@
-import type { ModelReason } from '../../model/model-reason.ts';
 import { MODEL_NESTING_MAX } from '../../model/model-document.ts';
+import type { ModelReason } from '../../model/model-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
 import {
   BARE,
