@@ -150,9 +150,11 @@ class NamespaceCheck {
   }
 
   #checkType(type: SubjectType, path: string): void {
-    if (type.condition !== '' && !BUILT_IN_CONDITIONS.has(type.condition)) {
+    const { conditions } = this.#model;
+    const isDeclared = conditions.has(type.condition) || BUILT_IN_CONDITIONS.has(type.condition);
+    if (type.condition !== '' && !isDeclared) {
       this.#report(`${path}.condition`, `there is no condition "${type.condition}"`, () =>
-        suggestion(type.condition, BUILT_IN_CONDITIONS),
+        suggestion(type.condition, [...conditions.keys(), ...BUILT_IN_CONDITIONS]),
       );
     }
     if (type.namespace === '' || this.#model.open.has(type.namespace)) return;

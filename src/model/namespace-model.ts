@@ -1,6 +1,7 @@
 import { AppError } from '../shared/app-error.ts';
 import { BUILT_IN_NAMESPACES } from './built-in-model.ts';
 import { findDuplicateKey } from './duplicate-key.ts';
+import { findConditionProblems } from './declared-condition.ts';
 import { MODEL_NESTING_MAX, readModelDocument } from './model-document.ts';
 import { findMootParts } from './model-exclusions.ts';
 import { type ModelProblem, modelError } from './model-json.ts';
@@ -60,6 +61,7 @@ export function inspectModel(json: string): ModelInspection {
     if (duplicate !== undefined)
       collect(errors)(duplicate.path, `duplicate key "${duplicate.key}"`);
     findReferenceProblems(model, collect(errors));
+    findConditionProblems(model.conditions, collect(errors), collect(warnings));
     if (errors.length === 0) findMootParts(model, collect(errors), collect(warnings));
     return { model, errors, warnings };
   } catch (error) {
@@ -92,5 +94,10 @@ function noHint(): string {
 
 /** The model of a project without `model_json`. */
 export function builtInModel(): NamespaceModel {
-  return { namespaces: BUILT_IN_NAMESPACES, open: new Set(), subjects: new Map() };
+  return {
+    namespaces: BUILT_IN_NAMESPACES,
+    open: new Set(),
+    subjects: new Map(),
+    conditions: new Map(),
+  };
 }
