@@ -1,9 +1,13 @@
 import type { Config } from '../config/options.ts';
+import { secretFingerprint } from '../config/secret-fingerprint.ts';
 import { TokenCodec } from '../model/consistency-token.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
+import { ActivationJob } from '../services/models/activation-job.ts';
+import { ModelHistory } from '../services/models/model-history.ts';
+import { StagedModels } from '../services/models/staged-models.ts';
 import type { AuditSink } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
@@ -12,6 +16,7 @@ import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
+import { SettingsRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { SharedWork } from '../store/shared-work.ts';
@@ -31,6 +36,12 @@ const PROJECTS_MAX = 10_000;
 const HEADS_MAX = 200_000;
 const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
+/** How often it is asked whether a model is pending that nobody brings into force. */
+const ACTIVATION_INTERVAL_MS = 5_000;
+/** So long a call that writes a model waits for it to come into force. */
+const ACTIVATION_WAIT_MS = 10_000;
+/** Stored tuples that are parsed in one turn of the event loop. */
+const ACTIVATION_ROWS = 1_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
 const WRITE_LANES = 2;
 /** Commits within this time share notifications, with one seq for each shard. */
@@ -41,6 +52,10 @@ const NOTIFY_SHARDS_MAX = 4_096;
 /** The use cases of this instance. */
 export type Services = Management & {
   readonly projects: ProjectService;
+  /** The versions of projects' models. */
+  readonly modelHistory: ModelHistory;
+  /** What versions and audit records call whoever knows an operator secret. */
+  operatorName(secret: string): string;
   readonly heads: ShardHeads;
   readonly index: ReadIndex;
   readonly positions: ReadPositions;
@@ -48,6 +63,8 @@ export type Services = Management & {
   readonly notifier: ChangeNotifier;
   readonly tuples: TupleService;
   readonly purge: ExpiredTuplePurge;
+  readonly models: StagedModels;
+  readonly activations: ActivationJob;
   /** For what one instance at a time does. */
   readonly shared: SharedWork;
   /** Whether no other instance can have written meanwhile. */
@@ -71,7 +88,7 @@ export type ServicesOptions = {
 
 /** Wires the services to the database and the workers. */
 export function createServices(options: ServicesOptions): Services {
-  const { config, database, clock, shards, metrics, audit } = options;
+  const { config, database, clock, shards, metrics, audit, log } = options;
   const { pool } = database;
   const ids = new IdSource(clock);
   const codec = new TokenCodec({
@@ -80,6 +97,12 @@ export function createServices(options: ServicesOptions): Services {
   });
   const isAlone = options.isAlone ?? ((): boolean => database.membership.isAlone());
   const heads = new ShardHeads({ entriesMax: HEADS_MAX });
+  const models = new StagedModels({
+    pool,
+    projects: () => projects,
+    onPending: () => activations.kick(),
+    waitMaxMs: ACTIVATION_WAIT_MS,
+  });
   const projects = new ProjectService({
     pool,
     admission: database.membership,
@@ -92,11 +115,18 @@ export function createServices(options: ServicesOptions): Services {
     cacheMax: PROJECTS_MAX,
     listMax: PROJECTS_MAX,
     distributor: shards,
+    models,
+    onUnsoundModel: (projectId, { path, message }) => {
+      metrics.models.unsound.add();
+      log('warn', 'stored_model_unsound', { project_id: projectId, path, problem: message });
+    },
     onRegionRefused: () => metrics.regionRefused.inc(),
     onOld: () => metrics.readIndex.settingsReloaded(),
     isAlone,
     audit,
   });
+  const modelHistory = new ModelHistory({ pool, projects, models });
+  const operatorName = (secret: string): string => operatorNameOf(database, secret);
   const { index, stopIndex } = createIndex(options, { clock, heads, projects });
   const positions = new ReadPositions({ codec, heads, index });
   const notifier = createNotifier(options);
@@ -121,6 +151,16 @@ export function createServices(options: ServicesOptions): Services {
     log: options.log,
   });
   const purge = createPurge(options, writes, ids, shared);
+  const activations = new ActivationJob({
+    pool,
+    shared,
+    projects,
+    region: config.region,
+    intervalMs: ACTIVATION_INTERVAL_MS,
+    rowsMax: ACTIVATION_ROWS,
+    metrics: metrics.models,
+    onError: (error) => log('warn', 'model_activation_failed', { error: String(error) }),
+  });
   const management = createManagement(config, {
     pool,
     clock,
@@ -132,7 +172,13 @@ export function createServices(options: ServicesOptions): Services {
     writer: writes,
   });
   const reads = { heads, index, positions, isAlone, stopIndex };
-  return { ...reads, projects, writer, notifier, tuples, purge, shared, ...management };
+  const named = { projects, models, modelHistory, activations, operatorName };
+  return { ...reads, ...named, writer, notifier, tuples, purge, shared, ...management };
+}
+
+/** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */
+function operatorNameOf({ deployment }: Database, secret: string): string {
+  return `operator:${secretFingerprint(deployment.tokenKey, 'admin_secret', [secret])}`;
 }
 
 function createIndex(
@@ -188,6 +234,7 @@ function createWriter(
     ...parts,
     pool: database.pool,
     admission: database.membership,
+    rules: new SettingsRules(projects),
     committed: {
       onCommitted(changes) {
         metrics.commits.inc(changes.length);
