@@ -198,7 +198,9 @@ function inputOf(
   meter: CostMeter,
 ): CelBindings[string] {
   if (!Object.hasOwn(context, name)) return MISSING;
-  return celValueOf(type, context[name], meter) ?? ILL_TYPED;
+  const value = celValueOf(type, context[name], meter);
+  // null is a value of `any`.
+  return value === undefined ? ILL_TYPED : value;
 }
 
 function outcomeOf(result: CelBindings[string]): ConditionOutcome {
