@@ -313,6 +313,7 @@ export function createCalls(
       timeoutMsMax,
       batchItemsMax,
       updatesMax: config.maxWriteUpdates,
+      rules: services.rules,
     }),
     tuple: createTupleService(),
     shards,
