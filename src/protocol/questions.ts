@@ -39,12 +39,64 @@ export type Question = {
 /** What Check says of a question; `undecided` only where it is not allowed. */
 export type Decision = { readonly allowed: boolean; readonly undecided: boolean };
 
+/** The part of a list that is asked for: ids after `after` ('' from the first on), at most `idsMax` (Infinity is all). */
+export type ListPage = { readonly after: string; readonly idsMax: number };
+
+/** Objects of a namespace on which `subject` (never the wildcard) holds a relation. */
+export type ObjectsOf = {
+  readonly namespace: string;
+  readonly relation: string;
+  readonly subject: Subject;
+};
+
+/** Who holds a relation; lists are sorted by UTF-8 bytes, and a page has the next ids of all of them together. */
+export type SubjectList = {
+  /** All who hold it, or where everybody does those whom a grant names. */
+  readonly userIds: readonly string[];
+  /** Whether everybody holds it who is in none of the lists. */
+  readonly wildcard: boolean;
+  /** Users who do not hold it, unlike everybody who is in none of the lists. */
+  readonly excludedUserIds: readonly string[];
+  readonly undecidedUserIds: readonly string[];
+  /** Whether it could not be decided for everybody who is in none of the lists. */
+  readonly isWildcardUndecided: boolean;
+  /** The last id of a page after which others follow; '' after the last. */
+  readonly next: string;
+};
+
 export type QuestionArgs = {
   readonly check: QuestionHead & { readonly question: Question };
+  readonly listSubjects: QuestionHead & {
+    readonly namespace: string;
+    readonly objectId: string;
+    readonly relation: string;
+    readonly page: ListPage;
+  };
+  readonly listRelations: QuestionHead & {
+    readonly namespace: string;
+    readonly objectId: string;
+    readonly subject: Subject;
+    /** Empty: those that the namespace declares or the object has tuples of. */
+    readonly relations: readonly string[];
+  };
+  readonly filterObjects: QuestionHead & ObjectsOf & { readonly objectIds: readonly string[] };
+  readonly listObjects: QuestionHead & ObjectsOf & { readonly page: ListPage };
+  readonly streamObjects: QuestionHead & ObjectsOf;
 };
 
 export type QuestionResults = {
   readonly check: Decision;
+  /** In parts, each with its own ids; `next` of the last one counts. */
+  readonly listSubjects: SubjectList;
+  readonly listRelations: {
+    readonly relations: readonly string[];
+    readonly undecidedRelations: readonly string[];
+  };
+  /** Positions in `objectIds`, ascending. */
+  readonly filterObjects: readonly number[];
+  readonly listObjects: { readonly objectIds: readonly string[]; readonly next: string };
+  /** In parts of one text each, or none: ids with a newline between them, which no id has. */
+  readonly streamObjects: readonly string[];
 };
 
 export type QuestionKind = keyof QuestionArgs;

@@ -1,10 +1,10 @@
-import type { Scope, Value } from '../bound/scope.ts';
-import { CUT, FALSE, TRUE } from '../bound/scope.ts';
 import { BACKSTOP_CYCLE } from '../bound/evaluator-api.ts';
+import { CUT, FALSE, type Scope, TRUE, type Value } from '../bound/scope.ts';
 import { CheckRun } from '../general/check-run.ts';
 import type { Steps } from '../general/component-solver.ts';
 import { planOf } from './graph-plan.ts';
 import { InOrder } from './in-order.ts';
+import { ListRoom } from './list-room.ts';
 import { solveSubjects } from './solve-subjects.ts';
 import { stepsOf } from './steps-task.ts';
 import { SubjectGraph } from './subject-graph.ts';
@@ -42,7 +42,7 @@ const TEXTS_PER_STEP = 64;
  * The users who hold a relation on an object: says of every user what Check says. The graph below
  * the relation is read once and solved for all users together; where Check's answer may depend on
  * the depth bound, each user is checked by itself instead, on a page those of the page only.
- * `entity` and `relation` may be 0 and -1. Errors: BUDGET_EXHAUSTED. Cost: a read for each userset below and one
+ * `entity` and `relation` may be 0 and -1. Errors: BUDGET_EXHAUSTED, RESULT_TOO_LARGE. Cost: a read for each userset below and one
  * for 64 entries of a list, O(users × log2 of a page) comparisons, and texts of a page.
  */
 export function* listSubjects(
@@ -59,6 +59,7 @@ export function* listSubjects(
   const values = yield* valuesOf(scope, graph, entity, relation);
   const order = yield* inOrder(scope, graph, values, page.idsMax);
   const { reader } = scope;
+  const room = new ListRoom();
   let last = '';
   for (let index = order.take(); index >= 0; index = order.take()) {
     const user = graph.users.firstOf(index);
@@ -70,6 +71,7 @@ export function* listSubjects(
     if (list === undefined) continue;
     if (collected.count >= page.idsMax) return collected.list(values.others, last);
     last = reader.entityText(reader.entityOf(user));
+    room.take(last);
     list.push(last);
     collected.count++;
     if (collected.count % TEXTS_PER_STEP === 0) yield;

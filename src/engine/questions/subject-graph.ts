@@ -11,7 +11,7 @@ import { BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
 import { PairTable } from '../bound/pair-table.ts';
 import { CUT, FALSE, type Scope, TRUE, type Value } from '../bound/scope.ts';
 import type { Steps } from '../general/component-solver.ts';
-import { compareUtf8 } from '../general/utf8-order.ts';
+import { laterThan } from './later-than.ts';
 
 /** How a vertex follows from its operands. */
 export const ANY = 0;
@@ -69,8 +69,7 @@ export class SubjectGraph {
   hasOperators = false;
   hasWeakEdges = false;
   readonly #scope: Scope;
-  readonly #after: string;
-  readonly #afterEntity: number;
+  readonly #isAfter: (entity: number) => boolean;
   readonly #hasWildcards: boolean;
   readonly #keys = new PairTable();
   readonly #vertexOfKey: number[] = [];
@@ -81,8 +80,7 @@ export class SubjectGraph {
   /** Users whose ids are not greater than `after`, in UTF-8 byte order, are left out; '' leaves out nobody. */
   constructor(scope: Scope, after: string) {
     this.#scope = scope;
-    this.#after = after;
-    this.#afterEntity = after === '' ? 0 : scope.reader.entityId(EMPTY_NAME, after);
+    this.#isAfter = laterThan(scope.reader, EMPTY_NAME, after);
     this.#hasWildcards = scope.reader.reverseCount(WILDCARD_NODE) > 0;
   }
 
@@ -218,7 +216,7 @@ export class SubjectGraph {
     for (let i = 0; i < count; i++) {
       const entry = chunk[i] as number;
       const user = entry & EDGE_NODE_MASK;
-      if (user === WILDCARD_NODE || !this.#isAfter(user)) continue;
+      if (user === WILDCARD_NODE || !this.#isAfter(reader.entityOf(user))) continue;
       const value = this.#scope.entryValue(node, entry);
       if (value === FALSE) continue;
       const index = this.users.insert(user, 0);
@@ -228,14 +226,6 @@ export class SubjectGraph {
       this.entryVertex.push(vertex);
       this.entryUser.push(index * 2 + (value === CUT ? 1 : 0));
     }
-  }
-
-  #isAfter(user: number): boolean {
-    if (this.#after === '') return true;
-    const { reader } = this.#scope;
-    const entity = reader.entityOf(user);
-    if (this.#afterEntity !== 0) return reader.compareEntityIds(entity, this.#afterEntity) > 0;
-    return compareUtf8(reader.entityText(entity), this.#after) > 0;
   }
 
   #userset(entity: number, relation: number, isExcluding: boolean, level: number): number {

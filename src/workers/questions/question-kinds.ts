@@ -1,8 +1,17 @@
 import type { QuestionKind } from '../../protocol/questions.ts';
 import { checkQuestion } from './check-question.ts';
+import { filterObjectsQuestion } from './filter-objects-question.ts';
+import { listObjectsQuestion, streamObjectsQuestion } from './list-objects-questions.ts';
+import { listRelationsQuestion } from './list-relations-question.ts';
+import { listSubjectsQuestion } from './list-subjects-question.ts';
 import type { QuestionSpec } from './question-spec.ts';
 
 /** Every kind with its evaluation: one that is missing does not compile. */
 export const QUESTIONS: { readonly [K in QuestionKind]: QuestionSpec<K> } = {
   check: checkQuestion,
+  listSubjects: listSubjectsQuestion,
+  listRelations: listRelationsQuestion,
+  filterObjects: filterObjectsQuestion,
+  listObjects: listObjectsQuestion,
+  streamObjects: streamObjectsQuestion,
 };
