@@ -1,4 +1,4 @@
-import type { RelationTuple, Subject } from '../model/relation-tuple.ts';
+import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
 
 /**
  * Questions of gatehouse.v1.QueryService as they travel to the worker that owns the shard: a kind with its arguments
@@ -39,6 +39,7 @@ export type Question = {
 /** What Check says of a question; `undecided` only where it is not allowed. */
 export type Decision = { readonly allowed: boolean; readonly undecided: boolean };
 
+<<<<<<< HEAD
 /** The part of a list that is asked for: ids after `after` ('' from the first on), at most `idsMax` (Infinity is all). */
 export type ListPage = { readonly after: string; readonly idsMax: number };
 
@@ -62,10 +63,24 @@ export type SubjectList = {
   readonly isWildcardUndecided: boolean;
   /** The last id of a page after which others follow; '' after the last. */
   readonly next: string;
+=======
+/** A decision of many; one with an `error` is neither allowed nor undecided. */
+export type ItemDecision = Decision & { readonly error: string };
+
+/** A question with a context of its own, which replaces that of the head. */
+export type BatchQuestion = Question & { readonly context?: string | undefined };
+
+/** A question's answer as it is and as it would be; both are false where there is an `error`. */
+export type ItemChange = {
+  readonly allowedBefore: boolean;
+  readonly allowedAfter: boolean;
+  readonly error: string;
+>>>>>>> overlay
 };
 
 export type QuestionArgs = {
   readonly check: QuestionHead & { readonly question: Question };
+<<<<<<< HEAD
   readonly listSubjects: QuestionHead & {
     readonly namespace: string;
     readonly objectId: string;
@@ -82,10 +97,19 @@ export type QuestionArgs = {
   readonly filterObjects: QuestionHead & ObjectsOf & { readonly objectIds: readonly string[] };
   readonly listObjects: QuestionHead & ObjectsOf & { readonly page: ListPage };
   readonly streamObjects: QuestionHead & ObjectsOf;
+=======
+  readonly batchCheck: QuestionHead & { readonly items: readonly BatchQuestion[] };
+  /** The contextual tuples hold before and after the updates, of which each names another tuple. */
+  readonly whatIf: QuestionHead & {
+    readonly updates: readonly TupleChange[];
+    readonly questions: readonly Question[];
+  };
+>>>>>>> overlay
 };
 
 export type QuestionResults = {
   readonly check: Decision;
+<<<<<<< HEAD
   /** In parts, each with its own ids; `next` of the last one counts. */
   readonly listSubjects: SubjectList;
   readonly listRelations: {
@@ -97,6 +121,10 @@ export type QuestionResults = {
   readonly listObjects: { readonly objectIds: readonly string[]; readonly next: string };
   /** In parts of one text each, or none: ids with a newline between them, which no id has. */
   readonly streamObjects: readonly string[];
+=======
+  readonly batchCheck: readonly ItemDecision[];
+  readonly whatIf: readonly ItemChange[];
+>>>>>>> overlay
 };
 
 export type QuestionKind = keyof QuestionArgs;

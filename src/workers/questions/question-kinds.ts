@@ -1,10 +1,12 @@
 import type { QuestionKind } from '../../protocol/questions.ts';
+import { batchCheckQuestion } from './batch-check-question.ts';
 import { checkQuestion } from './check-question.ts';
 import { filterObjectsQuestion } from './filter-objects-question.ts';
 import { listObjectsQuestion, streamObjectsQuestion } from './list-objects-questions.ts';
 import { listRelationsQuestion } from './list-relations-question.ts';
 import { listSubjectsQuestion } from './list-subjects-question.ts';
 import type { QuestionSpec } from './question-spec.ts';
+import { whatIfQuestion } from './what-if-question.ts';
 
 /** Every kind with its evaluation: one that is missing does not compile. */
 export const QUESTIONS: { readonly [K in QuestionKind]: QuestionSpec<K> } = {
@@ -14,4 +16,6 @@ export const QUESTIONS: { readonly [K in QuestionKind]: QuestionSpec<K> } = {
   filterObjects: filterObjectsQuestion,
   listObjects: listObjectsQuestion,
   streamObjects: streamObjectsQuestion,
+  batchCheck: batchCheckQuestion,
+  whatIf: whatIfQuestion,
 };
