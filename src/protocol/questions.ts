@@ -1,4 +1,5 @@
 import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
+import type { ListPage, SubjectList } from '../model/subject-list.ts';
 
 /**
  * Questions of gatehouse.v1.QueryService as they travel to the worker that owns the shard: a kind with its arguments
@@ -39,10 +40,6 @@ export type Question = {
 /** What Check says of a question; `undecided` only where it is not allowed. */
 export type Decision = { readonly allowed: boolean; readonly undecided: boolean };
 
-<<<<<<< HEAD
-/** The part of a list that is asked for: ids after `after` ('' from the first on), at most `idsMax` (Infinity is all). */
-export type ListPage = { readonly after: string; readonly idsMax: number };
-
 /** Objects of a namespace on which `subject` (never the wildcard) holds a relation. */
 export type ObjectsOf = {
   readonly namespace: string;
@@ -50,20 +47,6 @@ export type ObjectsOf = {
   readonly subject: Subject;
 };
 
-/** Who holds a relation; lists are sorted by UTF-8 bytes, and a page has the next ids of all of them together. */
-export type SubjectList = {
-  /** All who hold it, or where everybody does those whom a grant names. */
-  readonly userIds: readonly string[];
-  /** Whether everybody holds it who is in none of the lists. */
-  readonly wildcard: boolean;
-  /** Users who do not hold it, unlike everybody who is in none of the lists. */
-  readonly excludedUserIds: readonly string[];
-  readonly undecidedUserIds: readonly string[];
-  /** Whether it could not be decided for everybody who is in none of the lists. */
-  readonly isWildcardUndecided: boolean;
-  /** The last id of a page after which others follow; '' after the last. */
-  readonly next: string;
-=======
 /** A decision of many; one with an `error` is neither allowed nor undecided. */
 export type ItemDecision = Decision & { readonly error: string };
 
@@ -75,12 +58,10 @@ export type ItemChange = {
   readonly allowedBefore: boolean;
   readonly allowedAfter: boolean;
   readonly error: string;
->>>>>>> overlay
 };
 
 export type QuestionArgs = {
   readonly check: QuestionHead & { readonly question: Question };
-<<<<<<< HEAD
   readonly listSubjects: QuestionHead & {
     readonly namespace: string;
     readonly objectId: string;
@@ -97,19 +78,16 @@ export type QuestionArgs = {
   readonly filterObjects: QuestionHead & ObjectsOf & { readonly objectIds: readonly string[] };
   readonly listObjects: QuestionHead & ObjectsOf & { readonly page: ListPage };
   readonly streamObjects: QuestionHead & ObjectsOf;
-=======
   readonly batchCheck: QuestionHead & { readonly items: readonly BatchQuestion[] };
   /** The contextual tuples hold before and after the updates, of which each names another tuple. */
   readonly whatIf: QuestionHead & {
     readonly updates: readonly TupleChange[];
     readonly questions: readonly Question[];
   };
->>>>>>> overlay
 };
 
 export type QuestionResults = {
   readonly check: Decision;
-<<<<<<< HEAD
   /** In parts, each with its own ids; `next` of the last one counts. */
   readonly listSubjects: SubjectList;
   readonly listRelations: {
@@ -121,10 +99,8 @@ export type QuestionResults = {
   readonly listObjects: { readonly objectIds: readonly string[]; readonly next: string };
   /** In parts of one text each, or none: ids with a newline between them, which no id has. */
   readonly streamObjects: readonly string[];
-=======
   readonly batchCheck: readonly ItemDecision[];
   readonly whatIf: readonly ItemChange[];
->>>>>>> overlay
 };
 
 export type QuestionKind = keyof QuestionArgs;

@@ -5,16 +5,13 @@ import { CUT, FALSE, TRUE, type Value } from '../../src/engine/bound/scope.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import type { GeneralEvaluator } from '../../src/engine/general-evaluator.ts';
 import { listObjects } from '../../src/engine/questions/list-objects.ts';
-import {
-  listSubjects,
-  type PageOf,
-  type SubjectList,
-} from '../../src/engine/questions/list-subjects.ts';
+import { listSubjects } from '../../src/engine/questions/list-subjects.ts';
 import { relationsOf } from '../../src/engine/questions/relations-of.ts';
 import { StepsTask } from '../../src/engine/questions/steps-task.ts';
 import type { UsersetRef } from '../../src/model/expand-tree.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
+import type { ListPage, SubjectList } from '../../src/model/subject-list.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import {
   keyOf,
@@ -41,7 +38,7 @@ import { createIndex, createSimpleIndex, finish } from './support.ts';
 const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const READS = 1_000_000;
-const ALL: PageOf = { after: '', idsMax: Infinity };
+const ALL: ListPage = { after: '', idsMax: Infinity };
 const VALUE_OF = { true: TRUE, cut: CUT, false: FALSE } as const;
 let comparisons = 0;
 

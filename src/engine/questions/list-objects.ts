@@ -1,4 +1,5 @@
 import type { Subject } from '../../model/relation-tuple.ts';
+import type { ListPage } from '../../model/subject-list.ts';
 import { EMPTY_NAME, WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import { type Scope, TRUE } from '../bound/scope.ts';
 import type { GeneralEvaluator } from '../general-evaluator.ts';
@@ -11,7 +12,6 @@ import { compareUtf8 } from '../general/utf8-order.ts';
 import { InOrder } from './in-order.ts';
 import { laterThan } from './later-than.ts';
 import { ListRoom } from './list-room.ts';
-import type { PageOf } from './list-subjects.ts';
 import { stepsOf } from './steps-task.ts';
 
 /** Which objects are asked for. The caller has validated names and ids. */
@@ -22,7 +22,7 @@ export type ObjectQuery = {
   readonly subject: Subject;
   /** JSON text of the context object; '' when absent. */
   readonly contextJson: string;
-  readonly page: PageOf;
+  readonly page: ListPage;
 };
 
 /** Told of each object in order. */
@@ -138,7 +138,7 @@ function* inOrder(
   scope: Scope,
   namespace: number,
   walk: ObjectWalk,
-  { after, idsMax }: PageOf,
+  { after, idsMax }: ListPage,
   holds: Holds,
   onObject: OnObject,
 ): Steps<string> {

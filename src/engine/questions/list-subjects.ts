@@ -1,3 +1,4 @@
+import type { ListPage, SubjectList } from '../../model/subject-list.ts';
 import { BACKSTOP_CYCLE } from '../bound/evaluator-api.ts';
 import { CUT, FALSE, type Scope, TRUE, type Value } from '../bound/scope.ts';
 import { CheckRun } from '../general/check-run.ts';
@@ -8,30 +9,6 @@ import { ListRoom } from './list-room.ts';
 import { solveSubjects } from './solve-subjects.ts';
 import { stepsOf } from './steps-task.ts';
 import { SubjectGraph } from './subject-graph.ts';
-
-/** The part of a list that is asked for. */
-export type PageOf = {
-  /** Only ids after this one, in UTF-8 byte order; '' is from the first on. */
-  readonly after: string;
-  /** At most so many ids; Infinity is all. */
-  readonly idsMax: number;
-};
-
-/** Who holds a relation. The ids of a page are the next ones of all its lists together. */
-export type SubjectList = {
-  /** Users who hold it: all of them, or with `wildcard` those whom a grant names. Sorted. */
-  readonly userIds: readonly string[];
-  /** Whether everybody holds it who is in none of the lists. */
-  readonly wildcard: boolean;
-  /** Users who do not hold it, unlike everybody who is in none of the lists. Sorted. */
-  readonly excludedUserIds: readonly string[];
-  /** Users for whom it could not be decided, as of `userIds`. Sorted. */
-  readonly undecidedUserIds: readonly string[];
-  /** Whether it could not be decided for everybody who is in none of the lists. */
-  readonly isWildcardUndecided: boolean;
-  /** The greatest id of a page after which others follow; '' after the last. */
-  readonly next: string;
-};
 
 /** Values of users by index, and last of everybody else; or how to find each. */
 type Values = { readonly solved: Uint8Array | undefined; readonly others: Value };
@@ -49,7 +26,7 @@ export function* listSubjects(
   scope: Scope,
   entity: number,
   relation: number,
-  page: PageOf,
+  page: ListPage,
 ): Steps<SubjectList> {
   const collected = new Collected();
   // Every grant starts at a tuple of the object itself.

@@ -4,7 +4,8 @@ import { guarded } from '../../engine/general-evaluator.ts';
 import type { Steps } from '../../engine/general/component-solver.ts';
 import { listObjects, type OnObject } from '../../engine/questions/list-objects.ts';
 import { StepsTask } from '../../engine/questions/steps-task.ts';
-import type { ListPage, ObjectsOf, QuestionHead } from '../../protocol/questions.ts';
+import type { ListPage } from '../../model/subject-list.ts';
+import type { ObjectsOf, QuestionHead } from '../../protocol/questions.ts';
 import type { QuestionGround, QuestionSpec } from './question-spec.ts';
 
 /** Ids that travel in one message. */

@@ -1,7 +1,7 @@
 import { listSubjects } from '../../engine/questions/list-subjects.ts';
 import { StepsTask } from '../../engine/questions/steps-task.ts';
 import { guarded } from '../../engine/general-evaluator.ts';
-import type { SubjectList } from '../../protocol/questions.ts';
+import type { SubjectList } from '../../model/subject-list.ts';
 import type { QuestionSpec } from './question-spec.ts';
 
 /** Ids that travel in one message: the clone of a longer list would stop everybody. */
