@@ -10,6 +10,7 @@ import type {
 } from '../../protocol/questions.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
 import { checkContextualTuples } from '../../services/tuple-input.ts';
+import type { WriteRules } from '../../services/write-rules.ts';
 import { type CallDefaults, deadlineOf } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
@@ -27,6 +28,8 @@ export type QueryOptions = CallDefaults & {
   readonly batchItemsMax: number;
   /** Updates of one write at most. */
   readonly updatesMax: number;
+  /** What tuples of projects must fit. */
+  readonly rules: WriteRules;
 };
 
 /** A validated QueryScope: where a question is asked, and what it carries. */
