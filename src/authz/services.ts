@@ -16,7 +16,7 @@ import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
-import { SettingsRules } from '../services/write-rules.ts';
+import { SettingsRules, type WriteRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { SharedWork } from '../store/shared-work.ts';
@@ -65,6 +65,8 @@ export type Services = Management & {
   readonly purge: ExpiredTuplePurge;
   readonly models: StagedModels;
   readonly activations: ActivationJob;
+  /** What tuples of projects must fit. */
+  readonly rules: WriteRules;
   /** For what one instance at a time does. */
   readonly shared: SharedWork;
   /** Whether no other instance can have written meanwhile. */
@@ -130,7 +132,8 @@ export function createServices(options: ServicesOptions): Services {
   const { index, stopIndex } = createIndex(options, { clock, heads, projects });
   const positions = new ReadPositions({ codec, heads, index });
   const notifier = createNotifier(options);
-  const writer = createWriter(options, { clock, ids, heads, hints: notifier, projects });
+  const rules = new SettingsRules(projects);
+  const writer = createWriter(options, { clock, ids, heads, hints: notifier, projects, rules });
   const writes = new MeasuredWriter(writer, metrics.writeDuration);
   const tuples = new TupleService({
     pool,
@@ -140,6 +143,8 @@ export function createServices(options: ServicesOptions): Services {
     heads,
     positions,
     writer: writes,
+    rules,
+    onUndecidable: (field) => metrics.undecidableTuples[field].add(1),
     updatesMax: config.maxWriteUpdates,
     readTuplesMax: READ_TUPLES_MAX,
     deletesPerSeqMax: DELETES_PER_SEQ_MAX,
@@ -171,7 +176,7 @@ export function createServices(options: ServicesOptions): Services {
     isAlone,
     writer: writes,
   });
-  const reads = { heads, index, positions, isAlone, stopIndex };
+  const reads = { heads, index, positions, rules, isAlone, stopIndex };
   const named = { projects, models, modelHistory, activations, operatorName };
   return { ...reads, ...named, writer, notifier, tuples, purge, shared, ...management };
 }
@@ -226,7 +231,7 @@ function createWriter(
   {
     projects,
     ...parts
-  }: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints'> & {
+  }: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints' | 'rules'> & {
     readonly projects: ProjectService;
   },
 ): TupleWriter {
@@ -234,7 +239,6 @@ function createWriter(
     ...parts,
     pool: database.pool,
     admission: database.membership,
-    rules: new SettingsRules(projects),
     committed: {
       onCommitted(changes) {
         metrics.commits.inc(changes.length);

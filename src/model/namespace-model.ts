@@ -1,7 +1,7 @@
 import { AppError } from '../shared/app-error.ts';
 import { BUILT_IN_NAMESPACES } from './built-in-model.ts';
-import { findDuplicateKey } from './duplicate-key.ts';
 import { findConditionProblems } from './declared-condition.ts';
+import { findDuplicateKey } from './duplicate-key.ts';
 import { MODEL_NESTING_MAX, readModelDocument } from './model-document.ts';
 import { findMootParts } from './model-exclusions.ts';
 import { type ModelProblem, modelError } from './model-json.ts';
