@@ -207,7 +207,7 @@ export type WriteModelRequest = Message<"gatehouse.v1.WriteModelRequest"> & {
   comment: string;
 
   /**
-   * Says what would happen, and changes nothing.
+   * Says what would happen, and changes nothing: whether stored tuples fit stands in `activation`.
    *
    * @generated from field: bool dry_run = 5;
    */
