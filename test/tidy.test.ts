@@ -318,6 +318,7 @@ const TABLE: ImportTable = {
     'store',
     'store/sql',
     'workers/jobs',
+    'workers/questions',
     'workers/shard',
     'workers/slot',
   ],
