@@ -1,10 +1,12 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import type {
-  ModelService,
-  PreviewGuard,
-  WriteModelRequest,
+import {
+  ModelActivationState,
+  type ModelService,
+  type PreviewGuard,
+  type WriteModelRequest,
 } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { fieldError } from '../../model/field-error.ts';
+import { isTyped } from '../../model/model-references.ts';
 import type { WriteRequest } from '../../services/models/model-history.ts';
 import type { ServicesReason } from '../../services/services-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -49,7 +51,7 @@ export function writeMethods(
       await options.tests.mustPass({ ...test, deadlineMs: write.deadlineMs });
       const guarded = await passGuard(options, request, source, context);
       const { problems: warnings } = source;
-      if (request.dryRun) return { version: 0n, warnings };
+      if (request.dryRun) return { version: 0n, warnings, activation: firstState(source) };
       // What the guard compared with must be what is replaced.
       const outcome = await history.write({
         ...write,
@@ -59,6 +61,12 @@ export function writeMethods(
       return { version: BigInt(outcome.version), warnings, activation };
     },
   };
+}
+
+/** How the way of a model into force would begin. */
+function firstState({ model }: SourcedModel): { readonly state: ModelActivationState } {
+  const { ACTIVE, PENDING } = ModelActivationState;
+  return { state: isTyped(model) ? PENDING : ACTIVE };
 }
 
 /**
