@@ -303,6 +303,7 @@ const TABLE: ImportTable = {
     'store',
     'store/sql',
     'workers/jobs',
+    'workers/questions',
     'workers/shard',
     'workers/slot',
   ],

@@ -144,6 +144,7 @@ class FileReader {
     outer: Defaults,
   ): AssertionTest {
     const yaml = this.#yaml;
+    const before = yaml.problems.length;
     const fields = yaml.fields(node, 'a test', TEST_KEYS);
     const name = fields.get('name');
     const defaults = this.#defaults(fields, outer);
@@ -155,7 +156,7 @@ class FileReader {
       ...yaml.list(fields.get('check'), 'check').flatMap((one) => this.#checks(one, defaults)),
       ...yaml.list(fields.get('list_objects'), 'list_objects').flatMap((one) => this.#lists(one)),
     ];
-    if (assertions.length === 0 && fields.size > 0) {
+    if (assertions.length === 0 && yaml.problems.length === before) {
       yaml.problem(node, 'a test asserts something: allow, deny, check or list_objects');
     }
     this.#assertions += assertions.length;

@@ -2,6 +2,7 @@ import { TupleIndex } from '../cache/tuple-index.ts';
 import { rowFromTuple } from '../cache/tuple-row.ts';
 import type { EvaluationTask } from '../engine/bound/evaluator-api.ts';
 import { Evaluator } from '../engine/evaluator.ts';
+import { problemOfTuple } from '../model/model-admission.ts';
 import { suggestion } from '../model/model-json.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -47,9 +48,10 @@ export function runAssertions(
   document: AssertionDocument,
   limits: AssertionLimits,
 ): AssertionResult {
-  const failures: AssertionFailure[] = [];
+  const failures: AssertionFailure[] = [...refusedTuples(model, '(tuples of the file)', document)];
   let assertions = 0;
   for (const test of document.tests) {
+    failures.push(...refusedTuples(model, test.name, test));
     const run = new TestRun(model, [...document.tuples, ...test.tuples], test, limits);
     for (const assertion of test.assertions) {
       assertions += 1;
@@ -61,6 +63,21 @@ export function runAssertions(
     }
   }
   return { assertions, failures };
+}
+
+/** Tuples that could not be written under the model: whatever is tested over them says nothing of it. */
+function refusedTuples(
+  model: NamespaceModel,
+  test: string,
+  { tuples }: { readonly tuples: readonly PlacedTuple[] },
+): readonly AssertionFailure[] {
+  return tuples.flatMap(({ tuple, line }) => {
+    const problem = problemOfTuple(model, tuple);
+    if (problem === undefined) return [];
+    const assertion = `tuple ${textOfTuple(tuple)}`;
+    const actual = `refused: ${problem.message}`;
+    return [{ test, assertion, expected: 'admitted by the model', actual, line }];
+  });
 }
 
 /** One test over its index. */

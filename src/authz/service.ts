@@ -324,6 +324,7 @@ export function createCalls(
       timeoutMsMax,
       batchItemsMax,
       updatesMax: config.maxWriteUpdates,
+      rules: services.rules,
     }),
     tuple: createTupleService(),
     shards,

@@ -16,7 +16,7 @@ import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
-import { SettingsRules } from '../services/write-rules.ts';
+import { SettingsRules, type WriteRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { SharedWork } from '../store/shared-work.ts';
@@ -65,6 +65,8 @@ export type Services = Management & {
   readonly purge: ExpiredTuplePurge;
   readonly models: StagedModels;
   readonly activations: ActivationJob;
+  /** What tuples of projects must fit. */
+  readonly rules: WriteRules;
   /** For what one instance at a time does. */
   readonly shared: SharedWork;
   /** Whether no other instance can have written meanwhile. */
@@ -174,7 +176,7 @@ export function createServices(options: ServicesOptions): Services {
     isAlone,
     writer: writes,
   });
-  const reads = { heads, index, positions, isAlone, stopIndex };
+  const reads = { heads, index, positions, rules, isAlone, stopIndex };
   const named = { projects, models, modelHistory, activations, operatorName };
   return { ...reads, ...named, writer, notifier, tuples, purge, shared, ...management };
 }

@@ -122,7 +122,7 @@ export class Evaluator {
   under(model: NamespaceModel, reader: TupleReader): GeneralEvaluator {
     const { depthMax } = this.#options;
     const bound = new BoundModel(model, reader);
-    const conditions = new ConditionCache();
+    const conditions = new ConditionCache(false, model.conditions);
     return new GeneralEvaluator({ reader, model: bound, clock: this.#clock, conditions, depthMax });
   }
 

@@ -1,4 +1,5 @@
 import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
+import type { ListPage, SubjectList } from '../model/subject-list.ts';
 
 /**
  * Questions of gatehouse.v1.QueryService as they travel to the worker that owns the shard: a kind with its arguments
@@ -40,6 +41,13 @@ export type Question = {
 /** What Check says of a question; `undecided` only where it is not allowed. */
 export type Decision = { readonly allowed: boolean; readonly undecided: boolean };
 
+/** Objects of a namespace on which `subject` (never the wildcard) holds a relation. */
+export type ObjectsOf = {
+  readonly namespace: string;
+  readonly relation: string;
+  readonly subject: Subject;
+};
+
 /** A decision of many; one with an `error` is neither allowed nor undecided. */
 export type ItemDecision = Decision & { readonly error: string };
 
@@ -71,6 +79,22 @@ export const PREVIEW_FAILED = 4;
 
 export type QuestionArgs = {
   readonly check: QuestionHead & { readonly question: Question };
+  readonly listSubjects: QuestionHead & {
+    readonly namespace: string;
+    readonly objectId: string;
+    readonly relation: string;
+    readonly page: ListPage;
+  };
+  readonly listRelations: QuestionHead & {
+    readonly namespace: string;
+    readonly objectId: string;
+    readonly subject: Subject;
+    /** Empty: those that the namespace declares or the object has tuples of. */
+    readonly relations: readonly string[];
+  };
+  readonly filterObjects: QuestionHead & ObjectsOf & { readonly objectIds: readonly string[] };
+  readonly listObjects: QuestionHead & ObjectsOf & { readonly page: ListPage };
+  readonly streamObjects: QuestionHead & ObjectsOf;
   readonly batchCheck: QuestionHead & { readonly items: readonly BatchQuestion[] };
   /** The contextual tuples hold before and after the updates, of which each names another tuple. */
   readonly whatIf: QuestionHead & {
@@ -93,6 +117,17 @@ export type QuestionArgs = {
 
 export type QuestionResults = {
   readonly check: Decision;
+  /** In parts, each with its own ids; `next` of the last one counts. */
+  readonly listSubjects: SubjectList;
+  readonly listRelations: {
+    readonly relations: readonly string[];
+    readonly undecidedRelations: readonly string[];
+  };
+  /** Positions in `objectIds`, ascending. */
+  readonly filterObjects: readonly number[];
+  readonly listObjects: { readonly objectIds: readonly string[]; readonly next: string };
+  /** In parts of one text each, or none: ids with a newline between them, which no id has. */
+  readonly streamObjects: readonly string[];
   readonly batchCheck: readonly ItemDecision[];
   readonly whatIf: readonly ItemChange[];
   /** May be fewer than asked for. */

@@ -124,7 +124,7 @@ function remarksOf(error: unknown, place: string): readonly PeerRemark[] {
       ...(line === undefined ? [] : [`line ${line.start + 1}`]),
       ...(column === undefined ? [] : [`column ${column.start + 1}`]),
     ];
-    return { place: where.join(', ') || place, text: msg ?? String(one) };
+    return { place: where.join(', ') || place, text: msg ?? 'it cannot be read' };
   });
 }
 

@@ -116,7 +116,8 @@ class StoreReader {
   }
 }
 
-function tupleOf(value: unknown, place: string): PeerTuple {
+/** A tuple as OpenFGA's files have it. Errors: FIELD_INVALID naming `place`. */
+export function tupleOf(value: unknown, place: string): PeerTuple {
   const tuple = membersOf(value, place);
   const condition = optionalMembers(tuple['condition'], place);
   return {

@@ -16,6 +16,7 @@ import type {
 import { EvaluationJob, type JobWork, runCounted } from '../jobs/evaluation-job.ts';
 import type { Bound, JobContext } from '../jobs/job-context.ts';
 import type { Job } from '../jobs/job.ts';
+import { contextualChanges } from './contextual-changes.ts';
 import { QUESTIONS } from './question-kinds.ts';
 import type { QuestionSpec } from './question-spec.ts';
 
@@ -81,13 +82,12 @@ class QuestionWork<K extends QuestionKind> implements JobWork {
     const context = this.#context;
     this.#revision = { epoch, seq };
     this.#parts = null;
-    const { contextual } = this.#args;
     const over = (changes: readonly TupleChange[]): GeneralEvaluator =>
       changes.length === 0
         ? bound.evaluator.general
         : bound.evaluator.over(new OverlayReader(reader, changes));
     const ground = {
-      evaluator: over(contextual.map((tuple) => ({ op: 'insert', tuple }))),
+      evaluator: over(contextualChanges(bound.model, this.#args.contextual)),
       model: bound.model,
       nowMs: context.clock.nowMs(),
       readBudget: this.#readBudget,
