@@ -1,4 +1,5 @@
 import type { Code } from '@connectrpc/connect';
+import type { AssertionsReason } from '../assertions/assertions-reason.ts';
 import type { CacheReason } from '../cache/cache-reason.ts';
 import type { ConfigReason } from '../config/config-reason.ts';
 import type { EngineReason } from '../engine/bound/engine-reason.ts';
@@ -12,6 +13,7 @@ import type { StopReason } from '../observability/stop-on-signals.ts';
 import type { ServicesReason } from '../services/services-reason.ts';
 import type { InternalReason } from '../shared/app-error.ts';
 import type { StoreReason } from '../store/store-reason.ts';
+import type { QuestionReason } from '../workers/questions/question-reason.ts';
 import type { ShardReason } from '../workers/shard/shard-reason.ts';
 import type { SlotReason } from '../workers/slot/slot-reason.ts';
 
@@ -22,10 +24,12 @@ export type AuthzReason =
   | StopReason
   | HttpReason
   | ModelReason
+  | AssertionsReason
   | EngineReason
   | CacheReason
   | StoreReason
   | ServicesReason
+  | QuestionReason
   | ShardReason
   | SlotReason
   | ConnectReason

@@ -27,7 +27,8 @@ export class Evaluator {
   readonly hot: HotEvaluator;
   readonly #options: EvaluatorOptions;
   readonly #clock: Clock;
-  readonly #general: GeneralEvaluator;
+  /** Checks by the general evaluation alone. */
+  readonly general: GeneralEvaluator;
   readonly #hotNodesMax: number;
 
   /**
@@ -48,7 +49,7 @@ export class Evaluator {
       hot instanceof HotEvaluator ? hot : new HotEvaluator(reader, this.#bound, options, hot);
     this.#options = options;
     this.#clock = clock;
-    this.#general = this.#generalOver(
+    this.general = this.#generalOver(
       reader,
       new ConditionCache(options.cachesOff?.includes('conditions'), model.conditions),
     );
@@ -97,12 +98,12 @@ export class Evaluator {
     nowMs: number,
     readBudget: number,
   ): EvaluationTask<boolean> {
-    return this.#general.startCheckIds(entity, relation, userEntity, nowMs, readBudget);
+    return this.general.startCheckIds(entity, relation, userEntity, nowMs, readBudget);
   }
 
   /** Check with any subject and context. The caller has validated names and ids. */
   startCheck(input: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<boolean> {
-    return this.#general.startCheck(input, nowMs, readBudget);
+    return this.general.startCheck(input, nowMs, readBudget);
   }
 
   /**
@@ -113,6 +114,18 @@ export class Evaluator {
     return this.#generalOver(reader, new ConditionCache(false, this.#model.conditions));
   }
 
+  /**
+   * The general evaluation of the same tuples under another model. `reader` keeps names that the index lacks to
+   * itself, as OverlayReader does: nothing of the model stays in the index, and nothing that was remembered
+   * under this one is looked at.
+   */
+  under(model: NamespaceModel, reader: TupleReader): GeneralEvaluator {
+    const { depthMax } = this.#options;
+    const bound = new BoundModel(model, reader);
+    const conditions = new ConditionCache(false, model.conditions);
+    return new GeneralEvaluator({ reader, model: bound, clock: this.#clock, conditions, depthMax });
+  }
+
   #generalOver(reader: TupleReader, conditions: ConditionCache): GeneralEvaluator {
     const { depthMax } = this.#options;
     const [model, clock] = [this.#bound, this.#clock];
@@ -121,7 +134,7 @@ export class Evaluator {
 
   /** The effective userset tree. */
   startExpand(root: UsersetRef, nowMs: number, readBudget: number): EvaluationTask<ExpandTree> {
-    const scope = this.#general.scope(`${root.namespace}#${root.relation}`, '', nowMs, readBudget);
+    const scope = this.general.scope(`${root.namespace}#${root.relation}`, '', nowMs, readBudget);
     return guarded(scope, new ExpandRun(scope, this.#model, root));
   }
 
@@ -132,12 +145,7 @@ export class Evaluator {
     readBudget: number,
   ): EvaluationTask<readonly string[]> {
     const reader = this.#reader;
-    const scope = this.#general.scope(
-      `${query.namespace}#${query.relation}`,
-      '',
-      nowMs,
-      readBudget,
-    );
+    const scope = this.general.scope(`${query.namespace}#${query.relation}`, '', nowMs, readBudget);
     const userEntity = reader.entityId(EMPTY_NAME, query.userId);
     const user = userEntity === 0 ? 0 : reader.nodeId(userEntity, EMPTY_NAME);
     const namespace = reader.nameId(query.namespace);

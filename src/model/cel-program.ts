@@ -11,6 +11,7 @@ import {
   parse,
   plan,
 } from '@bufbuild/cel';
+import type { Expr } from '@bufbuild/cel-spec/cel/expr/syntax_pb.js';
 import { CelFault, type CheckedExpression, checkExpression } from './cel-checker.ts';
 import { gatehouseFunctions, INDEX, RANGE, TICK } from './cel-functions.ts';
 import type { CostMeter } from './cel-meter.ts';
@@ -71,29 +72,34 @@ export function compileExpression(
   if (expr === undefined) return { line: 1, column: 1, message: 'is empty' };
   try {
     const checked = checkExpression(expr, parameters);
-    const run = plan(environment(), withCosts(expr)) as (bindings: CelBindings) => CelResult;
-    return {
-      ...checked,
-      evaluate(bindings, meter) {
-        if (!meter.spend(checked.nodes)) return EXHAUSTED;
-        const before = meterNow;
-        const { stackTraceLimit } = Error;
-        meterNow = meter;
-        // Errors are values here, made by the thousand: where they arose is nobody's question.
-        Error.stackTraceLimit = 0;
-        try {
-          return run(bindings);
-        } finally {
-          Error.stackTraceLimit = stackTraceLimit;
-          meterNow = before;
-        }
-      },
-    };
+    return { ...checked, evaluate: planExpression(expr, checked.nodes) };
   } catch (error) {
     if (!(error instanceof CelFault)) throw error;
     const offset = sourceInfo?.positions[String(error.exprId)] ?? 0;
     return { ...placeOf(source, offset), message: error.message };
   }
+}
+
+/**
+ * The evaluation of a parsed expression of so many nodes, which was checked: names that are not known
+ * come to an error only when they are asked for. O(nodes).
+ */
+export function planExpression(expr: Expr, nodes: number): CelProgram['evaluate'] {
+  const run = plan(environment(), withCosts(expr)) as (bindings: CelBindings) => CelResult;
+  return (bindings, meter) => {
+    if (!meter.spend(nodes)) return EXHAUSTED;
+    const before = meterNow;
+    const { stackTraceLimit } = Error;
+    meterNow = meter;
+    // Errors are values here, made by the thousand: where they arose is nobody's question.
+    Error.stackTraceLimit = 0;
+    try {
+      return run(bindings);
+    } finally {
+      Error.stackTraceLimit = stackTraceLimit;
+      meterNow = before;
+    }
+  };
 }
 
 /** Whether `compileExpression` found a problem. */

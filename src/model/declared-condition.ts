@@ -130,6 +130,7 @@ function missingDeclaredInputs(
 /**
  * Which inputs the request would have to give, or give otherwise, for a tuple's condition to be decided;
  * sorted. Empty where it is decided, where no input would decide it, and of conditions that nobody knows.
+ * Without any context ('') nothing is decided in a request; here that is the same as an empty one.
  */
 export function missingInputs(
   conditions: ConditionDeclarations,
@@ -198,7 +199,9 @@ function inputOf(
   meter: CostMeter,
 ): CelBindings[string] {
   if (!Object.hasOwn(context, name)) return MISSING;
-  return celValueOf(type, context[name], meter) ?? ILL_TYPED;
+  const value = celValueOf(type, context[name], meter);
+  // null is a value of `any`.
+  return value === undefined ? ILL_TYPED : value;
 }
 
 function outcomeOf(result: CelBindings[string]): ConditionOutcome {
