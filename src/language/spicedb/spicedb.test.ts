@@ -87,6 +87,7 @@ namespace document {
       'definition org/user (line 5): the type org/user is called org_user',
       'caveat org/in_office (line 7): the condition org/in_office is called org_in_office',
       'the model: objects of the type org/user are users',
+      'the model: a question brings a context, an empty one at least: without any, conditions deny',
       'definition team, permission nobody (line 18): nobody holds it, whatever is written',
       'definition team (line 16): it has no view, which others walk to: one that nobody holds stands for it',
     ]);
@@ -199,12 +200,12 @@ validation:
     expect(
       asked.tests[0]?.checks.map((one) => [one.subject, one.contextJson, one.isAllowed]),
     ).toEqual([
-      [{ kind: 'user', userId: 'ann' }, '', true],
+      [{ kind: 'user', userId: 'ann' }, '{}', true],
       [{ kind: 'user', userId: 'cat' }, '{"n":1}', true],
-      [{ kind: 'user', userId: 'cat' }, '', false],
-      [{ kind: 'user', userId: 'bob' }, '', false],
-      [{ kind: 'user', userId: 'ann' }, '', true],
-      [{ kind: 'user', userId: 'cat' }, '', false],
+      [{ kind: 'user', userId: 'cat' }, '{}', false],
+      [{ kind: 'user', userId: 'bob' }, '{}', false],
+      [{ kind: 'user', userId: 'ann' }, '{}', true],
+      [{ kind: 'user', userId: 'cat' }, '{}', false],
     ]);
     expect(asked.unsupported.map(({ place }) => place)).toEqual([
       'validation, doc:1#view, [2]',
