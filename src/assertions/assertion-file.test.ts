@@ -89,8 +89,8 @@ describe('a file of assertions', () => {
   test('an empty context is one, and a context without a value is none', () => {
     const contextOf = (own: string): unknown => {
       const entry = `{ check: 'a:b#c@user:d'${own} }`;
-      const [test] = documentOf(`context: { x: 1 }\ntests: [{ allow: [${entry}] }]`).tests;
-      const [first] = test?.assertions ?? [];
+      const [only] = documentOf(`context: { x: 1 }\ntests: [{ allow: [${entry}] }]`).tests;
+      const [first] = only?.assertions ?? [];
       return first?.kind === 'check' ? first.contextJson : undefined;
     };
     expect(contextOf('')).toBe('{"x":1}');

@@ -1,17 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AppError } from '../../shared/app-error.ts';
-import { printGate } from '../gate/print-gate.ts';
-import { importPeerModel, type ImportedModel } from '../peers/import-peer-model.ts';
-import { importSuite } from '../peers/import-suite.ts';
+import { printGate } from '../../src/language/gate/print-gate.ts';
 import {
   readOpenFgaDsl,
   readOpenFgaJson,
   readOpenFgaMod,
   readOpenFgaModules,
-} from './read-openfga-model.ts';
-import { readStoreFile, referenceOf } from './read-store-file.ts';
-import { readSuiteFile } from './read-suite-file.ts';
+} from '../../src/language/openfga/read-openfga-model.ts';
+import { readStoreFile, referenceOf } from '../../src/language/openfga/read-store-file.ts';
+import { readSuiteFile } from '../../src/language/openfga/read-suite-file.ts';
+import { importPeerModel, type ImportedModel } from '../../src/language/peers/import-peer-model.ts';
+import { importSuite } from '../../src/language/peers/import-suite.ts';
+import { AppError } from '../../src/shared/app-error.ts';
 
 const DSL = `model
   schema 1.1
@@ -367,6 +367,23 @@ tests:
     ]);
   });
 
+  test('lists are of users, and hold each id once, sorted', () => {
+    const text = [
+      'model: x',
+      'tests:',
+      '  - list_objects:',
+      '      - { user: user:a, type: doc, assertions: { viewer: [doc:b, doc:a, doc:b], owner: } }',
+      '      - { user: app:a, type: doc, assertions: { viewer: [] } }',
+    ].join('\n');
+    const model = importDsl(typesOf('    define viewer: [user, app]\n    define owner: [user]'));
+    const { tests, unsupported } = importSuite(model, readStoreFile(text, () => '').suite);
+    expect(tests[0]?.lists.map(({ relation, ids }) => [relation, ids])).toEqual([
+      ['viewer', ['a', 'b']],
+      ['owner', []],
+    ]);
+    expect(unsupported.map((one) => one.text)).toEqual(['objects are listed for users only']);
+  });
+
   test('tuples that the model does not admit are left out, with a word', () => {
     const text =
       'model: |\n  model\n    schema 1.1\n  type user\n  type doc\n    relations\n      define viewer: [user]\ntuples:\n  - { user: "user:*", relation: viewer, object: "doc:1" }\n';
@@ -399,7 +416,7 @@ tests:
     ],
     ['model: x\ntuple_file: t.csv', 'from YAML and JSON only'],
     ['a: [', 'line 1'],
-    [`${'['.repeat(200_000)}`, ''],
+    ['['.repeat(200_000), ''],
     [`a: &a [1]\nb: [${'*a, '.repeat(200)}]`, ''],
   ])('%j is refused', (text, message) => {
     expect(() => readStoreFile(text, () => '')).toThrow(AppError);

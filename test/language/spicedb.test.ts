@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AppError } from '../../shared/app-error.ts';
-import { printGate } from '../gate/print-gate.ts';
-import { importPeerModel, type ImportedModel } from '../peers/import-peer-model.ts';
-import { importSuite } from '../peers/import-suite.ts';
-import { readSpiceDbSchema } from './read-spicedb-schema.ts';
-import { readValidationFile } from './read-validation-file.ts';
-import { assertionOf, relationshipOf } from './relationship-text.ts';
+import { printGate } from '../../src/language/gate/print-gate.ts';
+import { importPeerModel, type ImportedModel } from '../../src/language/peers/import-peer-model.ts';
+import { importSuite } from '../../src/language/peers/import-suite.ts';
+import { readSpiceDbSchema } from '../../src/language/spicedb/read-spicedb-schema.ts';
+import { readValidationFile } from '../../src/language/spicedb/read-validation-file.ts';
+import { assertionOf, relationshipOf } from '../../src/language/spicedb/relationship-text.ts';
+import { AppError } from '../../src/shared/app-error.ts';
 
 const SCHEMA = `use expiration
 use partial
