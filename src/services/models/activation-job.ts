@@ -13,10 +13,10 @@ import {
   saveProgress,
   type ScannedRow,
   SEEN_COLUMNS,
-  selectNextTransaction,
   selectPendingActivation,
   selectPendingProjects,
   selectTuplesAfter,
+  selectWriters,
   setAwaited,
 } from '../../store/sql/model-activations.ts';
 import { MODEL_ACTIVE, MODEL_CANCELLED, MODEL_REFUSED } from '../../store/sql/model-versions.ts';
@@ -57,12 +57,13 @@ type Finding = Pick<PendingActivation, 'lastSeen' | 'scanned' | 'refused' | 'exa
 /**
  * Looks at the stored tuples of projects whose model is pending, and puts it into force or refuses it.
  *
- * A1 When the look begins, every transaction that may write by the rules before has ended: those that were given
- *    an id before the rules were visible. A statement that writes compares the rules after it has one.
- *    Test: test/faults/typed-models.pg.test.ts "an older transaction".
+ * A1 When the look begins, every transaction that may write by the rules before has ended: a statement that writes
+ *    compares the rules after it has locked a shard, so that it is seen among those that hold such locks, or sees
+ *    the new rules.
+ *    Test: staged-models.pg.test.ts "an older transaction".
  * A2 So from then on every tuple that comes fits, and one that the look has passed stays so.
  * A3 It goes on where the last one stopped, on whatever instance, and may run twice at once: who saves second
- *    stops. Test: src/services/models/activation-job.pg.test.ts.
+ *    stops. Test: staged-models.pg.test.ts "goes on where it was stopped".
  */
 export class ActivationJob {
   readonly #options: ActivationJobOptions;
@@ -144,10 +145,10 @@ export class ActivationJob {
   /** Whether all have ended; false: it is to stop. */
   async #awaitOlder(signal: AbortSignal): Promise<boolean> {
     const { pool } = this.#options;
-    // Begun after the pending model was seen: what has no id yet will see it, too.
-    const next = await selectNextTransaction(pool);
+    // Begun after the pending model was seen: who holds no lock yet will see it, too.
+    const writers = await selectWriters(pool);
     for (let pauseMs = AWAIT_MS; !signal.aborted; pauseMs = Math.min(pauseMs * 2, AWAIT_MS_MAX)) {
-      if (await haveEnded(pool, next)) return true;
+      if (await haveEnded(pool, writers)) return true;
       await new Promise((done) => setTimeout(done, pauseMs));
     }
     return false;
