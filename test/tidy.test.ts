@@ -84,6 +84,9 @@ const TABLE: ImportTable = {
   ],
   language: [],
   'language/gate': ['language', 'model'],
+  'language/openfga': ['language/peers', 'model'],
+  'language/peers': ['language', 'model'],
+  'language/spicedb': ['language', 'language/peers'],
   'gateway/models': [
     'assertions',
     'gateway/connect',
