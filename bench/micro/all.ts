@@ -1,6 +1,13 @@
 // Lists the micro-benchmarks; yields nothing by itself.
 import type { MicroBench } from '../harness/micro-bench.ts';
 import { hintsDropped, hintsMake, hintsOwn } from './change-hints.ts';
+import {
+  checkBuiltIn,
+  checkBuiltInNetworks,
+  checkDeclared,
+  checkDeclaredNetworks,
+  checkPlain,
+} from './conditional-checks.ts';
 import { conditionInstant, conditionIp } from './conditions.ts';
 import { engineCheck } from './engine-check.ts';
 import { logWrite } from './log-write.ts';
@@ -27,6 +34,11 @@ export const MICRO_BENCHES: readonly MicroBench[] = [
   hintsMake,
   conditionIp,
   conditionInstant,
+  checkPlain,
+  checkBuiltIn,
+  checkBuiltInNetworks,
+  checkDeclared,
+  checkDeclaredNetworks,
   modelCompile,
   metricsObserve,
   metricsDecision,

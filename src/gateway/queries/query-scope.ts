@@ -46,6 +46,8 @@ export type ScopedQuery = {
 /** A result, or a part of it, with the token of the revision that it was computed at. */
 export type QueryReply<K extends QuestionKind> = QuestionAnswer<K> & {
   readonly consistencyToken: string;
+  /** Of the project's settings, and with them its model, that the answer was computed under. */
+  readonly settingsVersion: number;
 };
 
 const EMPTY = { projectId: '', tenantId: '', atLeastConsistencyToken: '' };
@@ -91,6 +93,7 @@ export function askQuestion<K extends QuestionKind>(
     const replyOf = (answer: QuestionAnswer<K>): QueryReply<K> => ({
       ...answer,
       consistencyToken: scopes.tokenOf(scope, answer.revision),
+      settingsVersion: scope.settingsVersion,
     });
     const toPart = onPart && ((part: QuestionAnswer<K>): void => onPart(replyOf(part)));
     return replyOf(await shards.ask(scope, kind, args, call.signal, toPart));
