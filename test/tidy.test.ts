@@ -80,6 +80,8 @@ const TABLE: ImportTable = {
     'services/seats',
     'services/workspaces',
   ],
+  language: [],
+  'language/gate': ['language', 'model'],
   'gateway/models': ['gen/gatehouse'],
   'gateway/queries': [
     'gateway/connect',

@@ -4,6 +4,7 @@ import {
   type DecisionMetrics,
   type DecisionRpc,
 } from '../gateway/reads/decision-meter.ts';
+import type { ConditionProblem } from '../model/condition-admission.ts';
 import { registerBuildInfo, type Build } from '../observability/build-info.ts';
 import {
   createCredentialMetrics,
@@ -69,6 +70,8 @@ export type Metrics = PartMetrics & {
   /** What the indexes of all workers may take. */
   readonly indexLimit: Gauge;
   readonly regionRefused: Counter;
+  /** Tuples written outside of models with conditions of their own, whose condition nothing can decide. */
+  readonly undecidableTuples: Readonly<Record<ConditionProblem['field'], HotCounter>>;
   readonly queueRefusals: Readonly<Record<QueueBound, HotCounter>>;
   /**
    * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
@@ -76,6 +79,8 @@ export type Metrics = PartMetrics & {
    */
   readonly workerReport: (slot: number, figures: WorkerFigures) => void;
   readonly workerRestarts: Counter;
+  readonly recordedQuestions: Gauge;
+  readonly recordedBytes: Gauge;
   readonly poolConnections: Gauge;
   readonly poolIdle: Gauge;
   readonly poolWaiting: Gauge;
@@ -161,6 +166,10 @@ function decisionMetrics(store: MetricStore) {
     name: 'authz_eval_backstop_total',
     help: 'Safety backstops fired: depth and cycle deny, budget is ResourceExhausted.',
   });
+  const undecidable = store.counters({
+    name: 'gatehouse_undecidable_tuples_total',
+    help: 'Tuples written whose condition is not known or lacks what it needs: they grant nothing.',
+  });
   return {
     batchCheckItems,
     decisions,
@@ -179,6 +188,9 @@ function decisionMetrics(store: MetricStore) {
       name: 'authz_region_refused_total',
       help: "Requests refused because the project's pinned region differs from the instance's.",
     }),
+    undecidableTuples: recordOf(['condition_name', 'condition_params'], (field) =>
+      undecidable.cell({ field }),
+    ),
   };
 }
 
@@ -207,6 +219,11 @@ function instanceMetrics(store: MetricStore) {
   );
   return {
     poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
+    recordedQuestions: gauge(
+      'gatehouse_recorded_questions',
+      'Questions remembered to preview models with.',
+    ),
+    recordedBytes: gauge('gatehouse_recorded_questions_bytes', 'What remembered questions take.'),
     poolIdle: gauge('gatehouse_pg_pool_idle_connections', 'Connections that nobody uses.'),
     poolWaiting: gauge('gatehouse_pg_pool_waiting_requests', 'Callers waiting for a connection.'),
     indexLimit: gauge('gatehouse_index_limit_bytes', 'What all indexes together may take.'),

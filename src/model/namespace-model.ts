@@ -1,5 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
 import { BUILT_IN_NAMESPACES } from './built-in-model.ts';
+import { findConditionProblems } from './declared-condition.ts';
 import { findDuplicateKey } from './duplicate-key.ts';
 import { MODEL_NESTING_MAX, readModelDocument } from './model-document.ts';
 import { findMootParts } from './model-exclusions.ts';
@@ -49,9 +50,10 @@ export function inspectModel(json: string): ModelInspection {
   const warnings: ModelProblem[] = [];
   const collect =
     (list: ModelProblem[]) =>
-    (path: string, message: string): void => {
-      const isTold = list.some((one) => one.path === path && one.message === message);
-      if (list.length < MODEL_PROBLEMS_MAX && !isTold) list.push({ path, message });
+    (path: string, message: string, hint = noHint): void => {
+      if (list.length >= MODEL_PROBLEMS_MAX) return;
+      const isTold = list.some((one) => one.path === path && one.message.startsWith(message));
+      if (!isTold) list.push({ path, message: message + hint() });
     };
   try {
     const model = parseModel(json);
@@ -59,6 +61,7 @@ export function inspectModel(json: string): ModelInspection {
     if (duplicate !== undefined)
       collect(errors)(duplicate.path, `duplicate key "${duplicate.key}"`);
     findReferenceProblems(model, collect(errors));
+    findConditionProblems(model.conditions, collect(errors), collect(warnings));
     if (errors.length === 0) findMootParts(model, collect(errors), collect(warnings));
     return { model, errors, warnings };
   } catch (error) {
@@ -85,7 +88,16 @@ export function checkModelDocument(json: string): CheckedModel {
   return { model: model as NamespaceModel, warnings };
 }
 
+function noHint(): string {
+  return '';
+}
+
 /** The model of a project without `model_json`. */
 export function builtInModel(): NamespaceModel {
-  return { namespaces: BUILT_IN_NAMESPACES, open: new Set(), subjects: new Map() };
+  return {
+    namespaces: BUILT_IN_NAMESPACES,
+    open: new Set(),
+    subjects: new Map(),
+    conditions: new Map(),
+  };
 }

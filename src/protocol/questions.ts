@@ -18,6 +18,7 @@ export const QUESTION_RPCS = [
   'FilterObjects',
   'QueryListObjects',
   'StreamObjects',
+  'PreviewModel',
 ] as const;
 export type QuestionRpc = (typeof QUESTION_RPCS)[number];
 
@@ -60,6 +61,22 @@ export type ItemChange = {
   readonly error: string;
 };
 
+/** A question of a concrete user, as a preview draws and asks it. */
+export type UserQuestion = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly userId: string;
+  /** JSON text; '' is none. */
+  readonly contextJson: string;
+};
+
+/** Bits of a previewed answer. */
+export const PREVIEW_BEFORE = 1;
+export const PREVIEW_AFTER = 2;
+/** One of the models could not decide it within its bounds; the other bits are 0. */
+export const PREVIEW_FAILED = 4;
+
 export type QuestionArgs = {
   readonly check: QuestionHead & { readonly question: Question };
   readonly listSubjects: QuestionHead & {
@@ -84,6 +101,18 @@ export type QuestionArgs = {
     readonly updates: readonly TupleChange[];
     readonly questions: readonly Question[];
   };
+  /** Questions of objects and users of the shard, drawn by the seed, of relations that either model names. */
+  readonly drawQuestions: QuestionHead & {
+    readonly modelJson: string;
+    readonly count: number;
+    /** Unsigned 32-bit numbers: the same ones draw the same questions of the same index. */
+    readonly seed: readonly [number, number];
+  };
+  /** What questions answer under the project's model and under another one, both over one revision. */
+  readonly previewModel: QuestionHead & {
+    readonly modelJson: string;
+    readonly questions: readonly UserQuestion[];
+  };
 };
 
 export type QuestionResults = {
@@ -101,6 +130,10 @@ export type QuestionResults = {
   readonly streamObjects: readonly string[];
   readonly batchCheck: readonly ItemDecision[];
   readonly whatIf: readonly ItemChange[];
+  /** May be fewer than asked for. */
+  readonly drawQuestions: readonly UserQuestion[];
+  /** PREVIEW_ bits by question: of the first ones at least, where all would have taken too much. */
+  readonly previewModel: Uint8Array;
 };
 
 export type QuestionKind = keyof QuestionArgs;

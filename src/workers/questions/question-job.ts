@@ -1,6 +1,7 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
 import { OverlayReader } from '../../engine/overlay/overlay-reader.ts';
+import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleChange } from '../../model/relation-tuple.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
@@ -92,6 +93,7 @@ class QuestionWork<K extends QuestionKind> implements JobWork {
       readBudget: this.#readBudget,
       context,
       over,
+      under: (model: NamespaceModel) => bound.evaluator.under(model, new OverlayReader(reader, [])),
     };
     this.#task = this.#spec.start(ground, this.#args);
   }

@@ -1,6 +1,8 @@
 import type { QuestionKind } from '../../protocol/questions.ts';
 import { batchCheckQuestion } from './batch-check-question.ts';
 import { checkQuestion } from './check-question.ts';
+import { drawQuestions } from './draw-questions.ts';
+import { previewModel } from './preview-model.ts';
 import { filterObjectsQuestion } from './filter-objects-question.ts';
 import { listObjectsQuestion, streamObjectsQuestion } from './list-objects-questions.ts';
 import { listRelationsQuestion } from './list-relations-question.ts';
@@ -18,4 +20,6 @@ export const QUESTIONS: { readonly [K in QuestionKind]: QuestionSpec<K> } = {
   streamObjects: streamObjectsQuestion,
   batchCheck: batchCheckQuestion,
   whatIf: whatIfQuestion,
+  drawQuestions,
+  previewModel,
 };
