@@ -44,6 +44,7 @@ const TABLE: ImportTable = {
   'engine/general': ['engine/bound', 'model'],
   'engine/overlay': ['engine/bound', 'model'],
   engine: ['engine/bound', 'engine/general', 'engine/hot', 'model'],
+  'engine/questions': ['engine', 'engine/bound', 'engine/general', 'model'],
   store: ['model'],
   'store/sql': ['model', 'store'],
   'services/rules': ['gen/workspace'],
@@ -56,7 +57,9 @@ const TABLE: ImportTable = {
   'workers/questions': [
     'engine',
     'engine/bound',
+    'engine/general',
     'engine/overlay',
+    'engine/questions',
     'model',
     'protocol',
     'workers/jobs',

@@ -27,7 +27,8 @@ export const WEAK_ROLE = 1;
 export const EXCLUDE_ROLE = 2;
 
 const ENTRIES_PER_READ_SHIFT = 6;
-const chunk = new Uint32Array(512);
+/** Few enough that a step stays short where each entry has a condition of the model. */
+const chunk = new Uint32Array(128);
 
 /** A list of the tuples of a node that is still to be read, for the vertex that it belongs to. */
 type Rest = {
