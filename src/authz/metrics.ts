@@ -17,6 +17,8 @@ import { QUEUE_BOUNDS, type QueueBound } from '../workers/slot/queue-bound.ts';
 import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
 import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
+import type { BulkMetrics } from '../services/bulk/bulk-ports.ts';
+import { createBulkMetrics } from './bulk-metrics.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 import { MembershipMetrics } from './membership-metrics.ts';
 
@@ -87,6 +89,7 @@ export type Metrics = PartMetrics & {
   /** Of work that one instance at a time does. */
   readonly upkeepRuns: Counter<'work' | 'outcome'>;
   readonly readIndex: IndexMetrics;
+  readonly bulk: BulkMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
   /** How long the start loaded shards before it was ready. */
@@ -104,6 +107,7 @@ export function createMetrics(build: Build): Metrics {
     ...createCredentialMetrics(store, 'gatehouse'),
     ...createClockMetrics(store),
     ...createFeedMetrics(store),
+    bulk: createBulkMetrics(store),
     readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',
@@ -187,7 +191,7 @@ function upkeepMetrics(store: MetricStore): Pick<Metrics, 'upkeepRuns'> {
     help: 'Runs of work that one instance at a time does for all, by outcome.',
     labelNames: ['work', 'outcome'],
   });
-  for (const work of ['purge', 'retention']) {
+  for (const work of ['purge', 'retention', 'bulk']) {
     for (const outcome of ['done', 'elsewhere', 'failed']) upkeepRuns.inc({ work, outcome }, 0);
   }
   return { upkeepRuns };

@@ -278,6 +278,7 @@ function startUpkeep(
   });
   retention.start();
   services.purge.start();
+  services.bulkUpkeep.start();
   return retention;
 }
 
@@ -306,7 +307,8 @@ export function createCalls(
     seat: createSeatService({ ...services, timeoutMsMax }),
     model: createModelService(),
     query: createQueryService(),
-    tuple: createTupleService(),
+    tuple: createTupleService({ ...services, timeoutMsMax }),
+    tupleRoutes: { ...services, bodyBytesMax: config.maxBodyBytes },
     shards,
     scopes,
     meter,
@@ -354,6 +356,8 @@ async function stopParts(parts: Parts): Promise<void> {
   await gateway.stop(leftMs());
   await parts.live.stop();
   await services.purge.stop();
+  await services.bulkUpkeep.stop();
+  await services.tupleImport.stop();
   await retention.stop();
   await services.writer.close(leftMs());
   await services.notifier.close();

@@ -15,6 +15,7 @@ import type { TupleWrites } from '../services/tuple-writes.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { SharedWork } from '../store/shared-work.ts';
+import { type Bulk, createBulk } from './bulk.ts';
 import type { Database } from './database.ts';
 import { startIndexLinks } from './index-links.ts';
 import { createManagement, type Management } from './management.ts';
@@ -39,7 +40,8 @@ const NOTIFY_INTERVAL_MS = 20;
 const NOTIFY_SHARDS_MAX = 4_096;
 
 /** The use cases of this instance. */
-export type Services = Management & {
+export type Services = Management &
+  Bulk & {
   readonly projects: ProjectService;
   readonly heads: ShardHeads;
   readonly index: ReadIndex;
@@ -132,7 +134,15 @@ export function createServices(options: ServicesOptions): Services {
     writer: writes,
   });
   const reads = { heads, index, positions, isAlone, stopIndex };
-  return { ...reads, projects, writer, notifier, tuples, purge, shared, ...management };
+  const bulk = createBulk(config, {
+    ...{ pool, clock, ids, codec, heads, positions, projects, index, isAlone, shared, audit },
+    writer: writes,
+    tokenKey: database.deployment.tokenKey,
+    metrics: metrics.bulk,
+    log: options.log,
+  });
+  const writing = { writer, notifier, tuples, purge, shared };
+  return { ...reads, projects, ...writing, ...management, ...bulk };
 }
 
 function createIndex(

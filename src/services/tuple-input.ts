@@ -11,6 +11,7 @@ import {
   requiredError,
 } from '../model/names.ts';
 import {
+  type RelationTuple,
   type ShardKey,
   type Subject,
   type TupleChange,
@@ -69,7 +70,18 @@ function checkUpdate(field: string, update: RawUpdate, shard: ShardKey): TupleCh
   }
   const { tuple } = update;
   if (tuple === undefined) throw requiredError(`${field}.tuple`);
-  const at = `${field}.tuple`;
+  // Also a delete's payload must be valid, although only the identity counts.
+  const checked = checkTuple(`${field}.tuple`, tuple, shard);
+  if (update.op === OP_INSERT) return { op: 'insert', tuple: checked };
+  const { namespace, objectId, relation, subject } = checked;
+  return { op: 'delete', tuple: { namespace, objectId, relation, subject } };
+}
+
+/**
+ * A tuple as every method that writes tuples takes it: `at` names it in messages, `shard` is the request's. Errors: FIELD_*,
+ * NAMESPACE_RESERVED.
+ */
+export function checkTuple(at: string, tuple: RawTuple, shard: ShardKey): RelationTuple {
   checkScope(at, tuple, shard);
   checkNamespace(`${at}.namespace`, tuple.namespace);
   if (tuple.namespace === SEAT_NAMESPACE) {
@@ -81,17 +93,10 @@ function checkUpdate(field: string, update: RawUpdate, shard: ShardKey): TupleCh
   }
   checkObjectId(`${at}.object_id`, tuple.objectId);
   checkRelation(`${at}.relation`, tuple.relation);
-  const key = {
-    namespace: tuple.namespace,
-    objectId: tuple.objectId,
-    relation: tuple.relation,
-    subject: checkSubject(`${at}.subject`, tuple.subject?.kind),
-  };
-  // Also a delete's payload must be valid, although only the identity counts.
+  const subject = checkSubject(`${at}.subject`, tuple.subject?.kind);
   const payload = checkPayload(at, tuple);
-  return update.op === OP_INSERT
-    ? { op: 'insert', tuple: { ...key, ...payload } }
-    : { op: 'delete', tuple: key };
+  const { namespace, objectId, relation } = tuple;
+  return { namespace, objectId, relation, subject, ...payload };
 }
 
 function checkScope(at: string, tuple: RawTuple, shard: ShardKey): void {
@@ -103,7 +108,8 @@ function checkScope(at: string, tuple: RawTuple, shard: ShardKey): void {
   }
 }
 
-function checkSubject(field: string, kind: RawSubject | undefined): Subject {
+/** A subject as tuples and filters name it. Errors: FIELD_*. */
+export function checkSubject(field: string, kind: RawSubject | undefined): Subject {
   switch (kind?.case) {
     case 'userId':
       checkUserId(`${field}.user_id`, kind.value);
