@@ -155,8 +155,6 @@ async function receiveImport(
     exchange.send(200, 'application/json', importAnswer(result), ['x-request-id', requestId]);
   } catch (error) {
     const shown = shownError(parts, error, requestId, 'ImportTuples');
-    // What is still coming is read and thrown away, so that the answer gets through.
-    exchange.resumeBody();
     sendConnectError(exchange, shown, requestId);
   }
 }
