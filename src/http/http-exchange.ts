@@ -186,7 +186,10 @@ export class HttpExchange implements SlowBody {
     this.#res.pause();
   }
 
-  /** Also done by a whole answer: what is still coming is thrown away, so that the connection can go on. */
+  /**
+   * Also done by an answer, so that the connection can go on; what is still coming is thrown away. Not before where the body is
+   * complete: it begins the listener's time-out anew, which would end a request that takes long.
+   */
   resumeBody(): void {
     if (this.#state === 'ended' || !this.#isPaused) return;
     this.#isPaused = false;

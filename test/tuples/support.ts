@@ -1,4 +1,4 @@
-import { type Client, createClient } from '@connectrpc/connect';
+import { type Client, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
 import * as fc from 'fast-check';
 import { TupleService } from '../../src/gen/gatehouse/v1/tuple_service_pb.ts';
@@ -40,14 +40,12 @@ export function authzOver(target: Target, wire: Wire = 'connect'): Client<typeof
   return createClient(AuthzService, transportTo(target, wire));
 }
 
-function transportTo({ baseUrl, token }: Target, wire: Wire) {
-  const interceptors = [
-    (next: (request: never) => Promise<never>) =>
-      (request: { readonly header: Headers } & never): Promise<never> => {
-        request.header.set('authorization', `Bearer ${token}`);
-        return next(request);
-      },
-  ] as never;
+function transportTo({ baseUrl, token }: Target, wire: Wire): Transport {
+  const withToken: Interceptor = (next) => (request) => {
+    request.header.set('authorization', `Bearer ${token}`);
+    return next(request);
+  };
+  const interceptors = [withToken];
   if (wire === 'grpc') return createGrpcTransport({ baseUrl, interceptors });
   const useBinaryFormat = wire === 'connect';
   return createConnectTransport({ baseUrl, httpVersion: '2', useBinaryFormat, interceptors });
@@ -57,7 +55,7 @@ function transportTo({ baseUrl, token }: Target, wire: Wire) {
 export async function postLines(
   { baseUrl, token }: Target,
   query: string,
-  body: BodyInit,
+  body: string | Uint8Array,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly status: number; readonly body: Record<string, unknown> }> {
   const response = await fetch(`${baseUrl}/v1/tuples:import${query}`, {

@@ -77,10 +77,6 @@ export function streamedBodyOfExchange(
     if (!isPaused && !isLast && queue.length >= CHUNKS_AHEAD_MAX) {
       isPaused = true;
       exchange.pauseBody();
-    } else if (isLast && isPaused) {
-      // What was read before the pause held the end: the next request of the connection must come through.
-      isPaused = false;
-      exchange.resumeBody();
     }
     wake?.();
   });

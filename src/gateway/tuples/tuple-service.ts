@@ -112,6 +112,23 @@ async function imported(
   context: HandlerContext,
 ): ReturnType<Handlers['importTuples']> {
   const iterator = requests[Symbol.asyncIterator]();
+  try {
+    return await importedFrom(tupleImport, iterator, context);
+  } finally {
+    // Lets go of the body wherever reading ended; not awaited, since it waits for what is being read.
+    iterator.return?.().catch(ignoreEnded);
+  }
+}
+
+function ignoreEnded(): void {
+  // What failed was told by reading.
+}
+
+async function importedFrom(
+  tupleImport: TupleImport,
+  iterator: AsyncIterator<ImportTuplesRequest>,
+  context: HandlerContext,
+): ReturnType<Handlers['importTuples']> {
   const first = await iterator.next();
   const options = first.done === true ? undefined : first.value.options;
   if (first.done === true || options === undefined) throw requiredError('options');
