@@ -30,7 +30,7 @@ let tenants = 0;
 const newTenant = (): string => `g${String(++tenants)}`;
 
 const insert = (objectId: string, userId: string, relation = 'owner') => ({
-  op: Op.OP_INSERT as Op,
+  op: Op.INSERT as Op,
   tuple: {
     namespace: 'doc',
     objectId,
@@ -38,7 +38,7 @@ const insert = (objectId: string, userId: string, relation = 'owner') => ({
     subject: { kind: { case: 'userId' as const, value: userId } },
   },
 });
-const remove = (objectId: string, userId: string) => ({ ...insert(objectId, userId), op: Op.OP_DELETE });
+const remove = (objectId: string, userId: string) => ({ ...insert(objectId, userId), op: Op.DELETE });
 const mustExist = (value: object) => ({ kind: { case: 'mustExist' as const, value } });
 const mustNotExist = (value: object) => ({ kind: { case: 'mustNotExist' as const, value } });
 const unchangedSince = (value: string) => ({ kind: { case: 'unchangedSince' as const, value } });
@@ -85,7 +85,7 @@ describe('preconditions', () => {
     const tenantId = newTenant();
     const client = tuplesOver(instances[0]);
     const expired = { ...insert('a', 'x').tuple, expiresAt: { seconds: 1n, nanos: 0 } };
-    await client.writeTuples({ tenantId, updates: [{ op: Op.OP_INSERT, tuple: expired }] });
+    await client.writeTuples({ tenantId, updates: [{ op: Op.INSERT, tuple: expired }] });
     const any = { namespace: 'doc' };
     const updates = [insert('b', 'x')];
     const must = client.writeTuples({ tenantId, updates, preconditions: [mustExist(any)] });

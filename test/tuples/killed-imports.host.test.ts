@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { createPool } from '../../src/store/pool.ts';
 import { type Service, startService } from '../support/service.ts';
 import { exported, type JsonTuple, linesOf, plainTuples, postLines, setOf, textOf } from './support.ts';
 
@@ -68,8 +69,13 @@ test.each([
             duplex: 'half',
           } as RequestInit);
     const failed = expect(sent, name).rejects.toThrow();
+    const pool = createPool(server.target, { max: 1, applicationName: 'test' });
     const isUnderWay = async (): Promise<boolean> => {
-      const { rows } = await pool.query(
+      const { rows } = await pool.query<{
+        is_applying: boolean;
+        applied: number;
+        is_staging: boolean;
+      }>(
         `select i.total is not null as is_applying, i.applied::int as applied,
            exists (select from tuple_import_part p where p.import_no = i.import_no) as is_staging
          from tuple_import i where i.tenant_id = $1 and i.import_id = 'killed'`,
@@ -80,7 +86,6 @@ test.each([
       if (part < 1) return row.is_staging;
       return held > 0 ? row.applied > 0 : row.is_applying;
     };
-    const pool = server.createPool();
     try {
       while (!(await isUnderWay())) await new Promise((next) => setImmediate(next));
     } finally {
