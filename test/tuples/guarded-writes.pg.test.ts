@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { TupleUpdate_Operation as Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import { TupleUpdate_Op as Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import type { PostgresTarget } from '../../src/store/pool.ts';
 import { createCuttingProxy } from '../support/cutting-proxy.ts';
 import { startInstance, type Instance } from '../support/instance.ts';

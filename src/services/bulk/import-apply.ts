@@ -10,7 +10,9 @@ import {
   isWaitedFor,
   lookWhetherEmpty,
   selectImportedChanges,
+  touchImport,
 } from '../../store/sql/tuple-imports.ts';
+import { violatedConstraint } from '../../store/pg-errors.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { AuditSink, WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
@@ -74,15 +76,19 @@ export class ImportApply {
     const { pool } = this.#parts;
     if (staged.applied === 0 && staged.total > 0) {
       const look = await lookWhetherEmpty(pool, staged.shard);
-      const whole = look.isEmpty ? await this.#whole(staged) : undefined;
-      if (whole !== undefined) return whole;
+      let whole = look.isEmpty ? await this.#whole(staged, true) : undefined;
+      if (whole === 'twice') whole = await this.#whole(staged, false);
+      if (whole !== undefined && whole !== 'twice') return whole;
     }
     return await this.#chunks(staged);
   }
 
-  /** undefined: not possible, since others write. */
-  async #whole(staged: StagedImport): Promise<AppliedImport | undefined> {
-    const { writer, metrics } = this.#parts;
+  /** undefined: not possible, since others write. 'twice': a tuple came twice, so that not all are distinct. */
+  async #whole(
+    staged: StagedImport,
+    isDistinct: boolean,
+  ): Promise<AppliedImport | 'twice' | undefined> {
+    const { pool, writer, metrics } = this.#parts;
     const { shard, importNo, attempt, total, meta, signal } = staged;
     let found: EmptyLook | undefined;
     let written = 0;
@@ -99,9 +105,11 @@ export class ImportApply {
       if (!found.isEmpty) throw new ShardDisturbedError();
       for (let from = 0; from < total; from += WHOLE_ROWS) {
         const to = Math.min(total, from + WHOLE_ROWS);
-        written += await insertWhole(client, shard, importNo, from, to, found.seq + 2);
+        written += await insertWhole(client, shard, importNo, from, to, found.seq + 2, isDistinct);
         await checkQuiet(client);
       }
+      // Its commit takes what was inserted to the disk, so that the one under the lock has little left to.
+      await touchImport(pool, importNo);
     };
     let stamp = '';
     let heldFromMs = 0;
@@ -125,6 +133,7 @@ export class ImportApply {
       return { written, position };
     } catch (error) {
       if (error instanceof ShardDisturbedError) return undefined;
+      if (isDistinct && violatedConstraint(error) === 'relation_tuple_pkey') return 'twice';
       throw error;
     }
   }

@@ -198,7 +198,8 @@ export async function lookWhetherEmpty(
 
 /**
  * Inserts the rows after `from` up to `to` as they will be at `seq`, without the shard's lock: nobody sees them before the
- * transaction ends with `finishWhole`. Returns how many tuples were new or changed.
+ * transaction ends with `finishWhole`. Returns how many tuples were new or changed. `isDistinct`: no tuple of these was inserted before,
+ * which saves a fifth of the time; one that was is a conflict, which ends the transaction (`violatedConstraint`).
  */
 export async function insertWhole(
   client: ClientBase,
@@ -207,18 +208,19 @@ export async function insertWhole(
   from: number,
   to: number,
   seq: number,
+  isDistinct: boolean,
 ): Promise<number> {
-  const { rowCount } = await client.query({
-    name: 'insert_whole_import',
-    text: `insert into relation_tuple as t (project_id, tenant_id, ${ROW_COLUMNS}, seq)
-      select distinct on (${KEY_COLUMNS}) $1::text, $2::text, ${ROW_COLUMNS}, $6::bigint
-      from tuple_import_row r where r.import_no = $3::bigint and r.n > $4::bigint and r.n <= $5::bigint
-      order by ${KEY_COLUMNS}, r.n desc
-      on conflict (project_id, tenant_id, ${KEY_COLUMNS}) do update
+  const onConflict = `on conflict (project_id, tenant_id, ${KEY_COLUMNS}) do update
         set expires_at_us = excluded.expires_at_us, condition_name = excluded.condition_name,
           condition_params = excluded.condition_params
         where (t.expires_at_us, t.condition_name, t.condition_params)
-          is distinct from (excluded.expires_at_us, excluded.condition_name, excluded.condition_params)`,
+          is distinct from (excluded.expires_at_us, excluded.condition_name, excluded.condition_params)`;
+  const { rowCount } = await client.query({
+    name: `insert_whole_import_${isDistinct}`,
+    text: `insert into relation_tuple as t (project_id, tenant_id, ${ROW_COLUMNS}, seq)
+      select distinct on (${KEY_COLUMNS}) $1::text, $2::text, ${ROW_COLUMNS}, $6::bigint
+      from tuple_import_row r where r.import_no = $3::bigint and r.n > $4::bigint and r.n <= $5::bigint
+      order by ${KEY_COLUMNS}, r.n desc ${isDistinct ? '' : onConflict}`,
     values: [projectId, tenantId, importNo, String(from), String(to), String(seq)],
   });
   return rowCount ?? 0;
@@ -311,6 +313,11 @@ export async function deleteStagedRows(
     [importNo, rowsMax],
   );
   return rowCount ?? 0;
+}
+
+/** Notes that an import is still under way. */
+export async function touchImport(pool: Pool, importNo: string): Promise<void> {
+  await pool.query('update tuple_import set touched_at = now() where import_no = $1', [importNo]);
 }
 
 /** Ends what an attempt may still have under way: nothing is staged any more. null: whichever attempt it is. */
