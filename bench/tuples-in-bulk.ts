@@ -190,10 +190,18 @@ function checks(port: number): () => Promise<number> {
 async function heldOver(metricsPort: number): Promise<Record<string, number>> {
   const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
   const value = (name: string): number =>
-    Number(text.split('\n').find((line) => line.startsWith(name))?.split(' ').at(-1));
+    Number(
+      text
+        .split('\n')
+        .find((line) => line.startsWith(name))
+        ?.split(' ')
+        .at(-1),
+    );
   return {
     chunks: value('gatehouse_bulk_hold_seconds_count'),
-    over50ms: value('gatehouse_bulk_hold_seconds_count') - value('gatehouse_bulk_hold_seconds_bucket{le="0.05"}'),
+    over50ms:
+      value('gatehouse_bulk_hold_seconds_count') -
+      value('gatehouse_bulk_hold_seconds_bucket{le="0.05"}'),
   };
 }
 

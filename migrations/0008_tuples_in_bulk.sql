@@ -76,7 +76,7 @@ as $$
 begin
   perform 1 from tuple_import i where i.import_no = r_import and i.attempt = r_attempt for share;
   if not found then
-    raise exception 'import % was taken over', r_import using errcode = 'GH003';
+    raise exception 'import % was taken over', r_import using errcode = 'GH010';
   end if;
   insert into tuple_import_part (import_no, part, row_count, digest)
     values (r_import, r_part, r_rows, r_digest);
@@ -84,10 +84,10 @@ end
 $$;
 
 -- Writes the rows (r_from, r_to] of an import as one seq of its shard, whose row the caller has locked, as
--- the instance that was let in. Of a tuple that comes twice the later one counts; one that is there
+-- the instance that was let in; they fit what the project asked for as of r_rules. Of a tuple that comes twice the later one counts; one that is there
 -- already, with the same expiry and condition, is no change.
 create function gatehouse_import_chunk(
-  r_import bigint, r_attempt uuid, r_from bigint, r_to bigint,
+  r_import bigint, r_attempt uuid, r_rules bigint, r_from bigint, r_to bigint,
   project text, tenant text, the_stamp bigint,
   the_commit uuid, the_rpc text, the_acting_user text, the_request_id text,
   out epoch bigint, out seq bigint, out written bigint, out changes text, out settings_version bigint
@@ -106,6 +106,7 @@ declare
   v_written bigint;
   v_changes text;
 begin
+  perform gatehouse_check_rules(project, r_rules);
   select s.epoch, s.seq into v_epoch, v_seq
     from shard s where s.project_id = project and s.tenant_id = tenant;
   v_settings := coalesce((select p.version from project p where p.id = project), 0);
@@ -163,7 +164,7 @@ begin
       epoch = v_epoch, seq = v_seq, touched_at = now()
     where i.import_no = r_import and i.attempt = r_attempt and i.applied = r_from;
   if not found then
-    raise exception 'import % was taken over', r_import using errcode = 'GH003';
+    raise exception 'import % was taken over', r_import using errcode = 'GH010';
   end if;
   epoch := v_epoch;
   seq := v_seq;
@@ -178,7 +179,7 @@ $$;
 -- anew, since no change row tells of them. (The row of r_seq itself is there for its stamp.) found_as_left
 -- is false, and nothing is done, where the shard is not as it was.
 create function gatehouse_import_whole(
-  r_import bigint, r_attempt uuid, r_total bigint, r_written bigint,
+  r_import bigint, r_attempt uuid, r_rules bigint, r_total bigint, r_written bigint,
   project text, tenant text, r_epoch bigint, r_seq bigint, the_stamp bigint,
   the_commit uuid, the_rpc text, the_acting_user text, the_request_id text,
   out found_as_left boolean, out settings_version bigint
@@ -189,6 +190,7 @@ as $$
 declare
   v_settings bigint;
 begin
+  perform gatehouse_check_rules(project, r_rules);
   v_settings := coalesce((select p.version from project p where p.id = project), 0);
   settings_version := v_settings;
   update shard s set seq = r_seq, stamp = the_stamp, retained_from = r_seq,
@@ -208,7 +210,7 @@ begin
       epoch = r_epoch, seq = r_seq, touched_at = now()
     where i.import_no = r_import and i.attempt = r_attempt and i.applied = 0;
   if not found then
-    raise exception 'import % was taken over', r_import using errcode = 'GH003';
+    raise exception 'import % was taken over', r_import using errcode = 'GH010';
   end if;
 end
 $$;

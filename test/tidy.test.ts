@@ -42,6 +42,7 @@ const TABLE: ImportTable = {
   'engine/bound': ['model'],
   'engine/hot': ['engine/bound', 'model'],
   'engine/general': ['engine/bound', 'model'],
+  'engine/overlay': ['engine/bound', 'model'],
   engine: ['engine/bound', 'engine/general', 'engine/hot', 'model'],
   store: ['model'],
   'store/sql': ['model', 'store'],
@@ -53,7 +54,15 @@ const TABLE: ImportTable = {
   'services/workspaces': ['model', 'services', 'services/rules', 'store', 'store/sql'],
   'workers/raw': ['model'],
   'workers/jobs': ['engine', 'engine/bound', 'engine/hot', 'model', 'protocol', 'workers/raw'],
-  'workers/shard': ['cache', 'model', 'protocol', 'store', 'workers/jobs'],
+  'workers/questions': [
+    'engine',
+    'engine/bound',
+    'engine/overlay',
+    'model',
+    'protocol',
+    'workers/jobs',
+  ],
+  'workers/shard': ['cache', 'model', 'protocol', 'store', 'workers/jobs', 'workers/questions'],
   'workers/slot': ['model', 'protocol', 'workers/shard'],
   'gateway/connect': ['gen/google', 'gen/workspace', 'http'],
   'gateway/reads': ['gateway/connect', 'model', 'protocol', 'services'],
@@ -72,8 +81,19 @@ const TABLE: ImportTable = {
     'services/seats',
     'services/workspaces',
   ],
+  language: [],
+  'language/gate': ['language', 'model'],
   'gateway/models': ['gen/gatehouse'],
-  'gateway/queries': ['gen/gatehouse'],
+  'gateway/queries': [
+    'gateway/connect',
+    'gateway/reads',
+    'gateway/rpc',
+    'gen/gatehouse',
+    'gen/workspace',
+    'model',
+    'protocol',
+    'services',
+  ],
   'gateway/tuples': [
     'gateway/connect',
     'gateway/rpc',
@@ -295,6 +315,7 @@ const TABLE: ImportTable = {
     'store',
     'store/sql',
     'workers/jobs',
+    'workers/questions',
     'workers/shard',
     'workers/slot',
   ],
@@ -360,7 +381,7 @@ function roomsDrawn(heading: string, house: string): readonly (readonly [string,
     .split('\n')
     .slice(2, -1)
     .flatMap((line) => {
-      const [, number, rooms = ''] = /^ {2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
+      const [, number, rooms = ''] = /^ {1,2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
       if (number !== ' ') floor = Number(number);
       return rooms.split(' · ').map((room): readonly [string, number] => {
         return [room === 'main.ts' ? house : join(house, room), floor];

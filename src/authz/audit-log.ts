@@ -1,4 +1,5 @@
 import type { Logger } from '../observability/logger.ts';
+import type { AdminAudit, WrittenModel } from '../services/ports.ts';
 
 /** One change of a tuple. */
 export type TupleAuditRecord = {
@@ -25,11 +26,24 @@ export type TupleAuditRecord = {
 /** One mutation of a project. */
 export type AdminAuditRecord = {
   readonly kind: 'admin_action';
-  readonly operation: 'create_project' | 'update_project';
+  readonly operation: AdminAudit['operation'];
   readonly project_id: string;
+  /** Whose operator secret the call carried, as versions of models say it. */
+  readonly by: string;
   readonly rpc: string;
   readonly request_id: string;
   readonly at: string;
+  /** Of the version of the model that was written; absent where none was. */
+  readonly model_version?: number;
+  readonly model_sha256?: string;
+  /** Whether it decides from now on, or is on its way. */
+  readonly model_state?: WrittenModel['state'];
+  /** Stored tuples that do not fit it, where they were looked at. */
+  readonly tuples_refused?: number;
+  /** The version that it brought back. */
+  readonly rolled_back_to?: number;
+  /** Present where stored tuples that do not fit were no obstacle. */
+  readonly forced?: true;
 };
 
 export type AuditRecord = TupleAuditRecord | AdminAuditRecord;

@@ -4,6 +4,7 @@ import {
   type DecisionMetrics,
   type DecisionRpc,
 } from '../gateway/reads/decision-meter.ts';
+import type { ConditionProblem } from '../model/condition-admission.ts';
 import { registerBuildInfo, type Build } from '../observability/build-info.ts';
 import {
   createCredentialMetrics,
@@ -12,15 +13,16 @@ import {
 import { MetricStore, type HotCounter, type HotHistogram } from '../observability/metric-store.ts';
 import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { FsckStats, WorkerStats } from '../protocol/messages.ts';
+import type { BulkMetrics } from '../services/bulk/bulk-ports.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { QUEUE_BOUNDS, type QueueBound } from '../workers/slot/queue-bound.ts';
+import { createBulkMetrics } from './bulk-metrics.ts';
 import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
 import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
-import type { BulkMetrics } from '../services/bulk/bulk-ports.ts';
-import { createBulkMetrics } from './bulk-metrics.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 import { MembershipMetrics } from './membership-metrics.ts';
+import { createModelMetrics, type ModelMetrics } from './model-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
 const CONNECT_CODES = [
@@ -55,7 +57,7 @@ const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_00
 /** What a worker counted since its last report, and how it stands now, but for what a caller must name. */
 export type WorkerFigures = Omit<WorkerStats, 'errors' | 'rawBatchItems'>;
 
-type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics & FeedMetrics;
+type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics & FeedMetrics & ModelMetrics;
 
 /** Every metric of the authorization service, ready to count. */
 export type Metrics = PartMetrics & {
@@ -70,6 +72,8 @@ export type Metrics = PartMetrics & {
   /** What the indexes of all workers may take. */
   readonly indexLimit: Gauge;
   readonly regionRefused: Counter;
+  /** Tuples written outside of models with conditions of their own, whose condition nothing can decide. */
+  readonly undecidableTuples: Readonly<Record<ConditionProblem['field'], HotCounter>>;
   readonly queueRefusals: Readonly<Record<QueueBound, HotCounter>>;
   /**
    * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
@@ -77,6 +81,8 @@ export type Metrics = PartMetrics & {
    */
   readonly workerReport: (slot: number, figures: WorkerFigures) => void;
   readonly workerRestarts: Counter;
+  readonly recordedQuestions: Gauge;
+  readonly recordedBytes: Gauge;
   readonly poolConnections: Gauge;
   readonly poolIdle: Gauge;
   readonly poolWaiting: Gauge;
@@ -108,6 +114,7 @@ export function createMetrics(build: Build): Metrics {
     ...createClockMetrics(store),
     ...createFeedMetrics(store),
     bulk: createBulkMetrics(store),
+    ...createModelMetrics(store),
     readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',
@@ -163,6 +170,10 @@ function decisionMetrics(store: MetricStore) {
     name: 'authz_eval_backstop_total',
     help: 'Safety backstops fired: depth and cycle deny, budget is ResourceExhausted.',
   });
+  const undecidable = store.counters({
+    name: 'gatehouse_undecidable_tuples_total',
+    help: 'Tuples written whose condition is not known or lacks what it needs: they grant nothing.',
+  });
   return {
     batchCheckItems,
     decisions,
@@ -181,6 +192,9 @@ function decisionMetrics(store: MetricStore) {
       name: 'authz_region_refused_total',
       help: "Requests refused because the project's pinned region differs from the instance's.",
     }),
+    undecidableTuples: recordOf(['condition_name', 'condition_params'], (field) =>
+      undecidable.cell({ field }),
+    ),
   };
 }
 
@@ -191,7 +205,7 @@ function upkeepMetrics(store: MetricStore): Pick<Metrics, 'upkeepRuns'> {
     help: 'Runs of work that one instance at a time does for all, by outcome.',
     labelNames: ['work', 'outcome'],
   });
-  for (const work of ['purge', 'retention', 'bulk']) {
+  for (const work of ['purge', 'retention', 'activation', 'bulk']) {
     for (const outcome of ['done', 'elsewhere', 'failed']) upkeepRuns.inc({ work, outcome }, 0);
   }
   return { upkeepRuns };
@@ -209,6 +223,11 @@ function instanceMetrics(store: MetricStore) {
   );
   return {
     poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
+    recordedQuestions: gauge(
+      'gatehouse_recorded_questions',
+      'Questions remembered to preview models with.',
+    ),
+    recordedBytes: gauge('gatehouse_recorded_questions_bytes', 'What remembered questions take.'),
     poolIdle: gauge('gatehouse_pg_pool_idle_connections', 'Connections that nobody uses.'),
     poolWaiting: gauge('gatehouse_pg_pool_waiting_requests', 'Callers waiting for a connection.'),
     indexLimit: gauge('gatehouse_index_limit_bytes', 'What all indexes together may take.'),

@@ -6,11 +6,11 @@ import {
   type Gateway,
   type GatewayOptions,
 } from '../gateway/gateway.ts';
+import { createModelService } from '../gateway/models/model-service.ts';
+import { createQueryService } from '../gateway/queries/query-service.ts';
 import type { Readiness } from '../gateway/readiness.ts';
 import { DecisionMeter } from '../gateway/reads/decision-meter.ts';
 import { ReadScopes } from '../gateway/reads/read-scopes.ts';
-import { createModelService } from '../gateway/models/model-service.ts';
-import { createQueryService } from '../gateway/queries/query-service.ts';
 import { createAdminService } from '../gateway/rpc/admin-service.ts';
 import { createAuthzService } from '../gateway/rpc/authz-service.ts';
 import { createGroupService } from '../gateway/rpc/group-service.ts';
@@ -35,6 +35,7 @@ import { showFeed } from './feed-metrics.ts';
 import { createFsckRuns } from './fsck-runs.ts';
 import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
+import { createRecorder, modelOptions } from './model-parts.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
 import { RecentShards } from './recent-shards.ts';
 import { createServices, type Services } from './services.ts';
@@ -279,6 +280,7 @@ function startUpkeep(
   retention.start();
   services.purge.start();
   services.bulkUpkeep.start();
+  services.activations.start();
   return retention;
 }
 
@@ -296,17 +298,35 @@ export function createCalls(
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
+  const recorder = createRecorder(config, metrics);
   return {
     credentials,
     bodyBytesMax: config.maxBodyBytes,
     timeoutMsMax,
-    authz: createAuthzService({ tuples, shards, scopes, meter, timeoutMsMax, batchItemsMax }),
-    admin: createAdminService(projects),
+    authz: createAuthzService({
+      tuples,
+      shards,
+      scopes,
+      meter,
+      timeoutMsMax,
+      batchItemsMax,
+      recorder,
+    }),
+    admin: createAdminService(projects, services.operatorName),
     workspace: createWorkspaceService({ ...services, timeoutMsMax }),
     group: createGroupService({ ...services, timeoutMsMax }),
     seat: createSeatService({ ...services, timeoutMsMax }),
-    model: createModelService(),
-    query: createQueryService(),
+    model: createModelService(modelOptions(config, { services, shards, scopes, recorder })),
+    recorder,
+    query: createQueryService({
+      shards,
+      scopes,
+      meter,
+      timeoutMsMax,
+      batchItemsMax,
+      updatesMax: config.maxWriteUpdates,
+      rules: services.rules,
+    }),
     tuple: createTupleService({ ...services, timeoutMsMax }),
     tupleRoutes: { ...services, bodyBytesMax: config.maxBodyBytes },
     shards,
@@ -358,6 +378,7 @@ async function stopParts(parts: Parts): Promise<void> {
   await services.purge.stop();
   await services.bulkUpkeep.stop();
   await services.tupleImport.stop();
+  await services.activations.stop();
   await retention.stop();
   await services.writer.close(leftMs());
   await services.notifier.close();

@@ -1,9 +1,13 @@
 import type { Config } from '../config/options.ts';
+import { secretFingerprint } from '../config/secret-fingerprint.ts';
 import { TokenCodec } from '../model/consistency-token.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
+import { ActivationJob } from '../services/models/activation-job.ts';
+import { ModelHistory } from '../services/models/model-history.ts';
+import { StagedModels } from '../services/models/staged-models.ts';
 import type { AuditSink } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
@@ -12,6 +16,7 @@ import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
+import { SettingsRules, type WriteRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { SharedWork } from '../store/shared-work.ts';
@@ -32,6 +37,12 @@ const PROJECTS_MAX = 10_000;
 const HEADS_MAX = 200_000;
 const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
+/** How often it is asked whether a model is pending that nobody brings into force. */
+const ACTIVATION_INTERVAL_MS = 5_000;
+/** So long a call that writes a model waits for it to come into force. */
+const ACTIVATION_WAIT_MS = 10_000;
+/** Stored tuples that are parsed in one turn of the event loop. */
+const ACTIVATION_ROWS = 1_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
 const WRITE_LANES = 2;
 /** Commits within this time share notifications, with one seq for each shard. */
@@ -42,21 +53,29 @@ const NOTIFY_SHARDS_MAX = 4_096;
 /** The use cases of this instance. */
 export type Services = Management &
   Bulk & {
-  readonly projects: ProjectService;
-  readonly heads: ShardHeads;
-  readonly index: ReadIndex;
-  readonly positions: ReadPositions;
-  readonly writer: TupleWriter;
-  readonly notifier: ChangeNotifier;
-  readonly tuples: TupleService;
-  readonly purge: ExpiredTuplePurge;
-  /** For what one instance at a time does. */
-  readonly shared: SharedWork;
-  /** Whether no other instance can have written meanwhile. */
-  isAlone(): boolean;
-  /** Fails the reads that wait for the read index, and closes its connections. Idempotent. */
-  stopIndex(): Promise<void>;
-};
+    readonly projects: ProjectService;
+    /** The versions of projects' models. */
+    readonly modelHistory: ModelHistory;
+    /** What versions and audit records call whoever knows an operator secret. */
+    operatorName(secret: string): string;
+    readonly heads: ShardHeads;
+    readonly index: ReadIndex;
+    readonly positions: ReadPositions;
+    readonly writer: TupleWriter;
+    readonly notifier: ChangeNotifier;
+    readonly tuples: TupleService;
+    readonly purge: ExpiredTuplePurge;
+    readonly models: StagedModels;
+    readonly activations: ActivationJob;
+    /** What tuples of projects must fit. */
+    readonly rules: WriteRules;
+    /** For what one instance at a time does. */
+    readonly shared: SharedWork;
+    /** Whether no other instance can have written meanwhile. */
+    isAlone(): boolean;
+    /** Fails the reads that wait for the read index, and closes its connections. Idempotent. */
+    stopIndex(): Promise<void>;
+  };
 
 export type ServicesOptions = {
   readonly config: Config;
@@ -73,7 +92,7 @@ export type ServicesOptions = {
 
 /** Wires the services to the database and the workers. */
 export function createServices(options: ServicesOptions): Services {
-  const { config, database, clock, shards, metrics, audit } = options;
+  const { config, database, clock, shards, metrics, audit, log } = options;
   const { pool } = database;
   const ids = new IdSource(clock);
   const codec = new TokenCodec({
@@ -82,6 +101,12 @@ export function createServices(options: ServicesOptions): Services {
   });
   const isAlone = options.isAlone ?? ((): boolean => database.membership.isAlone());
   const heads = new ShardHeads({ entriesMax: HEADS_MAX });
+  const models = new StagedModels({
+    pool,
+    projects: () => projects,
+    onPending: () => activations.kick(),
+    waitMaxMs: ACTIVATION_WAIT_MS,
+  });
   const projects = new ProjectService({
     pool,
     admission: database.membership,
@@ -94,15 +119,23 @@ export function createServices(options: ServicesOptions): Services {
     cacheMax: PROJECTS_MAX,
     listMax: PROJECTS_MAX,
     distributor: shards,
+    models,
+    onUnsoundModel: (projectId, { path, message }) => {
+      metrics.models.unsound.add();
+      log('warn', 'stored_model_unsound', { project_id: projectId, path, problem: message });
+    },
     onRegionRefused: () => metrics.regionRefused.inc(),
     onOld: () => metrics.readIndex.settingsReloaded(),
     isAlone,
     audit,
   });
+  const modelHistory = new ModelHistory({ pool, projects, models });
+  const operatorName = (secret: string): string => operatorNameOf(database, secret);
   const { index, stopIndex } = createIndex(options, { clock, heads, projects });
   const positions = new ReadPositions({ codec, heads, index });
   const notifier = createNotifier(options);
-  const writer = createWriter(options, { clock, ids, heads, hints: notifier, projects });
+  const rules = new SettingsRules(projects);
+  const writer = createWriter(options, { clock, ids, heads, hints: notifier, projects, rules });
   const writes = new MeasuredWriter(writer, metrics.writeDuration);
   const tuples = new TupleService({
     pool,
@@ -112,6 +145,8 @@ export function createServices(options: ServicesOptions): Services {
     heads,
     positions,
     writer: writes,
+    rules,
+    onUndecidable: (field) => metrics.undecidableTuples[field].add(1),
     updatesMax: config.maxWriteUpdates,
     readTuplesMax: READ_TUPLES_MAX,
     deletesPerSeqMax: DELETES_PER_SEQ_MAX,
@@ -123,6 +158,16 @@ export function createServices(options: ServicesOptions): Services {
     log: options.log,
   });
   const purge = createPurge(options, writes, ids, shared);
+  const activations = new ActivationJob({
+    pool,
+    shared,
+    projects,
+    region: config.region,
+    intervalMs: ACTIVATION_INTERVAL_MS,
+    rowsMax: ACTIVATION_ROWS,
+    metrics: metrics.models,
+    onError: (error) => log('warn', 'model_activation_failed', { error: String(error) }),
+  });
   const management = createManagement(config, {
     pool,
     clock,
@@ -133,16 +178,36 @@ export function createServices(options: ServicesOptions): Services {
     isAlone,
     writer: writes,
   });
-  const reads = { heads, index, positions, isAlone, stopIndex };
+  const reads = { heads, index, positions, rules, isAlone, stopIndex };
+  const named = { projects, models, modelHistory, activations, operatorName };
   const bulk = createBulk(config, {
-    ...{ pool, clock, ids, codec, heads, positions, projects, index, isAlone, shared, audit },
+    ...{
+      pool,
+      clock,
+      ids,
+      codec,
+      heads,
+      positions,
+      projects,
+      rules,
+      index,
+      isAlone,
+      shared,
+      audit,
+    },
     writer: writes,
+    onUndecidable: (field) => metrics.undecidableTuples[field].add(1),
     tokenKey: database.deployment.tokenKey,
     metrics: metrics.bulk,
     log: options.log,
   });
   const writing = { writer, notifier, tuples, purge, shared };
-  return { ...reads, projects, ...writing, ...management, ...bulk };
+  return { ...reads, ...named, ...writing, ...management, ...bulk };
+}
+
+/** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */
+function operatorNameOf({ deployment }: Database, secret: string): string {
+  return `operator:${secretFingerprint(deployment.tokenKey, 'admin_secret', [secret])}`;
 }
 
 function createIndex(
@@ -190,7 +255,7 @@ function createWriter(
   {
     projects,
     ...parts
-  }: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints'> & {
+  }: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints' | 'rules'> & {
     readonly projects: ProjectService;
   },
 ): TupleWriter {

@@ -1,20 +1,29 @@
+import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
+import { hasWriteRules } from '../model/model-admission.ts';
+import type { ModelProblem } from '../model/model-json.ts';
 import { checkProjectId } from '../model/names.ts';
+import { inspectModel, parseModel } from '../model/namespace-model.ts';
 import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
 import { isFenced } from '../store/pg-errors.ts';
 import {
   type ProjectRow,
   insertProject,
+  lockProject,
   selectProject,
   selectProjects,
   updateProject,
 } from '../store/sql/projects.ts';
 import { storeError } from '../store/store-error.ts';
-import type { AdminAudit, AuditSink, ModelDistributor } from './ports.ts';
+import { inRetriedTransaction } from '../store/transaction.ts';
+import type { ModelActivation, ModelAuthor, ModelWrite, ModelWrites } from './model-writes.ts';
+import type { AdminAudit, AuditSink, ModelDistributor, WrittenModel } from './ports.ts';
 import {
   type CreateProjectRequest,
+  type ProjectChange,
   type UpdateProjectRequest,
   checkCreateProject,
   checkUpdateProject,
@@ -45,9 +54,12 @@ export type ProjectServiceOptions = {
   /** Projects that ListProjects returns at most. */
   readonly listMax: number;
   readonly distributor: ModelDistributor;
+  readonly models: ModelWrites;
   readonly onRegionRefused: () => void;
   /** Settings were found to be old, and are loaded again. */
   readonly onOld: () => void;
+  /** A stored model was found that would be refused today: `problem` is the first thing wrong with it. */
+  readonly onUnsoundModel: (projectId: string, problem: ModelProblem) => void;
   /** Whether nobody else can have changed settings meanwhile. */
   readonly isAlone: () => boolean;
   readonly audit?: AuditSink | undefined;
@@ -64,6 +76,11 @@ type Cached = {
   neededVersion: number;
   neededMs: number;
 };
+
+/** Who calls, where the caller cannot be told from others. */
+const OPERATOR = 'operator';
+/** Of a model that is a field of another request. */
+const BARE_WRITE = { modelGate: '', comment: '', rolledBackTo: 0, force: false } as const;
 
 /** How long settings stay believed after the database could not be asked. */
 const UNAVAILABLE_RETRY_MS = 1_000;
@@ -222,17 +239,32 @@ export class ProjectService {
     throw refusal;
   }
 
-  /** Errors: FIELD_*, MODEL_INVALID, PROJECT_EXISTS, STORE_UNAVAILABLE. */
-  async create(request: CreateProjectRequest, requestId: string): Promise<Project> {
+  /**
+   * `by` as in `update`. Its model, if it has one, decides from the start: there are no tuples yet.
+   * Errors: FIELD_*, MODEL_INVALID, PROJECT_EXISTS, STORE_UNAVAILABLE.
+   */
+  async create(
+    request: CreateProjectRequest,
+    requestId: string,
+    by: string = OPERATOR,
+  ): Promise<Project> {
     const checked = checkCreateProject(request, this.#options.readBudgetFloor);
-    const [row, askedMs] = await this.#write((pool, id) => insertProject(pool, id, checked));
+    const author = { createdBy: by, rpc: 'CreateProject', requestId };
+    const hasRules = hasWriteRules(parseModel(checked.modelJson));
+    const [row, askedMs] = await this.#write((pool, id) =>
+      insertProject(pool, id, { ...checked, hasRules }, author),
+    );
     if (row === undefined) {
       throw new AppError<ServicesReason>('PROJECT_EXISTS', `project ${request.id} exists`, {
         project_id: request.id,
       });
     }
     const project = projectFromRow(row);
-    this.#audit('create_project', project.id, 'CreateProject', requestId);
+    const { modelJson } = checked;
+    const first = { version: 1, state: 'active' } as const;
+    const write = { ...BARE_WRITE, modelJson };
+    const model = modelJson === '' ? undefined : writtenModel(first, write);
+    this.audit('create_project', project.id, author, model);
     await this.#install(project, askedMs);
     return project;
   }
@@ -262,27 +294,73 @@ export class ProjectService {
   }
 
   /**
-   * Resolves after the change is in effect on this instance: every worker has the model.
-   * Errors: FIELD_*, MODEL_INVALID, PROJECT_UNKNOWN, STORE_UNAVAILABLE, those of the distributor.
+   * Resolves after the change is in effect on this instance: every worker has the model. `by` says who wrote the
+   * version that a model becomes. Errors: FIELD_*, MODEL_INVALID, PROJECT_UNKNOWN, STORE_UNAVAILABLE, those of
+   * the distributor; MODEL_TUPLES_REFUSED, MODEL_NOT_IN_FORCE: all of it was changed but the model in force.
    */
-  async update(request: UpdateProjectRequest, requestId: string): Promise<Project> {
+  async update(
+    request: UpdateProjectRequest,
+    requestId: string,
+    by: string = OPERATOR,
+  ): Promise<Project> {
     const change = checkUpdateProject(request, this.#options.readBudgetFloor);
-    const [row, askedMs] = await this.#write((pool, id) => updateProject(pool, id, change));
-    if (row === undefined) throw projectUnknown(request.id);
+    const { id, modelJson } = change;
+    const author = { createdBy: by, rpc: 'UpdateProject', requestId };
+    const { project, value: written } = await this.change<WrittenModel | undefined>(
+      id,
+      async (client, before) => {
+        if (modelJson === null) return [await updateProject(client, change), undefined];
+        const write = { ...BARE_WRITE, modelJson, author };
+        const put = await this.#options.models.put(client, before, write);
+        const row = hasSettings(change)
+          ? await updateProject(client, change)
+          : await selectProject(client, id);
+        assert(row !== undefined, 'a project whose row is held is there');
+        return [row, writtenModel(put, write)];
+      },
+      (model) => this.audit('update_project', id, author, model),
+    );
+    if (written === undefined || written.state === 'active') return project;
+    const activation = await this.#options.models.settled(id, written.version, Infinity);
+    if (activation.state !== 'active') throw notInForce(id, activation);
+    return await this.get(id);
+  }
+
+  /**
+   * Changes a project in one transaction, of which `work` is given the connection and the project's row, which
+   * is held; it returns what the row has become. `committed` is told at once after the commit. Resolves when
+   * the change is in effect on this instance. `work` has no effects besides, and may be called again.
+   * Errors: PROJECT_UNKNOWN, STORE_UNAVAILABLE (also where the commit's outcome is not known), those of
+   * `work` and of the distributor.
+   */
+  async change<T>(
+    id: string,
+    work: (client: PoolClient, row: ProjectRow) => Promise<readonly [ProjectRow, T]>,
+    committed: (value: T) => void,
+  ): Promise<{ readonly project: Project; readonly value: T }> {
+    const [[row, value], askedMs] = await this.#write((pool, instanceId) =>
+      inRetriedTransaction(pool, async (client) => {
+        const before = await lockProject(client, instanceId, id);
+        if (before === undefined) throw projectUnknown(id);
+        return await work(client, before);
+      }),
+    );
     const project = projectFromRow(row);
-    this.#audit('update_project', project.id, 'UpdateProject', requestId);
+    committed(value);
     await this.#install(project, askedMs);
-    return project;
+    return { project, value };
   }
 
   /** Makes the default project where it is missing, and loads its settings. Called at start. */
   async provisionDefault(): Promise<void> {
     const id = this.#options.defaultProjectId;
     checkProjectId('default project', id);
-    const fresh = { id, name: id, modelJson: '', dataRegion: '', maxCheckReads: 0 };
+    const settings = { modelJson: '', dataRegion: '', maxCheckReads: 0, hasRules: false };
+    const fresh = { id, name: id, ...settings };
     // Where it is there, a start does not wait until it may write.
     if ((await this.#ask(selectProject(this.#options.pool, id))) === undefined) {
-      await this.#write((pool, instanceId) => insertProject(pool, instanceId, fresh));
+      const author = { createdBy: '', rpc: '', requestId: '' };
+      await this.#write((pool, instanceId) => insertProject(pool, instanceId, fresh, author));
     }
     await this.load(id);
   }
@@ -309,6 +387,7 @@ export class ProjectService {
     if (before !== undefined && before.modelJson === project.modelJson) {
       modelVersion = before.modelVersion;
     } else {
+      this.#inspect(project);
       try {
         await distributor.setModel(project.id, modelVersion, project.modelJson);
       } catch (error) {
@@ -335,14 +414,21 @@ export class ProjectService {
     return settings;
   }
 
-  #audit(
+  /** Stored models load as they are, but somebody should know. */
+  #inspect({ id, modelJson }: Project): void {
+    const [problem] = inspectModel(modelJson).errors;
+    if (problem !== undefined) this.#options.onUnsoundModel(id, problem);
+  }
+
+  /** Tells the audit what was done to a project. */
+  audit(
     operation: AdminAudit['operation'],
     projectId: string,
-    rpc: string,
-    requestId: string,
+    { createdBy: by, rpc, requestId }: ModelAuthor,
+    model: WrittenModel | undefined,
   ): void {
     const atMs = this.#options.clock.nowMs();
-    this.#options.audit?.projectChanged({ operation, projectId, rpc, requestId, atMs });
+    this.#options.audit?.projectChanged({ operation, projectId, by, rpc, requestId, atMs, model });
   }
 
   /** Sends a statement once this instance may write, and says when it was sent. */
@@ -373,6 +459,46 @@ export class ProjectService {
   }
 }
 
+/** Whether it changes something besides the model. */
+function hasSettings({ id: _id, modelJson: _model, ...settings }: ProjectChange): boolean {
+  return Object.values(settings).some((value) => value !== null);
+}
+
+/** What the audit tells of a version. */
+export function writtenModel(
+  { version, state }: Pick<WrittenModel, 'version' | 'state'>,
+  { modelJson, rolledBackTo, force }: Pick<ModelWrite, 'modelJson' | 'rolledBackTo' | 'force'>,
+): WrittenModel {
+  const sha256 = createHash('sha256').update(modelJson).digest('hex');
+  return { version, sha256, rolledBackTo, forced: force, state };
+}
+
+/** What came of a version that does not decide. */
+function notInForce(projectId: string, activation: ModelActivation): AppError<ServicesReason> {
+  const { version, state, tuplesRefused, tuplesScanned, examples } = activation;
+  const metadata = { project_id: projectId, version: String(version) };
+  if (state !== 'refused') {
+    const problem =
+      state === 'pending'
+        ? 'stored tuples are still being looked at; GetModelActivation tells how far it is'
+        : 'it was given up, or another one came';
+    return new AppError<ServicesReason>(
+      'MODEL_NOT_IN_FORCE',
+      `model_json: stored as version ${version}, which does not decide: ${problem}`,
+      metadata,
+    );
+  }
+  const shown = examples.map(
+    ({ tenantId, columns, problem }) =>
+      `${columns[0]}:${columns[1]}#${columns[2]} of tenant "${tenantId}": ${problem}`,
+  );
+  return new AppError<ServicesReason>(
+    'MODEL_TUPLES_REFUSED',
+    `model_json: ${tuplesRefused} of ${tuplesScanned} stored tuples do not fit; ${shown.join('; ')}`,
+    { ...metadata, tuples_refused: String(tuplesRefused) },
+  );
+}
+
 function ignoreLoadError(): void {
   // Settings that are gone are not remembered: the next call is told.
 }
@@ -399,5 +525,8 @@ function projectFromRow(row: ProjectRow): Project {
     dataRegion: row.data_region,
     maxCheckReads: row.max_check_reads,
     version: Number(row.version),
+    writeRules: Number(row.write_rules),
+    pendingVersion: Number(row.pending_version),
+    pendingJson: row.pending_json,
   };
 }

@@ -15,8 +15,9 @@ import {
   type ShardKey,
   type Subject,
   type TupleChange,
+  type TupleKey,
   type TuplePayload,
-  subjectToColumns,
+  tupleIdentity,
 } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { ServicesReason } from './services-reason.ts';
@@ -51,36 +52,60 @@ export function checkUpdates(
       },
     );
   }
+  const changes = updates.map((update, i) => checkUpdate(`updates[${i}]`, update, shard));
+  const first = repeatedOf(changes.map(({ tuple }) => tuple));
+  if (first === null) return changes;
+  throw fieldError(`updates[${first.again}].tuple`, `is the same tuple as updates[${first.index}]`);
+}
+
+/**
+ * The validated tuples of a request that are not written, by the rules of those that are: each identity once.
+ * Errors: as `checkUpdates`; messages name the field, for example `contextual_tuples[3].object_id`.
+ */
+export function checkContextualTuples(
+  field: string,
+  tuples: readonly RawTuple[],
+  shard: ShardKey,
+  tuplesMax: number,
+): RelationTuple[] {
+  if (tuples.length > tuplesMax) {
+    throw new AppError<ServicesReason>(
+      'BATCH_TOO_LARGE',
+      `${field}: at most ${tuplesMax} in one request`,
+      { field, limit: String(tuplesMax) },
+    );
+  }
+  const checked = tuples.map((tuple, i) => checkTuple(`${field}[${i}]`, tuple, shard));
+  const first = repeatedOf(checked);
+  if (first === null) return checked;
+  throw fieldError(`${field}[${first.again}]`, `is the same tuple as ${field}[${first.index}]`);
+}
+
+/** The first tuple that stands there again, and where it stood; null when all are different. */
+function repeatedOf(tuples: readonly TupleKey[]): { index: number; again: number } | null {
   const positions = new Map<string, number>();
-  return updates.map((update, index) => {
-    const change = checkUpdate(`updates[${index}]`, update, shard);
-    const identity = identityOf(change.tuple);
-    const first = positions.get(identity);
-    if (first !== undefined) {
-      throw fieldError(`updates[${index}].tuple`, `is the same tuple as updates[${first}]`);
-    }
-    positions.set(identity, index);
-    return change;
-  });
+  for (const [again, tuple] of tuples.entries()) {
+    const identity = tupleIdentity(tuple);
+    const index = positions.get(identity);
+    if (index !== undefined) return { index, again };
+    positions.set(identity, again);
+  }
+  return null;
 }
 
 function checkUpdate(field: string, update: RawUpdate, shard: ShardKey): TupleChange {
   if (update.op !== OP_INSERT && update.op !== OP_DELETE) {
     throw fieldError(`${field}.op`, 'must be OP_INSERT or OP_DELETE');
   }
-  const { tuple } = update;
-  if (tuple === undefined) throw requiredError(`${field}.tuple`);
+  if (update.tuple === undefined) throw requiredError(`${field}.tuple`);
   // Also a delete's payload must be valid, although only the identity counts.
-  const checked = checkTuple(`${field}.tuple`, tuple, shard);
-  if (update.op === OP_INSERT) return { op: 'insert', tuple: checked };
-  const { namespace, objectId, relation, subject } = checked;
+  const tuple = checkTuple(`${field}.tuple`, update.tuple, shard);
+  if (update.op === OP_INSERT) return { op: 'insert', tuple };
+  const { namespace, objectId, relation, subject } = tuple;
   return { op: 'delete', tuple: { namespace, objectId, relation, subject } };
 }
 
-/**
- * A tuple as every method that writes tuples takes it: `at` names it in messages, `shard` is the request's. Errors: FIELD_*,
- * NAMESPACE_RESERVED.
- */
+/** A tuple as it may be written to `shard`. Errors as of `checkUpdates`; messages begin with `at`. */
 export function checkTuple(at: string, tuple: RawTuple, shard: ShardKey): RelationTuple {
   checkScope(at, tuple, shard);
   checkNamespace(`${at}.namespace`, tuple.namespace);
@@ -93,10 +118,13 @@ export function checkTuple(at: string, tuple: RawTuple, shard: ShardKey): Relati
   }
   checkObjectId(`${at}.object_id`, tuple.objectId);
   checkRelation(`${at}.relation`, tuple.relation);
-  const subject = checkSubject(`${at}.subject`, tuple.subject?.kind);
-  const payload = checkPayload(at, tuple);
-  const { namespace, objectId, relation } = tuple;
-  return { namespace, objectId, relation, subject, ...payload };
+  return {
+    namespace: tuple.namespace,
+    objectId: tuple.objectId,
+    relation: tuple.relation,
+    subject: checkSubject(`${at}.subject`, tuple.subject?.kind),
+    ...checkPayload(at, tuple),
+  };
 }
 
 function checkScope(at: string, tuple: RawTuple, shard: ShardKey): void {
@@ -108,7 +136,7 @@ function checkScope(at: string, tuple: RawTuple, shard: ShardKey): void {
   }
 }
 
-/** A subject as tuples and filters name it. Errors: FIELD_*. */
+/** A subject as a tuple may have it; messages begin with `field`. Errors: FIELD_*. */
 export function checkSubject(field: string, kind: RawSubject | undefined): Subject {
   switch (kind?.case) {
     case 'userId':
@@ -163,10 +191,4 @@ function microseconds(field: string, { seconds, nanos }: RawTimestamp): bigint {
     nanos <= 999_999_999;
   if (!isValid) throw fieldError(field, 'must lie between the years 0001 and 9999');
   return seconds * 1_000_000n + BigInt(Math.floor(nanos / 1000));
-}
-
-/** No part can hold a NUL. */
-function identityOf(tuple: TupleChange['tuple']): string {
-  const subject = subjectToColumns(tuple.subject).join('\u0000');
-  return `${tuple.namespace}\u0000${tuple.objectId}\u0000${tuple.relation}\u0000${subject}`;
 }

@@ -22,12 +22,7 @@ class CopyInQuery implements Submittable {
   readonly #resolve: () => void;
   readonly #reject: (error: unknown) => void;
 
-  constructor(
-    text: string,
-    data: Buffer,
-    resolve: () => void,
-    reject: (error: unknown) => void,
-  ) {
+  constructor(text: string, data: Buffer, resolve: () => void, reject: (error: unknown) => void) {
     this.#text = text;
     this.#data = data;
     this.#resolve = resolve;

@@ -1,6 +1,8 @@
 import { createManagement, type Management } from '../../src/authz/management.ts';
 import type { CommittedChange } from '../../src/model/committed-change.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
+import { ActivationJob } from '../../src/services/models/activation-job.ts';
+import { StagedModels } from '../../src/services/models/staged-models.ts';
 import type { TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
 import type { ReadIndex } from '../../src/services/read-index.ts';
@@ -8,8 +10,10 @@ import { ReadPositions } from '../../src/services/read-positions.ts';
 import type { ShardHeads } from '../../src/services/shard-heads.ts';
 import { TupleService } from '../../src/services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../../src/services/tuple-writer.ts';
+import { SettingsRules } from '../../src/services/write-rules.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { IdSource } from '../../src/shared/ids.ts';
+import { SharedWork } from '../../src/store/shared-work.ts';
 import type { TestDatabase } from './postgres.ts';
 import { indexOverPool } from './read-index.ts';
 import { NO_INSTANCES } from './write-admission.ts';
@@ -20,6 +24,13 @@ export type TestServices = Management & {
   readonly audited: TupleAudit[];
   readonly models: [projectId: string, version: number, json: string][];
   readonly regionRefusals: { count: number };
+  readonly unsound: [projectId: string, path: string][];
+  readonly ended: string[];
+  /** Fields of tuples that were written although nothing can decide their condition. */
+  readonly undecidable: string[];
+  readonly activationErrors: unknown[];
+  readonly staged: StagedModels;
+  readonly activations: ActivationJob;
   readonly codec: TokenCodec;
   readonly heads: ShardHeads;
   readonly index: ReadIndex;
@@ -33,7 +44,10 @@ export type TestServices = Management & {
 /** Wires the services; `overrides` are for the limits that a test reaches. */
 export async function createTestServices(
   database: TestDatabase,
-  overrides: Partial<TupleWriterOptions> & { readonly invitationTtlHours?: number } = {},
+  overrides: Partial<TupleWriterOptions> & {
+    readonly invitationTtlHours?: number;
+    readonly activationWaitMs?: number;
+  } = {},
 ): Promise<TestServices> {
   const { pool } = database;
   await pool.query(
@@ -52,6 +66,16 @@ export async function createTestServices(
     projectChanged: () => undefined,
   };
   const positions = new ReadPositions({ codec, heads, index });
+  const unsound: TestServices['unsound'] = [];
+  const undecidable: string[] = [];
+  const ended: TestServices['ended'] = [];
+  const activationErrors: unknown[] = [];
+  const staged = new StagedModels({
+    pool,
+    projects: () => projects,
+    onPending: () => activations.kick(),
+    waitMaxMs: overrides.activationWaitMs ?? 10_000,
+  });
   const projects = new ProjectService({
     pool,
     admission: NO_INSTANCES,
@@ -69,14 +93,29 @@ export async function createTestServices(
         models.push([projectId, version, json]);
       },
     },
+    models: staged,
+    onUnsoundModel: (projectId, { path }) => void unsound.push([projectId, path]),
     onRegionRefused: () => (regionRefusals.count += 1),
     onOld: () => undefined,
     isAlone: () => true,
   });
+  const shared = new SharedWork({ target: database.target });
+  const activations = new ActivationJob({
+    pool,
+    shared,
+    projects,
+    region: 'eu',
+    intervalMs: 3_600_000,
+    rowsMax: 10,
+    metrics: { scanned: () => undefined, ended: (outcome) => void ended.push(outcome) },
+    onError: (error) => void activationErrors.push(error),
+  });
+  const rules = new SettingsRules(projects);
   const ids = new IdSource(clock);
   const writer = new TupleWriter({
     pool,
     admission: NO_INSTANCES,
+    rules,
     clock,
     heads,
     audit,
@@ -101,6 +140,8 @@ export async function createTestServices(
     heads,
     positions,
     writer,
+    rules,
+    onUndecidable: (field) => void undecidable.push(field),
     updatesMax: 1_000,
     readTuplesMax: 600,
     deletesPerSeqMax: 3,
@@ -111,8 +152,14 @@ export async function createTestServices(
   return {
     committed,
     audited,
+    undecidable,
     models,
     regionRefusals,
+    unsound,
+    ended,
+    activationErrors,
+    staged,
+    activations,
     codec,
     heads,
     index,
@@ -121,6 +168,9 @@ export async function createTestServices(
     writer,
     tuples,
     ...createManagement({ invitationTtlHours: overrides.invitationTtlHours ?? 168 }, parts),
-    close: () => writer.close(5_000),
+    close: async () => {
+      await activations.stop();
+      await writer.close(5_000);
+    },
   };
 }

@@ -50,17 +50,20 @@ async function allows(instance: Instance, tenantId: string, tuple: JsonTuple): P
 }
 
 async function write(instance: Instance, tenantId: string, tuples: readonly JsonTuple[]) {
-  const response = await fetch(`${instance.baseUrl}/workspace.v1.AuthzService/WriteRelationTuples`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${instance.token}`,
-      'content-type': 'application/json',
+  const response = await fetch(
+    `${instance.baseUrl}/workspace.v1.AuthzService/WriteRelationTuples`,
+    {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${instance.token}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({
+        tenant_id: tenantId,
+        updates: tuples.map((tuple) => ({ op: 'OP_INSERT', tuple })),
+      }),
     },
-    body: JSON.stringify({
-      tenant_id: tenantId,
-      updates: tuples.map((tuple) => ({ op: 'OP_INSERT', tuple })),
-    }),
-  });
+  );
   expect(response.status, await response.clone().text()).toBe(200);
 }
 
@@ -82,7 +85,8 @@ describe('an import into an empty tenant', () => {
     // What comes later is a change as ever.
     const added = plainTuples(1, 30_000);
     await write(instances[1], tenantId, added);
-    for (const one of instances) expect(await allows(one, tenantId, added[0] as JsonTuple)).toBe(true);
+    for (const one of instances)
+      expect(await allows(one, tenantId, added[0] as JsonTuple)).toBe(true);
     const stored = await exported(instances[2], `?tenant_id=${tenantId}`);
     expect(stored.map(textOf).toSorted()).toEqual(setOf(tuples, added));
     const { rows } = await database.pool.query(
@@ -224,7 +228,10 @@ test('an export goes on behind its cursor on another instance, and says whether 
   await write(instances[2], tenantId, plainTuples(1, 5_000));
   const later = await getLines(instances[1], query);
   expect(later.lines.find((line) => 'revision_changed' in line)?.['revision_changed']).toBe(true);
-  const foreign = await getLines(instances[1], `?tenant_id=other&cursor=${encodeURIComponent(cursor)}`);
+  const foreign = await getLines(
+    instances[1],
+    `?tenant_id=other&cursor=${encodeURIComponent(cursor)}`,
+  );
   expect(foreign.status).toBe(400);
 });
 

@@ -6,7 +6,17 @@ import type { PostgresTarget } from '../../src/store/pool.ts';
 import { createCuttingProxy } from '../support/cutting-proxy.ts';
 import { startInstance, type Instance } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { anyTuple, authzOver, exported, linesOf, plainTuples, postLines, setOf, textOf, tuplesOver } from './support.ts';
+import {
+  anyTuple,
+  authzOver,
+  exported,
+  linesOf,
+  plainTuples,
+  postLines,
+  setOf,
+  textOf,
+  tuplesOver,
+} from './support.ts';
 
 /* Writes that depend on what is stored, writes that are sent again, and deletes by filter, on three instances. */
 
@@ -38,7 +48,10 @@ const insert = (objectId: string, userId: string, relation = 'owner') => ({
     subject: { kind: { case: 'userId' as const, value: userId } },
   },
 });
-const remove = (objectId: string, userId: string) => ({ ...insert(objectId, userId), op: Op.DELETE });
+const remove = (objectId: string, userId: string) => ({
+  ...insert(objectId, userId),
+  op: Op.DELETE,
+});
 const mustExist = (value: object) => ({ kind: { case: 'mustExist' as const, value } });
 const mustNotExist = (value: object) => ({ kind: { case: 'mustNotExist' as const, value } });
 const unchangedSince = (value: string) => ({ kind: { case: 'unchangedSince' as const, value } });
@@ -62,9 +75,14 @@ describe('preconditions', () => {
     const any = { namespace: 'doc', objectId: 'a' };
     expect(await codeOf(write([mustExist(any)], insert('b', 'x')))).toBe(Code.FailedPrecondition);
     await write([mustNotExist(any)], insert('a', 'x'));
-    expect(await codeOf(write([mustNotExist(any)], insert('b', 'x')))).toBe(Code.FailedPrecondition);
+    expect(await codeOf(write([mustNotExist(any)], insert('b', 'x')))).toBe(
+      Code.FailedPrecondition,
+    );
     const { consistencyToken } = await write([mustExist(any)], insert('b', 'x'));
-    await write([unchangedSince(consistencyToken), mustExist({ relation: 'owner' })], insert('c', 'x'));
+    await write(
+      [unchangedSince(consistencyToken), mustExist({ relation: 'owner' })],
+      insert('c', 'x'),
+    );
     const old = write([unchangedSince(consistencyToken)], insert('d', 'x'));
     expect(await codeOf(old)).toBe(Code.FailedPrecondition);
     const stored = await exported(instances[1], `?tenant_id=${tenantId}`);
@@ -96,27 +114,37 @@ describe('preconditions', () => {
   test.each([
     ['that nobody owns it yet', () => mustNotExist({ namespace: 'doc', objectId: 'won' })],
     ['a token', (token: string) => unchangedSince(token)],
-  ])('of writers that all depend on %s exactly one wins', async (_name, condition) => {
-    for (let round = 0; round < 8; round++) {
-      const tenantId = newTenant();
-      const first = await tuplesOver(instances[0]).writeTuples({ tenantId, updates: [insert('z', 'z')] });
-      const attempts = Array.from({ length: 12 }, (_, n) =>
-        codeOf(
-          tuplesOver(instances[n % 3] as Instance, n % 2 === 0 ? 'grpc' : 'connect').writeTuples({
-            tenantId,
-            updates: [insert('won', `user-${n}`)],
-            preconditions: [condition(first.consistencyToken)],
-          }),
-        ),
-      );
-      const codes = await Promise.all(attempts);
-      expect(codes.filter((code) => code === undefined)).toHaveLength(1);
-      expect(codes.filter((code) => code === Code.FailedPrecondition)).toHaveLength(11);
-      const owners = await exported(instances[1], `?tenant_id=${tenantId}&namespace=doc&object_id=won`);
-      expect(owners).toHaveLength(1);
-      expect(owners[0]?.subject).toEqual({ user_id: `user-${codes.indexOf(undefined)}` });
-    }
-  }, 60_000);
+  ])(
+    'of writers that all depend on %s exactly one wins',
+    async (_name, condition) => {
+      for (let round = 0; round < 8; round++) {
+        const tenantId = newTenant();
+        const first = await tuplesOver(instances[0]).writeTuples({
+          tenantId,
+          updates: [insert('z', 'z')],
+        });
+        const attempts = Array.from({ length: 12 }, (_, n) =>
+          codeOf(
+            tuplesOver(instances[n % 3] as Instance, n % 2 === 0 ? 'grpc' : 'connect').writeTuples({
+              tenantId,
+              updates: [insert('won', `user-${n}`)],
+              preconditions: [condition(first.consistencyToken)],
+            }),
+          ),
+        );
+        const codes = await Promise.all(attempts);
+        expect(codes.filter((code) => code === undefined)).toHaveLength(1);
+        expect(codes.filter((code) => code === Code.FailedPrecondition)).toHaveLength(11);
+        const owners = await exported(
+          instances[1],
+          `?tenant_id=${tenantId}&namespace=doc&object_id=won`,
+        );
+        expect(owners).toHaveLength(1);
+        expect(owners[0]?.subject).toEqual({ user_id: `user-${codes.indexOf(undefined)}` });
+      }
+    },
+    60_000,
+  );
 });
 
 describe('an idempotency key', () => {
@@ -135,7 +163,9 @@ describe('an idempotency key', () => {
       expect(new Set(answers.map((answer) => answer.consistencyToken)).size).toBe(1);
       expect(answers.filter((answer) => !answer.replayed)).toHaveLength(1);
     }
-    const { rows } = await database.pool.query('select seq::text from shard where tenant_id = $1', [tenantId]);
+    const { rows } = await database.pool.query('select seq::text from shard where tenant_id = $1', [
+      tenantId,
+    ]);
     expect(rows).toEqual([{ seq: '6' }]);
   });
 
@@ -155,7 +185,9 @@ describe('an idempotency key', () => {
     });
     const other = { ...write, updates: [insert('b', 'x')] };
     expect(await codeOf(client.writeTuples(other))).toBe(Code.AlreadyExists);
-    expect(await codeOf(client.writeTuples({ ...write, preconditions: [] }))).toBe(Code.AlreadyExists);
+    expect(await codeOf(client.writeTuples({ ...write, preconditions: [] }))).toBe(
+      Code.AlreadyExists,
+    );
     // Refused by its preconditions it has not been used.
     const refused = { ...other, idempotencyKey: 'free' };
     expect(await codeOf(client.writeTuples(refused))).toBe(Code.FailedPrecondition);
@@ -168,7 +200,10 @@ describe('an idempotency key', () => {
 
   test('holds when the answer of the commit is lost', async () => {
     const proxy = await createCuttingProxy(database.target);
-    const behind = await startInstance({ ...database, target: proxy.target as PostgresTarget } as TestDatabase);
+    const behind = await startInstance({
+      ...database,
+      target: proxy.target as PostgresTarget,
+    } as TestDatabase);
     try {
       const tenantId = newTenant();
       for (let n = 0; n < 4; n++) {
@@ -183,7 +218,10 @@ describe('an idempotency key', () => {
         expect(proxy.lost).toBeGreaterThan(before);
         const again = await tuplesOver(instances[n % 3] as Instance).writeTuples(write);
         if (first !== undefined) expect(again.consistencyToken).toBe(first.consistencyToken);
-        const { rows } = await database.pool.query('select seq::text from shard where tenant_id = $1', [tenantId]);
+        const { rows } = await database.pool.query(
+          'select seq::text from shard where tenant_id = $1',
+          [tenantId],
+        );
         expect(rows).toEqual([{ seq: String(n + 1) }]);
       }
     } finally {
@@ -241,7 +279,12 @@ describe('DeleteTuples', () => {
           else await few;
           const unchangedSince = dry.consistencyToken;
           if (count > 1n) {
-            const done = await client.deleteTuples({ tenantId, filter, countMax: count, unchangedSince });
+            const done = await client.deleteTuples({
+              tenantId,
+              filter,
+              countMax: count,
+              unchangedSince,
+            });
             expect(done.count).toBe(count);
             const late = client.deleteTuples({ tenantId, filter, unchangedSince });
             expect(await codeOf(late)).toBe(Code.FailedPrecondition);
@@ -285,7 +328,10 @@ describe('DeleteTuples', () => {
       return allowed;
     };
     for (const one of instances) expect(await check(one, 3_999)).toBe(true);
-    const deleting = tuplesOver(instances[0]).deleteTuples({ tenantId, filter: { relation: 'viewer' } });
+    const deleting = tuplesOver(instances[0]).deleteTuples({
+      tenantId,
+      filter: { relation: 'viewer' },
+    });
     const late = insert('late', 'x', 'viewer');
     await tuplesOver(instances[1]).writeTuples({ tenantId, updates: [late] });
     const { count } = await deleting;

@@ -11,7 +11,18 @@ const { instance } = await instanceForFile();
 
 const nasty = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 30 }),
-  fc.constantFrom('', '\u0000', '\ud800', 'a'.repeat(300), 'a#b', '__proto__', '*', "'; drop table x", '\\N', 'Ü'),
+  fc.constantFrom(
+    '',
+    '\u0000',
+    '\ud800',
+    'a'.repeat(300),
+    'a#b',
+    '__proto__',
+    '*',
+    "'; drop table x",
+    '\\N',
+    'Ü',
+  ),
 );
 const anyJson = fc.oneof(
   { weight: 3, arbitrary: nasty },
@@ -19,19 +30,52 @@ const anyJson = fc.oneof(
   fc.constantFrom(null, true, 0, -1, 1e308, [], {}, [[]], 'OP_INSERT', 2 ** 53),
 );
 const FIELDS = [
-  'project_id', 'tenant_id', 'updates', 'preconditions', 'idempotency_key', 'op', 'tuple', 'namespace',
-  'object_id', 'relation', 'subject', 'user_id', 'set', 'wildcard', 'expires_at', 'condition_name',
-  'condition_params', 'must_exist', 'must_not_exist', 'unchanged_since', 'filter', 'dry_run', 'count_max',
-  'all_tenants', 'at_least_consistency_token', 'cursor', 'unknown', 'tupleX',
+  'project_id',
+  'tenant_id',
+  'updates',
+  'preconditions',
+  'idempotency_key',
+  'op',
+  'tuple',
+  'namespace',
+  'object_id',
+  'relation',
+  'subject',
+  'user_id',
+  'set',
+  'wildcard',
+  'expires_at',
+  'condition_name',
+  'condition_params',
+  'must_exist',
+  'must_not_exist',
+  'unchanged_since',
+  'filter',
+  'dry_run',
+  'count_max',
+  'all_tenants',
+  'at_least_consistency_token',
+  'cursor',
+  'unknown',
+  'tupleX',
 ];
 const fields = fc.constantFrom(...FIELDS);
 /** Objects with the fields of our messages, in places where they belong and where they do not. */
 const message = fc.letrec<{ node: unknown; object: unknown }>((tie) => ({
-  node: fc.oneof({ maxDepth: 4 }, anyJson, tie('object'), fc.array(tie('object'), { maxLength: 3 })),
+  node: fc.oneof(
+    { maxDepth: 4 },
+    anyJson,
+    tie('object'),
+    fc.array(tie('object'), { maxLength: 3 }),
+  ),
   object: fc.dictionary(fields, tie('node'), { maxKeys: 5 }),
 })).object;
 
-async function post(method: string, body: string | Uint8Array, type = 'application/json'): Promise<Response> {
+async function post(
+  method: string,
+  body: string | Uint8Array,
+  type = 'application/json',
+): Promise<Response> {
   return await fetch(`${instance.baseUrl}/gatehouse.v1.TupleService/${method}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${instance.token}`, 'content-type': type },
@@ -70,51 +114,64 @@ test.each(['StreamTuples', 'ImportTuples'])('%s over Connect', async (method) =>
   );
 });
 
-test.each(['WriteTuples', 'DeleteTuples', 'StreamTuples', 'ImportTuples'])('%s over gRPC, of any bytes', async (method) => {
-  const client = new grpc.Client(
-    instance.baseUrl.replace('http://', ''),
-    grpc.credentials.createInsecure(),
-  );
-  const metadata = new grpc.Metadata();
-  metadata.set('authorization', `Bearer ${instance.token}`);
-  const path = `/gatehouse.v1.TupleService/${method}`;
-  const same = (bytes: Buffer): Buffer => bytes;
-  const callOnce = (bytes: Buffer): Promise<number> =>
-    new Promise((resolve) => {
-      if (method === 'StreamTuples') {
-        const stream = client.makeServerStreamRequest(path, same, same, bytes, metadata);
-        stream.on('data', () => undefined);
-        stream.on('error', (error: grpc.ServiceError) => resolve(error.code));
-        stream.on('end', () => resolve(0));
-        return;
-      }
-      const done = (error: grpc.ServiceError | null): void => resolve(error?.code ?? 0);
-      if (method !== 'ImportTuples') {
-        client.makeUnaryRequest(path, same, same, bytes, metadata, done);
-        return;
-      }
-      const stream = client.makeClientStreamRequest(path, same, same, metadata, done);
-      stream.write(bytes);
-      stream.end();
-    });
-  await fc.assert(
-    fc.asyncProperty(
-      fc.oneof(
-        fc.uint8Array({ maxLength: 60 }),
-        // Tags of fields that exist, with bytes behind them.
-        fc.array(fc.tuple(fc.constantFrom(0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x18, 0x30), fc.uint8Array({ maxLength: 20 })), { maxLength: 6 }).map(
-          (parts) => Buffer.concat(parts.map(([tag, bytes]) => Buffer.from([tag, bytes.length, ...bytes]))),
+test.each(['WriteTuples', 'DeleteTuples', 'StreamTuples', 'ImportTuples'])(
+  '%s over gRPC, of any bytes',
+  async (method) => {
+    const client = new grpc.Client(
+      instance.baseUrl.replace('http://', ''),
+      grpc.credentials.createInsecure(),
+    );
+    const metadata = new grpc.Metadata();
+    metadata.set('authorization', `Bearer ${instance.token}`);
+    const path = `/gatehouse.v1.TupleService/${method}`;
+    const same = (bytes: Buffer): Buffer => bytes;
+    const callOnce = (bytes: Buffer): Promise<number> =>
+      new Promise((resolve) => {
+        if (method === 'StreamTuples') {
+          const stream = client.makeServerStreamRequest(path, same, same, bytes, metadata);
+          stream.on('data', () => undefined);
+          stream.on('error', (error: grpc.ServiceError) => resolve(error.code));
+          stream.on('end', () => resolve(0));
+          return;
+        }
+        const done = (error: grpc.ServiceError | null): void => resolve(error?.code ?? 0);
+        if (method !== 'ImportTuples') {
+          client.makeUnaryRequest(path, same, same, bytes, metadata, done);
+          return;
+        }
+        const stream = client.makeClientStreamRequest(path, same, same, metadata, done);
+        stream.write(bytes);
+        stream.end();
+      });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(
+          fc.uint8Array({ maxLength: 60 }),
+          // Tags of fields that exist, with bytes behind them.
+          fc
+            .array(
+              fc.tuple(
+                fc.constantFrom(0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x18, 0x30),
+                fc.uint8Array({ maxLength: 20 }),
+              ),
+              { maxLength: 6 },
+            )
+            .map((parts) =>
+              Buffer.concat(
+                parts.map(([tag, bytes]) => Buffer.from([tag, bytes.length, ...bytes])),
+              ),
+            ),
         ),
+        async (bytes) => {
+          const code = await callOnce(Buffer.from(bytes));
+          expect([0, 3, 5, 8, 9]).toContain(code);
+        },
       ),
-      async (bytes) => {
-        const code = await callOnce(Buffer.from(bytes));
-        expect([0, 3, 5, 8, 9]).toContain(code);
-      },
-    ),
-    { numRuns: 300 },
-  );
-  client.close();
-});
+      { numRuns: 300 },
+    );
+    client.close();
+  },
+);
 
 describe('lines', () => {
   test('of any kind', async () => {
@@ -123,11 +180,23 @@ describe('lines', () => {
       message.map((value) => JSON.stringify({ tuple: value })),
       nasty,
       fc.jsonValue().map((value) => JSON.stringify(value)),
-      fc.constantFrom('{"end":true}', '{"cursor":"x"}', '[', '{"tuple":', '\ufeff', '{"tuple":{},"tuple":{}}', '[['.repeat(20_000)),
+      fc.constantFrom(
+        '{"end":true}',
+        '{"cursor":"x"}',
+        '[',
+        '{"tuple":',
+        '\ufeff',
+        '{"tuple":{},"tuple":{}}',
+        '[['.repeat(20_000),
+      ),
     );
     await fc.assert(
       fc.asyncProperty(fc.array(line, { maxLength: 8 }), fc.boolean(), async (some, isDry) => {
-        const { status } = await postLines(instance, `?tenant_id=fuzz&dry_run=${isDry}`, some.join('\n'));
+        const { status } = await postLines(
+          instance,
+          `?tenant_id=fuzz&dry_run=${isDry}`,
+          some.join('\n'),
+        );
         expect([200, 400]).toContain(status);
       }),
       { numRuns: 300 },
@@ -136,16 +205,33 @@ describe('lines', () => {
 
   test('addresses of any kind', async () => {
     const names = fc.constantFrom(
-      'project_id', 'tenant_id', 'all_tenants', 'namespace', 'object_id', 'relation', 'subject_user_id',
-      'subject_namespace', 'subject_object_id', 'subject_relation', 'subject_wildcard', 'cursor',
-      'at_least_consistency_token', 'dry_run', 'import_id', 'else',
+      'project_id',
+      'tenant_id',
+      'all_tenants',
+      'namespace',
+      'object_id',
+      'relation',
+      'subject_user_id',
+      'subject_namespace',
+      'subject_object_id',
+      'subject_relation',
+      'subject_wildcard',
+      'cursor',
+      'at_least_consistency_token',
+      'dry_run',
+      'import_id',
+      'else',
     );
     const value = fc.oneof(nasty, fc.constantFrom('true', 'false', 'doc', 'default', 'a'));
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(names, value), { maxLength: 5 }), async (pairs) => {
-        const query = new URLSearchParams(pairs.map(([name, text]): [string, string] => [name, text.toWellFormed()]));
+        const query = new URLSearchParams(
+          pairs.map(([name, text]): [string, string] => [name, text.toWellFormed()]),
+        );
         expect([200, 400, 404]).toContain((await getLines(instance, `?${query}`)).status);
-        expect([200, 400, 404]).toContain((await postLines(instance, `?${query}&dry_run=true`, '')).status);
+        expect([200, 400, 404]).toContain(
+          (await postLines(instance, `?${query}&dry_run=true`, '')).status,
+        );
       }),
       { numRuns: 200 },
     );
@@ -175,10 +261,13 @@ describe('lines', () => {
   });
 
   test('need the credential, no browser, the right type and verb', async () => {
-    const get = (init: RequestInit): Promise<Response> => fetch(`${instance.baseUrl}/v1/tuples`, init);
+    const get = (init: RequestInit): Promise<Response> =>
+      fetch(`${instance.baseUrl}/v1/tuples`, init);
     expect((await get({})).status).toBe(401);
     const authorization = `Bearer ${instance.token}`;
-    expect((await get({ headers: { authorization, origin: 'https://evil.example' } })).status).toBe(403);
+    expect((await get({ headers: { authorization, origin: 'https://evil.example' } })).status).toBe(
+      403,
+    );
     expect((await get({ headers: { authorization }, method: 'POST' })).status).toBe(405);
     const wrong = await postLines(instance, '', '', { 'content-type': 'text/plain' });
     expect(wrong.status).toBe(415);
@@ -198,7 +287,10 @@ test('options belong to the first message alone', async () => {
           for (const one of messages) yield one;
         })() as never,
       )
-      .then(() => '', (error: unknown) => (error as ConnectError).rawMessage);
+      .then(
+        () => '',
+        (error: unknown) => (error as ConnectError).rawMessage,
+      );
   expect(await send([])).toBe('options: is required');
   expect(await send([{}])).toBe('options: is required');
   expect(await send([{ options: {} }, { options: {} }])).toContain('first message');
@@ -225,5 +317,7 @@ test('a cursor is refused where anything of it is another', async () => {
     expect(await stream({ tenantId: 'cursors', cursor: other })).toBe(Code.InvalidArgument);
   }
   expect(await stream({ allTenants: true, cursor })).toBe(Code.InvalidArgument);
-  expect(await stream({ tenantId: 'cursors', cursor, filter: { namespace: 'doc' } })).toBe(Code.InvalidArgument);
+  expect(await stream({ tenantId: 'cursors', cursor, filter: { namespace: 'doc' } })).toBe(
+    Code.InvalidArgument,
+  );
 });

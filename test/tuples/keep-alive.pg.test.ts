@@ -9,7 +9,11 @@ const { instance } = await instanceForFile();
 const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 afterAll(() => agent.destroy());
 
-function post(path: string, type: string, body: string | Buffer): Promise<{ status: number; text: string }> {
+function post(
+  path: string,
+  type: string,
+  body: string | Buffer,
+): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const request = http.request(
       `${instance.baseUrl}${path}`,

@@ -1,11 +1,19 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
 import { createPool } from '../../src/store/pool.ts';
 import { type Service, startService } from '../support/service.ts';
-import { exported, type JsonTuple, linesOf, plainTuples, postLines, setOf, textOf } from './support.ts';
+import {
+  exported,
+  type JsonTuple,
+  linesOf,
+  plainTuples,
+  postLines,
+  setOf,
+  textOf,
+} from './support.ts';
 
 /* An instance is killed in the middle of an import, and another one goes on with it. */
 

@@ -70,7 +70,10 @@ async function sendCut(
 
 /** More rows than a part holds, some twice with other metadata. */
 const manyTuples = fc
-  .record({ extra: fc.array(anyTuple, { minLength: 1, maxLength: 30 }), count: fc.constantFrom(100, 9_000, 18_000) })
+  .record({
+    extra: fc.array(anyTuple, { minLength: 1, maxLength: 30 }),
+    count: fc.constantFrom(100, 9_000, 18_000),
+  })
   .map(({ extra, count }) => [...plainTuples(count), ...extra, ...plainTuples(50, 40)]);
 
 test('what was cut anywhere, any number of times, and sent again on any instance, is the whole set', async () => {
@@ -145,14 +148,21 @@ test('of two attempts at once the one that began first is refused', async () => 
       yield { options };
       began();
       await mayGoOn;
-      for (let at = 0; at < tuples.length; at += 1_000) yield { tuples: protoOf(tuples.slice(at, at + 1_000)) };
+      for (let at = 0; at < tuples.length; at += 1_000)
+        yield { tuples: protoOf(tuples.slice(at, at + 1_000)) };
     })(),
   );
-  const failed = expect(first).rejects.toMatchObject({ rawMessage: expect.stringContaining('later attempt') });
+  const failed = expect(first).rejects.toMatchObject({
+    rawMessage: expect.stringContaining('later attempt'),
+  });
   await hasBegun;
   // The first one has its number before the second one asks for it.
   await new Promise((done) => setTimeout(done, 300));
-  const second = await postLines(instances[1], `?tenant_id=${tenantId}&import_id=both`, linesOf(tuples));
+  const second = await postLines(
+    instances[1],
+    `?tenant_id=${tenantId}&import_id=both`,
+    linesOf(tuples),
+  );
   expect(second.status, JSON.stringify(second.body)).toBe(200);
   goOn();
   await failed;
@@ -172,59 +182,63 @@ describe('beside writers', () => {
   test.each([
     ['into a tenant that holds tuples', 1],
     ['into an empty one', 0],
-  ])('%s: nothing that either wrote is lost, and no write waits for long', async (_name, held) => {
-    const tenantId = fresh('beside');
-    const before = plainTuples(held, 900_000);
-    if (held > 0) await postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(before));
-    const tuples = plainTuples(25_000);
-    let isDone = false;
-    const importing = postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(tuples)).finally(
-      () => (isDone = true),
-    );
-    const written: JsonTuple[] = [];
-    const waits: number[] = [];
-    const writer = async (n: number): Promise<void> => {
-      const client = authzOver(instances[n] as Instance);
-      for (let i = 0; !isDone && i < 400; i++) {
-        // Some are tuples of the import itself.
-        const [tuple] = plainTuples(1, i % 3 === 0 ? (i * 61) % 25_000 : 500_000 + n * 1_000 + i);
-        const startedMs = performance.now();
-        const { consistencyToken } = await client.writeRelationTuples({
-          tenantId,
-          updates: [{ op: 1, tuple: protoOf([tuple as JsonTuple])[0] as never }],
-        });
-        waits.push(performance.now() - startedMs);
-        written.push(tuple as JsonTuple);
-        const other = authzOver(instances[(n + 1) % 3] as Instance);
-        const { allowed } = await other.check({
+  ])(
+    '%s: nothing that either wrote is lost, and no write waits for long',
+    async (_name, held) => {
+      const tenantId = fresh('beside');
+      const before = plainTuples(held, 900_000);
+      if (held > 0) await postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(before));
+      const tuples = plainTuples(25_000);
+      let isDone = false;
+      const importing = postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(tuples)).finally(
+        () => (isDone = true),
+      );
+      const written: JsonTuple[] = [];
+      const waits: number[] = [];
+      const writer = async (n: number): Promise<void> => {
+        const client = authzOver(instances[n] as Instance);
+        for (let i = 0; !isDone && i < 400; i++) {
+          // Some are tuples of the import itself.
+          const [tuple] = plainTuples(1, i % 3 === 0 ? (i * 61) % 25_000 : 500_000 + n * 1_000 + i);
+          const startedMs = performance.now();
+          const { consistencyToken } = await client.writeRelationTuples({
+            tenantId,
+            updates: [{ op: 1, tuple: protoOf([tuple as JsonTuple])[0] as never }],
+          });
+          waits.push(performance.now() - startedMs);
+          written.push(tuple as JsonTuple);
+          const other = authzOver(instances[(n + 1) % 3] as Instance);
+          const { allowed } = await other.check({
+            tenantId,
+            namespace: 'doc',
+            objectId: (tuple as JsonTuple).object_id,
+            relation: 'viewer',
+            subjectUserId: ((tuple as JsonTuple).subject as { user_id: string }).user_id,
+            atLeastConsistencyToken: i % 2 === 0 ? consistencyToken : '',
+          });
+          expect(allowed).toBe(true);
+        }
+      };
+      await Promise.all([writer(0), writer(1), writer(2)]);
+      const done = await importing;
+      expect(done.status, JSON.stringify(done.body)).toBe(200);
+      expect(written.length).toBeGreaterThan(5);
+      const stored = await exported(instances[1], `?tenant_id=${tenantId}`);
+      expect(stored.map(textOf).toSorted()).toEqual(setOf(before, tuples, written));
+      // Far above any wait, and far below the whole import being waited for: a deadlock would be broken after a second.
+      expect(Math.max(...waits)).toBeLessThan(20_000);
+      for (const one of instances) {
+        const last = tuples.at(-1) as JsonTuple;
+        const { allowed } = await authzOver(one).check({
           tenantId,
           namespace: 'doc',
-          objectId: (tuple as JsonTuple).object_id,
+          objectId: last.object_id,
           relation: 'viewer',
-          subjectUserId: ((tuple as JsonTuple).subject as { user_id: string }).user_id,
-          atLeastConsistencyToken: i % 2 === 0 ? consistencyToken : '',
+          subjectUserId: (last.subject as { user_id: string }).user_id,
         });
         expect(allowed).toBe(true);
       }
-    };
-    await Promise.all([writer(0), writer(1), writer(2)]);
-    const done = await importing;
-    expect(done.status, JSON.stringify(done.body)).toBe(200);
-    expect(written.length).toBeGreaterThan(5);
-    const stored = await exported(instances[1], `?tenant_id=${tenantId}`);
-    expect(stored.map(textOf).toSorted()).toEqual(setOf(before, tuples, written));
-    // Far above any wait, and far below the whole import being waited for: a deadlock would be broken after a second.
-    expect(Math.max(...waits)).toBeLessThan(20_000);
-    for (const one of instances) {
-      const last = tuples.at(-1) as JsonTuple;
-      const { allowed } = await authzOver(one).check({
-        tenantId,
-        namespace: 'doc',
-        objectId: last.object_id,
-        relation: 'viewer',
-        subjectUserId: (last.subject as { user_id: string }).user_id,
-      });
-      expect(allowed).toBe(true);
-    }
-  }, 120_000);
+    },
+    120_000,
+  );
 });

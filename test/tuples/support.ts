@@ -132,7 +132,10 @@ const id = fc.oneof(
       // oxlint-disable-next-line no-control-regex -- what ids must not hold
       .filter((text) => !/[\u0000-\u001f\u007f-\u009f#]/.test(text) && text.isWellFormed()),
   },
-  { weight: 1, arbitrary: fc.constantFrom('back\\slash', 'quo"te', "apo'strophe", '\\N', '\\.', '🜁') },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom('back\\slash', 'quo"te', "apo'strophe", '\\N', '\\.', '🜁'),
+  },
 );
 const name = fc.constantFrom('doc', 'folder', 'team');
 const relation = fc.constantFrom('viewer', 'owner', 'member');
@@ -152,9 +155,11 @@ const metadata = fc.oneof(
   { weight: 6, arbitrary: fc.constant({}) },
   {
     weight: 1,
-    arbitrary: fc.constantFrom('2031-01-01T00:00:00Z', '1969-12-31T23:59:59.5Z').map((expires_at) => ({
-      expires_at: expires_at.replace('.5Z', '.500Z'),
-    })),
+    arbitrary: fc
+      .constantFrom('2031-01-01T00:00:00Z', '1969-12-31T23:59:59.5Z')
+      .map((expires_at) => ({
+        expires_at: expires_at.replace('.5Z', '.500Z'),
+      })),
   },
   {
     weight: 1,

@@ -78,7 +78,12 @@ function writeTuple(writer: Writer, page: Page, at: number, project: Buffer, ten
   writer.tag(TAG_TUPLES, length);
   writer.field(TAG_PROJECT, project, 0, project.length);
   const column = (tag: number, index: number): void =>
-    writer.field(tag, bytes, bounds[at + 2 * index] as number, bounds[at + 2 * index + 1] as number);
+    writer.field(
+      tag,
+      bytes,
+      bounds[at + 2 * index] as number,
+      bounds[at + 2 * index + 1] as number,
+    );
   column(TAG_NAMESPACE, 0);
   column(TAG_OBJECT, 1);
   column(TAG_RELATION, 2);

@@ -1,9 +1,9 @@
 import { TextDecoder } from 'node:util';
 import { fromJson, type JsonValue } from '@bufbuild/protobuf';
 import { RelationTupleSchema } from '../../gen/workspace/v1/authz_service_pb.ts';
-import { AppError } from '../../shared/app-error.ts';
 import { fieldError } from '../../model/field-error.ts';
 import type { RawSubject, RawTuple } from '../../services/tuple-requests.ts';
+import { AppError } from '../../shared/app-error.ts';
 import type { TuplesReason } from './tuples-reason.ts';
 
 const NEWLINE = 0x0a;

@@ -91,7 +91,8 @@ function subjectOf(values: ReadonlyMap<string, string>): RawSubject | AppError |
   const set = ['subject_namespace', 'subject_object_id', 'subject_relation'].filter((name) =>
     values.has(name),
   );
-  const kinds = Number(userId !== undefined) + Number(wildcard !== undefined) + Number(set.length > 0);
+  const kinds =
+    Number(userId !== undefined) + Number(wildcard !== undefined) + Number(set.length > 0);
   if (kinds === 0) return undefined;
   if (kinds > 1) return fieldError('subject', 'must be of one kind');
   if (userId !== undefined) return { case: 'userId', value: userId };

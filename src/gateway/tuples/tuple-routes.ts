@@ -1,21 +1,19 @@
 import { create, toJsonString } from '@bufbuild/protobuf';
 import { ConnectError } from '@connectrpc/connect';
-import {
-  ImportTuplesResponseSchema,
-} from '../../gen/gatehouse/v1/tuple_service_pb.ts';
+import { ImportTuplesResponseSchema } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { HttpServer } from '../../http/http-server.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
-import type { ImportTuplesResult, TupleImport } from '../../services/bulk/tuple-import.ts';
 import type { ExportTuplesRequest, TupleExport } from '../../services/bulk/tuple-export.ts';
+import type { ImportTuplesResult, TupleImport } from '../../services/bulk/tuple-import.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { streamedBodyOfExchange } from '../connect/adapter-body.ts';
 import type { CallFailure } from '../connect/adapter-guard.ts';
 import { errorBody, foreseenError, sendConnectError } from '../connect/connect-error.ts';
-import { exportRequestOf, importRequestOf } from './tuple-queries.ts';
 import { tuplesToLines } from './tuple-bytes.ts';
 import { tuplesOfLines } from './tuple-lines.ts';
+import { exportRequestOf, importRequestOf } from './tuple-queries.ts';
 import type { TuplesReason } from './tuples-reason.ts';
 
 /** What the routes need besides the server. */

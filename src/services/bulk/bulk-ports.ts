@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import type { ConditionProblem } from '../../model/condition-admission.ts';
 import type { TokenCodec } from '../../model/consistency-token.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { ShardOpening } from '../management-call.ts';
@@ -6,6 +7,7 @@ import type { Places } from '../places.ts';
 import type { ReadPositions } from '../read-positions.ts';
 import type { ShardHeads } from '../shard-heads.ts';
 import type { TupleWrites } from '../tuple-writes.ts';
+import type { WriteRules } from '../write-rules.ts';
 
 /** Counts of the methods that move many tuples. */
 export interface BulkMetrics {
@@ -26,6 +28,10 @@ export type BulkParts = ShardOpening & {
   readonly heads: ShardHeads;
   readonly positions: ReadPositions;
   readonly writer: TupleWrites;
+  /** What tuples of a project must fit. */
+  readonly rules: WriteRules;
+  /** Counts tuples that were written although no request can decide their condition. */
+  readonly onUndecidable: (field: ConditionProblem['field']) => void;
   /** For work that keeps a connection for long. */
   readonly places: Places;
   readonly metrics: BulkMetrics;

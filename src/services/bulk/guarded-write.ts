@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { fieldError } from '../../model/field-error.ts';
 import { checkTenantId, checkText, requiredError } from '../../model/names.ts';
 import { packChange } from '../../model/packed-changes.ts';
-import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { ShardKey, TupleChange } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { existMatches, type TupleMatch } from '../../store/sql/match-tuples.ts';
 import {
@@ -16,7 +16,9 @@ import type { WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
 import { checkUpdates } from '../tuple-input.ts';
 import type { RawUpdate } from '../tuple-requests.ts';
+import { certainRefusal } from '../write-rules.ts';
 import { type BulkParts, tokenAt } from './bulk-ports.ts';
+import { countUndecidable } from './tuple-admission.ts';
 import { checkTupleFilter, isEverything, type RawFilter } from './tuple-filter.ts';
 
 /** The oneof `Precondition.kind`; undefined where none is set. */
@@ -43,7 +45,11 @@ const KEY_CHARACTERS_MAX = 64;
 
 /** What must hold under the shard's lock. */
 type Preconditions = {
-  readonly positions: readonly { readonly at: number; readonly epoch: number; readonly seq: number }[];
+  readonly positions: readonly {
+    readonly at: number;
+    readonly epoch: number;
+    readonly seq: number;
+  }[];
   readonly matches: readonly {
     readonly at: number;
     readonly mustExist: boolean;
@@ -78,11 +84,12 @@ export class GuardedWrites {
     const shard = await openShard(this.#parts, request);
     if (key === '' && request.preconditions.length === 0) {
       const { epoch, seq } = await writer.write(shard, updates, meta);
+      countUndecidable(this.#parts, shard, updates);
       return { token: codec.encode(shard, epoch, seq), isReplayed: false };
     }
     const digest = digestOf(updates.map(packChange), preconditions);
     return await this.#guarded(async () => {
-      const done = await writer.exclusive([shard], meta, async (transaction) => {
+      const done = await this.#certain(shard, updates, meta, async (transaction) => {
         const { client } = transaction;
         const found = await selectGuardedShard(client, shard, key);
         if (found.write !== undefined) {
@@ -95,11 +102,30 @@ export class GuardedWrites {
         return { epoch, seq, isReplayed: false };
       });
       const { isReplayed } = done;
+      if (!isReplayed) countUndecidable(this.#parts, shard, updates);
       const token = isReplayed
         ? await tokenAt(this.#parts, shard, done)
         : codec.encode(shard, done.epoch, done.seq);
       return { token, isReplayed };
     });
+  }
+
+  /** Runs it again where tuples were refused by rules that are over. */
+  async #certain<T>(
+    shard: ShardKey,
+    updates: readonly TupleChange[],
+    meta: WriteMeta,
+    work: (transaction: WriteTransaction) => Promise<T>,
+  ): Promise<T> {
+    const { writer, rules } = this.#parts;
+    try {
+      return await writer.exclusive([shard], meta, work);
+    } catch (error) {
+      if (!(error instanceof AppError) || error.reason !== 'TUPLE_NOT_ADMITTED') throw error;
+      const refusal = await certainRefusal(rules, shard, updates, 'updates');
+      if (refusal !== undefined) throw refusal;
+      return await writer.exclusive([shard], meta, work);
+    }
   }
 
   async #guarded(run: () => Promise<GuardedWriteResult>): Promise<GuardedWriteResult> {

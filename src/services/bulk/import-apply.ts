@@ -1,6 +1,8 @@
 import type { ClientBase } from 'pg';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { violatedConstraint } from '../../store/pg-errors.ts';
 import {
   applyImportChunk,
   type EmptyLook,
@@ -10,12 +12,13 @@ import {
   isWaitedFor,
   lookWhetherEmpty,
   selectImportedChanges,
+  selectStaged,
   touchImport,
 } from '../../store/sql/tuple-imports.ts';
-import { violatedConstraint } from '../../store/pg-errors.ts';
-import type { Clock } from '../../shared/clock.ts';
+import { storeUnavailable } from '../exclusive-writer.ts';
 import type { AuditSink, WriteMeta } from '../ports.ts';
 import type { ServicesReason } from '../services-reason.ts';
+import { refusalOfTuple } from '../write-rules.ts';
 import type { BulkParts } from './bulk-ports.ts';
 
 /** An import whose rows are all staged. */
@@ -25,6 +28,8 @@ export type StagedImport = {
   readonly attempt: string;
   readonly parts: readonly ImportPart[];
   readonly total: number;
+  /** Version of the rules that the rows fit. */
+  readonly rules: number;
   /** Rows that an earlier attempt has applied, and what came of them. */
   readonly applied: number;
   readonly written: number;
@@ -37,8 +42,10 @@ export type StagedImport = {
 export type AppliedImport = { readonly written: number; readonly position: Position | null };
 
 type Position = { readonly epoch: number; readonly seq: number };
+/** What has been committed, also when the rest fails. */
+type Progress = { applied: number; written: number; position: Position | null };
 
-export type ImportApplyParts = Pick<BulkParts, 'pool' | 'writer' | 'metrics'> & {
+export type ImportApplyParts = Pick<BulkParts, 'pool' | 'writer' | 'metrics' | 'rules'> & {
   readonly clock: Clock;
   /** Absent where audit is off. */
   readonly audit?: AuditSink | undefined;
@@ -55,9 +62,15 @@ const CHUNK_ROWS_MAX = 2_000;
 /** The shard is to be held this long; never more than 50 ms. */
 const HELD_MS = 20;
 const AUDIT_ROWS = 1_000;
+const RECHECK_ROWS = 1_000;
+/** Tries while what tuples must fit changes again and again. */
+const ATTEMPTS_MAX = 5;
 
 /** Somebody writes to the shard while an import is written whole: it must go on in chunks. */
 class ShardDisturbedError extends Error {}
+
+/** What tuples must fit is not what the rows were looked at by. */
+class RulesChangedError extends Error {}
 
 /**
  * Writes staged rows to their shard. Into one that holds no tuple as a whole: inserted without its lock, which is taken for the
@@ -71,8 +84,24 @@ export class ImportApply {
     this.#parts = parts;
   }
 
-  /** Errors: those of TupleWrites; CANCELLED; `isTakenOver`. */
-  async apply(staged: StagedImport): Promise<AppliedImport> {
+  /** Errors: those of TupleWrites; CANCELLED; TUPLE_NOT_ADMITTED; `isTakenOver`. */
+  async apply(asStaged: StagedImport): Promise<AppliedImport> {
+    let staged = asStaged;
+    for (let attempt = 1; ; attempt++) {
+      const progress = { ...staged };
+      try {
+        return await this.#applyBy(staged, progress);
+      } catch (error) {
+        if (!(error instanceof RulesChangedError)) throw error;
+        if (attempt === ATTEMPTS_MAX) throw storeUnavailable(error);
+        const { applied, written, position } = progress;
+        const rules = await this.#recheck(staged, applied);
+        staged = { ...staged, rules, applied, written, position };
+      }
+    }
+  }
+
+  async #applyBy(staged: StagedImport, progress: Progress): Promise<AppliedImport> {
     const { pool } = this.#parts;
     if (staged.applied === 0 && staged.total > 0) {
       const look = await lookWhetherEmpty(pool, staged.shard);
@@ -80,7 +109,29 @@ export class ImportApply {
       if (whole === 'twice') whole = await this.#whole(staged, false);
       if (whole !== undefined && whole !== 'twice') return whole;
     }
-    return await this.#chunks(staged);
+    return await this.#chunks(staged, progress);
+  }
+
+  /** Looks at the rows after `applied` by what tuples must fit now; returns its version. Errors: TUPLE_NOT_ADMITTED. */
+  async #recheck({ shard, importNo, signal }: StagedImport, applied: number): Promise<number> {
+    const { pool, rules } = this.#parts;
+    const now = await rules.fresh(shard.projectId);
+    if (now.version === 0) return now.version;
+    for (let from = applied; ; from += RECHECK_ROWS) {
+      if (signal.aborted) throw cancelled();
+      const tuples = await selectStaged(pool, importNo, from, RECHECK_ROWS);
+      for (const [index, tuple] of tuples.entries()) {
+        const refusal = refusalOfTuple(now, tuple, `tuples[${from + index}]`);
+        if (refusal !== undefined) throw refusal;
+      }
+      if (tuples.length < RECHECK_ROWS) return now.version;
+    }
+  }
+
+  /** The database has the last word; this saves what it would refuse. */
+  #checkRules({ shard, rules }: StagedImport): void {
+    const known = this.#parts.rules.peek(shard.projectId);
+    if (known !== undefined && known.version !== rules) throw new RulesChangedError();
   }
 
   /** undefined: not possible, since others write. 'twice': a tuple came twice, so that not all are distinct. */
@@ -100,6 +151,7 @@ export class ImportApply {
     };
     const prepare = async (client: ClientBase): Promise<void> => {
       await client.query(`set local work_mem = '32MB'; set local enable_seqscan = off`);
+      this.#checkRules(staged);
       written = 0;
       found = await lookWhetherEmpty(client, shard);
       if (!found.isEmpty) throw new ShardDisturbedError();
@@ -116,10 +168,12 @@ export class ImportApply {
     try {
       const result = await writer.prepared(shard, meta, { prepare, checkQuiet }, (transaction) => {
         heldFromMs = performance.now();
+        this.#checkRules(staged);
         return transaction.change(shard, meta, async (commit) => {
           const { client } = transaction;
           const { epoch, seq } = found as EmptyLook;
-          const whole = { importNo, attempt, total, written, epoch, seq: seq + 2 };
+          const { rules } = staged;
+          const whole = { importNo, attempt, rules, total, written, epoch, seq: seq + 2 };
           const version = await finishWhole(client, shard, whole, { ...meta, ...commit });
           if (version === undefined) throw new ShardDisturbedError();
           ({ stamp } = commit);
@@ -138,42 +192,43 @@ export class ImportApply {
     }
   }
 
-  async #chunks(staged: StagedImport): Promise<AppliedImport> {
+  async #chunks(staged: StagedImport, progress: Progress): Promise<AppliedImport> {
     const { metrics } = this.#parts;
     const { total, signal } = staged;
-    let { applied, written, position } = staged;
     let rows = CHUNK_ROWS_START;
-    while (applied < total) {
+    while (progress.applied < total) {
       if (signal.aborted) throw cancelled();
-      const to = chunkEnd(staged.parts, applied, rows);
-      const chunk = await this.#chunk(staged, applied, to);
+      const to = chunkEnd(staged.parts, progress.applied, rows);
+      const chunk = await this.#chunk(staged, progress.applied, to);
       metrics.held(chunk.heldMs / 1_000);
       metrics.imported(chunk.written, 'chunks');
-      applied = to;
-      written += chunk.written;
-      position = { epoch: chunk.epoch, seq: chunk.seq };
+      progress.applied = to;
+      progress.written += chunk.written;
+      progress.position = { epoch: chunk.epoch, seq: chunk.seq };
       const aim = Math.floor((rows * HELD_MS) / Math.max(1, chunk.heldMs));
       rows = Math.min(CHUNK_ROWS_MAX, rows * 2, Math.max(CHUNK_ROWS_MIN, aim));
     }
-    return { written, position };
+    return { written: progress.written, position: progress.position };
   }
 
   async #chunk(
-    { shard, importNo, attempt, meta }: StagedImport,
+    staged: StagedImport,
     from: number,
     to: number,
   ): Promise<Position & { readonly written: number; readonly heldMs: number }> {
     const { writer, chunkTimeoutMs } = this.#parts;
+    const { shard, importNo, attempt, rules, meta } = staged;
     const nowMs = performance.timeOrigin + performance.now();
     const deadlineMs = Math.min(meta.deadlineMs, nowMs + chunkTimeoutMs);
     const chunkMeta = { ...meta, deadlineMs };
     let heldFromMs = 0;
     const done = await writer.exclusive([shard], chunkMeta, async (transaction) => {
       heldFromMs = performance.now();
+      this.#checkRules(staged);
       let written = 0;
       const result = await transaction.change(shard, meta, async (commit) => {
         const ids = { ...meta, ...commit };
-        const run = { importNo, attempt };
+        const run = { importNo, attempt, rules };
         const chunk = await applyImportChunk(transaction.client, shard, run, from, to, ids);
         ({ written } = chunk);
         return chunk;

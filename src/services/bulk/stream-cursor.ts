@@ -1,7 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import type { ModelReason } from '../../model/model-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { TupleMatch } from '../../store/sql/match-tuples.ts';
-import type { ModelReason } from '../../model/model-reason.ts';
 
 /** Where a stream of tuples stands. */
 export type StreamPosition = {

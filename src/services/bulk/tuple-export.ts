@@ -66,8 +66,7 @@ export class TupleExport {
     const match = checkTupleFilter('filter', request.filter);
     const { projectId } = await openShard(this.#parts, request);
     const scope = { projectId, tenantId: allTenants ? null : tenantId, match };
-    const from =
-      request.cursor === '' ? undefined : this.#cursors.decode(scope, request.cursor);
+    const from = request.cursor === '' ? undefined : this.#cursors.decode(scope, request.cursor);
     // The database has every commit: a token that is valid needs no waiting.
     if (token !== '') await positions.resolve({ projectId, tenantId }, token);
     if (!allTenants) {

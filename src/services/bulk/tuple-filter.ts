@@ -30,7 +30,9 @@ export function checkTupleFilter(field: string, filter: RawFilter | undefined): 
     objectId: objectId || null,
     relation: relation || null,
     subject:
-      subject === undefined ? null : subjectToColumns(checkSubject(`${field}.subject`, subject.kind)),
+      subject === undefined
+        ? null
+        : subjectToColumns(checkSubject(`${field}.subject`, subject.kind)),
   };
 }
 

@@ -24,6 +24,7 @@ import { type BulkParts, tokenAt } from './bulk-ports.ts';
 import { checkName } from './guarded-write.ts';
 import { ImportApply, type ImportApplyParts } from './import-apply.ts';
 import { type CutPart, PartCutter } from './import-parts.ts';
+import { TupleAdmission } from './tuple-admission.ts';
 
 export type ImportTuplesRequest = {
   /** '' is the default project. */
@@ -45,7 +46,7 @@ export type ImportTuplesResult = {
 };
 
 export type TupleImportOptions = BulkParts &
-  Omit<ImportApplyParts, 'pool' | 'writer' | 'metrics'> & {
+  Omit<ImportApplyParts, 'pool' | 'writer' | 'metrics' | 'rules'> & {
     readonly ids: IdSource;
     /** Told of what was left undone after an import was answered; the upkeep does it later. */
     readonly onError: (error: unknown) => void;
@@ -98,7 +99,8 @@ export class TupleImport {
     batches: AsyncIterable<readonly RawTuple[]>,
   ): Promise<ImportTuplesResult> {
     let received = 0;
-    for await (const part of partsOf(shard, batches)) received += part.rowCount;
+    const admission = new TupleAdmission(this.#options, shard.projectId);
+    for await (const part of partsOf(shard, batches, admission)) received += part.rowCount;
     const token = await tokenAt(this.#options, shard, null);
     return { received, written: 0, unchanged: 0, token, resumedAt: 0 };
   }
@@ -115,10 +117,13 @@ export class TupleImport {
     const { importNo } = state;
     let isDone = false;
     try {
-      const { parts, total } = await this.#stage(shard, state, attempt, batches, signal);
+      const admission = new TupleAdmission(this.#options, shard.projectId);
+      const checked = partsOf(shard, batches, admission);
+      const { parts, total } = await this.#stage(state, attempt, checked, signal);
       // May have changed while the stream came.
       await openShard(this.#options, request);
-      const staged = { shard, importNo, attempt, parts, total, meta, signal };
+      const rules = admission.version;
+      const staged = { shard, importNo, attempt, parts, total, rules, meta, signal };
       // Only now: whoever sends slowly keeps nobody from writing.
       await places.take();
       const { written, position } = await this.#apply
@@ -136,10 +141,9 @@ export class TupleImport {
 
   /** Stages what is not staged yet; all of it is, afterwards. */
   async #stage(
-    shard: ShardKey,
     state: ImportState,
     attempt: string,
-    batches: AsyncIterable<readonly RawTuple[]>,
+    checked: AsyncIterable<CutPart>,
     signal: AbortSignal,
   ): Promise<{ readonly parts: readonly ImportPart[]; readonly total: number }> {
     const { pool } = this.#options;
@@ -148,7 +152,7 @@ export class TupleImport {
     // The next part is read and checked while one is on its way.
     let staging: Promise<void> = Promise.resolve();
     try {
-      for await (const part of partsOf(shard, batches)) {
+      for await (const part of checked) {
         if (signal.aborted) throw cancelled();
         const known = state.parts[parts.length];
         if (known === undefined) {
@@ -225,13 +229,18 @@ export async function cleanImport(
 async function* partsOf(
   shard: ShardKey,
   batches: AsyncIterable<readonly RawTuple[]>,
+  admission: TupleAdmission,
 ): AsyncGenerator<CutPart, void, undefined> {
   const cutter = new PartCutter();
+  await admission.begin();
   let at = 0;
   let sliceEndMs = performance.now() + SLICE_MS;
   for await (const batch of batches) {
     for (const raw of batch) {
-      const part = cutter.add(checkTuple(`tuples[${at}]`, raw, shard));
+      const name = `tuples[${at}]`;
+      const tuple = checkTuple(name, raw, shard);
+      if (!admission.admits(tuple)) await admission.checkAnew(tuple, name);
+      const part = cutter.add(tuple);
       at += 1;
       if (part !== undefined) yield part;
       if (at % CHECKS_PER_LOOK !== 0 || performance.now() < sliceEndMs) continue;

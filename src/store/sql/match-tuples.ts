@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
-import type { ShardKey, SubjectColumns } from '../../model/relation-tuple.ts';
 import { SEAT_NAMESPACE } from '../../model/names.ts';
+import type { ShardKey, SubjectColumns } from '../../model/relation-tuple.ts';
 import { textArray } from './write-group.ts';
 
 /** Tuples whose fields equal those that are not null. */
@@ -99,10 +99,7 @@ export type KeyRow = {
 };
 
 /** The next keys of that cursor; fewer than asked at its end. */
-export async function fetchDeletable(
-  client: ClientBase,
-  rows: number,
-): Promise<readonly KeyRow[]> {
+export async function fetchDeletable(client: ClientBase, rows: number): Promise<readonly KeyRow[]> {
   return (await client.query<KeyRow>(`fetch forward ${Math.trunc(rows)} from doomed`)).rows;
 }
 

@@ -1,7 +1,12 @@
 import type { ClientBase, Pool } from 'pg';
-import type { ShardKey } from '../../model/relation-tuple.ts';
+import {
+  type RelationTuple,
+  type ShardKey,
+  subjectFromColumns,
+} from '../../model/relation-tuple.ts';
 import { copyIn } from '../copy-in.ts';
 import { inTransaction } from '../transaction.ts';
+import type { TupleRow } from './select-tuples.ts';
 
 /** A part of an import that has arrived. */
 export type ImportPart = { readonly rowCount: number; readonly digest: Buffer };
@@ -70,8 +75,7 @@ export async function beginImport(
       total: row.total === null ? null : Number(row.total),
       applied: Number(row.applied),
       written: Number(row.written),
-      position:
-        row.epoch === null ? null : { epoch: Number(row.epoch), seq: Number(row.seq ?? 0) },
+      position: row.epoch === null ? null : { epoch: Number(row.epoch), seq: Number(row.seq ?? 0) },
       parts: parts.rows.map((part) => ({ rowCount: part.row_count, digest: part.digest })),
     };
   });
@@ -128,7 +132,11 @@ export type AppliedChunk = {
 export async function applyImportChunk(
   client: ClientBase,
   { projectId, tenantId }: ShardKey,
-  { importNo, attempt }: { readonly importNo: string; readonly attempt: string },
+  {
+    importNo,
+    attempt,
+    rules,
+  }: { readonly importNo: string; readonly attempt: string; readonly rules: number },
   from: number,
   to: number,
   commit: ImportCommit,
@@ -143,11 +151,12 @@ export async function applyImportChunk(
     name: 'gatehouse_import_chunk',
     text: `select epoch::text as epoch, seq::text as seq, written::text as written, changes,
         settings_version::text as settings_version
-      from gatehouse_import_chunk($1::bigint, $2::uuid, $3::bigint, $4::bigint, $5, $6, $7::bigint,
-        $8::uuid, $9, $10, $11)`,
+      from gatehouse_import_chunk($1::bigint, $2::uuid, $3::bigint, $4::bigint, $5::bigint, $6, $7,
+        $8::bigint, $9::uuid, $10, $11, $12)`,
     values: [
       importNo,
       attempt,
+      String(rules),
       String(from),
       String(to),
       projectId,
@@ -240,6 +249,8 @@ export async function isWaitedFor(client: ClientBase): Promise<boolean> {
 export type WholeImport = {
   readonly importNo: string;
   readonly attempt: string;
+  /** As of which the rows were looked at. */
+  readonly rules: number;
   readonly total: number;
   readonly written: number;
   /** Of the shard when it was found empty. */
@@ -261,11 +272,12 @@ export async function finishWhole(
   const { rows } = await client.query<{ found_as_left: boolean; settings_version: string }>({
     name: 'gatehouse_import_whole',
     text: `select found_as_left, settings_version::text as settings_version
-      from gatehouse_import_whole($1::bigint, $2::uuid, $3::bigint, $4::bigint, $5, $6, $7::bigint,
-        $8::bigint, $9::bigint, $10::uuid, $11, $12, $13)`,
+      from gatehouse_import_whole($1::bigint, $2::uuid, $3::bigint, $4::bigint, $5::bigint, $6, $7,
+        $8::bigint, $9::bigint, $10::bigint, $11::uuid, $12, $13, $14)`,
     values: [
       whole.importNo,
       whole.attempt,
+      String(whole.rules),
       String(whole.total),
       String(whole.written),
       projectId,
@@ -281,6 +293,30 @@ export async function finishWhole(
   });
   const row = rows[0];
   return row?.found_as_left === true ? Number(row.settings_version) : undefined;
+}
+
+/** Staged rows after `from`, in the order of the stream, at most `limit`. */
+export async function selectStaged(
+  pool: Pool,
+  importNo: string,
+  from: number,
+  limit: number,
+): Promise<readonly RelationTuple[]> {
+  const { rows } = await pool.query<TupleRow>(
+    `select namespace, object_id, relation, subject_namespace, subject_id, subject_relation,
+       expires_at_us::text as expires_at_us, condition_name, condition_params
+     from tuple_import_row where import_no = $1 and n > $2 order by n limit $3`,
+    [importNo, from, limit],
+  );
+  return rows.map((row) => ({
+    namespace: row.namespace,
+    objectId: row.object_id,
+    relation: row.relation,
+    subject: subjectFromColumns(row.subject_namespace, row.subject_id, row.subject_relation),
+    expiresAtUs: row.expires_at_us === null ? undefined : BigInt(row.expires_at_us),
+    conditionName: row.condition_name ?? undefined,
+    conditionParams: row.condition_params ?? undefined,
+  }));
 }
 
 /** The rows after `from` up to `to` as they stand in a change, for records of what was imported. */

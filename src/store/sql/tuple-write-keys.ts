@@ -41,7 +41,9 @@ export async function selectGuardedShard(
   if (row === undefined) throw new Error('a locked shard has a row');
   const { digest } = row;
   const write =
-    digest === null ? undefined : { digest, epoch: Number(row.key_epoch), seq: Number(row.key_seq) };
+    digest === null
+      ? undefined
+      : { digest, epoch: Number(row.key_epoch), seq: Number(row.key_seq) };
   return { epoch: Number(row.epoch), seq: Number(row.seq), write };
 }
 

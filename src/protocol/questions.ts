@@ -1,0 +1,153 @@
+import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
+import type { ListPage, SubjectList } from '../model/subject-list.ts';
+
+/**
+ * Questions of gatehouse.v1.QueryService as they travel to the worker that owns the shard: a kind with its arguments
+ * and its result, structured-clone safe. A new kind is a member of QuestionArgs and of QuestionResults, and its
+ * evaluation in workers/questions.
+ */
+
+/** Values of the label `rpc` for calls of QueryService; those that share a name with AuthzService begin with Query. */
+export const QUESTION_RPCS = [
+  'QueryCheck',
+  'QueryBatchCheck',
+  'WhatIf',
+  'Explain',
+  'ListSubjects',
+  'ListRelations',
+  'FilterObjects',
+  'QueryListObjects',
+  'StreamObjects',
+  'PreviewModel',
+] as const;
+export type QuestionRpc = (typeof QUESTION_RPCS)[number];
+
+/** What every question carries besides what it asks. */
+export type QuestionHead = {
+  /** Tuples that hold for this question only, checked as written ones are, each identity once. */
+  readonly contextual: readonly RelationTuple[];
+  /** JSON text of the context object; '' when absent. */
+  readonly context: string;
+};
+
+/** Whether `subject` (never the wildcard) holds a relation on an object. */
+export type Question = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly subject: Subject;
+};
+
+/** What Check says of a question; `undecided` only where it is not allowed. */
+export type Decision = { readonly allowed: boolean; readonly undecided: boolean };
+
+/** Objects of a namespace on which `subject` (never the wildcard) holds a relation. */
+export type ObjectsOf = {
+  readonly namespace: string;
+  readonly relation: string;
+  readonly subject: Subject;
+};
+
+/** A decision of many; one with an `error` is neither allowed nor undecided. */
+export type ItemDecision = Decision & { readonly error: string };
+
+/** A question with a context of its own, which replaces that of the head. */
+export type BatchQuestion = Question & { readonly context?: string | undefined };
+
+/** A question's answer as it is and as it would be; both are false where there is an `error`. */
+export type ItemChange = {
+  readonly allowedBefore: boolean;
+  readonly allowedAfter: boolean;
+  readonly error: string;
+};
+
+/** A question of a concrete user, as a preview draws and asks it. */
+export type UserQuestion = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly userId: string;
+  /** JSON text; '' is none. */
+  readonly contextJson: string;
+};
+
+/** Bits of a previewed answer. */
+export const PREVIEW_BEFORE = 1;
+export const PREVIEW_AFTER = 2;
+/** One of the models could not decide it within its bounds; the other bits are 0. */
+export const PREVIEW_FAILED = 4;
+
+export type QuestionArgs = {
+  readonly check: QuestionHead & { readonly question: Question };
+  readonly listSubjects: QuestionHead & {
+    readonly namespace: string;
+    readonly objectId: string;
+    readonly relation: string;
+    readonly page: ListPage;
+  };
+  readonly listRelations: QuestionHead & {
+    readonly namespace: string;
+    readonly objectId: string;
+    readonly subject: Subject;
+    /** Empty: those that the namespace declares or the object has tuples of. */
+    readonly relations: readonly string[];
+  };
+  readonly filterObjects: QuestionHead & ObjectsOf & { readonly objectIds: readonly string[] };
+  readonly listObjects: QuestionHead & ObjectsOf & { readonly page: ListPage };
+  readonly streamObjects: QuestionHead & ObjectsOf;
+  readonly batchCheck: QuestionHead & { readonly items: readonly BatchQuestion[] };
+  /** The contextual tuples hold before and after the updates, of which each names another tuple. */
+  readonly whatIf: QuestionHead & {
+    readonly updates: readonly TupleChange[];
+    readonly questions: readonly Question[];
+  };
+  /** Questions of objects and users of the shard, drawn by the seed, of relations that either model names. */
+  readonly drawQuestions: QuestionHead & {
+    readonly modelJson: string;
+    readonly count: number;
+    /** Unsigned 32-bit numbers: the same ones draw the same questions of the same index. */
+    readonly seed: readonly [number, number];
+  };
+  /** What questions answer under the project's model and under another one, both over one revision. */
+  readonly previewModel: QuestionHead & {
+    readonly modelJson: string;
+    readonly questions: readonly UserQuestion[];
+  };
+};
+
+export type QuestionResults = {
+  readonly check: Decision;
+  /** In parts, each with its own ids; `next` of the last one counts. */
+  readonly listSubjects: SubjectList;
+  readonly listRelations: {
+    readonly relations: readonly string[];
+    readonly undecidedRelations: readonly string[];
+  };
+  /** Positions in `objectIds`, ascending. */
+  readonly filterObjects: readonly number[];
+  readonly listObjects: { readonly objectIds: readonly string[]; readonly next: string };
+  /** In parts of one text each, or none: ids with a newline between them, which no id has. */
+  readonly streamObjects: readonly string[];
+  readonly batchCheck: readonly ItemDecision[];
+  readonly whatIf: readonly ItemChange[];
+  /** May be fewer than asked for. */
+  readonly drawQuestions: readonly UserQuestion[];
+  /** PREVIEW_ bits by question: of the first ones at least, where all would have taken too much. */
+  readonly previewModel: Uint8Array;
+};
+
+export type QuestionKind = keyof QuestionArgs;
+
+/** A question with its arguments: a correlated union. */
+export type QuestionCall<K extends QuestionKind = QuestionKind> = {
+  [Kind in K]: { readonly kind: Kind; readonly args: QuestionArgs[Kind] };
+}[K];
+
+/** Where the index stood: what the consistency token of the answer names. */
+export type Revision = { readonly epoch: number; readonly seq: number };
+
+/** The result, or a part of it, and the revision that it was computed at. All parts are of one. */
+export type QuestionAnswer<K extends QuestionKind = QuestionKind> = {
+  readonly result: QuestionResults[K];
+  readonly revision: Revision;
+};
