@@ -52,7 +52,8 @@ const TABLE: ImportTable = {
   'services/workspaces': ['model', 'services', 'services/rules', 'store', 'store/sql'],
   'workers/raw': ['model'],
   'workers/jobs': ['engine', 'engine/bound', 'engine/hot', 'model', 'protocol', 'workers/raw'],
-  'workers/shard': ['cache', 'model', 'protocol', 'store', 'workers/jobs'],
+  'workers/questions': ['engine', 'engine/bound', 'model', 'protocol', 'workers/jobs'],
+  'workers/shard': ['cache', 'model', 'protocol', 'store', 'workers/jobs', 'workers/questions'],
   'workers/slot': ['model', 'protocol', 'workers/shard'],
   'gateway/connect': ['gen/google', 'gen/workspace', 'http'],
   'gateway/reads': ['gateway/connect', 'model', 'protocol', 'services'],
@@ -72,7 +73,16 @@ const TABLE: ImportTable = {
     'services/workspaces',
   ],
   'gateway/models': ['gen/gatehouse'],
-  'gateway/queries': ['gen/gatehouse'],
+  'gateway/queries': [
+    'gateway/connect',
+    'gateway/reads',
+    'gateway/rpc',
+    'gen/gatehouse',
+    'gen/workspace',
+    'model',
+    'protocol',
+    'services',
+  ],
   'gateway/tuples': ['gen/gatehouse'],
   gateway: [
     'gateway/connect',
@@ -348,7 +358,7 @@ function roomsDrawn(heading: string, house: string): readonly (readonly [string,
     .split('\n')
     .slice(2, -1)
     .flatMap((line) => {
-      const [, number, rooms = ''] = /^ {2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
+      const [, number, rooms = ''] = /^ {1,2}(\d+| )\s+(.*?)(?: {2}|$)/.exec(line) ?? [];
       if (number !== ' ') floor = Number(number);
       return rooms.split(' · ').map((room): readonly [string, number] => {
         return [room === 'main.ts' ? house : join(house, room), floor];

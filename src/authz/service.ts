@@ -305,7 +305,7 @@ export function createCalls(
     group: createGroupService({ ...services, timeoutMsMax }),
     seat: createSeatService({ ...services, timeoutMsMax }),
     model: createModelService(),
-    query: createQueryService(),
+    query: createQueryService({ shards, scopes, meter, timeoutMsMax, batchItemsMax }),
     tuple: createTupleService(),
     shards,
     scopes,

@@ -3,17 +3,12 @@ import type { ExpandTree, UsersetRef } from '../model/expand-tree.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
-import { BoundModel, type Op } from './bound/bound-model.ts';
-import {
-  BACKSTOP_BUDGET,
-  type EvaluationTask,
-  type EvaluatorOptions,
-} from './bound/evaluator-api.ts';
-import { ConditionCache, Scope, type Target, TRUE } from './bound/scope.ts';
-import { CheckRun } from './general/check-run.ts';
+import { BoundModel } from './bound/bound-model.ts';
+import type { EvaluationTask, EvaluatorOptions } from './bound/evaluator-api.ts';
+import { ConditionCache } from './bound/scope.ts';
+import { GeneralEvaluator, guarded } from './general-evaluator.ts';
 import { ExpandRun } from './general/expand.ts';
 import { ListObjectsRun } from './general/list-objects-run.ts';
-import { SubjectSetRun } from './general/subject-set-run.ts';
 import { HOT_NODES_MAX } from './hot/hot-check.ts';
 import { HotEvaluator } from './hot/hot-evaluator.ts';
 import { HotScratch } from './hot/hot-scratch.ts';
@@ -32,7 +27,7 @@ export class Evaluator {
   readonly hot: HotEvaluator;
   readonly #options: EvaluatorOptions;
   readonly #clock: Clock;
-  readonly #conditions: ConditionCache;
+  readonly #general: GeneralEvaluator;
   readonly #hotNodesMax: number;
 
   /**
@@ -52,8 +47,11 @@ export class Evaluator {
     this.hot =
       hot instanceof HotEvaluator ? hot : new HotEvaluator(reader, this.#bound, options, hot);
     this.#options = options;
-    this.#conditions = new ConditionCache(options.cachesOff?.includes('conditions'));
     this.#clock = clock;
+    this.#general = this.#generalOver(
+      reader,
+      new ConditionCache(options.cachesOff?.includes('conditions')),
+    );
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }
 
@@ -99,46 +97,31 @@ export class Evaluator {
     nowMs: number,
     readBudget: number,
   ): EvaluationTask<boolean> {
-    const reader = this.#reader;
-    const namespace = reader.nameText(reader.namespaceOf(entity));
-    const text = `${namespace}#${relation > 0 ? reader.nameText(relation) : ''}`;
-    const scope = this.#scope(text, '', nowMs, readBudget);
-    return guarded(scope, this.#userTask(scope, entity, relation, userEntity));
+    return this.#general.startCheckIds(entity, relation, userEntity, nowMs, readBudget);
   }
 
   /** Check with any subject and context. The caller has validated names and ids. */
   startCheck(input: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<boolean> {
-    const { subject } = input;
-    const reader = this.#reader;
-    const text = `${input.namespace}#${input.relation}`;
-    const scope = this.#scope(text, input.contextJson, nowMs, readBudget);
-    const namespace = reader.nameId(input.namespace);
-    const entity = namespace > 0 ? reader.entityId(namespace, input.objectId) : 0;
-    const relation = reader.nameId(input.relation);
-    if (subject.kind === 'user') {
-      const userEntity = reader.entityId(EMPTY_NAME, subject.userId);
-      return guarded(scope, this.#userTask(scope, entity, relation, userEntity));
-    }
-    if (subject.kind === 'wildcard') return decided(false);
-    const isSameObject =
-      subject.namespace === input.namespace && subject.objectId === input.objectId;
-    if (isSameObject && subject.relation === input.relation) return decided(true);
-    // The model's names are pinned: a name that the index lacks stands in no rewrite either.
-    const setRelation = reader.nameId(subject.relation);
-    if (setRelation < 0 || relation < 0 || namespace <= 0) return decided(false);
-    if (entity === 0) {
-      return decided(isSameObject && this.#isComputedFrom(namespace, relation, setRelation));
-    }
-    const setNamespace = reader.nameId(subject.namespace);
-    const setEntity = setNamespace > 0 ? reader.entityId(setNamespace, subject.objectId) : 0;
-    if (setEntity === 0) return decided(false);
-    const set = { entity: setEntity, relation: setRelation };
-    return guarded(scope, new SubjectSetRun(scope, { entity, relation }, set));
+    return this.#general.startCheck(input, nowMs, readBudget);
+  }
+
+  /**
+   * The general evaluation over another reader with the same name ids, such as one with a request's tuples laid over
+   * it. What it prepares is its own: nothing of it stays here.
+   */
+  over(reader: TupleReader): GeneralEvaluator {
+    return this.#generalOver(reader, new ConditionCache());
+  }
+
+  #generalOver(reader: TupleReader, conditions: ConditionCache): GeneralEvaluator {
+    const { depthMax } = this.#options;
+    const [model, clock] = [this.#bound, this.#clock];
+    return new GeneralEvaluator({ reader, model, clock, conditions, depthMax });
   }
 
   /** The effective userset tree. */
   startExpand(root: UsersetRef, nowMs: number, readBudget: number): EvaluationTask<ExpandTree> {
-    const scope = this.#scope(`${root.namespace}#${root.relation}`, '', nowMs, readBudget);
+    const scope = this.#general.scope(`${root.namespace}#${root.relation}`, '', nowMs, readBudget);
     return guarded(scope, new ExpandRun(scope, this.#model, root));
   }
 
@@ -149,7 +132,7 @@ export class Evaluator {
     readBudget: number,
   ): EvaluationTask<readonly string[]> {
     const reader = this.#reader;
-    const scope = this.#scope(`${query.namespace}#${query.relation}`, '', nowMs, readBudget);
+    const scope = this.#general.scope(`${query.namespace}#${query.relation}`, '', nowMs, readBudget);
     const userEntity = reader.entityId(EMPTY_NAME, query.userId);
     const user = userEntity === 0 ? 0 : reader.nodeId(userEntity, EMPTY_NAME);
     const namespace = reader.nameId(query.namespace);
@@ -161,102 +144,4 @@ export class Evaluator {
   get cacheBytes(): number {
     return this.hot.bytes;
   }
-
-  #scope(relationText: string, contextJson: string, nowMs: number, readBudget: number): Scope {
-    return new Scope({
-      reader: this.#reader,
-      model: this.#bound,
-      clock: this.#clock,
-      conditions: this.#conditions,
-      depthMax: this.#options.depthMax,
-      nowMs,
-      readBudget,
-      contextJson,
-      relationText,
-    });
-  }
-
-  #userTask(
-    scope: Scope,
-    entity: number,
-    relation: number,
-    userEntity: number,
-  ): EvaluationTask<boolean> {
-    // Every grant starts at a tuple of the object itself.
-    if (entity === 0 || relation <= 0) return decided(false);
-    const userNode = userEntity === 0 ? 0 : this.#reader.nodeId(userEntity, EMPTY_NAME);
-    return new CheckTask(scope, { userNode, setEntity: 0, setRelation: 0 }, entity, relation);
-  }
-
-  /** Whether relation `from` of an object without tuples is included in `relation` of the same. */
-  #isComputedFrom(namespace: number, relation: number, from: number): boolean {
-    if (relation === from) return true;
-    const program = this.#bound.programOf(namespace, relation);
-    return program !== undefined && this.#opIncludes(program.root, namespace, from);
-  }
-
-  #opIncludes(op: Op, namespace: number, from: number): boolean {
-    const holds = (child: Op): boolean => this.#opIncludes(child, namespace, from);
-    switch (op.kind) {
-      case 0:
-        return op.computed.some((relation) => this.#isComputedFrom(namespace, relation, from));
-      case 1:
-        return op.children.some(holds);
-      case 2:
-        return op.children.every(holds);
-      case 3:
-        return holds(op.children[0] as Op) && !holds(op.children[1] as Op);
-    }
-  }
-}
-
-/** Check of a concrete user as a task. */
-class CheckTask implements EvaluationTask<boolean> {
-  readonly #scope: Scope;
-  readonly #run: CheckRun;
-
-  constructor(scope: Scope, target: Target, entity: number, relation: number) {
-    this.#scope = scope;
-    this.#run = new CheckRun(scope, target);
-    this.#run.start(entity, relation);
-  }
-
-  get backstops(): number {
-    return this.result() ? 0 : this.#scope.backstops;
-  }
-
-  run(sliceEndMs: number): 'done' | 'more' {
-    return this.#run.run(sliceEndMs);
-  }
-
-  result(): boolean {
-    return this.#run.outcome.value === TRUE;
-  }
-}
-
-/** A task whose answer needs no evaluation. */
-function decided(answer: boolean): EvaluationTask<boolean> {
-  return { run: () => 'done', result: () => answer, backstops: 0 };
-}
-
-/** Adds the budget bit when a task runs out of it. */
-function guarded<T>(scope: Scope, task: EvaluationTask<T>): EvaluationTask<T> {
-  let isExhausted = false;
-  return {
-    run(sliceEndMs) {
-      try {
-        return task.run(sliceEndMs);
-      } catch (error) {
-        isExhausted = scope.isExhausted;
-        throw error;
-      }
-    },
-    result: () => task.result(),
-    get backstops() {
-      return isExhausted ? BACKSTOP_BUDGET : task.backstops;
-    },
-    get reads() {
-      return scope.reads;
-    },
-  };
 }

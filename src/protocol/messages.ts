@@ -4,6 +4,7 @@ import type { CommittedChange } from '../model/committed-change.ts';
 import type { ExpandTree } from '../model/expand-tree.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { ErrorData } from '../shared/app-error.ts';
+import type { QuestionAnswer, QuestionCall, QuestionRpc } from './questions.ts';
 import type {
   BatchItem,
   BatchItemResult,
@@ -20,9 +21,9 @@ import type {
  * they hold raw requests or their answers alone (packed-batch.ts). 3 - packed batches may lie in
  * shared memory, which is the gateway's again after the reply (batch-memory.ts). 4 - scopes carry the
  * stamp of minSeq, the version of the settings and whether only a held shard may answer; changes
- * that were found beside a head are carried.
+ * that were found beside a head are carried. 5 - questions of gatehouse.v1 (questions.ts).
  */
-export const PROTOCOL_VERSION = 4;
+export const PROTOCOL_VERSION = 5;
 
 /** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
@@ -86,12 +87,14 @@ export type ArgsMap = {
     readonly relation: string;
     readonly userId: string;
   };
+  readonly question: QuestionCall;
 };
 export type ResultMap = {
   readonly check: boolean;
   readonly batchCheck: readonly BatchItemResult[];
   readonly expand: ExpandTree;
   readonly listObjects: readonly string[];
+  readonly question: QuestionAnswer;
 };
 export type Method = keyof ArgsMap;
 
@@ -182,7 +185,7 @@ export type WorkerStats = {
    */
   readonly evalReads: Readonly<
     Record<
-      'Check' | 'CheckSet' | 'BatchCheck' | 'Expand' | 'ListObjects',
+      'Check' | 'CheckSet' | 'BatchCheck' | 'Expand' | 'ListObjects' | QuestionRpc,
       { readonly counts: readonly number[]; readonly sum: number }
     >
   >;

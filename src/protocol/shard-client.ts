@@ -4,6 +4,7 @@ import type { CommittedChange } from '../model/committed-change.ts';
 import type { ExpandTree } from '../model/expand-tree.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { ErrorData } from '../shared/app-error.ts';
+import type { QuestionAnswer, QuestionArgs, QuestionKind } from './questions.ts';
 
 /** Project settings that travel with every read; the same values on every item of one request. */
 export type ReadScope = ShardKey & {
@@ -87,6 +88,17 @@ export interface ShardClient {
     signal?: AbortSignal,
   ): Promise<readonly string[]>;
 
+  /**
+   * A question of gatehouse.v1 (questions.ts). A long result may come in parts, in order: `onPart` takes those
+   * before the last one, with which the promise resolves.
+   */
+  ask<K extends QuestionKind>(
+    scope: ReadScope,
+    kind: K,
+    args: QuestionArgs[K],
+    signal?: AbortSignal,
+    onPart?: (part: QuestionAnswer<K>) => void,
+  ): Promise<QuestionAnswer<K>>;
   /** Resolves when every worker has compiled this version of the project's model ('' = built-in). */
   setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void>;
   /** Hands committed changes to the owners of their shards. Never fails: a lost one is caught up. */

@@ -44,6 +44,11 @@ export class ReadPositions {
     return this.#codec.decode(shard, token);
   }
 
+  /** The token of a position of `shard`: what `decode` reads. */
+  encode(shard: ShardKey, { epoch, seq }: TokenPosition): string {
+    return this.#codec.encode(shard, epoch, seq);
+  }
+
   /** Whether what is known here shows that the shard has reached the position. Hot. */
   isKnownToReach({ projectId, tenantId }: ShardKey, epoch: number, seq: number): boolean {
     const head = this.#heads.known(projectId, tenantId);

@@ -11,9 +11,11 @@ import {
   requiredError,
 } from '../model/names.ts';
 import {
+  type RelationTuple,
   type ShardKey,
   type Subject,
   type TupleChange,
+  type TupleKey,
   type TuplePayload,
   subjectToColumns,
 } from '../model/relation-tuple.ts';
@@ -50,26 +52,61 @@ export function checkUpdates(
       },
     );
   }
+  const changes = updates.map((update, i) => checkUpdate(`updates[${i}]`, update, shard));
+  const first = repeatedOf(changes.map(({ tuple }) => tuple));
+  if (first === null) return changes;
+  throw fieldError(`updates[${first.again}].tuple`, `is the same tuple as updates[${first.index}]`);
+}
+
+/**
+ * The validated tuples of a request that are not written, by the rules of those that are: each identity once.
+ * Errors: as `checkUpdates`; messages name the field, for example `contextual_tuples[3].object_id`.
+ */
+export function checkContextualTuples(
+  field: string,
+  tuples: readonly RawTuple[],
+  shard: ShardKey,
+  tuplesMax: number,
+): RelationTuple[] {
+  if (tuples.length > tuplesMax) {
+    throw new AppError<ServicesReason>(
+      'BATCH_TOO_LARGE',
+      `${field}: at most ${tuplesMax} in one request`,
+      { field, limit: String(tuplesMax) },
+    );
+  }
+  const checked = tuples.map((tuple, i) => checkTuple(`${field}[${i}]`, tuple, shard));
+  const first = repeatedOf(checked);
+  if (first === null) return checked;
+  throw fieldError(`${field}[${first.again}]`, `is the same tuple as ${field}[${first.index}]`);
+}
+
+/** The first tuple that stands there again, and where it stood; null when all are different. */
+function repeatedOf(tuples: readonly TupleKey[]): { index: number; again: number } | null {
   const positions = new Map<string, number>();
-  return updates.map((update, index) => {
-    const change = checkUpdate(`updates[${index}]`, update, shard);
-    const identity = identityOf(change.tuple);
-    const first = positions.get(identity);
-    if (first !== undefined) {
-      throw fieldError(`updates[${index}].tuple`, `is the same tuple as updates[${first}]`);
-    }
-    positions.set(identity, index);
-    return change;
-  });
+  for (const [again, tuple] of tuples.entries()) {
+    const identity = identityOf(tuple);
+    const index = positions.get(identity);
+    if (index !== undefined) return { index, again };
+    positions.set(identity, again);
+  }
+  return null;
 }
 
 function checkUpdate(field: string, update: RawUpdate, shard: ShardKey): TupleChange {
   if (update.op !== OP_INSERT && update.op !== OP_DELETE) {
     throw fieldError(`${field}.op`, 'must be OP_INSERT or OP_DELETE');
   }
-  const { tuple } = update;
-  if (tuple === undefined) throw requiredError(`${field}.tuple`);
-  const at = `${field}.tuple`;
+  if (update.tuple === undefined) throw requiredError(`${field}.tuple`);
+  // Also a delete's payload must be valid, although only the identity counts.
+  const tuple = checkTuple(`${field}.tuple`, update.tuple, shard);
+  if (update.op === OP_INSERT) return { op: 'insert', tuple };
+  const { namespace, objectId, relation, subject } = tuple;
+  return { op: 'delete', tuple: { namespace, objectId, relation, subject } };
+}
+
+/** A tuple as it may be written to `shard`. Errors as of `checkUpdates`; messages begin with `at`. */
+function checkTuple(at: string, tuple: RawTuple, shard: ShardKey): RelationTuple {
   checkScope(at, tuple, shard);
   checkNamespace(`${at}.namespace`, tuple.namespace);
   if (tuple.namespace === SEAT_NAMESPACE) {
@@ -81,17 +118,13 @@ function checkUpdate(field: string, update: RawUpdate, shard: ShardKey): TupleCh
   }
   checkObjectId(`${at}.object_id`, tuple.objectId);
   checkRelation(`${at}.relation`, tuple.relation);
-  const key = {
+  return {
     namespace: tuple.namespace,
     objectId: tuple.objectId,
     relation: tuple.relation,
     subject: checkSubject(`${at}.subject`, tuple.subject?.kind),
+    ...checkPayload(at, tuple),
   };
-  // Also a delete's payload must be valid, although only the identity counts.
-  const payload = checkPayload(at, tuple);
-  return update.op === OP_INSERT
-    ? { op: 'insert', tuple: { ...key, ...payload } }
-    : { op: 'delete', tuple: key };
 }
 
 function checkScope(at: string, tuple: RawTuple, shard: ShardKey): void {
@@ -103,7 +136,8 @@ function checkScope(at: string, tuple: RawTuple, shard: ShardKey): void {
   }
 }
 
-function checkSubject(field: string, kind: RawSubject | undefined): Subject {
+/** A subject as a tuple may have it; messages begin with `field`. Errors: FIELD_*. */
+export function checkSubject(field: string, kind: RawSubject | undefined): Subject {
   switch (kind?.case) {
     case 'userId':
       checkUserId(`${field}.user_id`, kind.value);
@@ -160,7 +194,7 @@ function microseconds(field: string, { seconds, nanos }: RawTimestamp): bigint {
 }
 
 /** No part can hold a NUL. */
-function identityOf(tuple: TupleChange['tuple']): string {
+function identityOf(tuple: TupleKey): string {
   const subject = subjectToColumns(tuple.subject).join('\u0000');
   return `${tuple.namespace}\u0000${tuple.objectId}\u0000${tuple.relation}\u0000${subject}`;
 }

@@ -154,6 +154,7 @@ function losingChanges(shards: ShardClient, isLost: () => boolean): ShardClient 
     batchCheck: (...call) => shards.batchCheck(...call),
     expand: (...call) => shards.expand(...call),
     listObjects: (...call) => shards.listObjects(...call),
+    ask: (...call) => shards.ask(...call),
     setModel: (...call) => shards.setModel(...call),
     hint: (...call) => shards.hint(...call),
     applyCarried: (...call) => shards.applyCarried(...call),

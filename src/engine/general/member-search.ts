@@ -1,14 +1,14 @@
 import { EDGE_NODE_MASK, WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import { THIS_OP } from '../bound/bound-model.ts';
 import { PairTable } from '../bound/pair-table.ts';
-import { type Scope, TRUE } from '../bound/scope.ts';
+import { FALSE, type Scope, TRUE } from '../bound/scope.ts';
 
 const ENTRIES_PER_READ_SHIFT = 6;
 const MAYBE = 1;
 const SURE = 2;
 const chunk = new Uint32Array(1024);
 
-/** Which usersets below one are searched. */
+/** Which usersets below one are searched. `withUndecided`: through tuples that could not be decided, too, and to any depth. */
 export type MemberScan =
   /** What must hold: one side of an intersection suffices to meet every member (or the wildcard). */
   | 'necessary'
@@ -24,17 +24,27 @@ export class MemberSearch {
   /** The wildcard was met; with `isWildcardSure` it certainly counts. */
   hasWildcard = false;
   isWildcardSure = false;
+  /** Something lies beyond the depth bound. */
+  isDeep = false;
   readonly #scope: Scope;
   readonly #scan: MemberScan;
+  readonly #withUndecided: boolean;
   readonly #isUserSure: boolean[] = [];
   readonly #seen = new PairTable();
   readonly #strength: number[] = [];
   readonly #queue: number[] = []; // quadruples entity, relation, level, strength
   #next = 0;
 
-  constructor(scope: Scope, entity: number, relation: number, scan: MemberScan) {
+  constructor(
+    scope: Scope,
+    entity: number,
+    relation: number,
+    scan: MemberScan,
+    withUndecided = false,
+  ) {
     this.#scope = scope;
     this.#scan = scan;
+    this.#withUndecided = withUndecided;
     this.#reach(entity, relation, 1, SURE);
   }
 
@@ -58,7 +68,11 @@ export class MemberSearch {
   }
 
   #reach(entity: number, relation: number, level: number, strength: number): void {
-    if (relation === 0 || level > this.#scope.depthMax) return;
+    if (relation === 0) return;
+    if (level > this.#scope.depthMax) {
+      this.isDeep = true;
+      if (!this.#withUndecided) return;
+    }
     const index = this.#seen.insert(entity, relation);
     if ((this.#strength[index] ?? 0) >= strength) return;
     this.#strength[index] = strength;
@@ -87,6 +101,12 @@ export class MemberSearch {
     }
   }
 
+  /** What holds only through an undecided condition is never TRUE. */
+  #counts(node: number, entry: number): boolean {
+    const value = this.#scope.entryValue(node, entry);
+    return value === TRUE || (this.#withUndecided && value !== FALSE);
+  }
+
   #addUsers(node: number, isSure: boolean): void {
     const { reader } = this.#scope;
     const total = reader.userCount(node);
@@ -95,8 +115,7 @@ export class MemberSearch {
       const count = reader.readUsers(node, cursor, chunk, 0);
       for (let i = 0; i < count; i++) {
         const entry = chunk[i] as number;
-        // What holds only through an undecided condition is never TRUE.
-        if (this.#scope.entryValue(node, entry) !== TRUE) continue;
+        if (!this.#counts(node, entry)) continue;
         const user = entry & EDGE_NODE_MASK;
         if (user === WILDCARD_NODE) {
           this.hasWildcard = true;
@@ -117,7 +136,7 @@ export class MemberSearch {
       const count = reader.readSets(node, cursor, chunk, 0);
       for (let i = 0; i < count; i++) {
         const entry = chunk[i] as number;
-        if (this.#scope.entryValue(node, entry) !== TRUE) continue;
+        if (!this.#counts(node, entry)) continue;
         const subject = entry & EDGE_NODE_MASK;
         const next = relation < 0 ? reader.relationOf(subject) : relation;
         this.#reach(reader.entityOf(subject), next, level, strength);

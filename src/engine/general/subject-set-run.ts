@@ -1,5 +1,5 @@
 import type { EvaluationTask } from '../bound/evaluator-api.ts';
-import { type Scope, TRUE } from '../bound/scope.ts';
+import { CUT, FALSE, type Scope, TRUE, type Value } from '../bound/scope.ts';
 import { CheckRun } from './check-run.ts';
 import { type MemberScan, MemberSearch } from './member-search.ts';
 
@@ -12,24 +12,32 @@ export type UsersetIds = { readonly entity: number; readonly relation: number };
  * Whether the userset `subject` holds `object`: structurally included, or some concrete user stored
  * below it is a member of it and holds `object`. The candidates of both sides are intersected, and
  * only what both hold is confirmed by evaluation.
+ *
+ * A deny is FALSE at once, unless `tellsUndecided`: then it is CUT where something that could not be decided might
+ * have made it an allow. That takes a second search, which the read budget ends with CUT: the deny itself is certain.
  */
-export class SubjectSetRun implements EvaluationTask<boolean> {
+export class SubjectSetRun implements EvaluationTask<Value> {
   readonly #scope: Scope;
   readonly #object: UsersetIds;
   readonly #subject: UsersetIds;
   readonly #structural: CheckRun;
+  readonly #tellsUndecided: boolean;
   #members: MemberSearch | undefined;
   #holders: MemberSearch | undefined;
   #nextMember = 0;
   #confirmation: CheckRun | undefined;
   #confirmsObject = false;
+  #memberValue: Value = FALSE;
   #phase: 'structural' | 'members' | 'holders' | 'sure' | 'confirm' | 'done' = 'structural';
-  #isAllowed = false;
+  /** The second search: whether the deny is undecided. */
+  #isOfDeny = false;
+  #value: Value = FALSE;
 
-  constructor(scope: Scope, object: UsersetIds, subject: UsersetIds) {
+  constructor(scope: Scope, object: UsersetIds, subject: UsersetIds, tellsUndecided = false) {
     this.#scope = scope;
     this.#object = object;
     this.#subject = subject;
+    this.#tellsUndecided = tellsUndecided;
     const { entity, relation } = subject;
     this.#structural = new CheckRun(scope, {
       userNode: 0,
@@ -40,10 +48,24 @@ export class SubjectSetRun implements EvaluationTask<boolean> {
   }
 
   get backstops(): number {
-    return this.#isAllowed ? 0 : this.#scope.backstops;
+    return this.#value === TRUE ? 0 : this.#scope.backstops;
   }
 
   run(sliceEndMs: number): 'done' | 'more' {
+    try {
+      return this.#run(sliceEndMs);
+    } catch (error) {
+      if (!this.#isOfDeny || !this.#scope.isExhausted) throw error;
+      this.#finish(CUT);
+      return 'done';
+    }
+  }
+
+  result(): Value {
+    return this.#value;
+  }
+
+  #run(sliceEndMs: number): 'done' | 'more' {
     for (let steps = 1; this.#phase !== 'done'; steps++) {
       if (!this.#step(sliceEndMs)) return 'more';
       if (steps % STEPS_PER_CLOCK_LOOK === 0 && this.#scope.clock.monotonicMs() >= sliceEndMs) {
@@ -53,27 +75,23 @@ export class SubjectSetRun implements EvaluationTask<boolean> {
     return 'done';
   }
 
-  result(): boolean {
-    return this.#isAllowed;
-  }
-
   /** One step; false when the slice ended within. */
   #step(sliceEndMs: number): boolean {
     switch (this.#phase) {
       case 'structural':
         if (this.#structural.run(sliceEndMs) === 'more') return false;
-        if (this.#structural.outcome.value === TRUE) this.#finish(true);
+        if (this.#structural.outcome.value === TRUE) this.#finish(TRUE);
         else this.#phase = 'members';
         return true;
       case 'members':
         this.#members ??= this.#searchOf(this.#subject, 'mentioned');
         if (this.#members.step()) return true;
-        if (this.#members.users.size === 0) this.#finish(false);
+        if (this.#members.users.size === 0) this.#denied();
         else this.#phase = 'holders';
         return true;
       case 'holders':
         this.#holders ??= this.#searchOf(this.#object, 'necessary');
-        if (!this.#holders.step()) this.#phase = 'sure';
+        if (!this.#holders.step()) this.#phase = this.#isOfDeny ? 'confirm' : 'sure';
         return true;
       case 'sure':
         this.#stepSure();
@@ -86,12 +104,24 @@ export class SubjectSetRun implements EvaluationTask<boolean> {
   }
 
   #searchOf(userset: UsersetIds, scan: MemberScan): MemberSearch {
-    return new MemberSearch(this.#scope, userset.entity, userset.relation, scan);
+    const { entity, relation } = userset;
+    return new MemberSearch(this.#scope, entity, relation, scan, this.#isOfDeny);
   }
 
-  #finish(isAllowed: boolean): void {
-    this.#isAllowed = isAllowed;
+  #finish(value: Value): void {
+    this.#value = value;
     this.#phase = 'done';
+  }
+
+  /** No candidate is left. */
+  #denied(): void {
+    if (!this.#tellsUndecided || this.#isOfDeny) return this.#finish(FALSE);
+    if (this.#structural.outcome.value === CUT) return this.#finish(CUT);
+    this.#isOfDeny = true;
+    this.#members = undefined;
+    this.#holders = undefined;
+    this.#nextMember = 0;
+    this.#phase = 'members';
   }
 
   /** First looks for a user who needs no confirmation on either side. */
@@ -104,7 +134,7 @@ export class SubjectSetRun implements EvaluationTask<boolean> {
     }
     const index = this.#nextMember++;
     if (members.isSure(index) && this.#holds(members.users.firstOf(index)) === 'surely') {
-      this.#finish(true);
+      this.#finish(TRUE);
     }
   }
 
@@ -112,14 +142,16 @@ export class SubjectSetRun implements EvaluationTask<boolean> {
     const holders = this.#holders as MemberSearch;
     const index = holders.users.find(user, 0);
     if (holders.isWildcardSure || (index >= 0 && holders.isSure(index))) return 'surely';
-    return holders.hasWildcard || index >= 0 ? 'maybe' : 'no';
+    // Beyond the depth bound of the object nobody's value is decided.
+    const isOpen = holders.hasWildcard || (this.#isOfDeny && holders.isDeep);
+    return isOpen || index >= 0 ? 'maybe' : 'no';
   }
 
   #stepConfirm(sliceEndMs: number): boolean {
     const members = this.#members as MemberSearch;
     if (this.#confirmation === undefined) {
       if (this.#nextMember >= members.users.size) {
-        this.#finish(false);
+        this.#denied();
         return true;
       }
       const user = members.users.firstOf(this.#nextMember);
@@ -136,15 +168,23 @@ export class SubjectSetRun implements EvaluationTask<boolean> {
       this.#confirmsObject = false;
     }
     if (this.#confirmation.run(sliceEndMs) === 'more') return false;
-    const isTrue = this.#confirmation.outcome.value === TRUE;
-    if (isTrue && !this.#confirmsObject) {
+    const { value } = this.#confirmation.outcome;
+    if (!this.#confirmsObject && this.#mayHold(value)) {
       this.#confirmsObject = true;
+      this.#memberValue = value;
       this.#confirmation.start(this.#object.entity, this.#object.relation);
       return true;
     }
-    if (isTrue) this.#finish(true);
+    if (this.#confirmsObject && this.#mayHold(value)) {
+      this.#finish(value === TRUE && this.#memberValue === TRUE ? TRUE : CUT);
+    }
     this.#confirmation = undefined;
     this.#nextMember++;
     return true;
+  }
+
+  /** Whether a candidate of this value matters: of a deny also one that could not be decided. */
+  #mayHold(value: Value): boolean {
+    return value === TRUE || (this.#isOfDeny && value !== FALSE);
   }
 }

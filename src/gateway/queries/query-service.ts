@@ -1,7 +1,11 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
+import { checkHandlers } from './check-handlers.ts';
+import type { QueryOptions } from './query-scope.ts';
 
 /** The handlers of QueryService: questions beyond those of workspace.v1. */
-export function createQueryService(): Partial<ServiceImpl<typeof QueryService>> {
-  return {};
+export function createQueryService(
+  options: QueryOptions,
+): Partial<ServiceImpl<typeof QueryService>> {
+  return { ...checkHandlers(options) };
 }

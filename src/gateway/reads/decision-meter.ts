@@ -1,19 +1,35 @@
 import type { ConnectError } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
+import { QUESTION_RPCS, type QuestionRpc } from '../../protocol/questions.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { codeNameOfReason } from '../connect/connect-error.ts';
 
 /** Values of the label `rpc`. CheckSet is a Check with a subject_set. */
-export const DECISION_RPCS = ['Check', 'CheckSet', 'BatchCheck', 'Expand', 'ListObjects'] as const;
+export const DECISION_RPCS = [
+  'Check',
+  'CheckSet',
+  'BatchCheck',
+  'Expand',
+  'ListObjects',
+  ...QUESTION_RPCS,
+] as const;
 export type DecisionRpc = (typeof DECISION_RPCS)[number];
 
 /** A Check that cannot be decoded counts as Check: whether it names a set is not known. */
-const DECISION_OF_RPC: ReadonlyMap<string, DecisionRpc> = new Map(
-  (['Check', 'BatchCheck', 'Expand', 'ListObjects'] as const).map((rpc) => [
-    `workspace.v1.AuthzService/${rpc}`,
+const DECISION_OF_RPC: ReadonlyMap<string, DecisionRpc> = new Map([
+  ...(['Check', 'BatchCheck', 'Expand', 'ListObjects'] as const).map(
+    (rpc): [string, DecisionRpc] => [`workspace.v1.AuthzService/${rpc}`, rpc],
+  ),
+  ...QUESTION_RPCS.map((rpc): [string, DecisionRpc] => [
+    `gatehouse.v1.QueryService/${methodOf(rpc)}`,
     rpc,
   ]),
-);
+]);
+
+/** The method's own name. */
+function methodOf(rpc: QuestionRpc): string {
+  return rpc.replace(/^Query/, '');
+}
 
 /** What decision calls count in. */
 export interface DecisionMetrics {

@@ -1,4 +1,5 @@
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { Revision } from '../../protocol/questions.ts';
 import type { Cancellable, ReadScope } from '../../protocol/shard-client.ts';
 import type { ProjectService } from '../../services/project-service.ts';
 import type { ProjectSettings } from '../../services/project-settings.ts';
@@ -24,7 +25,7 @@ export type ReadScopesOptions = {
   >;
   readonly positions: Pick<
     ReadPositions,
-    'resolve' | 'tokenWithin' | 'decode' | 'isKnownToReach' | 'checkToken'
+    'resolve' | 'tokenWithin' | 'decode' | 'encode' | 'isKnownToReach' | 'checkToken'
   >;
   readonly index: Pick<ReadIndex, 'ask' | 'load'>;
   /**
@@ -67,6 +68,11 @@ export class ReadScopes {
   /** The project that `projectId` of a request names. */
   projectIdOf(projectId: string): string {
     return this.#options.projects.resolveId(projectId);
+  }
+
+  /** The consistency token of a revision of a shard. */
+  tokenOf(shard: ShardKey, revision: Revision): string {
+    return this.#options.positions.encode(shard, revision);
   }
 
   /**

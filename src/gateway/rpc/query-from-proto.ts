@@ -73,7 +73,7 @@ function subjectSetFromProto(field: string, set: SubjectSet): Subject {
 }
 
 /** Canonical JSON text of a Struct. Errors: FIELD_INVALID naming the member. */
-function structText(field: string, struct: JsonObject): string {
+export function structText(field: string, struct: JsonObject): string {
   checkJson(field, struct);
   return canonicalJson(struct);
 }

@@ -1,6 +1,7 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { WorkerStats } from '../../protocol/messages.ts';
+import { QUESTION_RPCS } from '../../protocol/questions.ts';
 import type { DecisionCount } from '../../protocol/shard-client.ts';
 import { ReadCounts } from './read-counts.ts';
 
@@ -20,6 +21,14 @@ export type PairCounter = {
 
 /** Values of the label `rpc`. */
 export type EvaluatedRpc = keyof WorkerStats['evalReads'];
+const EVALUATED_RPCS: readonly EvaluatedRpc[] = [
+  'Check',
+  'CheckSet',
+  'BatchCheck',
+  'Expand',
+  'ListObjects',
+  ...QUESTION_RPCS,
+];
 
 type Backstops = { depth: number; cycle: number; budget: number };
 
@@ -32,13 +41,7 @@ export class DecisionStats {
   readonly #other: PairCounter = makeCounter(OTHER, OTHER);
   readonly #errors = new Map<string, { rpc: string; reason: string; count: number }>();
   /** Reads of evaluations by RPC. */
-  readonly reads = {
-    Check: new ReadCounts(),
-    CheckSet: new ReadCounts(),
-    BatchCheck: new ReadCounts(),
-    Expand: new ReadCounts(),
-    ListObjects: new ReadCounts(),
-  };
+  readonly reads: Readonly<Record<EvaluatedRpc, ReadCounts>> = byRpc(() => new ReadCounts());
   #rawBatchItems: number[] = [];
   #backstops: Backstops = { depth: 0, cycle: 0, budget: 0 };
 
@@ -102,15 +105,17 @@ export class DecisionStats {
     this.#errors.clear();
     this.#backstops = { depth: 0, cycle: 0, budget: 0 };
     const { reads } = this;
-    const evalReads = {
-      Check: reads.Check.take(),
-      CheckSet: reads.CheckSet.take(),
-      BatchCheck: reads.BatchCheck.take(),
-      Expand: reads.Expand.take(),
-      ListObjects: reads.ListObjects.take(),
-    };
+    const evalReads = byRpc((rpc) => reads[rpc].take());
     return { decisions, backstops, errors, evalReads, rawBatchItems };
   }
+}
+
+function byRpc<V>(create: (rpc: EvaluatedRpc) => V): Record<EvaluatedRpc, V> {
+  // Object.fromEntries loses the keys; every one of them is present.
+  return Object.fromEntries(EVALUATED_RPCS.map((rpc) => [rpc, create(rpc)])) as Record<
+    EvaluatedRpc,
+    V
+  >;
 }
 
 function makeCounter(namespace: string, relation: string): PairCounter {

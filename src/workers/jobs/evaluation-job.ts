@@ -2,6 +2,7 @@ import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry } from '../../protocol/messages.ts';
+import type { Revision } from '../../protocol/questions.ts';
 import { type AppError, errorToData } from '../../shared/app-error.ts';
 import type { DecisionStats, EvaluatedRpc } from './decision-stats.ts';
 import { type Bound, EvaluatorLoan, type JobContext } from './job-context.ts';
@@ -29,7 +30,7 @@ export interface JobWork {
    */
   read?(sliceEndMs: number): boolean | null;
   /** Begins to evaluate, anew if it had begun on an index that has gone. */
-  start(bound: Bound, reader: TupleReader): void;
+  start(bound: Bound, reader: TupleReader, revision: Revision): void;
   /** Evaluates until answered or until the monotonic clock passed `sliceEndMs`. Errors fail the request. */
   advance(sliceEndMs: number): 'done' | 'more';
   /** The request has its answer or its error. */
@@ -79,7 +80,7 @@ export class EvaluationJob implements Job {
       const bound = this.#context.boundOf(shard.index, model);
       this.#loan = null;
       this.#bound = bound;
-      work.start(bound, shard.index.reader);
+      work.start(bound, shard.index.reader, shard.position);
       this.#isStarted = true;
     }
     const progress = work.advance(sliceEndMs);

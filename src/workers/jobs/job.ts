@@ -1,6 +1,7 @@
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry } from '../../protocol/messages.ts';
+import type { Revision } from '../../protocol/questions.ts';
 import type { AppError } from '../../shared/app-error.ts';
 
 /** The index of a shard as jobs read it; one object for the life of the index. */
@@ -12,6 +13,8 @@ export interface JobIndex {
 export interface JobShard {
   /** Only while loaded. Errors: throws otherwise. */
   readonly index: JobIndex;
+  /** Where that index stands. */
+  readonly position: Revision;
 }
 
 /**

@@ -3,7 +3,7 @@ import type { ExpandTree } from '../../model/expand-tree.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import { EMPTY_NAME } from '../../model/tuple-reader.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import type { ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
+import type { Method, ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
 import type { BatchItem, BatchItemResult } from '../../protocol/shard-client.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
 import type { ItemChunk, ItemSource } from './batch-evaluation.ts';
@@ -20,10 +20,13 @@ const IDS_PER_PART = 4_096;
  */
 const SHORT_BATCH_ITEMS_MAX = 128;
 
+/** All but questions, which stand above this room. */
+type PlainRequest = WorkerRequest<Exclude<Method, 'question'>>;
+
 /** The job of a request that the gateway parsed and validated. */
 export function parsedJob(
   context: JobContext,
-  request: WorkerRequest,
+  request: PlainRequest,
   scope: ScopeEntry,
   waitUntilMsMax: number,
 ): Job {
@@ -36,7 +39,7 @@ export function parsedJob(
   return new EvaluationJob(context, head, waitUntilMsMax, workOf(context, request, scope));
 }
 
-function workOf(context: JobContext, request: WorkerRequest, { readBudget }: ScopeEntry): JobWork {
+function workOf(context: JobContext, request: PlainRequest, { readBudget }: ScopeEntry): JobWork {
   switch (request.method) {
     case 'check':
       return new CheckWork(context, request, readBudget);

@@ -24,6 +24,7 @@ import { JobContext } from '../jobs/job-context.ts';
 import type { Job } from '../jobs/job.ts';
 import { parsedJob } from '../jobs/parsed-jobs.ts';
 import { rawJob } from '../jobs/raw-jobs.ts';
+import { questionJob } from '../questions/question-job.ts';
 import { IndexBudget } from './index-budget.ts';
 import { IndexFsck } from './index-fsck.ts';
 import { LoadPlaces } from './load-places.ts';
@@ -254,7 +255,12 @@ export class ShardHost {
       this.#writer.error(request.requestId, errorToData(new Error('a request without scope')));
       return;
     }
-    this.#accept(parsedJob(this.#context, request, scope, this.#waitUntilMs));
+    const waitUntilMs = this.#waitUntilMs;
+    this.#accept(
+      request.method === 'question'
+        ? questionJob(this.#context, request, scope, waitUntilMs)
+        : parsedJob(this.#context, request, scope, waitUntilMs),
+    );
   }
 
   /** How long a request without a nearer deadline waits for its shard. */

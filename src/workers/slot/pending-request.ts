@@ -77,7 +77,7 @@ export class ParsedRequest<M extends Method = Method> implements PendingRequest 
     this.scope = scope;
     this.method = method;
     this.args = args;
-    this.bytes = Array.isArray(args) ? 64 + args.length * 96 : 256;
+    this.bytes = method === 'question' ? 256 + bytesOf(args) : bytesOfQuery(args);
     this.onResponse = onResponse;
     this.onError = onError;
   }
@@ -91,8 +91,28 @@ export class ParsedRequest<M extends Method = Method> implements PendingRequest 
   }
 
   bodyBytes(): Uint8Array {
-    return Buffer.from(JSON.stringify(this.args));
+    return Buffer.from(JSON.stringify(this.args, plainValue));
   }
+}
+
+function bytesOfQuery(args: ArgsMap[Method]): number {
+  return Array.isArray(args) ? 64 + args.length * 96 : 256;
+}
+
+const VALUE_BYTES = 16;
+
+/** About what a question takes in memory and in its message: questions carry tuples and contexts of any size. O(values). */
+function bytesOf(value: unknown): number {
+  if (typeof value === 'string') return VALUE_BYTES + value.length;
+  if (typeof value !== 'object' || value === null) return VALUE_BYTES;
+  let bytes = VALUE_BYTES;
+  for (const part of Object.values(value)) bytes += bytesOf(part);
+  return bytes;
+}
+
+/** For JSON, which has no bigint: expiry times. */
+function plainValue(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value;
 }
 
 function labelOf(shard: ShardQueue, what: string): string {

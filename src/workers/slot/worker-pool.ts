@@ -14,6 +14,12 @@ import type {
 import { rawOpcode } from '../../protocol/messages.ts';
 import { ModelStore } from '../../protocol/model-store.ts';
 import type {
+  QuestionAnswer,
+  QuestionArgs,
+  QuestionCall,
+  QuestionKind,
+} from '../../protocol/questions.ts';
+import type {
   BatchItem,
   BatchItemResult,
   Cancellable,
@@ -189,6 +195,20 @@ class SlotPool implements WorkerPool {
     return this.#call(scope, 'listObjects', query, signal);
   }
 
+  async ask<K extends QuestionKind>(
+    scope: ReadScope,
+    kind: K,
+    args: QuestionArgs[K],
+    signal?: AbortSignal,
+    onPart?: (part: QuestionAnswer<K>) => void,
+  ): Promise<QuestionAnswer<K>> {
+    // Kind and args are correlated by the parameters, and the worker answers a question with the result of its kind.
+    const call = { kind, args } as QuestionCall;
+    const toPart = onPart as ((part: QuestionAnswer) => void) | undefined;
+    const answer = await this.#call(scope, 'question', call, signal, toPart);
+    return answer as QuestionAnswer<K>;
+  }
+
   async setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void> {
     this.#models.set(projectId, modelVersion, modelJson);
     await Promise.all(this.#slots.map((slot) => slot.setModel(projectId, modelVersion, modelJson)));
@@ -238,6 +258,7 @@ class SlotPool implements WorkerPool {
     method: M,
     args: ArgsMap[M],
     signal: AbortSignal | undefined,
+    onPart?: (part: QuestionAnswer) => void,
   ): Promise<ResultMap[M]> {
     const { promise, resolve, reject } = Promise.withResolvers<ResultMap[M]>();
     if (signal?.aborted === true) {
@@ -265,6 +286,9 @@ class SlotPool implements WorkerPool {
           if (response.isPart) return;
           // Of method listObjects, whose result is a list of ids.
           resolve(parts as readonly string[] as ResultMap[M]);
+        } else if (response.method === 'question' && response.isPart) {
+          onPart?.(response.result);
+          return;
         } else {
           // The worker answers a request with the result of the method that it names.
           resolve(response.result as ResultMap[M]);

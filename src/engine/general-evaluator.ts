@@ -1,0 +1,197 @@
+import type { CheckQuery } from '../model/check-query.ts';
+import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { BoundModel, Op } from './bound/bound-model.ts';
+import { BACKSTOP_BUDGET, type EvaluationTask } from './bound/evaluator-api.ts';
+import { type ConditionCache, FALSE, Scope, type Target, TRUE, type Value } from './bound/scope.ts';
+import { CheckRun } from './general/check-run.ts';
+import { SubjectSetRun } from './general/subject-set-run.ts';
+
+/** What a general evaluator works with. `model` is bound to the name ids of `reader`. */
+export type GeneralParts = {
+  readonly reader: TupleReader;
+  readonly model: BoundModel;
+  readonly clock: Clock;
+  readonly conditions: ConditionCache;
+  /** Nodes on one path of a derivation. */
+  readonly depthMax: number;
+};
+
+/**
+ * Checks by the general evaluation alone, over any reader: nothing is remembered between two of them but what
+ * `conditions` prepares. Any number of tasks may be under way, as long as the reader stands still.
+ */
+export class GeneralEvaluator {
+  readonly reader: TupleReader;
+  readonly model: BoundModel;
+  readonly #parts: GeneralParts;
+
+  constructor(parts: GeneralParts) {
+    this.reader = parts.reader;
+    this.model = parts.model;
+    this.#parts = parts;
+  }
+
+  /** What one request's evaluations share. `relationText` names the question where the budget runs out. */
+  scope(relationText: string, contextJson: string, nowMs: number, readBudget: number): Scope {
+    return new Scope({ ...this.#parts, nowMs, readBudget, contextJson, relationText });
+  }
+
+  /** Check with any subject and context. The caller has validated names and ids. */
+  startCheck(input: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<boolean> {
+    return allowedOf(this.#start(input, nowMs, readBudget, false));
+  }
+
+  /** As `startCheck`, and CUT where a deny rests on something that could not be decided. */
+  startDecision(input: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<Value> {
+    return this.#start(input, nowMs, readBudget, true);
+  }
+
+  /** Check of a concrete user by ids, without context. `entity` and `userEntity` may be 0, `relation` -1. */
+  startCheckIds(
+    entity: number,
+    relation: number,
+    userEntity: number,
+    nowMs: number,
+    readBudget: number,
+  ): EvaluationTask<boolean> {
+    const { reader } = this;
+    const namespace = reader.nameText(reader.namespaceOf(entity));
+    const text = `${namespace}#${relation > 0 ? reader.nameText(relation) : ''}`;
+    const scope = this.scope(text, '', nowMs, readBudget);
+    return allowedOf(guarded(scope, this.#userTask(scope, entity, relation, userEntity)));
+  }
+
+  #start(
+    input: CheckQuery,
+    nowMs: number,
+    readBudget: number,
+    tellsUndecided: boolean,
+  ): EvaluationTask<Value> {
+    const { subject } = input;
+    const { reader } = this;
+    const text = `${input.namespace}#${input.relation}`;
+    const scope = this.scope(text, input.contextJson, nowMs, readBudget);
+    const namespace = reader.nameId(input.namespace);
+    const entity = namespace > 0 ? reader.entityId(namespace, input.objectId) : 0;
+    const relation = reader.nameId(input.relation);
+    if (subject.kind === 'user') {
+      const userEntity = reader.entityId(EMPTY_NAME, subject.userId);
+      return guarded(scope, this.#userTask(scope, entity, relation, userEntity));
+    }
+    if (subject.kind === 'wildcard') return decided(FALSE);
+    const isSameObject =
+      subject.namespace === input.namespace && subject.objectId === input.objectId;
+    if (isSameObject && subject.relation === input.relation) return decided(TRUE);
+    // The model's names are pinned: a name that the index lacks stands in no rewrite either.
+    const setRelation = reader.nameId(subject.relation);
+    if (setRelation < 0 || relation < 0 || namespace <= 0) return decided(FALSE);
+    if (entity === 0) {
+      const isIncluded = isSameObject && this.#isComputedFrom(namespace, relation, setRelation);
+      return decided(isIncluded ? TRUE : FALSE);
+    }
+    const setNamespace = reader.nameId(subject.namespace);
+    const setEntity = setNamespace > 0 ? reader.entityId(setNamespace, subject.objectId) : 0;
+    if (setEntity === 0) return decided(FALSE);
+    const set = { entity: setEntity, relation: setRelation };
+    return guarded(scope, new SubjectSetRun(scope, { entity, relation }, set, tellsUndecided));
+  }
+
+  #userTask(
+    scope: Scope,
+    entity: number,
+    relation: number,
+    userEntity: number,
+  ): EvaluationTask<Value> {
+    // Every grant starts at a tuple of the object itself.
+    if (entity === 0 || relation <= 0) return decided(FALSE);
+    const userNode = userEntity === 0 ? 0 : this.reader.nodeId(userEntity, EMPTY_NAME);
+    return new CheckTask(scope, { userNode, setEntity: 0, setRelation: 0 }, entity, relation);
+  }
+
+  /** Whether relation `from` of an object without tuples is included in `relation` of the same. */
+  #isComputedFrom(namespace: number, relation: number, from: number): boolean {
+    if (relation === from) return true;
+    const program = this.model.programOf(namespace, relation);
+    return program !== undefined && this.#opIncludes(program.root, namespace, from);
+  }
+
+  #opIncludes(op: Op, namespace: number, from: number): boolean {
+    const holds = (child: Op): boolean => this.#opIncludes(child, namespace, from);
+    switch (op.kind) {
+      case 0:
+        return op.computed.some((relation) => this.#isComputedFrom(namespace, relation, from));
+      case 1:
+        return op.children.some(holds);
+      case 2:
+        return op.children.every(holds);
+      case 3:
+        return holds(op.children[0] as Op) && !holds(op.children[1] as Op);
+    }
+  }
+}
+
+/** Check of a concrete user as a task. */
+class CheckTask implements EvaluationTask<Value> {
+  readonly #scope: Scope;
+  readonly #run: CheckRun;
+
+  constructor(scope: Scope, target: Target, entity: number, relation: number) {
+    this.#scope = scope;
+    this.#run = new CheckRun(scope, target);
+    this.#run.start(entity, relation);
+  }
+
+  get backstops(): number {
+    return this.result() === TRUE ? 0 : this.#scope.backstops;
+  }
+
+  run(sliceEndMs: number): 'done' | 'more' {
+    return this.#run.run(sliceEndMs);
+  }
+
+  result(): Value {
+    return this.#run.outcome.value;
+  }
+}
+
+/** A task whose answer needs no evaluation. */
+function decided(value: Value): EvaluationTask<Value> {
+  return { run: () => 'done', result: () => value, backstops: 0 };
+}
+
+/** A task that tells no more than whether it is allowed. */
+function allowedOf(task: EvaluationTask<Value>): EvaluationTask<boolean> {
+  return {
+    run: (sliceEndMs) => task.run(sliceEndMs),
+    result: () => task.result() === TRUE,
+    get backstops() {
+      return task.backstops;
+    },
+    get reads() {
+      return task.reads;
+    },
+  };
+}
+
+/** Adds the budget bit when a task runs out of it, and the reads of its scope. */
+export function guarded<T>(scope: Scope, task: EvaluationTask<T>): EvaluationTask<T> {
+  let isExhausted = false;
+  return {
+    run(sliceEndMs) {
+      try {
+        return task.run(sliceEndMs);
+      } catch (error) {
+        isExhausted = scope.isExhausted;
+        throw error;
+      }
+    },
+    result: () => task.result(),
+    get backstops() {
+      return isExhausted ? BACKSTOP_BUDGET : task.backstops;
+    },
+    get reads() {
+      return scope.reads;
+    },
+  };
+}

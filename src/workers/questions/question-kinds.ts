@@ -1,0 +1,8 @@
+import type { QuestionKind } from '../../protocol/questions.ts';
+import { checkQuestion } from './check-question.ts';
+import type { QuestionSpec } from './question-spec.ts';
+
+/** Every kind with its evaluation: one that is missing does not compile. */
+export const QUESTIONS: { readonly [K in QuestionKind]: QuestionSpec<K> } = {
+  check: checkQuestion,
+};

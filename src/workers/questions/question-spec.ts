@@ -1,0 +1,32 @@
+import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
+import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type {
+  QuestionArgs,
+  QuestionKind,
+  QuestionResults,
+  QuestionRpc,
+} from '../../protocol/questions.ts';
+import type { JobContext } from '../jobs/job-context.ts';
+
+/** What a question is evaluated over: one index at one revision, with the request's tuples laid over it. */
+export type QuestionGround = {
+  /** Over the reader that has the request's tuples; `evaluator.reader` is that reader. */
+  readonly evaluator: GeneralEvaluator;
+  readonly model: NamespaceModel;
+  readonly nowMs: number;
+  readonly readBudget: number;
+  readonly context: JobContext;
+};
+
+/** How one kind of question is evaluated. */
+export type QuestionSpec<K extends QuestionKind> = {
+  /** Under which its reads and backstops are counted. */
+  readonly rpc: QuestionRpc;
+  /** Whether it is expected to take more than a slice of 2 ms. */
+  isLong(args: QuestionArgs[K]): boolean;
+  /** Begins the evaluation. Its errors fail the request. */
+  start(ground: QuestionGround, args: QuestionArgs[K]): EvaluationTask<QuestionResults[K]>;
+  /** Cuts a long result into parts, each of a message of its own; absent: it travels whole. At least one part. */
+  parts?(result: QuestionResults[K]): readonly QuestionResults[K][];
+};
