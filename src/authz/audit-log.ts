@@ -25,11 +25,22 @@ export type TupleAuditRecord = {
 /** One mutation of a project. */
 export type AdminAuditRecord = {
   readonly kind: 'admin_action';
-  readonly operation: 'create_project' | 'update_project';
+  readonly operation: 'create_project' | 'update_project' | 'write_model' | 'roll_back_model';
   readonly project_id: string;
+  /** Whose operator secret the call carried, as versions of models say it. */
+  readonly by: string;
   readonly rpc: string;
   readonly request_id: string;
   readonly at: string;
+  /** Of the version of the model that was written; absent where none was. */
+  readonly model_version?: number;
+  readonly model_sha256?: string;
+  /** Whether it decides from now on, or is on its way. */
+  readonly model_state?: 'active' | 'pending';
+  /** The version that it brought back. */
+  readonly rolled_back_to?: number;
+  /** Present where stored tuples that do not fit were no obstacle. */
+  readonly forced?: true;
 };
 
 export type AuditRecord = TupleAuditRecord | AdminAuditRecord;

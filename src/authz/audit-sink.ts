@@ -1,6 +1,6 @@
 import { type PackedChange, parsePackedChanges } from '../model/packed-changes.ts';
-import type { AuditSink, TupleAudit } from '../services/ports.ts';
-import type { AuditLog, TupleAuditRecord } from './audit-log.ts';
+import type { AuditSink, TupleAudit, WrittenModel } from '../services/ports.ts';
+import type { AdminAuditRecord, AuditLog, TupleAuditRecord } from './audit-log.ts';
 
 /** Writes what the services changed as audit records, one for each change. */
 export function createAuditSink(log: AuditLog): AuditSink {
@@ -17,11 +17,23 @@ export function createAuditSink(log: AuditLog): AuditSink {
         kind: 'admin_action',
         operation: entry.operation,
         project_id: entry.projectId,
+        by: entry.by,
         rpc: entry.rpc,
         request_id: entry.requestId,
         at: new Date(entry.atMs).toISOString(),
+        ...(entry.model === undefined ? {} : modelFields(entry.model)),
       });
     },
+  };
+}
+
+function modelFields(model: WrittenModel): Partial<AdminAuditRecord> {
+  return {
+    model_version: model.version,
+    model_sha256: model.sha256,
+    model_state: model.isActive ? 'active' : 'pending',
+    ...(model.rolledBackTo === 0 ? {} : { rolled_back_to: model.rolledBackTo }),
+    ...(model.forced ? { forced: true } : {}),
   };
 }
 

@@ -4,6 +4,7 @@ import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
+import { ImmediateModels } from '../services/models/immediate-models.ts';
 import type { AuditSink } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
@@ -92,6 +93,7 @@ export function createServices(options: ServicesOptions): Services {
     cacheMax: PROJECTS_MAX,
     listMax: PROJECTS_MAX,
     distributor: shards,
+    models: new ImmediateModels(),
     onRegionRefused: () => metrics.regionRefused.inc(),
     onOld: () => metrics.readIndex.settingsReloaded(),
     isAlone,

@@ -28,6 +28,9 @@ const PREPARERS: ReadonlyMap<string, (params: Parameters) => PreparedCondition> 
   ['scope_in', prepareScopeIn],
 ]);
 
+/** The names of the built-in conditions. */
+export const BUILT_IN_CONDITIONS: ReadonlySet<string> = new Set(PREPARERS.keys());
+
 /**
  * Binds the built-in condition `name` to `paramsJson` (JSON text of an object, or ''). Parameters
  * that are missing or ill-typed, and unknown names, give a condition that is always undecided.

@@ -37,11 +37,26 @@ export type TupleAudit = Omit<CommittedChange, 'settingsVersion'> & {
 
 /** One mutation of a project. */
 export type AdminAudit = {
-  readonly operation: 'create_project' | 'update_project';
+  readonly operation: 'create_project' | 'update_project' | 'write_model' | 'roll_back_model';
   readonly projectId: string;
+  /** As versions of models name who wrote them. */
+  readonly by: string;
   readonly rpc: string;
   readonly requestId: string;
   readonly atMs: number;
+  /** The version of the project's model that it wrote, if it wrote one. */
+  readonly model?: WrittenModel | undefined;
+};
+
+/** What an audit record tells of a version. */
+export type WrittenModel = {
+  readonly version: number;
+  readonly sha256: string;
+  /** 0 is none. */
+  readonly rolledBackTo: number;
+  readonly forced: boolean;
+  /** Whether it decides from now on. */
+  readonly isActive: boolean;
 };
 
 /** Audit output. Called after commit, in seq order per shard; must not throw. */

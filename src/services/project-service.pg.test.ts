@@ -5,6 +5,7 @@ import { type TestServices, createTestServices } from '../../test/support/servic
 import { NO_INSTANCES } from '../../test/support/write-admission.ts';
 import type { Clock } from '../shared/clock.ts';
 import { createPool } from '../store/pool.ts';
+import { ImmediateModels } from './models/immediate-models.ts';
 import type { CreateProjectRequest, UpdateProjectRequest } from './project-input.ts';
 import { ProjectService } from './project-service.ts';
 import { PROJECT, PROJECT_ACTIVE, PROJECT_SUSPENDED, type ProjectEvent } from './rules/project.ts';
@@ -152,6 +153,7 @@ function projectsOver(pool: Pool, clock: Clock, isAlone: () => boolean): Project
     cacheMax: 10,
     listMax: 10,
     distributor: { setModel: () => Promise.resolve() },
+    models: new ImmediateModels(),
     onRegionRefused: () => undefined,
     onOld: () => undefined,
     isAlone,

@@ -1,20 +1,26 @@
+import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import { checkProjectId } from '../model/names.ts';
 import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
 import { isFenced } from '../store/pg-errors.ts';
 import {
   type ProjectRow,
   insertProject,
+  lockProject,
   selectProject,
   selectProjects,
   updateProject,
 } from '../store/sql/projects.ts';
 import { storeError } from '../store/store-error.ts';
-import type { AdminAudit, AuditSink, ModelDistributor } from './ports.ts';
+import { inRetriedTransaction } from '../store/transaction.ts';
+import type { ModelAuthor, ModelWrite, ModelWrites, PutModel } from './model-writes.ts';
+import type { AdminAudit, AuditSink, ModelDistributor, WrittenModel } from './ports.ts';
 import {
   type CreateProjectRequest,
+  type ProjectChange,
   type UpdateProjectRequest,
   checkCreateProject,
   checkUpdateProject,
@@ -45,6 +51,7 @@ export type ProjectServiceOptions = {
   /** Projects that ListProjects returns at most. */
   readonly listMax: number;
   readonly distributor: ModelDistributor;
+  readonly models: ModelWrites;
   readonly onRegionRefused: () => void;
   /** Settings were found to be old, and are loaded again. */
   readonly onOld: () => void;
@@ -64,6 +71,11 @@ type Cached = {
   neededVersion: number;
   neededMs: number;
 };
+
+/** Who calls, where the caller cannot be told from others. */
+const OPERATOR = 'operator';
+/** Of a model that is a field of another request. */
+const BARE_WRITE = { modelGate: '', comment: '', rolledBackTo: 0, force: false } as const;
 
 /** How long settings stay believed after the database could not be asked. */
 const UNAVAILABLE_RETRY_MS = 1_000;
@@ -222,17 +234,31 @@ export class ProjectService {
     throw refusal;
   }
 
-  /** Errors: FIELD_*, MODEL_INVALID, PROJECT_EXISTS, STORE_UNAVAILABLE. */
-  async create(request: CreateProjectRequest, requestId: string): Promise<Project> {
+  /**
+   * `by` as in `update`. Its model, if it has one, decides from the start: there are no tuples yet.
+   * Errors: FIELD_*, MODEL_INVALID, PROJECT_EXISTS, STORE_UNAVAILABLE.
+   */
+  async create(
+    request: CreateProjectRequest,
+    requestId: string,
+    by: string = OPERATOR,
+  ): Promise<Project> {
     const checked = checkCreateProject(request, this.#options.readBudgetFloor);
-    const [row, askedMs] = await this.#write((pool, id) => insertProject(pool, id, checked));
+    const author = { createdBy: by, rpc: 'CreateProject', requestId };
+    const [row, askedMs] = await this.#write((pool, id) =>
+      insertProject(pool, id, checked, author),
+    );
     if (row === undefined) {
       throw new AppError<ServicesReason>('PROJECT_EXISTS', `project ${request.id} exists`, {
         project_id: request.id,
       });
     }
     const project = projectFromRow(row);
-    this.#audit('create_project', project.id, 'CreateProject', requestId);
+    const { modelJson } = checked;
+    const first = { version: 1, state: 'active' } as const;
+    const write = { ...BARE_WRITE, modelJson };
+    const model = modelJson === '' ? undefined : writtenModel(first, write);
+    this.audit('create_project', project.id, author, model);
     await this.#install(project, askedMs);
     return project;
   }
@@ -262,17 +288,58 @@ export class ProjectService {
   }
 
   /**
-   * Resolves after the change is in effect on this instance: every worker has the model.
-   * Errors: FIELD_*, MODEL_INVALID, PROJECT_UNKNOWN, STORE_UNAVAILABLE, those of the distributor.
+   * Resolves after the change is in effect on this instance: every worker has the model. `by` says who wrote the
+   * version that a model becomes. Errors: FIELD_*, MODEL_INVALID, PROJECT_UNKNOWN, STORE_UNAVAILABLE,
+   * those of the activation and of the distributor.
    */
-  async update(request: UpdateProjectRequest, requestId: string): Promise<Project> {
+  async update(
+    request: UpdateProjectRequest,
+    requestId: string,
+    by: string = OPERATOR,
+  ): Promise<Project> {
     const change = checkUpdateProject(request, this.#options.readBudgetFloor);
-    const [row, askedMs] = await this.#write((pool, id) => updateProject(pool, id, change));
-    if (row === undefined) throw projectUnknown(request.id);
-    const project = projectFromRow(row);
-    this.#audit('update_project', project.id, 'UpdateProject', requestId);
-    await this.#install(project, askedMs);
+    const { id, modelJson } = change;
+    const author = { createdBy: by, rpc: 'UpdateProject', requestId };
+    const { project } = await this.change<WrittenModel | undefined>(
+      id,
+      async (client, before) => {
+        if (modelJson === null) return [await updateProject(client, change), undefined];
+        const write = { ...BARE_WRITE, modelJson, author };
+        const put = await this.#options.models.put(client, before, write);
+        const row = hasSettings(change)
+          ? await updateProject(client, change)
+          : await selectProject(client, id);
+        assert(row !== undefined, 'a project whose row is held is there');
+        return [row, writtenModel(put, write)];
+      },
+      (model) => this.audit('update_project', id, author, model),
+    );
     return project;
+  }
+
+  /**
+   * Changes a project in one transaction, of which `work` is given the connection and the project's row, which
+   * is held; it returns what the row has become. `committed` is told at once after the commit. Resolves when
+   * the change is in effect on this instance. `work` has no effects besides, and may be called again.
+   * Errors: PROJECT_UNKNOWN, STORE_UNAVAILABLE (also where the commit's outcome is not known), those of
+   * `work` and of the distributor.
+   */
+  async change<T>(
+    id: string,
+    work: (client: PoolClient, row: ProjectRow) => Promise<readonly [ProjectRow, T]>,
+    committed: (value: T) => void,
+  ): Promise<{ readonly project: Project; readonly value: T }> {
+    const [[row, value], askedMs] = await this.#write((pool, instanceId) =>
+      inRetriedTransaction(pool, async (client) => {
+        const before = await lockProject(client, instanceId, id);
+        if (before === undefined) throw projectUnknown(id);
+        return await work(client, before);
+      }),
+    );
+    const project = projectFromRow(row);
+    committed(value);
+    await this.#install(project, askedMs);
+    return { project, value };
   }
 
   /** Makes the default project where it is missing, and loads its settings. Called at start. */
@@ -282,7 +349,8 @@ export class ProjectService {
     const fresh = { id, name: id, modelJson: '', dataRegion: '', maxCheckReads: 0 };
     // Where it is there, a start does not wait until it may write.
     if ((await this.#ask(selectProject(this.#options.pool, id))) === undefined) {
-      await this.#write((pool, instanceId) => insertProject(pool, instanceId, fresh));
+      const author = { createdBy: '', rpc: '', requestId: '' };
+      await this.#write((pool, instanceId) => insertProject(pool, instanceId, fresh, author));
     }
     await this.load(id);
   }
@@ -335,14 +403,15 @@ export class ProjectService {
     return settings;
   }
 
-  #audit(
+  /** Tells the audit what was done to a project. */
+  audit(
     operation: AdminAudit['operation'],
     projectId: string,
-    rpc: string,
-    requestId: string,
+    { createdBy: by, rpc, requestId }: ModelAuthor,
+    model: WrittenModel | undefined,
   ): void {
     const atMs = this.#options.clock.nowMs();
-    this.#options.audit?.projectChanged({ operation, projectId, rpc, requestId, atMs });
+    this.#options.audit?.projectChanged({ operation, projectId, by, rpc, requestId, atMs, model });
   }
 
   /** Sends a statement once this instance may write, and says when it was sent. */
@@ -371,6 +440,20 @@ export class ProjectService {
       throw storeError(error);
     });
   }
+}
+
+/** Whether it changes something besides the model. */
+function hasSettings({ id: _id, modelJson: _model, ...settings }: ProjectChange): boolean {
+  return Object.values(settings).some((value) => value !== null);
+}
+
+/** What the audit tells of a version. */
+export function writtenModel(
+  { version, state }: PutModel,
+  { modelJson, rolledBackTo, force }: Pick<ModelWrite, 'modelJson' | 'rolledBackTo' | 'force'>,
+): WrittenModel {
+  const sha256 = createHash('sha256').update(modelJson).digest('hex');
+  return { version, sha256, rolledBackTo, forced: force, isActive: state === 'active' };
 }
 
 function ignoreLoadError(): void {

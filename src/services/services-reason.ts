@@ -4,6 +4,10 @@ export type ServicesReason =
   | 'PROJECT_UNKNOWN'
   | 'PROJECT_EXISTS'
   | 'PROJECT_SUSPENDED'
+  | 'MODEL_VERSION_UNKNOWN'
+  | 'MODEL_VERSION_CHANGED' // the newest version is not the expected one
+  | 'MODEL_TESTS_FAILED'
+  | 'MODEL_GUARD_REFUSED' // an answer would change that must not, or cannot be told
   | 'REGION_REFUSED'
   | 'ACTION_FORBIDDEN' // the acting user may not do this to the target
   | 'WORKSPACE_UNKNOWN'

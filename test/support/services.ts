@@ -1,6 +1,7 @@
 import { createManagement, type Management } from '../../src/authz/management.ts';
 import type { CommittedChange } from '../../src/model/committed-change.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
+import { ImmediateModels } from '../../src/services/models/immediate-models.ts';
 import type { TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
 import type { ReadIndex } from '../../src/services/read-index.ts';
@@ -69,6 +70,7 @@ export async function createTestServices(
         models.push([projectId, version, json]);
       },
     },
+    models: new ImmediateModels(),
     onRegionRefused: () => (regionRefusals.count += 1),
     onOld: () => undefined,
     isAlone: () => true,

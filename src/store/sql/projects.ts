@@ -1,4 +1,5 @@
 import type { ClientBase, Pool } from 'pg';
+import { assert } from '../../shared/assert.ts';
 import { PROMPT_READ_TIMEOUT_MS } from '../pool.ts';
 
 /** Columns of `project` as the statements here give them. */
@@ -46,8 +47,25 @@ export async function selectProjects(
 }
 
 /**
- * The new project, or undefined where the id is taken. Written as `instanceId` (null: none is registered at
- * all). Errors: `isFenced` where that is not registered; nothing was applied.
+ * One project, its row held until the transaction ends, or undefined. Errors: `isFenced` where `instanceId`
+ * (null: none is registered at all) is not registered; nothing was applied.
+ */
+export async function lockProject(
+  client: ClientBase,
+  instanceId: string | null,
+  id: string,
+): Promise<ProjectRow | undefined> {
+  await client.query('select gatehouse_enter($1::uuid)', [instanceId]);
+  const { rows } = await client.query<ProjectRow>(
+    `select ${COLUMNS} from project where id = $1 for update`,
+    [id],
+  );
+  return rows[0];
+}
+
+/**
+ * The new project, or undefined where the id is taken; its model, if it has one, is version 1. Written as
+ * `instanceId`. Errors: as of lockProject.
  */
 export async function insertProject(
   client: ClientBase | Pool,
@@ -59,10 +77,18 @@ export async function insertProject(
     readonly dataRegion: string;
     readonly maxCheckReads: number;
   },
+  author: { readonly createdBy: string; readonly rpc: string; readonly requestId: string },
 ): Promise<ProjectRow | undefined> {
   const { rows } = await client.query<ProjectRow>(
-    `insert into project (id, name, model_json, data_region, max_check_reads)
-     select $1, $2, $3, $4, $5::int from gatehouse_enter($6::uuid) on conflict (id) do nothing returning ${COLUMNS}`,
+    `with made as (
+       insert into project (id, name, model_json, data_region, max_check_reads)
+       select $1, $2, $3, $4, $5::int from gatehouse_enter($6::uuid)
+       on conflict (id) do nothing
+       returning id, name, status, model_json, data_region, max_check_reads, version, created_at, updated_at
+     )
+     select ${COLUMNS}, case when model_json <> '' then
+       gatehouse_record_model(id, model_json, '', $7, $8, $9, '', 0, false, 2::smallint) end as recorded
+     from made`,
     [
       project.id,
       project.name,
@@ -70,42 +96,49 @@ export async function insertProject(
       project.dataRegion,
       project.maxCheckReads,
       instanceId,
+      author.createdBy,
+      author.rpc,
+      author.requestId,
     ],
   );
   return rows[0];
 }
 
+/** Puts a model into a project whose row the transaction holds; its version is there already. */
+export async function setProjectModel(
+  client: ClientBase,
+  id: string,
+  modelJson: string,
+): Promise<void> {
+  await client.query(
+    `update project set model_json = $2, version = version + 1, updated_at = clock_timestamp()
+     where id = $1`,
+    [id, modelJson],
+  );
+}
+
 /**
- * The project after the update, or undefined where it does not exist. null leaves a column. `instanceId`
- * and errors as of insertProject.
+ * The project after the update of what is not null, besides its model; the transaction holds its row, so that it
+ * is there.
  */
 export async function updateProject(
-  client: ClientBase | Pool,
-  instanceId: string | null,
+  client: ClientBase,
   change: {
     readonly id: string;
     readonly name: string | null;
     readonly status: number | null;
-    readonly modelJson: string | null;
     readonly dataRegion: string | null;
     readonly maxCheckReads: number | null;
   },
-): Promise<ProjectRow | undefined> {
+): Promise<ProjectRow> {
   const { rows } = await client.query<ProjectRow>(
     `update project set name = coalesce($2, name), status = coalesce($3::smallint, status),
-       model_json = coalesce($4, model_json), data_region = coalesce($5, data_region),
-       max_check_reads = coalesce($6::int, max_check_reads),
+       data_region = coalesce($4, data_region), max_check_reads = coalesce($5::int, max_check_reads),
        version = version + 1, updated_at = clock_timestamp()
-     from gatehouse_enter($7::uuid) where id = $1 returning ${COLUMNS}`,
-    [
-      change.id,
-      change.name,
-      change.status,
-      change.modelJson,
-      change.dataRegion,
-      change.maxCheckReads,
-      instanceId,
-    ],
+     where id = $1 returning ${COLUMNS}`,
+    [change.id, change.name, change.status, change.dataRegion, change.maxCheckReads],
   );
-  return rows[0];
+  const [row] = rows;
+  assert(row !== undefined, 'the row of a project that is held is there');
+  return row;
 }

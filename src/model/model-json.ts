@@ -1,0 +1,75 @@
+import { AppError } from '../shared/app-error.ts';
+import { nearestName } from '../shared/nearest-name.ts';
+import type { ModelReason } from './model-reason.ts';
+
+/** One thing that the author of a model should know. */
+export type ModelProblem = {
+  /** JSON path into the document: `$.namespaces.doc.relations.viewer`. */
+  readonly path: string;
+  readonly message: string;
+};
+
+export type JsonObject = { readonly [key: string]: unknown };
+
+const NAME = /^[a-z][a-z0-9_-]{0,63}$/;
+/** Names that a suggestion is looked for among, at most: a message must not cost more than the check. */
+const CANDIDATES_MAX = 1_024;
+
+/** MODEL_INVALID at a JSON path, which the message and metadata.path name. */
+export function modelError(path: string, problem: string, cause?: unknown): AppError<ModelReason> {
+  return new AppError<ModelReason>(
+    'MODEL_INVALID',
+    `model_json: ${path}: ${problem}`,
+    { field: 'model_json', path },
+    cause,
+  );
+}
+
+/** The value of a JSON text. Errors: MODEL_INVALID at `$`. */
+export function parseJson(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    throw modelError('$', 'is not valid JSON', error);
+  }
+}
+
+/** `value` as an object. Errors: MODEL_INVALID. */
+export function objectOf(value: unknown, path: string): JsonObject {
+  if (value === undefined) throw modelError(path, 'is required');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw modelError(path, 'must be an object');
+  }
+  return value as JsonObject;
+}
+
+/** `value` as the name of a namespace or relation. Errors: MODEL_INVALID. */
+export function nameOf(value: unknown, path: string): string {
+  if (value === undefined) throw modelError(path, 'is required');
+  if (typeof value !== 'string') throw modelError(path, 'must be a string');
+  checkName(value, path);
+  return value;
+}
+
+/** Refuses what names no namespace or relation. Errors: MODEL_INVALID. */
+export function checkName(name: string, path: string): void {
+  if (!NAME.test(name)) throw modelError(path, 'the name must match [a-z][a-z0-9_-]{0,63}');
+}
+
+/** Refuses members that are not `known`, and names the nearest of these. Errors: MODEL_INVALID. */
+export function refuseUnknown(document: JsonObject, known: readonly string[], path: string): void {
+  for (const member of Object.keys(document)) {
+    if (known.includes(member)) continue;
+    throw modelError(`${path}.${member}`, `is not a known member${suggestion(member, known)}`);
+  }
+}
+
+/** `; did you mean "banned"?` of the candidate that is near enough to be a slip, or ''. */
+export function suggestion(name: string, candidates: Iterable<string>): string {
+  // A long name is compared with nothing: a valid one has 64 characters at most.
+  if (name.length > 64) return '';
+  const few: string[] = [];
+  for (const candidate of candidates) if (few.push(candidate) === CANDIDATES_MAX) break;
+  const nearest = nearestName(name, few, Math.max(1, Math.floor(name.length / 2)));
+  return nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+}

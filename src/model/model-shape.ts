@@ -1,0 +1,27 @@
+import type { Rewrite } from './rewrite.ts';
+
+/** What a relation admits as a subject of its tuples, and with which tuples. */
+export type SubjectType = {
+  /** Concrete users, the public wildcard, objects themselves, or the usersets of a relation. */
+  readonly kind: 'user' | 'wildcard' | 'object' | 'userset';
+  /** '' for users and the wildcard. */
+  readonly namespace: string;
+  /** '' for all but usersets. */
+  readonly relation: string;
+  /** The condition that the tuple must name; '': it must name none. */
+  readonly condition: string;
+  /** Whether the tuple must expire (true) or must not (false); undefined: as it likes. */
+  readonly expires: boolean | undefined;
+};
+
+/**
+ * A model as it decides: namespace → relation → rewrite; what is not listed is this(), plain stored
+ * tuples. A model in which any relation says its subjects is *typed*: what is written must fit it.
+ */
+export type NamespaceModel = {
+  readonly namespaces: ReadonlyMap<string, ReadonlyMap<string, Rewrite>>;
+  /** Namespaces that hold more than they declare: what they do not declare is not looked at. */
+  readonly open: ReadonlySet<string>;
+  /** Namespace → relation → its subjects, each an alternative. Empty exactly where the model is not typed. */
+  readonly subjects: ReadonlyMap<string, ReadonlyMap<string, readonly SubjectType[]>>;
+};

@@ -1,0 +1,69 @@
+import type { ClientBase } from 'pg';
+
+/** Who writes a model, as its version and the audit record it. */
+export type ModelAuthor = {
+  /** Name of the caller's credential, or `operator`. */
+  readonly createdBy: string;
+  readonly rpc: string;
+  readonly requestId: string;
+};
+
+/** A model that was checked and is to be written. */
+export type ModelWrite = {
+  readonly modelJson: string;
+  /** The readable form, where it was written in it; '' otherwise. */
+  readonly modelGate: string;
+  readonly author: ModelAuthor;
+  readonly comment: string;
+  /** The version that it brings back; 0 is none. */
+  readonly rolledBackTo: number;
+  /** Goes live although stored tuples do not fit. */
+  readonly force: boolean;
+};
+
+/** `pending`: stored tuples are looked at first; writes must fit it from the commit on. */
+export type PutModel = { readonly version: number; readonly state: 'active' | 'pending' };
+
+/** Columns of a project's row that a write of its model goes by; the transaction holds the row. */
+export type LockedProject = {
+  readonly id: string;
+  readonly model_json: string;
+};
+
+/** Where the way of a model into force stands. */
+export type ModelActivation = {
+  /** 0: none was ever written. */
+  readonly version: number;
+  readonly state: 'none' | 'pending' | 'active' | 'refused' | 'cancelled';
+  readonly tuplesScanned: number;
+  readonly tuplesRefused: number;
+  /** At most three of those that do not fit. */
+  readonly examples: readonly RefusedTuple[];
+};
+
+/** A stored tuple that a model does not admit. */
+export type RefusedTuple = {
+  readonly tenantId: string;
+  /** Identity and payload columns of the tuple, in the order of `relation_tuple`. */
+  readonly columns: readonly (string | null)[];
+  readonly problem: string;
+};
+
+/** The one way in which models come into projects: CreateProject, UpdateProject, WriteModel and RollBackModel. */
+export interface ModelWrites {
+  /**
+   * Records `write` as the newest version of the project whose row the transaction holds, and puts it into
+   * force, or on its way there. A pending one before it is given up. The project's `version` is raised.
+   */
+  put(client: ClientBase, project: LockedProject, write: ModelWrite): Promise<PutModel>;
+  /**
+   * To be called after the commit of `put`: resolves when that version is in force on this instance, was refused
+   * or given up, or `deadlineMs` (as of WriteMeta) has come; then it may be pending still.
+   */
+  settled(
+    projectId: string,
+    version: number,
+    deadlineMs: number,
+    signal?: AbortSignal,
+  ): Promise<ModelActivation>;
+}

@@ -1,0 +1,219 @@
+import type { Pool } from 'pg';
+import { fieldError } from '../../model/field-error.ts';
+import { checkText } from '../../model/names.ts';
+import { AppError } from '../../shared/app-error.ts';
+import { assert } from '../../shared/assert.ts';
+import {
+  type ModelTextRow,
+  selectModelVersion,
+  selectModelVersions,
+  selectNewestModelVersion,
+  selectVersionBefore,
+} from '../../store/sql/model-versions.ts';
+import { selectProject } from '../../store/sql/projects.ts';
+import { storeError } from '../../store/store-error.ts';
+import type { ModelActivation, ModelAuthor, ModelWrite, ModelWrites } from '../model-writes.ts';
+import { type ProjectService, writtenModel } from '../project-service.ts';
+import type { ServicesReason } from '../services-reason.ts';
+import { type ModelVersion, modelVersionFromRow, versionUnknown } from './model-version.ts';
+import { pageTokenOf, versionOfPageToken } from './page-token.ts';
+
+export type ModelHistoryOptions = {
+  readonly pool: Pool;
+  readonly projects: ProjectService;
+  readonly models: ModelWrites;
+};
+
+/** A version with its texts; no version at all is the built-in model, whose text is ''. */
+export type StoredModel = {
+  readonly version: ModelVersion | undefined;
+  readonly modelJson: string;
+  /** '' where it was not written in the readable form. */
+  readonly modelGate: string;
+};
+
+/** What a write of a model says besides its texts, which were checked. */
+export type WriteRequest = {
+  readonly projectId: string;
+  readonly modelJson: string;
+  readonly modelGate: string;
+  /** The newest version that there must be, 0 for none; null is not looked at. */
+  readonly expectedVersion: number | null;
+  readonly comment: string;
+  readonly force: boolean;
+  readonly author: ModelAuthor;
+  /** Until when it is waited that the version comes into force; as of WriteMeta. */
+  readonly deadlineMs: number;
+};
+
+export type RollBackRequest = Omit<WriteRequest, 'modelJson' | 'modelGate'> & {
+  /** The version to bring back; 0 is the one that decided before the one in force. */
+  readonly version: number;
+};
+
+/** What came of a write. */
+export type WriteOutcome = { readonly version: number; readonly activation: ModelActivation };
+
+const COMMENT_CHARACTERS_MAX = 1_000;
+const PAGE_SIZE = 100;
+const PAGE_SIZE_MAX = 1_000;
+
+/**
+ * The versions of projects' models. All methods also fail with FIELD_*, PROJECT_UNKNOWN and STORE_UNAVAILABLE;
+ * '' is the default project.
+ */
+export class ModelHistory {
+  readonly #options: ModelHistoryOptions;
+
+  constructor(options: ModelHistoryOptions) {
+    this.#options = options;
+  }
+
+  /** One version; 0 is the one in force. Errors: MODEL_VERSION_UNKNOWN. */
+  async get(projectId: string, version: number): Promise<StoredModel> {
+    checkVersion('version', version);
+    const id = await this.#known(projectId);
+    const row = await this.#ask(selectModelVersion(this.#options.pool, id, version));
+    if (row !== undefined) return storedModelFromRow(row);
+    if (version === 0) return { version: undefined, modelJson: '', modelGate: '' };
+    throw versionUnknown(id, version, `project ${id} has no version ${version} of its model`);
+  }
+
+  /** A page of the versions, the newest first; `pageToken` '' is the first page, and the answer's '' the end. */
+  async list(
+    projectId: string,
+    pageSize: number,
+    pageToken: string,
+  ): Promise<{ readonly versions: readonly ModelVersion[]; readonly nextPageToken: string }> {
+    if (!Number.isInteger(pageSize) || pageSize < 0 || pageSize > PAGE_SIZE_MAX) {
+      throw fieldError('page_size', `must lie between 0 and ${PAGE_SIZE_MAX}`);
+    }
+    const before = versionOfPageToken(this.#options.projects.resolveId(projectId), pageToken);
+    const id = await this.#known(projectId);
+    const size = pageSize === 0 ? PAGE_SIZE : pageSize;
+    const rows = await this.#ask(selectModelVersions(this.#options.pool, id, before, size + 1));
+    const versions = rows.slice(0, size).map(modelVersionFromRow);
+    const last = versions.at(-1);
+    const hasMore = rows.length > size && last !== undefined;
+    return { versions, nextPageToken: hasMore ? pageTokenOf(id, last.version) : '' };
+  }
+
+  /** The number of the newest version, whether it decides or not; 0 where there is none. */
+  async newest(projectId: string): Promise<number> {
+    const id = await this.#known(projectId);
+    return await this.#ask(selectNewestModelVersion(this.#options.pool, id));
+  }
+
+  /** Refuses what `write` would refuse before it looks at the model. Errors: MODEL_VERSION_CHANGED. */
+  async checkWrite(request: Omit<WriteRequest, 'modelJson' | 'modelGate'>): Promise<void> {
+    checkComment(request.comment);
+    checkVersion('expected_version', request.expectedVersion ?? 0);
+    const newest = await this.newest(request.projectId);
+    checkExpected(request, newest);
+  }
+
+  /**
+   * Makes a model the newest version, in force when this resolves unless the activation says otherwise.
+   * Errors: MODEL_VERSION_CHANGED, those of ModelWrites.
+   */
+  async write(request: WriteRequest): Promise<WriteOutcome> {
+    return await this.#put('write_model', request, { ...request, rolledBackTo: 0 });
+  }
+
+  /**
+   * Makes the text of an earlier version the newest one, also if today's rules would refuse it: it was in force.
+   * Errors: as `write`, MODEL_VERSION_UNKNOWN.
+   */
+  async rollBack(request: RollBackRequest): Promise<WriteOutcome & { readonly modelJson: string }> {
+    checkVersion('version', request.version);
+    const id = await this.#known(request.projectId);
+    const version = request.version === 0 ? await this.#versionBefore(id) : request.version;
+    const { modelJson, modelGate } = await this.get(id, version);
+    const texts = { modelJson, modelGate, rolledBackTo: version };
+    const outcome = await this.#put('roll_back_model', request, { ...request, ...texts });
+    return { ...outcome, modelJson };
+  }
+
+  async #versionBefore(id: string): Promise<number> {
+    const version = await this.#ask(selectVersionBefore(this.#options.pool, id));
+    if (version > 0) return version;
+    const built = 'the built-in model comes back by writing {"namespaces":{}}';
+    throw versionUnknown(id, 0, `no version decided before the one in force; ${built}`);
+  }
+
+  async #put(
+    operation: 'write_model' | 'roll_back_model',
+    { projectId, expectedVersion, author, deadlineMs }: Omit<WriteRequest, 'modelJson' | 'modelGate'>,
+    write: ModelWrite,
+  ): Promise<WriteOutcome> {
+    checkComment(write.comment);
+    checkVersion('expected_version', expectedVersion ?? 0);
+    const { projects, models } = this.#options;
+    const id = projects.resolveId(projectId);
+    const { value: put } = await projects.change(
+      id,
+      async (client, before) => {
+        if (expectedVersion !== null) {
+          const newest = await selectNewestModelVersion(client, id);
+          checkExpected({ projectId: id, expectedVersion }, newest);
+        }
+        const made = await models.put(client, before, write);
+        const row = await selectProject(client, id);
+        assert(row !== undefined, 'a project whose row is held is there');
+        return [row, made];
+      },
+      (made) => projects.audit(operation, id, author, writtenModel(made, write)),
+    );
+    return { version: put.version, activation: await models.settled(id, put.version, deadlineMs) };
+  }
+
+  /** The id of a project that exists. */
+  async #known(projectId: string): Promise<string> {
+    const { projects } = this.#options;
+    const { id } = await projects.get(projects.resolveId(projectId));
+    return id;
+  }
+
+  async #ask<T>(query: Promise<T>): Promise<T> {
+    return await query.catch((error: unknown) => {
+      throw storeError(error);
+    });
+  }
+}
+
+function storedModelFromRow(row: ModelTextRow): StoredModel {
+  return {
+    version: modelVersionFromRow(row),
+    modelJson: row.model_json,
+    modelGate: row.model_gate,
+  };
+}
+
+function checkComment(comment: string): void {
+  checkText('comment', comment);
+  // A character is at most two units, so that only long texts need counting.
+  if (comment.length <= COMMENT_CHARACTERS_MAX) return;
+  if (Array.from(comment).length > COMMENT_CHARACTERS_MAX) {
+    throw fieldError('comment', `must have at most ${COMMENT_CHARACTERS_MAX} characters`);
+  }
+}
+
+function checkVersion(field: string, version: number): void {
+  if (!Number.isSafeInteger(version) || version < 0) {
+    throw fieldError(field, 'must be 0 or the number of a version');
+  }
+}
+
+function checkExpected(
+  { projectId, expectedVersion }: Pick<WriteRequest, 'projectId' | 'expectedVersion'>,
+  newest: number,
+): void {
+  if (expectedVersion === null || expectedVersion === newest) return;
+  const problem =
+    newest === 0 ? 'there is no version yet' : `the newest is ${newest}, not ${expectedVersion}`;
+  throw new AppError<ServicesReason>('MODEL_VERSION_CHANGED', `expected_version: ${problem}`, {
+    field: 'expected_version',
+    project_id: projectId,
+    version: String(newest),
+  });
+}

@@ -1,0 +1,54 @@
+import { AppError } from '../../shared/app-error.ts';
+import {
+  MODEL_ACTIVE,
+  type ModelVersionRow,
+  type StoredModelState,
+} from '../../store/sql/model-versions.ts';
+import type { ServicesReason } from '../services-reason.ts';
+
+/** Where a version stands, by the numbers of the proto's ModelActivationState; 5 decided once. */
+export type ModelState = StoredModelState | typeof MODEL_REPLACED;
+export const MODEL_REPLACED = 5 as const;
+
+/** One version of a project's model, without its text. */
+export type ModelVersion = {
+  readonly version: number;
+  /** Microseconds since the epoch. */
+  readonly createdAtUs: bigint;
+  /** '' of what was written by a release that kept no versions, or by hand; so are rpc and requestId. */
+  readonly createdBy: string;
+  readonly rpc: string;
+  readonly requestId: string;
+  readonly comment: string;
+  /** 0 is none. */
+  readonly rolledBackTo: number;
+  readonly forced: boolean;
+  /** Of the JSON form, in hex. */
+  readonly sha256: string;
+  readonly state: ModelState;
+};
+
+/** A version as the database has it. */
+export function modelVersionFromRow(row: ModelVersionRow): ModelVersion {
+  const isReplaced = row.state === MODEL_ACTIVE && row.version !== row.version_in_force;
+  return {
+    version: Number(row.version),
+    createdAtUs: BigInt(row.created_at_us),
+    createdBy: row.created_by,
+    rpc: row.rpc,
+    requestId: row.request_id,
+    comment: row.comment,
+    rolledBackTo: Number(row.rolled_back_to),
+    forced: row.forced,
+    sha256: row.model_sha256,
+    state: isReplaced ? MODEL_REPLACED : row.state,
+  };
+}
+
+/** MODEL_VERSION_UNKNOWN that names project and version. */
+export function versionUnknown(projectId: string, version: number, problem: string): AppError {
+  return new AppError<ServicesReason>('MODEL_VERSION_UNKNOWN', problem, {
+    project_id: projectId,
+    version: String(version),
+  });
+}
