@@ -50,6 +50,8 @@ export type SearchRoot = {
  * where they need less depth. What is excluded is refuted by the evaluation itself.
  */
 export class DerivationSearch {
+  /** When tuples expire on which refutations may rest, in milliseconds since the epoch. */
+  readonly refutationExpiries = new Set<number>();
   readonly #scope: Scope;
   readonly #target: Target;
   readonly #root: SearchRoot;
@@ -219,7 +221,8 @@ export class DerivationSearch {
         vertex.refutedNeed ??= yield* this.#refute(vertex);
         if (vertex.refutedNeed === Number.POSITIVE_INFINITY) return;
         const step = proofOf(vertex, 'exclusion', null, Number.POSITIVE_INFINITY, [proof]);
-        this.#offer(vertex, { ...step, need: Math.max(proof.need, vertex.refutedNeed) });
+        const need = Math.max(proof.need, vertex.refutedNeed);
+        this.#offer(vertex, { ...step, need, refuted: vertex.op?.children[1] ?? null });
       }
     }
   }
@@ -251,8 +254,10 @@ export class DerivationSearch {
     const exclude = op?.children[1];
     if (exclude === undefined) throw new Error('assertion failed: an exclusion has two operands');
     const levelMax = this.#root.levelMax - level + 1;
+    this.#scope.notedExpiries = this.refutationExpiries;
     this.#excludes.startOperand({ entity, relation }, exclude, true, levelMax);
     while (this.#excludes.run(0) === 'more') yield;
+    this.#scope.notedExpiries = undefined;
     const { value, height } = this.#excludes.outcome;
     return value === FALSE ? height + 1 : Number.POSITIVE_INFINITY;
   }
@@ -282,5 +287,6 @@ function proofOf(
     relation,
     tuple,
     children,
+    refuted: null,
   };
 }

@@ -1,4 +1,5 @@
 import type { DerivationStep } from '../../model/explanation.ts';
+import type { Op } from '../bound/bound-model.ts';
 import type { EdgeIds } from './leaf-walk.ts';
 
 /** A derivation by ids of the reader. Parts are shared between proofs. */
@@ -14,6 +15,8 @@ export type Proof = {
   readonly relation: number;
   readonly tuple: EdgeIds | null;
   readonly children: readonly Proof[];
+  /** Of an exclusion: the operand that was refuted. */
+  readonly refuted: Op | null;
 };
 
 /** Whether `a` makes `b` needless: no larger, no deeper, and no shorter-lived if it is of its size. */

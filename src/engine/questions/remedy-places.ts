@@ -1,6 +1,6 @@
 import { CUT, FALSE, TRUE } from '../bound/scope.ts';
 import type { Steps } from '../general/gate-system.ts';
-import type { BlameGraph } from './blame-graph.ts';
+import type { BlameGraph, Vertex } from './blame-graph.ts';
 import type { EdgeIds } from './leaf-walk.ts';
 
 const STEPS_PER_YIELD = 64;
@@ -20,7 +20,7 @@ export type RemedyPlaces = {
 /**
  * Finds the leaves of which one, if a tuple of the target were added, makes the root hold: on the way
  * to it every operator must need just this change. Where an operator needs several operands to change,
- * only leaves below all of them can do it. Necessary, not sufficient: what is found is verified by
+ * only leaves below all of them that read the same tuples can do it. Necessary, not sufficient: what is found is verified by
  * evaluation. Cost: O(vertices + links) time for each such operator, no reads.
  */
 export class RemedyPlaceSearch {
@@ -133,26 +133,40 @@ export class RemedyPlaceSearch {
   }
 
   *#leavesBelowAll(operands: readonly number[]): Steps<void> {
-    let common: Set<number> | undefined;
+    let common: ReadonlySet<string> | undefined;
+    const leaves: number[] = [];
     for (const operand of operands) {
       const below = new Set([operand]);
+      const read = new Set<string>();
       let steps = 0;
       for (const id of below) {
         const vertex = this.#graph.at(id);
         for (const next of vertex.operands) below.add(next);
         for (const { child } of vertex.links) below.add(child);
+        if (vertex.kind === 'leaf') {
+          leaves.push(id);
+          for (const key of keysRead(vertex)) read.add(key);
+        }
         if (++steps % STEPS_PER_YIELD === 0) yield;
       }
-      const found: Set<number> = common ?? below;
-      common = new Set([...found].filter((id) => below.has(id)));
+      const known: ReadonlySet<string> = common ?? read;
+      common = new Set([...known].filter((key) => read.has(key)));
     }
-    for (const id of common ?? []) {
-      const { kind, links } = this.#graph.at(id);
-      if (kind !== 'leaf') continue;
+    for (const id of new Set(leaves)) {
+      const vertex = this.#graph.at(id);
+      if (!keysRead(vertex).some((key) => common?.has(key) === true)) continue;
       this.#leaves.add(id);
-      for (const { tuple, value } of links) {
+      for (const { tuple, value } of vertex.links) {
         if (value !== TRUE && tuple !== null) this.#dormant.push(tuple);
       }
     }
   }
+}
+
+/** The lists of tuples that a leaf reads: its own, and those of its tuplesets. */
+function keysRead({ entity, relation, op }: Vertex): string[] {
+  const keys = op?.hasThis === true ? [`${entity} ${relation}`] : [];
+  const walks = op?.walks ?? [];
+  for (let i = 0; i < walks.length; i += 2) keys.push(`${entity} ${walks[i]}`);
+  return keys;
 }
