@@ -27,7 +27,8 @@ export class Evaluator {
   readonly hot: HotEvaluator;
   readonly #options: EvaluatorOptions;
   readonly #clock: Clock;
-  readonly #general: GeneralEvaluator;
+  /** Checks by the general evaluation alone. */
+  readonly general: GeneralEvaluator;
   readonly #hotNodesMax: number;
 
   /**
@@ -48,7 +49,7 @@ export class Evaluator {
       hot instanceof HotEvaluator ? hot : new HotEvaluator(reader, this.#bound, options, hot);
     this.#options = options;
     this.#clock = clock;
-    this.#general = this.#generalOver(
+    this.general = this.#generalOver(
       reader,
       new ConditionCache(options.cachesOff?.includes('conditions')),
     );
@@ -97,12 +98,12 @@ export class Evaluator {
     nowMs: number,
     readBudget: number,
   ): EvaluationTask<boolean> {
-    return this.#general.startCheckIds(entity, relation, userEntity, nowMs, readBudget);
+    return this.general.startCheckIds(entity, relation, userEntity, nowMs, readBudget);
   }
 
   /** Check with any subject and context. The caller has validated names and ids. */
   startCheck(input: CheckQuery, nowMs: number, readBudget: number): EvaluationTask<boolean> {
-    return this.#general.startCheck(input, nowMs, readBudget);
+    return this.general.startCheck(input, nowMs, readBudget);
   }
 
   /**
@@ -121,7 +122,7 @@ export class Evaluator {
 
   /** The effective userset tree. */
   startExpand(root: UsersetRef, nowMs: number, readBudget: number): EvaluationTask<ExpandTree> {
-    const scope = this.#general.scope(`${root.namespace}#${root.relation}`, '', nowMs, readBudget);
+    const scope = this.general.scope(`${root.namespace}#${root.relation}`, '', nowMs, readBudget);
     return guarded(scope, new ExpandRun(scope, this.#model, root));
   }
 
@@ -132,7 +133,7 @@ export class Evaluator {
     readBudget: number,
   ): EvaluationTask<readonly string[]> {
     const reader = this.#reader;
-    const scope = this.#general.scope(`${query.namespace}#${query.relation}`, '', nowMs, readBudget);
+    const scope = this.general.scope(`${query.namespace}#${query.relation}`, '', nowMs, readBudget);
     const userEntity = reader.entityId(EMPTY_NAME, query.userId);
     const user = userEntity === 0 ? 0 : reader.nodeId(userEntity, EMPTY_NAME);
     const namespace = reader.nameId(query.namespace);

@@ -54,6 +54,11 @@ export function subjectToColumns(subject: Subject): SubjectColumns {
   }
 }
 
+/** Names a tuple inside its shard: equal for equal keys only, since no part can hold a NUL. */
+export function tupleIdentity({ namespace, objectId, relation, subject }: TupleKey): string {
+  return `${namespace}\0${objectId}\0${relation}\0${subjectToColumns(subject).join('\0')}`;
+}
+
 /** Inverse of `subjectToColumns`. Trusts its input: it comes from our own tables. */
 export function subjectFromColumns(namespace: string, id: string, relation: string): Subject {
   if (namespace === '') return { kind: 'user', userId: id };

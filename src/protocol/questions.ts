@@ -1,4 +1,4 @@
-import type { RelationTuple, Subject } from '../model/relation-tuple.ts';
+import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
 
 /**
  * Questions of gatehouse.v1.QueryService as they travel to the worker that owns the shard: a kind with its arguments
@@ -39,12 +39,33 @@ export type Question = {
 /** What Check says of a question; `undecided` only where it is not allowed. */
 export type Decision = { readonly allowed: boolean; readonly undecided: boolean };
 
+/** A decision of many; one with an `error` is neither allowed nor undecided. */
+export type ItemDecision = Decision & { readonly error: string };
+
+/** A question with a context of its own, which replaces that of the head. */
+export type BatchQuestion = Question & { readonly context?: string | undefined };
+
+/** A question's answer as it is and as it would be; both are false where there is an `error`. */
+export type ItemChange = {
+  readonly allowedBefore: boolean;
+  readonly allowedAfter: boolean;
+  readonly error: string;
+};
+
 export type QuestionArgs = {
   readonly check: QuestionHead & { readonly question: Question };
+  readonly batchCheck: QuestionHead & { readonly items: readonly BatchQuestion[] };
+  /** The contextual tuples hold before and after the updates, of which each names another tuple. */
+  readonly whatIf: QuestionHead & {
+    readonly updates: readonly TupleChange[];
+    readonly questions: readonly Question[];
+  };
 };
 
 export type QuestionResults = {
   readonly check: Decision;
+  readonly batchCheck: readonly ItemDecision[];
+  readonly whatIf: readonly ItemChange[];
 };
 
 export type QuestionKind = keyof QuestionArgs;

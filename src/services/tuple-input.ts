@@ -17,7 +17,7 @@ import {
   type TupleChange,
   type TupleKey,
   type TuplePayload,
-  subjectToColumns,
+  tupleIdentity,
 } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { ServicesReason } from './services-reason.ts';
@@ -85,7 +85,7 @@ export function checkContextualTuples(
 function repeatedOf(tuples: readonly TupleKey[]): { index: number; again: number } | null {
   const positions = new Map<string, number>();
   for (const [again, tuple] of tuples.entries()) {
-    const identity = identityOf(tuple);
+    const identity = tupleIdentity(tuple);
     const index = positions.get(identity);
     if (index !== undefined) return { index, again };
     positions.set(identity, again);
@@ -191,10 +191,4 @@ function microseconds(field: string, { seconds, nanos }: RawTimestamp): bigint {
     nanos <= 999_999_999;
   if (!isValid) throw fieldError(field, 'must lie between the years 0001 and 9999');
   return seconds * 1_000_000n + BigInt(Math.floor(nanos / 1000));
-}
-
-/** No part can hold a NUL. */
-function identityOf(tuple: TupleKey): string {
-  const subject = subjectToColumns(tuple.subject).join('\u0000');
-  return `${tuple.namespace}\u0000${tuple.objectId}\u0000${tuple.relation}\u0000${subject}`;
 }

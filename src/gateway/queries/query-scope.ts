@@ -1,6 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { QueryScope } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkTenantId } from '../../model/names.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
 import type {
   QuestionAnswer,
   QuestionArgs,
@@ -24,13 +25,18 @@ export type QueryOptions = CallDefaults & {
   readonly meter: DecisionMeter;
   /** Questions of one request at most. */
   readonly batchItemsMax: number;
+  /** Updates of one write at most. */
+  readonly updatesMax: number;
 };
 
 /** A validated QueryScope: where a question is asked, and what it carries. */
 export type ScopedQuery = {
+  /** As the request addresses it; '' is the default project. */
   readonly projectId: string;
   readonly tenantId: string;
   readonly token: string;
+  /** What that resolves to. */
+  readonly shard: ShardKey;
   readonly head: QuestionHead;
 };
 
@@ -38,6 +44,8 @@ export type ScopedQuery = {
 export type QueryReply<K extends QuestionKind> = QuestionAnswer<K> & {
   readonly consistencyToken: string;
 };
+
+const EMPTY = { projectId: '', tenantId: '', atLeastConsistencyToken: '' };
 
 /**
  * The scope of a question; an absent one is empty: default project and tenant. Contextual tuples are held to the
@@ -47,17 +55,17 @@ export function scopedQuery(
   { scopes }: Pick<QueryOptions, 'scopes'>,
   scope: QueryScope | undefined,
 ): ScopedQuery {
-  if (scope === undefined) {
-    return { projectId: '', tenantId: '', token: '', head: { contextual: [], context: '' } };
-  }
-  const { projectId, tenantId, atLeastConsistencyToken: token } = scope;
+  const { projectId, tenantId, atLeastConsistencyToken: token } = scope ?? EMPTY;
   checkTenantId('scope.tenant_id', tenantId);
-  const context = scope.context === undefined ? '' : structText('scope.context', scope.context);
   const shard = { projectId: scopes.projectIdOf(projectId), tenantId };
+  if (scope === undefined) {
+    return { projectId, tenantId, token, shard, head: { contextual: [], context: '' } };
+  }
+  const context = scope.context === undefined ? '' : structText('scope.context', scope.context);
   const field = 'scope.contextual_tuples';
   const tuples = scope.contextualTuples;
   const contextual = checkContextualTuples(field, tuples, shard, CONTEXTUAL_TUPLES_MAX);
-  return { projectId, tenantId, token, head: { contextual, context } };
+  return { projectId, tenantId, token, shard, head: { contextual, context } };
 }
 
 /**

@@ -2,10 +2,11 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkHandlers } from './check-handlers.ts';
 import type { QueryOptions } from './query-scope.ts';
+import { whatIfHandlers } from './what-if-handlers.ts';
 
 /** The handlers of QueryService: questions beyond those of workspace.v1. */
 export function createQueryService(
   options: QueryOptions,
 ): Partial<ServiceImpl<typeof QueryService>> {
-  return { ...checkHandlers(options) };
+  return { ...checkHandlers(options), ...whatIfHandlers(options) };
 }

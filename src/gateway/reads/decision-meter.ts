@@ -82,8 +82,8 @@ export class DecisionMeter {
   }
 
   /** Counts an item of a BatchCheck that was refused; workers count those that fail in the evaluation. */
-  itemFailed(error: AppError): void {
-    this.#metrics.decisionError('BatchCheck', codeNameOfReason(error.reason));
+  itemFailed(error: AppError, rpc: DecisionRpc = 'BatchCheck'): void {
+    this.#metrics.decisionError(rpc, codeNameOfReason(error.reason));
   }
 
   /** Counts a call of `rpc` ("package.Service/Method") that failed outside its handler: decoding. */

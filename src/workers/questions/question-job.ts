@@ -1,11 +1,13 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
+import { OverlayReader } from '../../engine/overlay/overlay-reader.ts';
+import type { TupleChange } from '../../model/relation-tuple.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
 import type {
   QuestionAnswer,
   QuestionArgs,
   QuestionCall,
-  QuestionHead,
   QuestionKind,
   QuestionResults,
   Revision,
@@ -38,12 +40,6 @@ function workOf<K extends QuestionKind>(
   // The member of that kind: its args and its spec belong together.
   const spec = QUESTIONS[call.kind] as QuestionSpec<K>;
   return new QuestionWork(context, requestId, spec, call.args as QuestionArgs[K], readBudget);
-}
-
-/** The reader with the tuples of the request laid over it. */
-function laidOver(reader: TupleReader, { contextual }: QuestionHead): TupleReader {
-  if (contextual.length > 0) throw new Error('contextual tuples are not laid over an index yet');
-  return reader;
 }
 
 class QuestionWork<K extends QuestionKind> implements JobWork {
@@ -84,16 +80,20 @@ class QuestionWork<K extends QuestionKind> implements JobWork {
     const context = this.#context;
     this.#revision = { epoch, seq };
     this.#parts = null;
-    this.#task = this.#spec.start(
-      {
-        evaluator: bound.evaluator.over(laidOver(reader, this.#args)),
-        model: bound.model,
-        nowMs: context.clock.nowMs(),
-        readBudget: this.#readBudget,
-        context,
-      },
-      this.#args,
-    );
+    const { contextual } = this.#args;
+    const over = (changes: readonly TupleChange[]): GeneralEvaluator =>
+      changes.length === 0
+        ? bound.evaluator.general
+        : bound.evaluator.over(new OverlayReader(reader, changes));
+    const ground = {
+      evaluator: over(contextual.map((tuple) => ({ op: 'insert', tuple }))),
+      model: bound.model,
+      nowMs: context.clock.nowMs(),
+      readBudget: this.#readBudget,
+      context,
+      over,
+    };
+    this.#task = this.#spec.start(ground, this.#args);
   }
 
   advance(sliceEndMs: number): 'done' | 'more' {
@@ -101,7 +101,10 @@ class QuestionWork<K extends QuestionKind> implements JobWork {
     if (task === null) throw new Error('a question that was not started');
     const { stats, writer } = this.#context;
     if (this.#parts === null) {
-      if (runCounted(stats, this.#spec.rpc, task, sliceEndMs) === 'more') return 'more';
+      const { rpc, countsItems } = this.#spec;
+      const progress =
+        countsItems === true ? task.run(sliceEndMs) : runCounted(stats, rpc, task, sliceEndMs);
+      if (progress === 'more') return 'more';
       const result = task.result();
       this.#parts = this.#spec.parts?.(result) ?? [result];
     }

@@ -1,6 +1,7 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { TupleChange } from '../../model/relation-tuple.ts';
 import type {
   QuestionArgs,
   QuestionKind,
@@ -11,18 +12,23 @@ import type { JobContext } from '../jobs/job-context.ts';
 
 /** What a question is evaluated over: one index at one revision, with the request's tuples laid over it. */
 export type QuestionGround = {
-  /** Over the reader that has the request's tuples; `evaluator.reader` is that reader. */
+  /** Over the reader that has the request's tuples, which is `evaluator.reader`. */
   readonly evaluator: GeneralEvaluator;
   readonly model: NamespaceModel;
   readonly nowMs: number;
+  /** Reads of one evaluation. */
   readonly readBudget: number;
   readonly context: JobContext;
+  /** The evaluator over what is stored with these changes, in their order, and without the request's tuples. */
+  over(changes: readonly TupleChange[]): GeneralEvaluator;
 };
 
 /** How one kind of question is evaluated. */
 export type QuestionSpec<K extends QuestionKind> = {
   /** Under which its reads and backstops are counted. */
   readonly rpc: QuestionRpc;
+  /** Its evaluation counts each item of its own. */
+  readonly countsItems?: boolean | undefined;
   /** Whether it is expected to take more than a slice of 2 ms. */
   isLong(args: QuestionArgs[K]): boolean;
   /** Begins the evaluation. Its errors fail the request. */

@@ -1,0 +1,117 @@
+import { EDGE_QUALIFIED, type EdgeQualifier } from '../../model/tuple-reader.ts';
+
+/** The lists of a node. */
+export const LIST_USERS = 0;
+export const LIST_SETS = 1;
+export const LIST_REVERSE = 2;
+export type List = 0 | 1 | 2;
+const LISTS = 3;
+
+/** What a changed edge is now; null is a plain one. */
+export type ChangedEdge = EdgeQualifier | null | 'removed';
+
+/** What is changed of one list. */
+export type ListChanges = {
+  /** By member: its entry now, or 0 where it was removed. */
+  readonly replaced: ReadonlyMap<number, number>;
+  /** Entries that the list below lacks. */
+  readonly added: readonly number[];
+};
+
+type OwnChanges = {
+  readonly replaced: Map<number, number>;
+  readonly added: number[];
+  growth: number;
+};
+
+type NodeChanges = {
+  readonly node: number;
+  readonly handle: number;
+  readonly edges: Map<number, ChangedEdge>;
+  readonly lists: readonly [OwnChanges, OwnChanges, OwnChanges];
+};
+
+/** The nodes whose lists are changed, on either side of a tuple. O(1) for each question. */
+export class ChangedNodes {
+  readonly #nodes = new Map<number, NodeChanges>();
+  readonly #byHandle: NodeChanges[] = [];
+
+  /** The tuple (node, subject), whose subject stands in `list`, is stored below if `isStored`; it becomes this. */
+  set(
+    node: number,
+    subject: number,
+    list: List,
+    isStored: boolean,
+    qualifier: EdgeQualifier | null,
+  ): void {
+    const flag = qualifier === null ? 0 : EDGE_QUALIFIED;
+    const changes = this.#of(node);
+    changes.edges.set(subject, qualifier);
+    put(changes.lists[list], subject, (subject | flag) >>> 0, isStored);
+    put(this.#of(subject).lists[LIST_REVERSE], node, (node | flag) >>> 0, isStored);
+  }
+
+  /** The tuple (node, subject), which is stored below, is no longer there. */
+  remove(node: number, subject: number, list: List): void {
+    const changes = this.#of(node);
+    changes.edges.set(subject, 'removed');
+    take(changes.lists[list], subject);
+    take(this.#of(subject).lists[LIST_REVERSE], node);
+  }
+
+  /** What a tuple is now; undefined: as it is below. */
+  edge(node: number, subject: number): ChangedEdge | undefined {
+    return this.#nodes.get(node)?.edges.get(subject);
+  }
+
+  /** undefined: nothing of the node is changed. */
+  listOf(node: number, list: List): ListChanges | undefined {
+    return this.#nodes.get(node)?.lists[list];
+  }
+
+  /** Entries that the list has more than below. */
+  growthOf(node: number, list: List): number {
+    return this.#nodes.get(node)?.lists[list].growth ?? 0;
+  }
+
+  /** A small number that stands for a list of a changed node; -1 of another one. */
+  handleOf(node: number, list: List): number {
+    const changes = this.#nodes.get(node);
+    return changes === undefined ? -1 : changes.handle + list;
+  }
+
+  /** Inverse of `handleOf`. Errors: throws on a number that it never gave. */
+  listOfHandle(handle: number): { readonly node: number; readonly list: List } {
+    const changes = this.#byHandle[Math.floor(handle / LISTS)];
+    if (changes === undefined) throw new Error('a handle that was never given');
+    return { node: changes.node, list: (handle % LISTS) as List };
+  }
+
+  #of(node: number): NodeChanges {
+    let changes = this.#nodes.get(node);
+    if (changes === undefined) {
+      const handle = this.#byHandle.length * LISTS;
+      changes = { node, handle, edges: new Map(), lists: [noChanges(), noChanges(), noChanges()] };
+      this.#nodes.set(node, changes);
+      this.#byHandle.push(changes);
+    }
+    return changes;
+  }
+}
+
+function noChanges(): OwnChanges {
+  return { replaced: new Map(), added: [], growth: 0 };
+}
+
+function put(list: OwnChanges, member: number, entry: number, isStored: boolean): void {
+  if (isStored) list.replaced.set(member, entry);
+  else {
+    list.added.push(entry);
+    list.growth += 1;
+  }
+}
+
+function take(list: OwnChanges, member: number): void {
+  list.replaced.set(member, 0);
+  list.growth -= 1;
+}

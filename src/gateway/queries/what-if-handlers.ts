@@ -1,0 +1,38 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import type {
+  Question as ProtoQuestion,
+  QueryService,
+} from '../../gen/gatehouse/v1/query_service_pb.ts';
+import { checkUpdates } from '../../services/tuple-input.ts';
+import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
+import { checkItems } from './checked-items.ts';
+import { askQuestion, type QueryOptions, scopedQuery } from './query-scope.ts';
+import { questionFromProto } from './question-from-proto.ts';
+
+/** Updates of one question at most, however many a write may have: they are laid over the index in one step. */
+const UPDATES_MAX = 1_000;
+
+/** Which questions would change their answer. */
+export function whatIfHandlers(
+  options: QueryOptions,
+): Pick<ServiceImpl<typeof QueryService>, 'whatIf'> {
+  const { meter, batchItemsMax } = options;
+  const updatesMax = Math.min(UPDATES_MAX, options.updatesMax);
+  const check = (question: ProtoQuestion, field: string) => questionFromProto(field, question);
+  return {
+    whatIf: (request, call) =>
+      meter.measure('WhatIf', async () => {
+        assertNoUnknownFields(request);
+        const batch = checkItems('questions', request.questions, batchItemsMax, check);
+        const query = scopedQuery(options, request.scope);
+        const updates = checkUpdates(request.updates, query.shard, updatesMax);
+        const args = { ...query.head, updates, questions: batch.valid };
+        const reply = await askQuestion(options, call, query, 'whatIf', args);
+        for (const problem of batch.problems) meter.itemFailed(problem, 'WhatIf');
+        const failed = (error: string) => ({ allowedBefore: false, allowedAfter: false, error });
+        const results = batch.resultsOf(reply.result, failed);
+        const changedCount = results.filter((one) => one.allowedBefore !== one.allowedAfter).length;
+        return { results, changedCount, consistencyToken: reply.consistencyToken };
+      }),
+  };
+}

@@ -1,0 +1,121 @@
+import { BACKSTOP_BUDGET, type EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import { CUT, TRUE, type Value } from '../../engine/bound/scope.ts';
+import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
+import type { BatchQuestion, ItemDecision, QuestionRpc } from '../../protocol/questions.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { QuestionGround } from './question-spec.ts';
+
+/** Items between two looks at the clock: each looks at it itself where it takes long. */
+const ITEMS_PER_CLOCK_LOOK = 8;
+
+/** What is asked of many questions together. */
+export type ManyQuestions = {
+  /** Under which reads, backstops and errors of items are counted. */
+  readonly rpc: QuestionRpc;
+  readonly items: readonly BatchQuestion[];
+  /** Of items without one of their own. */
+  readonly contextJson: string;
+  /** Whether they count as decisions of their namespace and relation. */
+  readonly isDecision: boolean;
+};
+
+/**
+ * The decisions of many questions over one revision and one `now`. Each has a read budget of its own, and all
+ * together that of a BatchCheck, after which those not reached say so. An item that cannot be decided fails alone.
+ */
+export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
+  readonly #evaluator: GeneralEvaluator;
+  readonly #ground: QuestionGround;
+  readonly #asked: ManyQuestions;
+  readonly #readsMax: number;
+  readonly #results: ItemDecision[] = [];
+  #task: EvaluationTask<Value> | null = null;
+  #reads = 0;
+  #isExhausted = false;
+
+  constructor(evaluator: GeneralEvaluator, ground: QuestionGround, asked: ManyQuestions) {
+    this.#evaluator = evaluator;
+    this.#ground = ground;
+    this.#asked = asked;
+    this.#readsMax = ground.readBudget * ground.context.batchBudgetFactor;
+  }
+
+  /** Each item counts its own. */
+  get backstops(): number {
+    return 0;
+  }
+
+  get reads(): number {
+    return this.#reads;
+  }
+
+  result(): readonly ItemDecision[] {
+    return this.#results;
+  }
+
+  run(sliceEndMs: number): 'done' | 'more' {
+    const { items } = this.#asked;
+    const { clock } = this.#ground.context;
+    for (let steps = 1; ; steps++) {
+      const item = items[this.#results.length];
+      if (item === undefined) return 'done';
+      if (this.#task === null && this.#reads >= this.#readsMax) this.#notReached(item);
+      else if (!this.#step(item, sliceEndMs)) return 'more';
+      if (steps % ITEMS_PER_CLOCK_LOOK === 0 && clock.monotonicMs() >= sliceEndMs) return 'more';
+    }
+  }
+
+  /** Goes on with an item; false when the slice ended within. */
+  #step(item: BatchQuestion, sliceEndMs: number): boolean {
+    try {
+      this.#task ??= this.#start(item);
+      if (this.#task.run(sliceEndMs) === 'more') return false;
+      const value = this.#task.result();
+      this.#decided(item, { allowed: value === TRUE, undecided: value === CUT, error: '' });
+    } catch (error) {
+      // What Check would have answered; anything unforeseen stays inside this item.
+      const isKnown = error instanceof AppError;
+      this.#failed(
+        item,
+        isKnown ? error.reason : 'INTERNAL',
+        isKnown ? error.message : 'internal error',
+      );
+    }
+    if (this.#task !== null) {
+      this.#reads += this.#task.reads ?? 0;
+      this.#ground.context.stats.evaluated(this.#asked.rpc, this.#task);
+      this.#task = null;
+    }
+    return true;
+  }
+
+  #start(item: BatchQuestion): EvaluationTask<Value> {
+    const { namespace, objectId, relation, subject, context } = item;
+    const contextJson = context ?? this.#asked.contextJson;
+    const query = { namespace, objectId, relation, subject, contextJson };
+    return this.#evaluator.startDecision(query, this.#ground.nowMs, this.#ground.readBudget);
+  }
+
+  #decided(item: BatchQuestion, decision: ItemDecision): void {
+    this.#results.push(decision);
+    if (this.#asked.isDecision) this.#counter(item)[decision.allowed ? 'allowed' : 'denied'] += 1;
+  }
+
+  #failed(item: BatchQuestion, reason: string, error: string): void {
+    this.#results.push({ allowed: false, undecided: false, error });
+    this.#ground.context.stats.error(this.#asked.rpc, reason);
+    if (this.#asked.isDecision) this.#counter(item).error += 1;
+  }
+
+  #notReached(item: BatchQuestion): void {
+    if (!this.#isExhausted) this.#ground.context.stats.backstops(BACKSTOP_BUDGET);
+    this.#isExhausted = true;
+    const relation = `${item.namespace}#${item.relation}`;
+    const text = `evaluation of ${relation} was not reached within the batch's read budget of ${this.#readsMax}`;
+    this.#failed(item, 'BUDGET_EXHAUSTED', text);
+  }
+
+  #counter({ namespace, relation }: BatchQuestion) {
+    return this.#ground.context.stats.counter(this.#ground.model, namespace, relation);
+  }
+}

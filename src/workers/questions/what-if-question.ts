@@ -1,0 +1,53 @@
+import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import type { ItemChange, QuestionArgs } from '../../protocol/questions.ts';
+import { SHORT_ITEMS_MAX } from './batch-check-question.ts';
+import { ManyDecisions } from './many-decisions.ts';
+import type { QuestionGround, QuestionSpec } from './question-spec.ts';
+
+/** Which of the questions would change their answer if the updates were written. */
+export const whatIfQuestion: QuestionSpec<'whatIf'> = {
+  rpc: 'WhatIf',
+  countsItems: true,
+  isLong: ({ updates, questions }) => updates.length + questions.length * 2 > SHORT_ITEMS_MAX,
+  start: (ground, args) => new WhatIfTask(ground, args),
+};
+
+/** All questions as it is, then all as it would be, each with the budget of a batch. */
+class WhatIfTask implements EvaluationTask<readonly ItemChange[]> {
+  readonly #before: ManyDecisions;
+  readonly #after: ManyDecisions;
+
+  constructor(ground: QuestionGround, args: QuestionArgs['whatIf']) {
+    const { updates, questions: items, contextual, context: contextJson } = args;
+    const asked = { rpc: 'WhatIf', items, contextJson, isDecision: false } as const;
+    this.#before = new ManyDecisions(ground.evaluator, ground, asked);
+    // As it would be in a later request with the same contextual tuples: they stand above what was written.
+    const held = contextual.map((tuple) => ({ op: 'insert' as const, tuple }));
+    this.#after = new ManyDecisions(ground.over([...updates, ...held]), ground, asked);
+  }
+
+  /** Each question counts its own. */
+  get backstops(): number {
+    return 0;
+  }
+
+  get reads(): number {
+    return this.#before.reads + this.#after.reads;
+  }
+
+  run(sliceEndMs: number): 'done' | 'more' {
+    if (this.#before.run(sliceEndMs) === 'more') return 'more';
+    return this.#after.run(sliceEndMs);
+  }
+
+  result(): readonly ItemChange[] {
+    const after = this.#after.result();
+    return this.#before.result().map((one, i) => {
+      const other = after[i];
+      if (other === undefined) throw new Error('both sides answer every question');
+      const error = one.error === '' ? other.error : one.error;
+      if (error !== '') return { allowedBefore: false, allowedAfter: false, error };
+      return { allowedBefore: one.allowed, allowedAfter: other.allowed, error };
+    });
+  }
+}
