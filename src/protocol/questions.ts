@@ -1,3 +1,4 @@
+import type { Explanation } from '../model/explanation.ts';
 import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
 
 /**
@@ -60,12 +61,18 @@ export type QuestionArgs = {
     readonly updates: readonly TupleChange[];
     readonly questions: readonly Question[];
   };
+  readonly explain: QuestionHead & {
+    readonly question: Question;
+    /** At most so many remedies. */
+    readonly remediesMax: number;
+  };
 };
 
 export type QuestionResults = {
   readonly check: Decision;
   readonly batchCheck: readonly ItemDecision[];
   readonly whatIf: readonly ItemChange[];
+  readonly explain: Explanation;
 };
 
 export type QuestionKind = keyof QuestionArgs;

@@ -32,6 +32,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
   /** The second search: whether the deny is undecided. */
   #isOfDeny = false;
   #value: Value = FALSE;
+  #witness = 0;
 
   constructor(scope: Scope, object: UsersetIds, subject: UsersetIds, tellsUndecided = false) {
     this.#scope = scope;
@@ -63,6 +64,11 @@ export class SubjectSetRun implements EvaluationTask<Value> {
 
   result(): Value {
     return this.#value;
+  }
+
+  /** Of an allow: the member (node of a user) through whom the set holds the object; 0 if it is included itself. */
+  get witness(): number {
+    return this.#witness;
   }
 
   #run(sliceEndMs: number): 'done' | 'more' {
@@ -134,6 +140,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
     }
     const index = this.#nextMember++;
     if (members.isSure(index) && this.#holds(members.users.firstOf(index)) === 'surely') {
+      this.#witness = members.users.firstOf(index);
       this.#finish(TRUE);
     }
   }
@@ -176,6 +183,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
       return true;
     }
     if (this.#confirmsObject && this.#mayHold(value)) {
+      this.#witness = members.users.firstOf(this.#nextMember);
       this.#finish(value === TRUE && this.#memberValue === TRUE ? TRUE : CUT);
     }
     this.#confirmation = undefined;

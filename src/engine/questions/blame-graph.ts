@@ -16,7 +16,11 @@ import { type EdgeIds, type LeafVisitor, walkLeaf } from './leaf-walk.ts';
 /** A tuple of the target itself that does not count for certain. */
 export type Direct = { readonly tuple: EdgeIds; readonly value: Value };
 /** A way from a leaf to another userset; FALSE: its tuple has expired or its condition is false. */
-export type Link = { readonly child: number; readonly tuple: EdgeIds | null; readonly value: Value };
+export type Link = {
+  readonly child: number;
+  readonly tuple: EdgeIds | null;
+  readonly value: Value;
+};
 
 /** A userset, or one operator of its rewrite. */
 export type Vertex = {
@@ -48,6 +52,7 @@ export class BlameGraph {
   isExhausted = false;
   readonly #scope: Scope;
   readonly #target: Target;
+  readonly #ignored: EdgeIds | null;
   readonly #keys = new PairTable(64);
   readonly #vertexOfKey: number[] = [];
   readonly #isQueued: boolean[] = [];
@@ -57,9 +62,11 @@ export class BlameGraph {
   #nextLive = 0;
   #nextLate = 0;
 
-  constructor(scope: Scope, target: Target) {
+  /** `ignored`: a tuple that is none, if any. */
+  constructor(scope: Scope, target: Target, ignored: EdgeIds | null) {
     this.#scope = scope;
     this.#target = target;
+    this.#ignored = ignored;
   }
 
   valueOf(vertex: number): Value {
@@ -156,17 +163,23 @@ export class BlameGraph {
   #visitorOf(id: number, vertex: Vertex): LeafVisitor {
     return {
       onDirect: (tuple, value) => {
+        if (this.#isIgnored(tuple)) return;
         if (value === TRUE) this.gates.seedTrue(id);
         else vertex.directs.push({ tuple, value });
         if (value === CUT) this.gates.stain(id);
       },
       onChild: (entity, relation, tuple, value) => {
+        if (tuple !== null && this.#isIgnored(tuple)) return;
         const isLive = value !== FALSE;
         const child = this.#userset(entity, relation, vertex.isExcluding, vertex.level + 1, isLive);
         vertex.links.push({ child, tuple, value });
         if (isLive) this.gates.connect(child, id, value === CUT ? WEAK_ROLE : PLAIN_ROLE);
       },
     };
+  }
+
+  #isIgnored({ node, subject }: EdgeIds): boolean {
+    return node === this.#ignored?.node && subject === this.#ignored.subject;
   }
 
   #userset(

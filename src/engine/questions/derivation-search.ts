@@ -122,8 +122,7 @@ export class DerivationSearch {
       yield* walkLeaf(this.#scope, place, this.#visitorOf(leaf));
       return leaf;
     }
-    const kind =
-      op.kind === OP_INTERSECTION ? 'all' : op.kind === OP_EXCLUSION ? 'butNot' : 'pass';
+    const kind = op.kind === OP_INTERSECTION ? 'all' : op.kind === OP_EXCLUSION ? 'butNot' : 'pass';
     const vertex = this.#vertex(kind, entity, relation, level, op);
     const children = kind === 'butNot' ? op.children.slice(0, 1) : op.children;
     for (const [index, child] of children.entries()) {

@@ -2,10 +2,11 @@ import type { CheckQuery } from '../../model/check-query.ts';
 import type { UsersetRef } from '../../model/expand-tree.ts';
 import type { Derivation } from '../../model/explanation.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
-import { type RelationTuple, subjectToColumns, type TupleKey } from '../../model/relation-tuple.ts';
+import { type RelationTuple, tupleIdentity } from '../../model/relation-tuple.ts';
 import { EMPTY_NAME, type TupleReader } from '../../model/tuple-reader.ts';
 import type { Scope, Target } from '../bound/scope.ts';
 import type { GeneralEvaluator } from '../general-evaluator.ts';
+import type { EdgeIds } from './leaf-walk.ts';
 import type { Proof } from './proof.ts';
 import { toMicroseconds, tupleOfEdge } from './tuple-of-edge.ts';
 
@@ -24,11 +25,6 @@ export type ExplainGround = {
   readonly readBudget: number;
 };
 
-/** A tuple's identity as a text. */
-export function identityOf({ namespace, objectId, relation, subject }: TupleKey): string {
-  return JSON.stringify([namespace, objectId, relation, ...subjectToColumns(subject)]);
-}
-
 /** What the parts of one explanation share: the question by ids, the budget, and the way back to words. */
 export class ExplainContext {
   readonly ground: ExplainGround;
@@ -38,6 +34,8 @@ export class ExplainContext {
   readonly relation: number;
   readonly target: Target;
   readonly nowUs: bigint;
+  /** A tuple that only names who is asked about, for a reader that knew one of them not; null: it knows all. */
+  readonly mention: EdgeIds | null;
   readonly #contextual: ReadonlySet<string>;
   #readsLeft: number;
   #reads = 0;
@@ -47,12 +45,16 @@ export class ExplainContext {
     this.query = query;
     this.nowUs = toMicroseconds(ground.nowMs);
     this.#readsLeft = ground.readBudget * EXPLANATION_BUDGETS;
-    this.#contextual = new Set(ground.contextual.map(identityOf));
+    this.#contextual = new Set(ground.contextual.map(tupleIdentity));
     this.evaluator = knowingAll(ground, query);
     const { reader } = this.evaluator;
     this.entity = entityOf(reader, query);
     this.relation = reader.nameId(query.relation);
     this.target = targetOf(reader, query);
+    const subject = subjectNode(reader, this.target);
+    const isMentioned = this.evaluator !== ground.evaluator;
+    const node = reader.nodeId(this.entity, this.relation);
+    this.mention = isMentioned ? { node, subject } : null;
   }
 
   get reader(): TupleReader {
@@ -101,7 +103,7 @@ export class ExplainContext {
       ...this.refOf(entity, relation),
       step,
       tuple,
-      contextual: tuple !== undefined && this.#contextual.has(identityOf(tuple)),
+      contextual: tuple !== undefined && this.#contextual.has(tupleIdentity(tuple)),
       children: children.map((child) => this.derivationOf(child)),
     };
   }
@@ -138,5 +140,14 @@ function targetOf(reader: TupleReader, { subject }: CheckQuery): Target {
   }
   const userId = subject.kind === 'user' ? subject.userId : '';
   const user = userId === '' ? 0 : reader.entityId(EMPTY_NAME, userId);
-  return { userNode: user === 0 ? 0 : reader.nodeId(user, EMPTY_NAME), setEntity: 0, setRelation: 0 };
+  return {
+    userNode: user === 0 ? 0 : reader.nodeId(user, EMPTY_NAME),
+    setEntity: 0,
+    setRelation: 0,
+  };
+}
+
+function subjectNode(reader: TupleReader, target: Target): number {
+  const { userNode, setEntity, setRelation } = target;
+  return setEntity === 0 ? userNode : reader.nodeId(setEntity, setRelation);
 }

@@ -24,7 +24,13 @@ export interface LeafVisitor {
   /** A tuple that names the target, or everybody. */
   onDirect(tuple: EdgeIds, value: Value): void;
   /** Another userset: through a tuple, or (null) as a relation of the same object. */
-  onChild(entity: number, relation: number, tuple: EdgeIds | null, value: Value, isWalk: boolean): void;
+  onChild(
+    entity: number,
+    relation: number,
+    tuple: EdgeIds | null,
+    value: Value,
+    isWalk: boolean,
+  ): void;
 }
 
 /**

@@ -1,6 +1,6 @@
+import type { UsersetRef } from '../../model/expand-tree.ts';
 import type { Obstacle, ObstacleKind } from '../../model/explanation.ts';
 import type { RelationTuple, Subject } from '../../model/relation-tuple.ts';
-import type { UsersetRef } from '../../model/expand-tree.ts';
 
 /** A subject as it is written: `user:alice`, `user:*`, `group:eng#member`, `folder:1`. */
 export function subjectText(subject: Subject): string {
@@ -35,14 +35,21 @@ export type ObstacleDetail = {
 };
 
 /** An obstacle; what it does not have is empty. */
-export function obstacleOf(kind: ObstacleKind, place: UsersetRef, detail: ObstacleDetail): Obstacle {
+export function obstacleOf(
+  kind: ObstacleKind,
+  place: UsersetRef,
+  detail: ObstacleDetail,
+): Obstacle {
   const { namespace, objectId, relation } = place;
   const { tuple, derivation, missingInputs = [], message } = detail;
   return { kind, namespace, objectId, relation, tuple, derivation, missingInputs, message };
 }
 
 /** Why a conditional tuple could not be decided; `missing` undefined: no such condition is known. */
-export function undecidedText(tuple: RelationTuple, missing: readonly string[] | undefined): string {
+export function undecidedText(
+  tuple: RelationTuple,
+  missing: readonly string[] | undefined,
+): string {
   const what = `the condition "${tuple.conditionName}" of ${tupleText(tuple)}`;
   if (missing === undefined) return `${what} is not known`;
   if (missing.length === 0) {

@@ -89,10 +89,7 @@ export class RemedyPlaceSearch {
 
   #visitExclusion([include, exclude]: [number, number], isTrue: boolean): void {
     if (isTrue) {
-      this.#needAll([
-        ...this.#otherThan([include], true),
-        ...this.#otherThan([exclude], false),
-      ]);
+      this.#needAll([...this.#otherThan([include], true), ...this.#otherThan([exclude], false)]);
       return;
     }
     this.#needAny([include], false);

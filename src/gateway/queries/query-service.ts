@@ -1,6 +1,7 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkHandlers } from './check-handlers.ts';
+import { explainHandlers } from './explain-handlers.ts';
 import type { QueryOptions } from './query-scope.ts';
 import { whatIfHandlers } from './what-if-handlers.ts';
 
@@ -8,5 +9,5 @@ import { whatIfHandlers } from './what-if-handlers.ts';
 export function createQueryService(
   options: QueryOptions,
 ): Partial<ServiceImpl<typeof QueryService>> {
-  return { ...checkHandlers(options), ...whatIfHandlers(options) };
+  return { ...checkHandlers(options), ...whatIfHandlers(options), ...explainHandlers(options) };
 }

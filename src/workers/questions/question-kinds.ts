@@ -1,6 +1,7 @@
 import type { QuestionKind } from '../../protocol/questions.ts';
 import { batchCheckQuestion } from './batch-check-question.ts';
 import { checkQuestion } from './check-question.ts';
+import { explainQuestion } from './explain-question.ts';
 import type { QuestionSpec } from './question-spec.ts';
 import { whatIfQuestion } from './what-if-question.ts';
 
@@ -9,4 +10,5 @@ export const QUESTIONS: { readonly [K in QuestionKind]: QuestionSpec<K> } = {
   check: checkQuestion,
   batchCheck: batchCheckQuestion,
   whatIf: whatIfQuestion,
+  explain: explainQuestion,
 };
