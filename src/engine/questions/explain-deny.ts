@@ -128,9 +128,8 @@ function* derivationOfExcluded(
   graph: BlameGraph,
   { entity, relation, vertex }: Blame,
 ): Steps<Derivation | undefined> {
-  const { op, level } = graph.at(vertex);
-  const exclude = op?.children[1];
-  const levelMax = context.scope().depthMax - level + 1;
+  const exclude = graph.at(vertex).op?.children[1];
+  const levelMax = context.scope().depthMax;
   const root = { entity, relation, op: exclude, isExcluding: true, levelMax };
   const { proof } = yield* findProof(context, context.target, root);
   return proof && context.derivationOf(proof);
