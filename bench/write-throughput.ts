@@ -16,6 +16,7 @@ import { startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
 import { Membership } from '../src/store/membership.ts';
 import { migrate } from '../src/store/migrate.ts';
 import { type PostgresTarget, createPool } from '../src/store/pool.ts';
+import { NO_WRITE_RULES } from '../test/support/write-rules.ts';
 
 const CALLERS = 64;
 const SECONDS = Number(process.argv[2] ?? 5);
@@ -83,6 +84,7 @@ function createWriter(
     pool,
     admission,
     heads,
+    rules: NO_WRITE_RULES,
     clock: systemClock,
     ids: new IdSource(systemClock),
     committed: { onCommitted: (changes) => onDelivered(changes.length) },

@@ -1,4 +1,5 @@
 import type { Logger } from '../observability/logger.ts';
+import type { AdminAudit, WrittenModel } from '../services/ports.ts';
 
 /** One change of a tuple. */
 export type TupleAuditRecord = {
@@ -25,7 +26,7 @@ export type TupleAuditRecord = {
 /** One mutation of a project. */
 export type AdminAuditRecord = {
   readonly kind: 'admin_action';
-  readonly operation: 'create_project' | 'update_project' | 'write_model' | 'roll_back_model';
+  readonly operation: AdminAudit['operation'];
   readonly project_id: string;
   /** Whose operator secret the call carried, as versions of models say it. */
   readonly by: string;
@@ -36,7 +37,9 @@ export type AdminAuditRecord = {
   readonly model_version?: number;
   readonly model_sha256?: string;
   /** Whether it decides from now on, or is on its way. */
-  readonly model_state?: 'active' | 'pending';
+  readonly model_state?: WrittenModel['state'];
+  /** Stored tuples that do not fit it, where they were looked at. */
+  readonly tuples_refused?: number;
   /** The version that it brought back. */
   readonly rolled_back_to?: number;
   /** Present where stored tuples that do not fit were no obstacle. */

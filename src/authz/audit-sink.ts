@@ -31,7 +31,8 @@ function modelFields(model: WrittenModel): Partial<AdminAuditRecord> {
   return {
     model_version: model.version,
     model_sha256: model.sha256,
-    model_state: model.isActive ? 'active' : 'pending',
+    model_state: model.state,
+    ...(model.tuplesRefused === undefined ? {} : { tuples_refused: model.tuplesRefused }),
     ...(model.rolledBackTo === 0 ? {} : { rolled_back_to: model.rolledBackTo }),
     ...(model.forced ? { forced: true } : {}),
   };

@@ -19,6 +19,7 @@ import { DecisionCounts } from './decision-counts.ts';
 import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 import { MembershipMetrics } from './membership-metrics.ts';
+import { createModelMetrics, type ModelMetrics } from './model-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
 const CONNECT_CODES = [
@@ -53,7 +54,7 @@ const ITEM_BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_00
 /** What a worker counted since its last report, and how it stands now, but for what a caller must name. */
 export type WorkerFigures = Omit<WorkerStats, 'errors' | 'rawBatchItems'>;
 
-type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics & FeedMetrics;
+type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics & FeedMetrics & ModelMetrics;
 
 /** Every metric of the authorization service, ready to count. */
 export type Metrics = PartMetrics & {
@@ -104,6 +105,7 @@ export function createMetrics(build: Build): Metrics {
     ...createCredentialMetrics(store, 'gatehouse'),
     ...createClockMetrics(store),
     ...createFeedMetrics(store),
+    ...createModelMetrics(store),
     readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',
@@ -187,7 +189,7 @@ function upkeepMetrics(store: MetricStore): Pick<Metrics, 'upkeepRuns'> {
     help: 'Runs of work that one instance at a time does for all, by outcome.',
     labelNames: ['work', 'outcome'],
   });
-  for (const work of ['purge', 'retention']) {
+  for (const work of ['purge', 'retention', 'activation']) {
     for (const outcome of ['done', 'elsewhere', 'failed']) upkeepRuns.inc({ work, outcome }, 0);
   }
   return { upkeepRuns };

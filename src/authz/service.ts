@@ -6,11 +6,11 @@ import {
   type Gateway,
   type GatewayOptions,
 } from '../gateway/gateway.ts';
+import { createModelService } from '../gateway/models/model-service.ts';
+import { createQueryService } from '../gateway/queries/query-service.ts';
 import type { Readiness } from '../gateway/readiness.ts';
 import { DecisionMeter } from '../gateway/reads/decision-meter.ts';
 import { ReadScopes } from '../gateway/reads/read-scopes.ts';
-import { createModelService } from '../gateway/models/model-service.ts';
-import { createQueryService } from '../gateway/queries/query-service.ts';
 import { createAdminService } from '../gateway/rpc/admin-service.ts';
 import { createAuthzService } from '../gateway/rpc/authz-service.ts';
 import { createGroupService } from '../gateway/rpc/group-service.ts';
@@ -278,6 +278,7 @@ function startUpkeep(
   });
   retention.start();
   services.purge.start();
+  services.activations.start();
   return retention;
 }
 
@@ -361,6 +362,7 @@ async function stopParts(parts: Parts): Promise<void> {
   await gateway.stop(leftMs());
   await parts.live.stop();
   await services.purge.stop();
+  await services.activations.stop();
   await retention.stop();
   await services.writer.close(leftMs());
   await services.notifier.close();

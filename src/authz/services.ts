@@ -4,7 +4,8 @@ import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
-import { ImmediateModels } from '../services/models/immediate-models.ts';
+import { ActivationJob } from '../services/models/activation-job.ts';
+import { StagedModels } from '../services/models/staged-models.ts';
 import type { AuditSink } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
@@ -13,6 +14,7 @@ import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
+import { SettingsRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { SharedWork } from '../store/shared-work.ts';
@@ -32,6 +34,12 @@ const PROJECTS_MAX = 10_000;
 const HEADS_MAX = 200_000;
 const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
+/** How often it is asked whether a model is pending that nobody brings into force. */
+const ACTIVATION_INTERVAL_MS = 5_000;
+/** So long a call that writes a model waits for it to come into force. */
+const ACTIVATION_WAIT_MS = 10_000;
+/** Stored tuples that are parsed in one turn of the event loop. */
+const ACTIVATION_ROWS = 1_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
 const WRITE_LANES = 2;
 /** Commits within this time share notifications, with one seq for each shard. */
@@ -49,6 +57,8 @@ export type Services = Management & {
   readonly notifier: ChangeNotifier;
   readonly tuples: TupleService;
   readonly purge: ExpiredTuplePurge;
+  readonly models: StagedModels;
+  readonly activations: ActivationJob;
   /** For what one instance at a time does. */
   readonly shared: SharedWork;
   /** Whether no other instance can have written meanwhile. */
@@ -72,7 +82,7 @@ export type ServicesOptions = {
 
 /** Wires the services to the database and the workers. */
 export function createServices(options: ServicesOptions): Services {
-  const { config, database, clock, shards, metrics, audit } = options;
+  const { config, database, clock, shards, metrics, audit, log } = options;
   const { pool } = database;
   const ids = new IdSource(clock);
   const codec = new TokenCodec({
@@ -81,6 +91,12 @@ export function createServices(options: ServicesOptions): Services {
   });
   const isAlone = options.isAlone ?? ((): boolean => database.membership.isAlone());
   const heads = new ShardHeads({ entriesMax: HEADS_MAX });
+  const models = new StagedModels({
+    pool,
+    projects: () => projects,
+    onPending: () => activations.kick(),
+    waitMaxMs: ACTIVATION_WAIT_MS,
+  });
   const projects = new ProjectService({
     pool,
     admission: database.membership,
@@ -93,7 +109,11 @@ export function createServices(options: ServicesOptions): Services {
     cacheMax: PROJECTS_MAX,
     listMax: PROJECTS_MAX,
     distributor: shards,
-    models: new ImmediateModels(),
+    models,
+    onUnsoundModel: (projectId, { path, message }) => {
+      metrics.models.unsound.add();
+      log('warn', 'stored_model_unsound', { project_id: projectId, path, problem: message });
+    },
     onRegionRefused: () => metrics.regionRefused.inc(),
     onOld: () => metrics.readIndex.settingsReloaded(),
     isAlone,
@@ -123,6 +143,16 @@ export function createServices(options: ServicesOptions): Services {
     log: options.log,
   });
   const purge = createPurge(options, writes, ids, shared);
+  const activations = new ActivationJob({
+    pool,
+    shared,
+    projects,
+    region: config.region,
+    intervalMs: ACTIVATION_INTERVAL_MS,
+    rowsMax: ACTIVATION_ROWS,
+    metrics: metrics.models,
+    onError: (error) => log('warn', 'model_activation_failed', { error: String(error) }),
+  });
   const management = createManagement(config, {
     pool,
     clock,
@@ -134,7 +164,8 @@ export function createServices(options: ServicesOptions): Services {
     writer: writes,
   });
   const reads = { heads, index, positions, isAlone, stopIndex };
-  return { ...reads, projects, writer, notifier, tuples, purge, shared, ...management };
+  const parts = { projects, models, activations, writer, notifier, tuples, purge, shared };
+  return { ...reads, ...parts, ...management };
 }
 
 function createIndex(
@@ -190,6 +221,7 @@ function createWriter(
     ...parts,
     pool: database.pool,
     admission: database.membership,
+    rules: new SettingsRules(projects),
     committed: {
       onCommitted(changes) {
         metrics.commits.inc(changes.length);

@@ -49,10 +49,7 @@ export class Evaluator {
       hot instanceof HotEvaluator ? hot : new HotEvaluator(reader, this.#bound, options, hot);
     this.#options = options;
     this.#clock = clock;
-    this.general = this.#generalOver(
-      reader,
-      new ConditionCache(options.cachesOff?.includes('conditions')),
-    );
+    this.general = this.#generalOver(reader);
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }
 
@@ -111,12 +108,13 @@ export class Evaluator {
    * it. What it prepares is its own: nothing of it stays here.
    */
   over(reader: TupleReader): GeneralEvaluator {
-    return this.#generalOver(reader, new ConditionCache());
+    return this.#generalOver(reader);
   }
 
-  #generalOver(reader: TupleReader, conditions: ConditionCache): GeneralEvaluator {
-    const { depthMax } = this.#options;
+  #generalOver(reader: TupleReader): GeneralEvaluator {
+    const { depthMax, cachesOff } = this.#options;
     const [model, clock] = [this.#bound, this.#clock];
+    const conditions = new ConditionCache(cachesOff?.includes('conditions'));
     return new GeneralEvaluator({ reader, model, clock, conditions, depthMax });
   }
 

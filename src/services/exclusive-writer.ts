@@ -3,7 +3,13 @@ import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { IdSource } from '../shared/ids.ts';
 import { LEASE_MS } from '../store/membership.ts';
-import { isEndedIdle, isFenced, isRetryable, isUnavailable } from '../store/pg-errors.ts';
+import {
+  isEndedIdle,
+  isFenced,
+  isRetryable,
+  isUnavailable,
+  projectsWithOtherRules,
+} from '../store/pg-errors.ts';
 import {
   type BackendIdentity,
   selectBackendIdentity,
@@ -27,6 +33,7 @@ import type { ServicesReason } from './services-reason.ts';
 import type { ShardHeads } from './shard-heads.ts';
 import type { WriteAdmission } from './write-admission.ts';
 import { type ShardWrite, type WriteResult, planGroup, readGroupResults } from './write-group.ts';
+import { type ProjectRules, refusalOfUpdates, type WriteRules } from './write-rules.ts';
 
 /** What the work of an exclusive transaction may do. */
 export interface WriteTransaction {
@@ -52,6 +59,7 @@ export type ExclusiveWriterOptions = {
   readonly heads: ShardHeads;
   readonly publisher: CommitPublisher;
   readonly admission: WriteAdmission;
+  readonly rules: WriteRules;
   readonly commits: OpenCommits;
   readonly answerTimeoutMs: number;
   readonly attemptsMax: number;
@@ -62,6 +70,11 @@ export type ExclusiveWriterOptions = {
 const IDLE_MAX_MS = LEASE_MS;
 const BEGIN = `begin isolation level read committed;
   set local idle_in_transaction_session_timeout = ${IDLE_MAX_MS}`;
+
+/** Of a project whose shards the caller did not name: the database compares. */
+const NO_RULES: ProjectRules = { version: 0, models: [] };
+
+type RulesByProject = ReadonlyMap<string, ProjectRules | Error>;
 
 type Recorded = { readonly write: Omit<ShardWrite, 'updates'>; readonly result: WriteResult };
 
@@ -76,7 +89,7 @@ export class ExclusiveWriter {
   /**
    * Runs `work` between BEGIN and COMMIT with the rows of `shards` (sorted) locked, and publishes
    * what it wrote. Runs it again from its start where Postgres asks for that, the instance had to register
-   * anew, or the process stood still in the middle for IDLE_MAX_MS: others waited for its locks, and the
+   * anew, what tuples must fit has changed, or the process stood still in the middle for IDLE_MAX_MS: others waited for its locks, and the
    * server ended its session. `isOverdue` is asked before it waits for admission, and after standing
    * still. Errors: those of `work` as they are; STORE_UNAVAILABLE (nothing was applied), DEADLINE_EXCEEDED
    * (likewise), WRITE_OUTCOME_UNKNOWN.
@@ -95,8 +108,14 @@ export class ExclusiveWriter {
         continue;
       }
       try {
-        return await this.#attempt(shards, writeId, work);
+        return await this.#attempt(shards, writeId, await this.#rulesOf(shards), work);
       } catch (error) {
+        const outdated = projectsWithOtherRules(error);
+        if (outdated !== undefined) {
+          await Promise.all(outdated.map((id) => this.#options.rules.fresh(id)));
+          if (++attempt > this.#options.attemptsMax) throw storeUnavailable(error);
+          continue;
+        }
         if (isFenced(error)) {
           admission.refused(writeId);
           continue;
@@ -115,6 +134,7 @@ export class ExclusiveWriter {
   async #attempt<T>(
     shards: readonly ShardKey[],
     writeId: string | null,
+    rules: RulesByProject,
     work: (transaction: WriteTransaction) => Promise<T>,
   ): Promise<T> {
     const recorded: Recorded[] = [];
@@ -129,7 +149,7 @@ export class ExclusiveWriter {
       const backend = await selectBackendIdentity(client);
       await client.query(BEGIN);
       await lockShards(client, writeId, shards);
-      const value = await work(this.#transaction(client, writeId, recorded));
+      const value = await work(this.#transaction(client, writeId, rules, recorded));
       // Its session has ended, and the transaction with it: there is nothing to commit.
       if (brokenBy() !== undefined) throw brokenBy();
       const open = this.#options.commits.begin(shards);
@@ -160,9 +180,24 @@ export class ExclusiveWriter {
     }
   }
 
+  /**
+   * Asked for before the transaction, which must not wait for a connection. That there are none to be had is told
+   * to what writes: what only deletes needs none.
+   */
+  async #rulesOf(shards: readonly ShardKey[]): Promise<RulesByProject> {
+    const { rules } = this.#options;
+    const known = new Map<string, ProjectRules | Error>();
+    for (const { projectId } of shards) {
+      if (known.has(projectId)) continue;
+      known.set(projectId, await rules.of(projectId).catch((error: Error) => error));
+    }
+    return known;
+  }
+
   #transaction(
     client: PoolClient,
     instanceId: string | null,
+    rules: RulesByProject,
     recorded: Recorded[],
   ): WriteTransaction {
     const { ids, answerTimeoutMs } = this.#options;
@@ -170,7 +205,11 @@ export class ExclusiveWriter {
       client,
       write: async (shard, updates, meta) => {
         const write = { shard, updates, meta, commitId: ids.uuid(), stamp: ids.stamp() };
-        const group = planGroup([write]);
+        const known = rules.get(shard.projectId) ?? NO_RULES;
+        if (known instanceof Error) throw known;
+        const refusal = refusalOfUpdates(known, updates, 'updates');
+        if (refusal !== undefined) throw refusal;
+        const group = planGroup([write], () => known.version);
         const row = await writeGroup(client, instanceId, group.values, answerTimeoutMs);
         const result = readGroupResults(group, row)[0] as WriteResult;
         recorded.push({ write, result });

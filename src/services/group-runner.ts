@@ -42,6 +42,9 @@ export type GroupEvents = {
   readonly onOutcomeUnknown: () => void;
 };
 
+/** The version of a project's rules by which its writes were looked at. */
+export type RulesOf = (projectId: string) => number;
+
 /** A failure that says that nothing of the write was applied. */
 export class NotAppliedError extends Error {
   readonly failure: PgFailure;
@@ -76,12 +79,16 @@ export class GroupRunner {
 
   /**
    * Applies `writes` in order and returns their results by position. Errors: NotAppliedError (`fenced`: to
-   * be run again once admitted);
+   * be run again once admitted; `outdated`: once they were looked at again);
    * WRITE_OUTCOME_UNKNOWN only when closed before the outcome was known.
    */
-  async run(writes: readonly ShardWrite[], events: GroupEvents): Promise<WriteResult[]> {
+  async run(
+    writes: readonly ShardWrite[],
+    events: GroupEvents,
+    rulesOf?: RulesOf,
+  ): Promise<WriteResult[]> {
     assert(writes.length > 0, 'a group has writes');
-    const group = planGroup(writes);
+    const group = planGroup(writes, rulesOf);
     let lost: BackendIdentity | undefined;
     let isUnknown = false;
     for (let attempt = 1; ; attempt++) {

@@ -37,7 +37,14 @@ export type TupleAudit = Omit<CommittedChange, 'settingsVersion'> & {
 
 /** One mutation of a project. */
 export type AdminAudit = {
-  readonly operation: 'create_project' | 'update_project' | 'write_model' | 'roll_back_model';
+  readonly operation:
+    | 'create_project'
+    | 'update_project'
+    | 'write_model'
+    | 'roll_back_model'
+    | 'activate_model'
+    | 'refuse_model'
+    | 'cancel_model';
   readonly projectId: string;
   /** As versions of models name who wrote them. */
   readonly by: string;
@@ -55,8 +62,10 @@ export type WrittenModel = {
   /** 0 is none. */
   readonly rolledBackTo: number;
   readonly forced: boolean;
-  /** Whether it decides from now on. */
-  readonly isActive: boolean;
+  /** `active`: it decides from now on. */
+  readonly state: 'active' | 'pending' | 'refused' | 'cancelled';
+  /** Stored tuples that do not fit, where they were looked at. */
+  readonly tuplesRefused?: number | undefined;
 };
 
 /** Audit output. Called after commit, in seq order per shard; must not throw. */

@@ -5,7 +5,7 @@ import { type TestServices, createTestServices } from '../../test/support/servic
 import { NO_INSTANCES } from '../../test/support/write-admission.ts';
 import type { Clock } from '../shared/clock.ts';
 import { createPool } from '../store/pool.ts';
-import { ImmediateModels } from './models/immediate-models.ts';
+import { StagedModels } from './models/staged-models.ts';
 import type { CreateProjectRequest, UpdateProjectRequest } from './project-input.ts';
 import { ProjectService } from './project-service.ts';
 import { PROJECT, PROJECT_ACTIVE, PROJECT_SUSPENDED, type ProjectEvent } from './rules/project.ts';
@@ -141,7 +141,13 @@ test('an unknown project is asked for each time, so that a new one is seen at on
 
 /** Projects whose settings are believed for a second, over a clock and a membership in the test's hand. */
 function projectsOver(pool: Pool, clock: Clock, isAlone: () => boolean): ProjectService {
-  return new ProjectService({
+  const models = new StagedModels({
+    pool,
+    projects: () => projects,
+    onPending: () => undefined,
+    waitMaxMs: 0,
+  });
+  const projects = new ProjectService({
     pool,
     admission: NO_INSTANCES,
     clock,
@@ -153,11 +159,13 @@ function projectsOver(pool: Pool, clock: Clock, isAlone: () => boolean): Project
     cacheMax: 10,
     listMax: 10,
     distributor: { setModel: () => Promise.resolve() },
-    models: new ImmediateModels(),
+    models,
     onRegionRefused: () => undefined,
+    onUnsoundModel: () => undefined,
     onOld: () => undefined,
     isAlone,
   });
+  return projects;
 }
 
 /** Settings of one project of a database of their own. */

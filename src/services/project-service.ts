@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Pool, PoolClient } from 'pg';
+import { hasWriteRules } from '../model/model-admission.ts';
+import type { ModelProblem } from '../model/model-json.ts';
 import { checkProjectId } from '../model/names.ts';
+import { inspectModel, parseModel } from '../model/namespace-model.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
@@ -16,7 +19,7 @@ import {
 } from '../store/sql/projects.ts';
 import { storeError } from '../store/store-error.ts';
 import { inRetriedTransaction } from '../store/transaction.ts';
-import type { ModelAuthor, ModelWrite, ModelWrites, PutModel } from './model-writes.ts';
+import type { ModelActivation, ModelAuthor, ModelWrite, ModelWrites } from './model-writes.ts';
 import type { AdminAudit, AuditSink, ModelDistributor, WrittenModel } from './ports.ts';
 import {
   type CreateProjectRequest,
@@ -55,6 +58,8 @@ export type ProjectServiceOptions = {
   readonly onRegionRefused: () => void;
   /** Settings were found to be old, and are loaded again. */
   readonly onOld: () => void;
+  /** A stored model was found that would be refused today: `problem` is the first thing wrong with it. */
+  readonly onUnsoundModel: (projectId: string, problem: ModelProblem) => void;
   /** Whether nobody else can have changed settings meanwhile. */
   readonly isAlone: () => boolean;
   readonly audit?: AuditSink | undefined;
@@ -245,8 +250,9 @@ export class ProjectService {
   ): Promise<Project> {
     const checked = checkCreateProject(request, this.#options.readBudgetFloor);
     const author = { createdBy: by, rpc: 'CreateProject', requestId };
+    const hasRules = hasWriteRules(parseModel(checked.modelJson));
     const [row, askedMs] = await this.#write((pool, id) =>
-      insertProject(pool, id, checked, author),
+      insertProject(pool, id, { ...checked, hasRules }, author),
     );
     if (row === undefined) {
       throw new AppError<ServicesReason>('PROJECT_EXISTS', `project ${request.id} exists`, {
@@ -289,8 +295,8 @@ export class ProjectService {
 
   /**
    * Resolves after the change is in effect on this instance: every worker has the model. `by` says who wrote the
-   * version that a model becomes. Errors: FIELD_*, MODEL_INVALID, PROJECT_UNKNOWN, STORE_UNAVAILABLE,
-   * those of the activation and of the distributor.
+   * version that a model becomes. Errors: FIELD_*, MODEL_INVALID, PROJECT_UNKNOWN, STORE_UNAVAILABLE, those of
+   * the distributor; MODEL_TUPLES_REFUSED, MODEL_NOT_IN_FORCE: all of it was changed but the model in force.
    */
   async update(
     request: UpdateProjectRequest,
@@ -300,7 +306,7 @@ export class ProjectService {
     const change = checkUpdateProject(request, this.#options.readBudgetFloor);
     const { id, modelJson } = change;
     const author = { createdBy: by, rpc: 'UpdateProject', requestId };
-    const { project } = await this.change<WrittenModel | undefined>(
+    const { project, value: written } = await this.change<WrittenModel | undefined>(
       id,
       async (client, before) => {
         if (modelJson === null) return [await updateProject(client, change), undefined];
@@ -314,7 +320,10 @@ export class ProjectService {
       },
       (model) => this.audit('update_project', id, author, model),
     );
-    return project;
+    if (written === undefined || written.state === 'active') return project;
+    const activation = await this.#options.models.settled(id, written.version, Infinity);
+    if (activation.state !== 'active') throw notInForce(id, activation);
+    return await this.get(id);
   }
 
   /**
@@ -346,7 +355,8 @@ export class ProjectService {
   async provisionDefault(): Promise<void> {
     const id = this.#options.defaultProjectId;
     checkProjectId('default project', id);
-    const fresh = { id, name: id, modelJson: '', dataRegion: '', maxCheckReads: 0 };
+    const settings = { modelJson: '', dataRegion: '', maxCheckReads: 0, hasRules: false };
+    const fresh = { id, name: id, ...settings };
     // Where it is there, a start does not wait until it may write.
     if ((await this.#ask(selectProject(this.#options.pool, id))) === undefined) {
       const author = { createdBy: '', rpc: '', requestId: '' };
@@ -377,6 +387,7 @@ export class ProjectService {
     if (before !== undefined && before.modelJson === project.modelJson) {
       modelVersion = before.modelVersion;
     } else {
+      this.#inspect(project);
       try {
         await distributor.setModel(project.id, modelVersion, project.modelJson);
       } catch (error) {
@@ -401,6 +412,12 @@ export class ProjectService {
       neededMs: isForgotten ? this.#forgottenMs : (needed?.neededMs ?? Number.NEGATIVE_INFINITY),
     });
     return settings;
+  }
+
+  /** Stored models load as they are, but somebody should know. */
+  #inspect({ id, modelJson }: Project): void {
+    const [problem] = inspectModel(modelJson).errors;
+    if (problem !== undefined) this.#options.onUnsoundModel(id, problem);
   }
 
   /** Tells the audit what was done to a project. */
@@ -449,11 +466,37 @@ function hasSettings({ id: _id, modelJson: _model, ...settings }: ProjectChange)
 
 /** What the audit tells of a version. */
 export function writtenModel(
-  { version, state }: PutModel,
+  { version, state }: Pick<WrittenModel, 'version' | 'state'>,
   { modelJson, rolledBackTo, force }: Pick<ModelWrite, 'modelJson' | 'rolledBackTo' | 'force'>,
 ): WrittenModel {
   const sha256 = createHash('sha256').update(modelJson).digest('hex');
-  return { version, sha256, rolledBackTo, forced: force, isActive: state === 'active' };
+  return { version, sha256, rolledBackTo, forced: force, state };
+}
+
+/** What came of a version that does not decide. */
+function notInForce(projectId: string, activation: ModelActivation): AppError<ServicesReason> {
+  const { version, state, tuplesRefused, tuplesScanned, examples } = activation;
+  const metadata = { project_id: projectId, version: String(version) };
+  if (state !== 'refused') {
+    const problem =
+      state === 'pending'
+        ? 'stored tuples are still being looked at; GetModelActivation tells how far it is'
+        : 'it was given up, or another one came';
+    return new AppError<ServicesReason>(
+      'MODEL_NOT_IN_FORCE',
+      `model_json: stored as version ${version}, which does not decide: ${problem}`,
+      metadata,
+    );
+  }
+  const shown = examples.map(
+    ({ tenantId, columns, problem }) =>
+      `${columns[0]}:${columns[1]}#${columns[2]} of tenant "${tenantId}": ${problem}`,
+  );
+  return new AppError<ServicesReason>(
+    'MODEL_TUPLES_REFUSED',
+    `model_json: ${tuplesRefused} of ${tuplesScanned} stored tuples do not fit; ${shown.join('; ')}`,
+    { ...metadata, tuples_refused: String(tuplesRefused) },
+  );
 }
 
 function ignoreLoadError(): void {
@@ -482,5 +525,8 @@ function projectFromRow(row: ProjectRow): Project {
     dataRegion: row.data_region,
     maxCheckReads: row.max_check_reads,
     version: Number(row.version),
+    writeRules: Number(row.write_rules),
+    pendingVersion: Number(row.pending_version),
+    pendingJson: row.pending_json,
   };
 }

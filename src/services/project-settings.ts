@@ -21,6 +21,11 @@ export type Project = {
   readonly maxCheckReads: number;
   /** Raised by every update. */
   readonly version: number;
+  /** What tuples must fit: 0 nothing, else a number for each such demand. */
+  readonly writeRules: number;
+  /** The version of its model that is on its way into force, and its text; 0 and '' are none. */
+  readonly pendingVersion: number;
+  readonly pendingJson: string;
 };
 
 /** What a call needs to know of its project: resolved once per request. */
@@ -40,6 +45,9 @@ export type ProjectSettings = {
    */
   readonly modelVersion: number;
   readonly modelJson: string;
+  /** As of Project: what is written must fit the model in force and the pending one. */
+  readonly writeRules: number;
+  readonly pendingJson: string;
 };
 
 /** Settings of a project for an instance with `region` ('' is none) and a global read budget. */
@@ -58,6 +66,8 @@ export function settingsFromProject(
     version: project.version,
     modelVersion,
     modelJson: project.modelJson,
+    writeRules: project.writeRules,
+    pendingJson: project.pendingJson,
   };
 }
 

@@ -1,11 +1,15 @@
 /** Why a use case refuses or fails, besides what the domain and the store say. */
 export type ServicesReason =
   | 'NAMESPACE_RESERVED' // `seat` through WriteRelationTuples
+  | 'TUPLE_NOT_ADMITTED' // by the project's model, which says who may be a subject
   | 'PROJECT_UNKNOWN'
   | 'PROJECT_EXISTS'
   | 'PROJECT_SUSPENDED'
   | 'MODEL_VERSION_UNKNOWN'
   | 'MODEL_VERSION_CHANGED' // the newest version is not the expected one
+  | 'MODEL_TUPLES_REFUSED' // stored tuples do not fit it
+  | 'MODEL_NOT_IN_FORCE' // stored, but still pending, or given up by a later one
+  | 'MODEL_NOT_PENDING' // there is none to give up
   | 'MODEL_TESTS_FAILED'
   | 'MODEL_GUARD_REFUSED' // an answer would change that must not, or cannot be told
   | 'REGION_REFUSED'

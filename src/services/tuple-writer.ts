@@ -4,7 +4,7 @@ import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { IdSource } from '../shared/ids.ts';
-import type { PgFailure } from '../store/pg-errors.ts';
+import { type PgFailure, projectsWithOtherRules } from '../store/pg-errors.ts';
 import { CommitPublisher, type PublisherOptions } from './commit-publisher.ts';
 import { ExclusiveWriter, storeUnavailable, type WriteTransaction } from './exclusive-writer.ts';
 import { GroupRunner, NotAppliedError, outcomeUnknown } from './group-runner.ts';
@@ -15,11 +15,19 @@ import { type QueuedWrite, ShardQueue } from './shard-queue.ts';
 import type { TupleWrites } from './tuple-writes.ts';
 import type { WriteAdmission } from './write-admission.ts';
 import type { WriteResult } from './write-group.ts';
+import {
+  certainRefusal,
+  type ProjectRules,
+  refusalOfUpdates,
+  type WriteRules,
+} from './write-rules.ts';
 
 export type TupleWriterOptions = PublisherOptions & {
   /** Needs a connection per lane and some more for `exclusive`. */
   readonly pool: Pool;
   readonly admission: WriteAdmission;
+  /** What is written must fit them. */
+  readonly rules: WriteRules;
   readonly clock: Clock;
   readonly ids: IdSource;
   /** Groups in flight at once; a shard always takes the same lane. */
@@ -61,6 +69,7 @@ const SWEEP_MS = 50;
  * W2 Before a writer is answered its seq was raised in ShardHeads and handed to CommittedChanges.
  * W3 A write whose deadline passes is answered: DEADLINE_EXCEEDED if it was never sent, otherwise
  *    WRITE_OUTCOME_UNKNOWN, and its shard counts as unknown in ShardHeads until the outcome is known.
+ * W4 What is sent fits the rules of its project whose version it names (R1 of WriteRules).
  */
 export class TupleWriter implements TupleWrites {
   readonly #options: TupleWriterOptions;
@@ -308,22 +317,28 @@ export class TupleWriter implements TupleWrites {
   }
 
   async #tryGroup(lane: Lane, members: readonly QueuedWrite[]): Promise<void> {
-    // What was refused for its registration was not applied: what still waits is sent under the next one.
+    // What was refused for its registration or for rules was not applied: what still waits is sent again.
     for (let group = members; ;) {
-      group = await this.#admitted(group);
-      if (group.length === 0 || (await this.#attempt(lane, group))) return;
+      const rules = new Map<string, ProjectRules>();
+      group = await this.#fitting(await this.#admitted(group), rules);
+      if (group.length === 0 || (await this.#attempt(lane, group, rules))) return;
     }
   }
 
-  /** False: refused for its registration. */
-  async #attempt(lane: Lane, group: readonly QueuedWrite[]): Promise<boolean> {
+  /** False: refused for its registration, or for rules, which are known now. */
+  async #attempt(
+    lane: Lane,
+    group: readonly QueuedWrite[],
+    rules: ReadonlyMap<string, ProjectRules>,
+  ): Promise<boolean> {
     const onOutcomeUnknown = (): void => {
       for (const { shard } of group) this.#markUnknown(lane, shard);
     };
     const open = this.#commits.begin(group.map(({ shard }) => shard));
     lane.isSent = true;
     try {
-      const results = await lane.runner.run(group, { onOutcomeUnknown });
+      const rulesOf = (projectId: string): number => rules.get(projectId)?.version ?? 0;
+      const results = await lane.runner.run(group, { onOutcomeUnknown }, rulesOf);
       this.#publisher.publish(group, results);
       group.forEach((write, index) => {
         if (this.#settle(write)) write.resolve(results[index] as WriteResult);
@@ -331,6 +346,7 @@ export class TupleWriter implements TupleWrites {
     } catch (error) {
       lane.isSent = false;
       if (error instanceof NotAppliedError && error.failure === 'fenced') return false;
+      if (await this.#isOutdated(error)) return false;
       const isForData = error instanceof NotAppliedError && !isPassing(error.failure);
       if (isForData && group.length > 1) {
         // Only the culprit may fail.
@@ -345,6 +361,46 @@ export class TupleWriter implements TupleWrites {
       this.#commits.end(open);
     }
     return true;
+  }
+
+  /** Whether that is all; then the rules that hold are known here. Those that cannot be had fail the next look. */
+  async #isOutdated(error: unknown): Promise<boolean> {
+    if (!(error instanceof NotAppliedError) || error.failure !== 'outdated') return false;
+    const projectIds = projectsWithOtherRules(error.cause) ?? [];
+    await Promise.allSettled(projectIds.map((id) => this.#options.rules.fresh(id)));
+    return true;
+  }
+
+  /** Those of `group` that fit the rules of their projects, which are put into `rules`; the others are refused. */
+  async #fitting(
+    group: readonly QueuedWrite[],
+    rules: Map<string, ProjectRules>,
+  ): Promise<readonly QueuedWrite[]> {
+    const { rules: source } = this.#options;
+    const fitting: QueuedWrite[] = [];
+    for (const write of group) {
+      const { projectId } = write.shard;
+      try {
+        const known =
+          rules.get(projectId) ?? source.peek(projectId) ?? (await source.of(projectId));
+        rules.set(projectId, known);
+        if (refusalOfUpdates(known, write.updates, 'updates') !== undefined) {
+          const refusal = await certainRefusal(source, write.shard, write.updates, 'updates');
+          if (refusal !== undefined) throw refusal;
+          // Newer rules take it: by these all of the project's are looked at, in the next round.
+          rules.clear();
+          return await this.#fitting(
+            group.filter(({ isSettled }) => !isSettled),
+            rules,
+          );
+        }
+        fitting.push(write);
+      } catch (error) {
+        if (this.#settle(write)) write.reject(toAppError(error));
+      }
+    }
+    // Those answered meanwhile were told that they were not sent.
+    return fitting.filter(({ isSettled }) => !isSettled);
   }
 
   /** Those of `group` that still wait, once this instance may write; the others were not applied. */

@@ -63,10 +63,14 @@ const EFFECT_IF_STORED = -1;
 
 /**
  * Arguments with which gatehouse_write applies `writes` in order, each as if it came alone. Effects
- * that depend only on earlier writes of the group are decided here: the database looks up the rest.
+ * that depend only on earlier writes of the group are decided here: the database looks up the rest. `rulesOf` is the
+ * version of a project's rules by which its writes were looked at.
  * Pure. Cost: O(updates), one map entry per identity.
  */
-export function planGroup(writes: readonly ShardWrite[]): PlannedGroup {
+export function planGroup(
+  writes: readonly ShardWrite[],
+  rulesOf: (projectId: string) => number = noRules,
+): PlannedGroup {
   const shards = new ShardTable(writes);
   const finals = new Map<string, Final>();
   const made = new MadeChanges();
@@ -93,6 +97,7 @@ export function planGroup(writes: readonly ShardWrite[]): PlannedGroup {
     false,
     textArray(shards.sorted.map((key) => key.projectId)),
     textArray(shards.sorted.map((key) => key.tenantId)),
+    plainArray(shards.sorted.map((key) => rulesOf(key.projectId))),
     plainArray(counts.slice(1)),
     plainArray(stamps.slice(1)),
     plainArray(shards.positionOf),
@@ -110,6 +115,10 @@ export function planGroup(writes: readonly ShardWrite[]): PlannedGroup {
   ];
   assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write');
   return { values, shardOfWrite: shards.positionOf, changes, offsets };
+}
+
+function noRules(): number {
+  return 0;
 }
 
 /** The same arguments for a group that may have been applied by an attempt whose answer was lost. */

@@ -14,6 +14,8 @@ export type PgFailure =
   | 'unavailable'
   /** The registration under which it was sent has ended, or may not write yet: nothing was applied. */
   | 'fenced'
+  /** What tuples must fit has changed since they were looked at: nothing was applied. */
+  | 'outdated'
   /** statement_timeout, or a cancelled statement: nothing was applied. */
   | 'timeout'
   /** Anything else: a mistake of ours. */
@@ -46,6 +48,8 @@ const DRIVER_SILENT =
 
 /** Of gatehouse_refuse (migrations/0004). */
 const FENCED = 'GH002';
+/** Of gatehouse_refuse_rules (migrations/0006). */
+const OUTDATED = 'GH003';
 
 /** Five characters, or '' for errors that did not come from the server. */
 function sqlState(error: unknown): string {
@@ -69,6 +73,7 @@ export function classifyPgError(error: unknown): PgFailure {
     return DRIVER_UNAVAILABLE.test(text) ? 'unavailable' : 'unknown';
   }
   if (state === FENCED) return 'fenced';
+  if (state === OUTDATED) return 'outdated';
   if (RETRYABLE.has(state)) return 'retryable';
   if (TIMEOUTS.has(state)) return 'timeout';
   if (state.startsWith('23'))
@@ -86,6 +91,13 @@ export function isRetryable(error: unknown): boolean {
 /** The instance is not registered any more, or may not write yet: nothing was applied. */
 export function isFenced(error: unknown): boolean {
   return classifyPgError(error) === 'fenced';
+}
+
+/** The projects whose tuples were looked at by rules that are over; undefined: another error. Nothing was applied. */
+export function projectsWithOtherRules(error: unknown): readonly string[] | undefined {
+  if (sqlState(error) !== OUTDATED) return undefined;
+  const { detail } = error as { readonly detail?: unknown };
+  return typeof detail === 'string' ? detail.split(' ') : [];
 }
 
 /** The server ended the session, since its transaction waited for the client too long: nothing was applied. */

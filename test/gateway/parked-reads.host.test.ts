@@ -26,6 +26,8 @@ const SETTINGS: ProjectSettings = {
   version: 1,
   modelVersion: 1,
   modelJson: '',
+  writeRules: 0,
+  pendingJson: '',
 };
 const codec = new TokenCodec({ key: Buffer.alloc(32, 1), rememberMax: 100 });
 const shard = { projectId: 'p', tenantId: '' };

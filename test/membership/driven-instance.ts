@@ -7,6 +7,7 @@ import { Membership } from '../../src/store/membership.ts';
 import { createPool } from '../../src/store/pool.ts';
 import { selectHeads } from '../../src/store/sql/select-heads.ts';
 import type { TestDatabase } from '../support/postgres.ts';
+import { NO_WRITE_RULES } from '../support/write-rules.ts';
 
 /** Long: leases end when the test says so. */
 export const LEASE_MS = 3_600_000;
@@ -78,6 +79,7 @@ export class DrivenInstance {
     this.writer = new TupleWriter({
       pool: this.#pool,
       admission: faults.has('commits are not hidden') ? unhidden : membership,
+      rules: NO_WRITE_RULES,
       clock: systemClock,
       ids: new IdSource(systemClock),
       heads: this.heads,

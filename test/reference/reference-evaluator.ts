@@ -184,8 +184,12 @@ export class ReferenceEvaluator {
     }
   }
 
-  /** Concrete users stored below a userset, exclude sides apart. */
-  #usersBelow(root: UsersetRef): Set<string> {
+  /** Concrete users stored below a userset, exclude sides apart; also by tuples that could not be decided. */
+  usersBelow(root: UsersetRef): Set<string> {
+    return this.#usersBelow(root, true);
+  }
+
+  #usersBelow(root: UsersetRef, withUndecided = false): Set<string> {
     const users = new Set<string>();
     const seen = new Set<string>();
     const visit = (ref: UsersetRef): void => {
@@ -198,7 +202,7 @@ export class ReferenceEvaluator {
         if (rewrite.op !== 'this' && rewrite.op !== 'tupleToUserset') return;
         const relation = rewrite.op === 'this' ? ref.relation : rewrite.tupleset;
         for (const { tuple, weight } of this.#tuplesOf(ref, relation)) {
-          if (weight !== 'true') continue;
+          if (weight !== 'true' && !withUndecided) continue;
           const { subject } = tuple;
           if (subject.kind === 'user' && rewrite.op === 'this') users.add(subject.userId);
           if (subject.kind !== 'set') continue;

@@ -1,7 +1,8 @@
 import { createManagement, type Management } from '../../src/authz/management.ts';
 import type { CommittedChange } from '../../src/model/committed-change.ts';
 import { TokenCodec } from '../../src/model/consistency-token.ts';
-import { ImmediateModels } from '../../src/services/models/immediate-models.ts';
+import { ActivationJob } from '../../src/services/models/activation-job.ts';
+import { StagedModels } from '../../src/services/models/staged-models.ts';
 import type { TupleAudit } from '../../src/services/ports.ts';
 import { ProjectService } from '../../src/services/project-service.ts';
 import type { ReadIndex } from '../../src/services/read-index.ts';
@@ -9,8 +10,10 @@ import { ReadPositions } from '../../src/services/read-positions.ts';
 import type { ShardHeads } from '../../src/services/shard-heads.ts';
 import { TupleService } from '../../src/services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../../src/services/tuple-writer.ts';
+import { SettingsRules } from '../../src/services/write-rules.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { IdSource } from '../../src/shared/ids.ts';
+import { SharedWork } from '../../src/store/shared-work.ts';
 import type { TestDatabase } from './postgres.ts';
 import { indexOverPool } from './read-index.ts';
 import { NO_INSTANCES } from './write-admission.ts';
@@ -21,6 +24,11 @@ export type TestServices = Management & {
   readonly audited: TupleAudit[];
   readonly models: [projectId: string, version: number, json: string][];
   readonly regionRefusals: { count: number };
+  readonly unsound: [projectId: string, path: string][];
+  readonly ended: string[];
+  readonly activationErrors: unknown[];
+  readonly staged: StagedModels;
+  readonly activations: ActivationJob;
   readonly codec: TokenCodec;
   readonly heads: ShardHeads;
   readonly index: ReadIndex;
@@ -34,7 +42,10 @@ export type TestServices = Management & {
 /** Wires the services; `overrides` are for the limits that a test reaches. */
 export async function createTestServices(
   database: TestDatabase,
-  overrides: Partial<TupleWriterOptions> & { readonly invitationTtlHours?: number } = {},
+  overrides: Partial<TupleWriterOptions> & {
+    readonly invitationTtlHours?: number;
+    readonly activationWaitMs?: number;
+  } = {},
 ): Promise<TestServices> {
   const { pool } = database;
   await pool.query(
@@ -53,6 +64,15 @@ export async function createTestServices(
     projectChanged: () => undefined,
   };
   const positions = new ReadPositions({ codec, heads, index });
+  const unsound: TestServices['unsound'] = [];
+  const ended: TestServices['ended'] = [];
+  const activationErrors: unknown[] = [];
+  const staged = new StagedModels({
+    pool,
+    projects: () => projects,
+    onPending: () => activations.kick(),
+    waitMaxMs: overrides.activationWaitMs ?? 10_000,
+  });
   const projects = new ProjectService({
     pool,
     admission: NO_INSTANCES,
@@ -70,15 +90,28 @@ export async function createTestServices(
         models.push([projectId, version, json]);
       },
     },
-    models: new ImmediateModels(),
+    models: staged,
+    onUnsoundModel: (projectId, { path }) => void unsound.push([projectId, path]),
     onRegionRefused: () => (regionRefusals.count += 1),
     onOld: () => undefined,
     isAlone: () => true,
+  });
+  const shared = new SharedWork({ target: database.target });
+  const activations = new ActivationJob({
+    pool,
+    shared,
+    projects,
+    region: 'eu',
+    intervalMs: 3_600_000,
+    rowsMax: 10,
+    metrics: { scanned: () => undefined, ended: (outcome) => void ended.push(outcome) },
+    onError: (error) => void activationErrors.push(error),
   });
   const ids = new IdSource(clock);
   const writer = new TupleWriter({
     pool,
     admission: NO_INSTANCES,
+    rules: new SettingsRules(projects),
     clock,
     heads,
     audit,
@@ -115,6 +148,11 @@ export async function createTestServices(
     audited,
     models,
     regionRefusals,
+    unsound,
+    ended,
+    activationErrors,
+    staged,
+    activations,
     codec,
     heads,
     index,
@@ -123,6 +161,9 @@ export async function createTestServices(
     writer,
     tuples,
     ...createManagement({ invitationTtlHours: overrides.invitationTtlHours ?? 168 }, parts),
-    close: () => writer.close(5_000),
+    close: async () => {
+      await activations.stop();
+      await writer.close(5_000);
+    },
   };
 }

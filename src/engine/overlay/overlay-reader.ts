@@ -20,6 +20,7 @@ import {
   type TupleReader,
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
+import { assert } from '../../shared/assert.ts';
 import { type ChangedEdge, ChangedNodes, LIST_REVERSE, LIST_SETS, LIST_USERS, type List } from './changed-nodes.ts';
 import { PRIVATE_ENTITY, PRIVATE_NAME, PRIVATE_NODE, PrivateIds } from './private-ids.ts';
 
@@ -46,6 +47,7 @@ export class OverlayReader implements TupleReader {
   readonly #goneEntities = new Set<number>();
 
   constructor(base: TupleReader, changes: readonly TupleChange[]) {
+    assert(!(base instanceof OverlayReader), 'an overlay lies over an index, not over another one');
     this.#base = base;
     this.#ids = new PrivateIds(base);
     // Of a tuple that is changed more than once the last change counts.

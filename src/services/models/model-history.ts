@@ -143,7 +143,12 @@ export class ModelHistory {
 
   async #put(
     operation: 'write_model' | 'roll_back_model',
-    { projectId, expectedVersion, author, deadlineMs }: Omit<WriteRequest, 'modelJson' | 'modelGate'>,
+    {
+      projectId,
+      expectedVersion,
+      author,
+      deadlineMs,
+    }: Omit<WriteRequest, 'modelJson' | 'modelGate'>,
     write: ModelWrite,
   ): Promise<WriteOutcome> {
     checkComment(write.comment);

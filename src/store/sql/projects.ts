@@ -13,11 +13,17 @@ export type ProjectRow = {
   readonly version: string;
   readonly created_at_us: string;
   readonly updated_at_us: string;
+  /** 0: nothing is asked of tuples. */
+  readonly write_rules: string;
+  /** '0' and '': none. */
+  readonly pending_version: string;
+  readonly pending_json: string;
 };
 
 const COLUMNS = `id, name, status, model_json, data_region, max_check_reads, version::text as version,
   (extract(epoch from created_at) * 1000000)::bigint::text as created_at_us,
-  (extract(epoch from updated_at) * 1000000)::bigint::text as updated_at_us`;
+  (extract(epoch from updated_at) * 1000000)::bigint::text as updated_at_us,
+  write_rules::text as write_rules, pending_version::text as pending_version, pending_json`;
 
 /** One project, or undefined. */
 export async function selectProject(
@@ -76,15 +82,18 @@ export async function insertProject(
     readonly modelJson: string;
     readonly dataRegion: string;
     readonly maxCheckReads: number;
+    /** Whether tuples must fit its model. */
+    readonly hasRules: boolean;
   },
   author: { readonly createdBy: string; readonly rpc: string; readonly requestId: string },
 ): Promise<ProjectRow | undefined> {
   const { rows } = await client.query<ProjectRow>(
     `with made as (
-       insert into project (id, name, model_json, data_region, max_check_reads)
-       select $1, $2, $3, $4, $5::int from gatehouse_enter($6::uuid)
+       insert into project (id, name, model_json, data_region, max_check_reads, write_rules)
+       select $1, $2, $3, $4, $5::int, case when $10::boolean then 1 else 0 end from gatehouse_enter($6::uuid)
        on conflict (id) do nothing
-       returning id, name, status, model_json, data_region, max_check_reads, version, created_at, updated_at
+       returning id, name, status, model_json, data_region, max_check_reads, version, created_at, updated_at,
+         write_rules, pending_version, pending_json
      )
      select ${COLUMNS}, case when model_json <> '' then
        gatehouse_record_model(id, model_json, '', $7, $8, $9, '', 0, false, 2::smallint) end as recorded
@@ -99,22 +108,10 @@ export async function insertProject(
       author.createdBy,
       author.rpc,
       author.requestId,
+      project.hasRules,
     ],
   );
   return rows[0];
-}
-
-/** Puts a model into a project whose row the transaction holds; its version is there already. */
-export async function setProjectModel(
-  client: ClientBase,
-  id: string,
-  modelJson: string,
-): Promise<void> {
-  await client.query(
-    `update project set model_json = $2, version = version + 1, updated_at = clock_timestamp()
-     where id = $1`,
-    [id, modelJson],
-  );
 }
 
 /**

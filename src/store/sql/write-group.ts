@@ -1,9 +1,9 @@
 import type { ClientBase } from 'pg';
 
-/** Arguments of gatehouse_write (migrations/0004) after the instance: Postgres array literals. */
+/** Arguments of gatehouse_write (migrations/0006) after the instance: Postgres array literals. */
 export type WriteGroupArguments = readonly (string | boolean)[];
 
-export const WRITE_GROUP_ARGUMENTS = 40;
+export const WRITE_GROUP_ARGUMENTS = 41;
 
 const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes, settings from gatehouse_write($1::uuid,${Array.from(
   { length: WRITE_GROUP_ARGUMENTS },
@@ -27,7 +27,8 @@ export type WriteGroupRow = {
 
 /**
  * Applies a group of writes as `instanceId` (null: none is registered at all). Outside of a transaction
- * it commits by itself: one round trip. Errors: `isFenced` where it is not registered: nothing was applied.
+ * it commits by itself: one round trip. Errors: `isFenced` where it is not registered, `projectsWithOtherRules`
+ * where the tuples were looked at by rules that are over: nothing was applied.
  * `timeoutMs` bounds the wait for the answer; afterwards the connection is useless.
  */
 export async function writeGroup(

@@ -10,19 +10,17 @@ import type { Job } from '../jobs/job.ts';
 import { Callbacks } from './callbacks.ts';
 import { HeldChanges } from './held-changes.ts';
 import type { ShardIndex, ShardSource } from './ports.ts';
-import { RecentStamps } from './recent-stamps.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import type { ActorEvent, ActorState } from './shard-actor-state.ts';
 import { ShardJobs } from './shard-jobs.ts';
 import type { ShardReason } from './shard-reason.ts';
+import { ShardRevision, type Verdict } from './shard-revision.ts';
 
 const CATCH_UP_ATTEMPTS_MAX = 3;
 const CATCH_UP_RETRY_MS = 40;
 /** How long a caught-up shard waits before it looks again for a seq that somebody asked for. */
 const BEHIND_RETRY_MS = 20;
 
-/** What becomes of a job now; 'diverged': it names another history than that of the index. */
-type Verdict = 'serve' | 'wait' | 'diverged' | 'epochOver' | 'settingsOld';
 type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
 
 /** What an actor needs of the worker around it. */
@@ -56,11 +54,7 @@ export class ShardActor {
   readonly #host: ActorHost;
   #state: ActorState = 'unloaded';
   #generation = 0;
-  #index: ShardIndex | null = null;
-  #position: ShardPosition = { epoch: 0, seq: 0, stamp: '0' };
-  readonly #stamps = new RecentStamps();
-  /** Newest version of the project's settings under which a change of the index was committed. */
-  #settingsVersion = 0;
+  readonly #revision = new ShardRevision();
   /** The begun ones all see the present revision; changes wait until there is none. */
   readonly #jobs = new ShardJobs();
   readonly #onResumed = new Callbacks();
@@ -83,35 +77,36 @@ export class ShardActor {
   }
 
   get watermark(): number {
-    return this.#position.seq;
+    return this.#revision.position.seq;
   }
 
   get position(): ShardPosition {
-    return this.#position;
+    return this.#revision.position;
   }
 
   /** Only while loaded. Errors: throws otherwise. */
   get index(): ShardIndex {
-    if (this.#index === null) throw new Error('the shard is not loaded');
-    return this.#index;
+    const { index } = this.#revision;
+    if (index === null) throw new Error('the shard is not loaded');
+    return index;
   }
 
   get isLoaded(): boolean {
-    return this.#index !== null;
+    return this.#revision.index !== null;
   }
 
   /** Bytes of the index and of what is remembered beside it. */
   get indexBytes(): number {
-    if (this.#index === null) return 0;
-    return this.#index.bytes + (this.#host.cacheBytesOf?.(this.#index) ?? 0);
+    const { index } = this.#revision;
+    return index === null ? 0 : index.bytes + (this.#host.cacheBytesOf?.(index) ?? 0);
   }
 
   get tupleCount(): number {
-    return this.#index === null ? 0 : this.#index.tupleCount;
+    return this.#revision.index?.tupleCount ?? 0;
   }
 
   get lag(): number {
-    return this.#index === null ? 0 : Math.max(0, this.#headSeq - this.#position.seq);
+    return this.isLoaded ? Math.max(0, this.#headSeq - this.watermark) : 0;
   }
 
   /** Jobs waiting, runnable or suspended. */
@@ -130,7 +125,7 @@ export class ShardActor {
   }
 
   submit(job: Job): void {
-    const verdict = this.#judge(job);
+    const verdict = this.#revision.judge(job);
     if (verdict === 'serve') this.#admit(job);
     else if (job.scope.isHeldOnly && verdict !== 'settingsOld') job.fail(behind());
     else if (verdict === 'wait') {
@@ -185,7 +180,7 @@ export class ShardActor {
   /** A committed change, from whichever way, in whatever order, any number of times. */
   committed(change: CommittedChange): void {
     this.#headSeq = Math.max(this.#headSeq, change.seq);
-    if (this.#index === null && this.#state !== 'loading') return;
+    if (!this.isLoaded && this.#state !== 'loading') return;
     if (this.#state !== 'ready' || this.#jobs.hasBegun) {
       this.#held.add(change); // dropped when full: the seq is known, and caught up
       return;
@@ -196,18 +191,11 @@ export class ShardActor {
 
   /** What a look at the head found beside it: changes after one that was known, or a lost history. */
   carried(carried: CarriedChanges): void {
-    const { projectId, tenantId, epoch, seq, stamp, isLost, afterSeq, stampAtStart } = carried;
-    if (this.#index !== null) {
-      const { position } = this;
-      const isAtHead = position.epoch === epoch && position.seq === seq && position.stamp === stamp;
-      const isOther =
-        (isLost && !isAtHead) ||
-        (epoch === position.epoch && this.#stamps.contradicts(afterSeq, stampAtStart));
-      if (isOther && epoch >= position.epoch) {
-        this.#startLoad('diverged');
-        return;
-      }
+    if (this.#revision.isOtherThan(carried)) {
+      this.#startLoad('diverged');
+      return;
     }
+    const { projectId, tenantId, epoch } = carried;
     for (const change of carried.changes) {
       this.committed({ projectId, tenantId, epoch, ...change });
     }
@@ -216,13 +204,12 @@ export class ShardActor {
   /** The shard is said to have reached `seq`; 0 is "look". Loads nothing. */
   hint(seq: number): void {
     this.#headSeq = Math.max(this.#headSeq, seq);
-    if (this.#index === null) return;
-    if (seq === 0 || seq > this.#position.seq) this.#startCatchUp();
+    if (this.isLoaded && (seq === 0 || seq > this.watermark)) this.#startCatchUp();
   }
 
   /** Loads the index unless there is one; `onDone` is called when it is there, or could not be loaded. */
   warm(onDone: () => void): void {
-    if (this.#index !== null) {
+    if (this.isLoaded) {
       onDone();
       return;
     }
@@ -261,31 +248,10 @@ export class ShardActor {
 
   // --- jobs -----------------------------------------------------------------------------------
 
-  /** Whether the present revision is one that `job` asks for, and its settings are not too old for it. */
-  #canServe(job: Job): boolean {
-    const { scope } = job;
-    return (
-      this.#index !== null &&
-      job.minSeq <= this.#position.seq &&
-      scope.epoch === this.#position.epoch &&
-      scope.settingsVersion >= this.#settingsVersion &&
-      (scope.stamp === '' || !this.#stamps.contradicts(job.minSeq, scope.stamp))
-    );
-  }
-
-  #judge(job: Job): Verdict {
-    if (this.#canServe(job)) return 'serve';
-    if (this.#index === null) return 'wait';
-    const { scope, minSeq } = job;
-    if (scope.epoch < this.#position.epoch) return 'epochOver';
-    if (scope.epoch > this.#position.epoch || minSeq > this.#position.seq) return 'wait';
-    return this.#stamps.contradicts(minSeq, scope.stamp) ? 'diverged' : 'settingsOld';
-  }
-
   /** Of the jobs that cannot wait. */
   #turnAway(job: Job, verdict: Exclude<Verdict, 'serve' | 'wait'>): void {
     if (verdict === 'epochOver') job.fail(unavailable('the epoch of the shard has changed'));
-    else if (verdict === 'settingsOld') job.fail(settingsOld(this.#settingsVersion));
+    else if (verdict === 'settingsOld') job.fail(settingsOld(this.#revision.settingsVersion));
     else if (job.hasDropped) {
       // The index that was loaded for it is of another history again: the job's own is gone.
       job.fail(unavailable('the history of the shard has changed'));
@@ -327,14 +293,14 @@ export class ShardActor {
       return 'done';
     }
     // What was committed under newer settings may have come since the job was admitted.
-    if (!this.#canServe(job) && this.#judge(job) === 'settingsOld') {
+    if (this.#revision.judge(job) === 'settingsOld') {
       this.#turnAway(job, 'settingsOld');
       return 'done';
     }
     mark(job.requestId);
     try {
       // Also in every later slice: an evaluation ends over the revision that it began with (I4).
-      assert(this.#canServe(job), 'a job runs over a revision that serves it');
+      assert(this.#revision.canServe(job), 'a job runs over a revision that serves it');
       return job.run(this, sliceEndMs);
     } catch (error) {
       if (!(error instanceof AppError)) this.#host.report('evaluation_failed', this.key, error);
@@ -348,9 +314,9 @@ export class ShardActor {
 
   /** Moves waiting jobs that the watermark now allows on, in arrival order. */
   #promote(): void {
-    const isOver = (job: Job): boolean => this.#judge(job) !== 'wait';
+    const isOver = (job: Job): boolean => this.#revision.judge(job) !== 'wait';
     for (const job of this.#jobs.takeReady(isOver)) {
-      const verdict = this.#judge(job);
+      const verdict = this.#revision.judge(job);
       if (verdict === 'serve') this.#admit(job);
       else if (verdict === 'wait') this.#jobs.wait(job);
       else this.#turnAway(job, verdict);
@@ -372,8 +338,7 @@ export class ShardActor {
   #drop(event: ActorEvent): void {
     this.#moved(event);
     this.#generation += 1;
-    this.#index = null;
-    this.#stamps.clear();
+    this.#revision.drop();
     this.#held = new HeldChanges();
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
     this.#retryTimer = null;
@@ -415,10 +380,7 @@ export class ShardActor {
     this.#moved('loaded');
     assert(!this.#jobs.hasBegun, 'nothing is begun before there is an index');
     this.#host.counted('load');
-    this.#index = index;
-    this.#position = { epoch: head.epoch, seq: head.seq, stamp: head.stamp };
-    this.#stamps.add(head.seq, head.stamp);
-    this.#settingsVersion = head.settingsVersion;
+    this.#revision.begin(index, head);
     this.#headSeq = Math.max(this.#headSeq, head.seq);
     this.#jobs.failWaiting(
       () => unavailable('the epoch of the shard has changed'),
@@ -428,7 +390,7 @@ export class ShardActor {
     this.#promote();
     this.#host.settled(this);
     this.#onWarm.run();
-    if (this.#jobs.hasWaiting || this.#headSeq > this.#position.seq) this.#startCatchUp();
+    if (this.#jobs.hasWaiting || this.#headSeq > this.watermark) this.#startCatchUp();
   }
 
   #loadFailed(error: unknown): void {
@@ -448,14 +410,14 @@ export class ShardActor {
   // --- changes --------------------------------------------------------------------------------
 
   #applyCommitted(change: CommittedChange): void {
-    const { epoch, seq } = this.#position;
+    const { epoch, seq } = this.#revision.position;
     if (change.epoch < epoch) return;
     if (change.epoch > epoch) {
       this.#startLoad('diverged');
       return;
     }
     if (change.seq <= seq) {
-      if (this.#stamps.contradicts(change.seq, change.stamp)) this.#startLoad('diverged');
+      if (this.#revision.contradicts(change.seq, change.stamp)) this.#startLoad('diverged');
       return;
     }
     if (change.seq > seq + 1) {
@@ -469,16 +431,9 @@ export class ShardActor {
   #apply(change: StoredChange): void {
     try {
       assert(!this.#jobs.hasBegun, 'the revision stands still while an evaluation is begun');
-      assert(change.seq === this.#position.seq + 1, 'the watermark moves seq by seq');
-      this.index.apply(change.changes);
+      this.#revision.apply(change);
     } catch (error) {
       this.damaged(error);
-      return;
-    }
-    this.#position = { epoch: this.#position.epoch, seq: change.seq, stamp: change.stamp };
-    this.#stamps.add(change.seq, change.stamp);
-    if (change.settingsVersion > this.#settingsVersion) {
-      this.#settingsVersion = change.settingsVersion;
     }
   }
 
@@ -530,20 +485,20 @@ export class ShardActor {
   /** Only this moves the watermark while catching up, so a page still fits when it is applied. */
   #applyPage(page: ChangePage, generation: number): PageOutcome {
     if (generation !== this.#generation) return 'dropped';
-    if (mustReload(this.#position, page)) return 'diverged';
+    if (mustReload(this.position, page)) return 'diverged';
     this.#headSeq = Math.max(this.#headSeq, page.head.seq);
     for (const change of page.changes) {
       this.#apply(change);
       if (generation !== this.#generation) return 'dropped';
     }
     this.#promote();
-    return this.#position.seq >= page.head.seq ? 'caughtUp' : 'applied';
+    return this.watermark >= page.head.seq ? 'caughtUp' : 'applied';
   }
 
   async #readPage(generation: number): Promise<ChangePage | null> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const page = await this.#host.source.readChanges(this.key, this.#position.seq);
+        const page = await this.#host.source.readChanges(this.key, this.watermark);
         return generation === this.#generation ? page : null;
       } catch (error) {
         if (generation !== this.#generation) return null;
@@ -561,8 +516,8 @@ export class ShardActor {
     if (this.#state !== 'ready') return;
     // A seq was named that the last page did not show: look again shortly; without waiters only
     // once, since a hint may be wrong, and the poll is the backstop.
-    const isBehind = this.#headSeq > this.#position.seq;
-    this.#headSeq = this.#position.seq;
+    const isBehind = this.#headSeq > this.watermark;
+    this.#headSeq = this.watermark;
     if (isBehind || this.#jobs.hasWaiting) this.#retryLater();
   }
 

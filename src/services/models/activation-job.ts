@@ -1,0 +1,237 @@
+import type { Pool } from 'pg';
+import { hasWriteRules, problemOfTuple } from '../../model/model-admission.ts';
+import type { NamespaceModel } from '../../model/model-shape.ts';
+import { parseModel } from '../../model/namespace-model.ts';
+import { type RelationTuple, subjectFromColumns } from '../../model/relation-tuple.ts';
+import type { SharedWork } from '../../store/shared-work.ts';
+import {
+  activateModel,
+  dropPendingModel,
+  endActivation,
+  haveEnded,
+  type PendingActivation,
+  saveProgress,
+  type ScannedRow,
+  SEEN_COLUMNS,
+  selectNextTransaction,
+  selectPendingActivation,
+  selectPendingProjects,
+  selectTuplesAfter,
+  setAwaited,
+} from '../../store/sql/model-activations.ts';
+import { MODEL_ACTIVE, MODEL_CANCELLED, MODEL_REFUSED } from '../../store/sql/model-versions.ts';
+import { selectProject } from '../../store/sql/projects.ts';
+import { type ProjectService, writtenModel } from '../project-service.ts';
+
+export type ActivationJobOptions = {
+  readonly pool: Pool;
+  /** One instance at a time looks. */
+  readonly shared: SharedWork;
+  readonly projects: ProjectService;
+  /** Of this instance: tuples of projects that are pinned elsewhere are not looked at here. */
+  readonly region: string;
+  /** How often it is asked whether anything is pending. */
+  readonly intervalMs: number;
+  /** Tuples of one look: so many are parsed in one turn of the event loop. */
+  readonly rowsMax: number;
+  readonly metrics: ActivationMetrics;
+  /** Told of a run that failed; the next one goes on. */
+  readonly onError: (error: unknown) => void;
+};
+
+export interface ActivationMetrics {
+  scanned(tuples: number): void;
+  ended(outcome: 'active' | 'refused' | 'cancelled'): void;
+}
+
+/** Projects that are looked at side by side, and that one question brings. */
+const SIDE_BY_SIDE = 4;
+const PROJECTS_MAX = 1_000;
+const EXAMPLES_MAX = 3;
+/** Between two looks whether transactions have ended. */
+const AWAIT_MS = 5;
+const AWAIT_MS_MAX = 250;
+
+type Finding = Pick<PendingActivation, 'lastSeen' | 'scanned' | 'refused' | 'examples'>;
+
+/**
+ * Looks at the stored tuples of projects whose model is pending, and puts it into force or refuses it.
+ *
+ * A1 When the look begins, every transaction that may write by the rules before has ended: those that were given
+ *    an id before the rules were visible. A statement that writes compares the rules after it has one.
+ *    Test: test/faults/typed-models.pg.test.ts "an older transaction".
+ * A2 So from then on every tuple that comes fits, and one that the look has passed stays so.
+ * A3 It goes on where the last one stopped, on whatever instance, and may run twice at once: who saves second
+ *    stops. Test: src/services/models/activation-job.pg.test.ts.
+ */
+export class ActivationJob {
+  readonly #options: ActivationJobOptions;
+  readonly #stopped = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #isAskedFor = false;
+
+  constructor(options: ActivationJobOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => this.kick(), this.#options.intervalMs).unref();
+  }
+
+  /** Begins now, where nothing runs yet; else once more after it. */
+  kick(): void {
+    this.#isAskedFor = true;
+    if (this.#stopped.signal.aborted) return;
+    this.#running ??= this.#runAll()
+      .catch(this.#options.onError)
+      .finally(() => (this.#running = undefined));
+  }
+
+  /** Resolves when no run is under way; what is pending is left to others. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#stopped.abort();
+    await this.#running;
+  }
+
+  async #runAll(): Promise<void> {
+    const { pool, region, shared } = this.#options;
+    while (this.#isAskedFor && !this.#stopped.signal.aborted) {
+      this.#isAskedFor = false;
+      // Most of the time nothing is: no lock is worth that.
+      if ((await selectPendingProjects(pool, region, 1)).length === 0) return;
+      await shared.run('activation', (lost) => this.run(lost));
+    }
+  }
+
+  /** One run over all that is pending, until `lost` aborts. Errors: the first of those of single projects. */
+  async run(lost: AbortSignal): Promise<void> {
+    const { pool, region } = this.#options;
+    const signal = AbortSignal.any([lost, this.#stopped.signal]);
+    const waiting = [...(await selectPendingProjects(pool, region, PROJECTS_MAX))];
+    const work = async (): Promise<void> => {
+      for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
+        if (signal.aborted) return;
+        await this.#runProject(id, signal).catch(this.#options.onError);
+      }
+    };
+    await Promise.all(Array.from({ length: SIDE_BY_SIDE }, work));
+  }
+
+  async #runProject(projectId: string, signal: AbortSignal): Promise<void> {
+    const { pool, rowsMax, metrics } = this.#options;
+    let pending = await selectPendingActivation(pool, projectId);
+    if (pending === undefined) return;
+    if (pending.modelJson === '') return await this.#end(pending, 'cancelled');
+    const model = parseModel(pending.modelJson);
+    if (!pending.isAwaited) {
+      if (!(await this.#awaitOlder(signal))) return;
+      await setAwaited(pool, pending);
+    }
+    for (;;) {
+      if (signal.aborted) return;
+      const rows = await selectTuplesAfter(pool, projectId, pending.lastSeen, rowsMax);
+      const found = examine(model, pending, rows);
+      if (rows.length > 0 && !(await saveProgress(pool, pending, found))) return;
+      metrics.scanned(rows.length);
+      pending = { ...pending, ...found };
+      if (rows.length < rowsMax) break;
+    }
+    await this.#end(pending, pending.refused > 0 && !pending.isForced ? 'refused' : 'active');
+  }
+
+  /** Whether all have ended; false: it is to stop. */
+  async #awaitOlder(signal: AbortSignal): Promise<boolean> {
+    const { pool } = this.#options;
+    // Begun after the pending model was seen: what has no id yet will see it, too.
+    const next = await selectNextTransaction(pool);
+    for (let pauseMs = AWAIT_MS; !signal.aborted; pauseMs = Math.min(pauseMs * 2, AWAIT_MS_MAX)) {
+      if (await haveEnded(pool, next)) return true;
+      await new Promise((done) => setTimeout(done, pauseMs));
+    }
+    return false;
+  }
+
+  /** Ends it, unless that has been done. */
+  async #end(
+    pending: PendingActivation,
+    outcome: 'active' | 'refused' | 'cancelled',
+  ): Promise<void> {
+    const { projects, metrics } = this.#options;
+    const { projectId, version, modelJson } = pending;
+    await projects.change<typeof outcome | undefined>(
+      projectId,
+      async (client, before) => {
+        const now = await selectPendingActivation(client, projectId);
+        if (now?.version !== version) return [before, undefined];
+        const isCurrent = Number(before.pending_version) === version;
+        // Another model was put in by hand, or by an earlier release.
+        const end = isCurrent ? outcome : 'cancelled';
+        // The version first: what decides is always the newest that is active.
+        await endActivation(client, projectId, version, STATES[end]);
+        if (end === 'active') {
+          await activateModel(client, projectId, modelJson, hasWriteRules(parseModel(modelJson)));
+        } else if (isCurrent) {
+          const hasRules = hasWriteRules(parseModel(before.model_json));
+          await dropPendingModel(client, projectId, hasRules);
+        }
+        return [(await selectProject(client, projectId)) ?? before, end];
+      },
+      (state) => {
+        // Somebody else has ended it.
+        if (state === undefined) return;
+        metrics.ended(state);
+        const { createdBy, rpc, requestId, isForced: force, refused: tuplesRefused } = pending;
+        const write = { modelJson, rolledBackTo: 0, force };
+        const model = { ...writtenModel({ version, state }, write), tuplesRefused };
+        projects.audit(OPERATIONS[state], projectId, { createdBy, rpc, requestId }, model);
+      },
+    );
+  }
+}
+
+const STATES = {
+  active: MODEL_ACTIVE,
+  refused: MODEL_REFUSED,
+  cancelled: MODEL_CANCELLED,
+} as const;
+const OPERATIONS = {
+  active: 'activate_model',
+  refused: 'refuse_model',
+  cancelled: 'cancel_model',
+} as const;
+
+/** What has been found after `rows`, which follow on what was found before. Pure. Cost: O(rows). */
+function examine(model: NamespaceModel, before: Finding, rows: readonly ScannedRow[]): Finding {
+  const examples = JSON.parse(before.examples) as unknown[];
+  let { refused } = before;
+  for (const row of rows) {
+    const problem = problemOfTuple(model, tupleOf(row));
+    if (problem === undefined) continue;
+    refused++;
+    if (examples.length < EXAMPLES_MAX) {
+      examples.push([row[0], row.slice(1), `${problem.field}: ${problem.message}`]);
+    }
+  }
+  return {
+    lastSeen: (rows.at(-1)?.slice(0, SEEN_COLUMNS) as string[] | undefined) ?? before.lastSeen,
+    scanned: before.scanned + rows.length,
+    refused,
+    examples: JSON.stringify(examples),
+  };
+}
+
+function tupleOf(row: ScannedRow): RelationTuple {
+  const [, namespace, objectId, relation, subjectNamespace, subjectId, subjectRelation] = row;
+  const [, , , , , , , expiresAtUs, conditionName, conditionParams] = row;
+  return {
+    namespace,
+    objectId,
+    relation,
+    subject: subjectFromColumns(subjectNamespace, subjectId, subjectRelation),
+    expiresAtUs: expiresAtUs === null ? undefined : BigInt(expiresAtUs),
+    conditionName: conditionName ?? undefined,
+    conditionParams: conditionParams ?? undefined,
+  };
+}

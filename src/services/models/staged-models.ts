@@ -1,0 +1,191 @@
+import type { ClientBase, Pool } from 'pg';
+import { hasWriteRules } from '../../model/model-admission.ts';
+import { isTyped } from '../../model/model-references.ts';
+import { parseModel } from '../../model/namespace-model.ts';
+import { AppError } from '../../shared/app-error.ts';
+import {
+  type ActivationRow,
+  activateModel,
+  cancelActivations,
+  dropPendingModel,
+  endActivation,
+  selectActivation,
+  selectPendingActivation,
+  setPendingModel,
+} from '../../store/sql/model-activations.ts';
+import {
+  insertModelVersion,
+  MODEL_ACTIVE,
+  MODEL_CANCELLED,
+  MODEL_PENDING,
+  type StoredModelState,
+} from '../../store/sql/model-versions.ts';
+import { selectProject } from '../../store/sql/projects.ts';
+import { storeError } from '../../store/store-error.ts';
+import type {
+  LockedProject,
+  ModelActivation,
+  ModelAuthor,
+  ModelWrite,
+  ModelWrites,
+  PutModel,
+  RefusedTuple,
+} from '../model-writes.ts';
+import { type ProjectService, writtenModel } from '../project-service.ts';
+import type { ServicesReason } from '../services-reason.ts';
+
+export type StagedModelsOptions = {
+  readonly pool: Pool;
+  /** Asked when a model is settled: it is made with this. */
+  readonly projects: () => ProjectService;
+  /** A version has become pending: the job that looks at its tuples may begin at once. */
+  readonly onPending: (projectId: string) => void;
+  /** Until when the end of an activation is waited for at most, from its commit. */
+  readonly waitMaxMs: number;
+};
+
+/** The first look at what has become of a version, and the longest wait between two. */
+const LOOK_MS = 5;
+const LOOK_MS_MAX = 250;
+/** Of a deadline so much is left for the answer. */
+const ANSWER_MS = 250;
+
+const STATES: Readonly<Record<StoredModelState, ModelActivation['state']>> = {
+  [MODEL_PENDING]: 'pending',
+  [MODEL_ACTIVE]: 'active',
+  3: 'refused',
+  [MODEL_CANCELLED]: 'cancelled',
+};
+
+/**
+ * How models come into force. One that says nothing of subjects decides from its commit on. A typed one is
+ * pending at first: from its commit on tuples must fit it and the model in force, and it decides when no stored
+ * tuple is found that does not fit (ActivationJob).
+ */
+export class StagedModels implements ModelWrites {
+  readonly #options: StagedModelsOptions;
+
+  constructor(options: StagedModelsOptions) {
+    this.#options = options;
+  }
+
+  async put(client: ClientBase, { id }: LockedProject, write: ModelWrite): Promise<PutModel> {
+    const { author, force: forced, ...texts } = write;
+    const model = parseModel(write.modelJson);
+    const state = isTyped(model) ? MODEL_PENDING : MODEL_ACTIVE;
+    await cancelActivations(client, id);
+    const row = { projectId: id, ...texts, ...author, forced, state };
+    const version = await insertModelVersion(client, row);
+    if (state === MODEL_ACTIVE) {
+      await activateModel(client, id, write.modelJson, hasWriteRules(model));
+      return { version, state: 'active' };
+    }
+    const { modelJson } = write;
+    await setPendingModel(client, {
+      projectId: id,
+      version,
+      modelJson,
+      isForced: forced,
+      ...author,
+    });
+    return { version, state: 'pending' };
+  }
+
+  async settled(
+    projectId: string,
+    version: number,
+    deadlineMs: number,
+    signal?: AbortSignal,
+  ): Promise<ModelActivation> {
+    const { projects, onPending, waitMaxMs } = this.#options;
+    const untilMs = Math.min(deadlineMs - ANSWER_MS, nowMs() + waitMaxMs);
+    for (let pauseMs = LOOK_MS; ; pauseMs = Math.min(pauseMs * 2, LOOK_MS_MAX)) {
+      const activation = await this.#activation(projectId, version);
+      if (activation.state !== 'pending') {
+        // Wherever it was ended: the answer must not come before it is in force here.
+        await projects().atLeast(projectId, 0);
+        return activation;
+      }
+      if (nowMs() >= untilMs || signal?.aborted === true) return activation;
+      onPending(projectId);
+      await new Promise((done) => setTimeout(done, pauseMs));
+    }
+  }
+
+  /** Where the newest version of a project stands. Errors: those of `ProjectService.settings`. */
+  async activation(projectId: string): Promise<ModelActivation> {
+    const settings = await this.#options.projects().settings(projectId);
+    return await this.#activation(settings.projectId, 0);
+  }
+
+  /**
+   * Gives up the pending version of a project: the model in force stays. Errors: those of `activation`,
+   * MODEL_NOT_PENDING, STORE_UNAVAILABLE.
+   */
+  async cancel(projectId: string, author: ModelAuthor): Promise<ModelActivation> {
+    const projects = this.#options.projects();
+    const { projectId: id } = await projects.settings(projectId);
+    const { value } = await projects.change(
+      id,
+      async (client, before) => {
+        const pending = await selectPendingActivation(client, id);
+        if (pending === undefined) {
+          throw new AppError<ServicesReason>(
+            'MODEL_NOT_PENDING',
+            `no version of the model of project ${id} is pending`,
+            { project_id: id },
+          );
+        }
+        await endActivation(client, id, pending.version, MODEL_CANCELLED);
+        await dropPendingModel(client, id, hasWriteRules(parseModel(before.model_json)));
+        const row = await selectProject(client, id);
+        return [row ?? before, pending];
+      },
+      ({ version, modelJson, isForced }) => {
+        const write = { modelJson, rolledBackTo: 0, force: isForced };
+        projects.audit(
+          'cancel_model',
+          id,
+          author,
+          writtenModel({ version, state: 'cancelled' }, write),
+        );
+      },
+    );
+    return await this.#activation(id, value.version);
+  }
+
+  async #activation(projectId: string, version: number): Promise<ModelActivation> {
+    const row = await selectActivation(this.#options.pool, projectId, version).catch(
+      (error: unknown) => {
+        throw storeError(error);
+      },
+    );
+    const activation = activationFromRow(row);
+    // Tuples of a project that is pinned elsewhere are not shown here.
+    const isServed = this.#options.projects().known(projectId)?.regionServed !== false;
+    return isServed ? activation : { ...activation, examples: [] };
+  }
+}
+
+/** An activation as the database has it; a version without one came into force at once. */
+function activationFromRow(row: ActivationRow | undefined): ModelActivation {
+  if (row === undefined) {
+    return { version: 0, state: 'none', tuplesScanned: 0, tuplesRefused: 0, examples: [] };
+  }
+  const examples = JSON.parse(row.examples) as [string, (string | null)[], string][];
+  return {
+    version: Number(row.version),
+    state: STATES[row.state],
+    tuplesScanned: Number(row.scanned),
+    tuplesRefused: Number(row.refused),
+    examples: examples.map(([tenantId, columns, problem]): RefusedTuple => ({
+      tenantId,
+      columns,
+      problem,
+    })),
+  };
+}
+
+function nowMs(): number {
+  return performance.timeOrigin + performance.now();
+}

@@ -1,0 +1,128 @@
+import { LRUCache } from 'lru-cache';
+import { problemOfTuple } from '../model/model-admission.ts';
+import type { NamespaceModel } from '../model/model-shape.ts';
+import { parseModel } from '../model/namespace-model.ts';
+import type { RelationTuple, ShardKey, TupleChange } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+import type { ProjectService } from './project-service.ts';
+import type { ProjectSettings } from './project-settings.ts';
+import type { ServicesReason } from './services-reason.ts';
+
+/** What tuples of a project must fit: the model in force, and the one that is pending. */
+export type ProjectRules = {
+  /** As the database numbers them (project.write_rules); 0: nothing is asked for. */
+  readonly version: number;
+  readonly models: readonly NamespaceModel[];
+};
+
+/**
+ * What tuples must fit, as it is known here. The database has the last word: a statement that writes names the
+ * version by which its tuples were looked at, and is refused where it is another one.
+ *
+ * R1 No tuple is committed that does not fit what was asked for when it was committed: the statement compares
+ *    under the lock of the shard. Test: test/faults/typed-models.pg.test.ts.
+ * R2 No write is refused for rules that were over before it came: those that refuse are asked for anew first.
+ */
+export interface WriteRules {
+  /** Those of a project, loaded where they are not known. Errors: those of ProjectService.load. */
+  of(projectId: string): Promise<ProjectRules>;
+  /** As `of`, without waiting; undefined where nothing is known. */
+  peek(projectId: string): ProjectRules | undefined;
+  /** Those of a project as some time after this call. Errors: as `of`. */
+  fresh(projectId: string): Promise<ProjectRules>;
+}
+
+const NOTHING: ProjectRules = { version: 0, models: [] };
+/** Projects with rules that are kept parsed. */
+const PARSED_MAX = 1_000;
+
+/** The rules that the settings of projects bring along. */
+export class SettingsRules implements WriteRules {
+  readonly #projects: ProjectService;
+  readonly #parsed = new LRUCache<string, ProjectRules>({ max: PARSED_MAX });
+
+  constructor(projects: ProjectService) {
+    this.#projects = projects;
+  }
+
+  async of(projectId: string): Promise<ProjectRules> {
+    return this.peek(projectId) ?? (await this.#loaded(this.#projects.load(projectId)));
+  }
+
+  peek(projectId: string): ProjectRules | undefined {
+    const settings = this.#projects.known(projectId);
+    return settings === undefined ? undefined : this.#rulesOf(settings);
+  }
+
+  async fresh(projectId: string): Promise<ProjectRules> {
+    return await this.#loaded(this.#projects.atLeast(projectId, 0));
+  }
+
+  /** A project that is not there asks for nothing; whether one may write to it is said elsewhere. */
+  async #loaded(settings: Promise<ProjectSettings>): Promise<ProjectRules> {
+    try {
+      return this.#rulesOf(await settings);
+    } catch (error) {
+      if (error instanceof AppError && error.reason === 'PROJECT_UNKNOWN') return NOTHING;
+      throw error;
+    }
+  }
+
+  /** A version of rules belongs to one pair of models for ever. */
+  #rulesOf({ projectId, writeRules, modelJson, pendingJson }: ProjectSettings): ProjectRules {
+    if (writeRules === 0) return NOTHING;
+    const known = this.#parsed.get(projectId);
+    if (known?.version === writeRules) return known;
+    const texts = pendingJson === '' ? [modelJson] : [modelJson, pendingJson];
+    const rules = { version: writeRules, models: texts.map(parseModel) };
+    this.#parsed.set(projectId, rules);
+    return rules;
+  }
+}
+
+/**
+ * The refusal of updates of which one writes what the rules do not admit, or undefined; `field` stands before its
+ * index in the message. Deletes are always admitted. Hot where no rules are.
+ */
+export function refusalOfUpdates(
+  rules: ProjectRules,
+  updates: readonly TupleChange[],
+  field: string,
+): AppError<ServicesReason> | undefined {
+  if (rules.version === 0) return undefined;
+  for (const [index, { op, tuple }] of updates.entries()) {
+    if (op === 'delete') continue;
+    const refusal = refusalOf(rules, tuple, `${field}[${index}].tuple`);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+function refusalOf(
+  { models }: ProjectRules,
+  tuple: RelationTuple,
+  at: string,
+): AppError<ServicesReason> | undefined {
+  for (const [index, model] of models.entries()) {
+    const problem = problemOfTuple(model, tuple);
+    if (problem === undefined) continue;
+    const field = `${at}.${problem.field}`;
+    const of = index === 0 ? '' : ' (by the model that is pending)';
+    return new AppError<ServicesReason>('TUPLE_NOT_ADMITTED', `${field}: ${problem.message}${of}`, {
+      field,
+    });
+  }
+  return undefined;
+}
+
+/** The refusal of a write by rules that were asked for after it came. Errors: those of `rules.fresh`. */
+export async function certainRefusal(
+  rules: WriteRules,
+  shard: ShardKey,
+  updates: readonly TupleChange[],
+  field: string,
+): Promise<AppError<ServicesReason> | undefined> {
+  const known = await rules.of(shard.projectId);
+  if (refusalOfUpdates(known, updates, field) === undefined) return undefined;
+  return refusalOfUpdates(await rules.fresh(shard.projectId), updates, field);
+}
