@@ -4,6 +4,7 @@ import {
   type DecisionMetrics,
   type DecisionRpc,
 } from '../gateway/reads/decision-meter.ts';
+import type { ConditionProblem } from '../model/condition-admission.ts';
 import { registerBuildInfo, type Build } from '../observability/build-info.ts';
 import {
   createCredentialMetrics,
@@ -69,6 +70,8 @@ export type Metrics = PartMetrics & {
   /** What the indexes of all workers may take. */
   readonly indexLimit: Gauge;
   readonly regionRefused: Counter;
+  /** Tuples written outside of models with conditions of their own, whose condition nothing can decide. */
+  readonly undecidableTuples: Readonly<Record<ConditionProblem['field'], HotCounter>>;
   readonly queueRefusals: Readonly<Record<QueueBound, HotCounter>>;
   /**
    * Takes over a worker's report: adds its counts, replaces its standing figures. Its errors are for
@@ -161,6 +164,10 @@ function decisionMetrics(store: MetricStore) {
     name: 'authz_eval_backstop_total',
     help: 'Safety backstops fired: depth and cycle deny, budget is ResourceExhausted.',
   });
+  const undecidable = store.counters({
+    name: 'gatehouse_undecidable_tuples_total',
+    help: 'Tuples written whose condition is not known or lacks what it needs: they grant nothing.',
+  });
   return {
     batchCheckItems,
     decisions,
@@ -179,6 +186,9 @@ function decisionMetrics(store: MetricStore) {
       name: 'authz_region_refused_total',
       help: "Requests refused because the project's pinned region differs from the instance's.",
     }),
+    undecidableTuples: recordOf(['condition_name', 'condition_params'], (field) =>
+      undecidable.cell({ field }),
+    ),
   };
 }
 

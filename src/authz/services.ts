@@ -122,7 +122,8 @@ export function createServices(options: ServicesOptions): Services {
   const { index, stopIndex } = createIndex(options, { clock, heads, projects });
   const positions = new ReadPositions({ codec, heads, index });
   const notifier = createNotifier(options);
-  const writer = createWriter(options, { clock, ids, heads, hints: notifier, projects });
+  const rules = new SettingsRules(projects);
+  const writer = createWriter(options, { clock, ids, heads, hints: notifier, projects, rules });
   const writes = new MeasuredWriter(writer, metrics.writeDuration);
   const tuples = new TupleService({
     pool,
@@ -132,6 +133,8 @@ export function createServices(options: ServicesOptions): Services {
     heads,
     positions,
     writer: writes,
+    rules,
+    onUndecidable: (field) => metrics.undecidableTuples[field].add(1),
     updatesMax: config.maxWriteUpdates,
     readTuplesMax: READ_TUPLES_MAX,
     deletesPerSeqMax: DELETES_PER_SEQ_MAX,
@@ -213,7 +216,7 @@ function createWriter(
   {
     projects,
     ...parts
-  }: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints'> & {
+  }: Pick<TupleWriterOptions, 'clock' | 'ids' | 'heads' | 'hints' | 'rules'> & {
     readonly projects: ProjectService;
   },
 ): TupleWriter {
@@ -221,7 +224,6 @@ function createWriter(
     ...parts,
     pool: database.pool,
     admission: database.membership,
-    rules: new SettingsRules(projects),
     committed: {
       onCommitted(changes) {
         metrics.commits.inc(changes.length);

@@ -114,7 +114,8 @@ export class Evaluator {
   #generalOver(reader: TupleReader): GeneralEvaluator {
     const { depthMax, cachesOff } = this.#options;
     const [model, clock] = [this.#bound, this.#clock];
-    const conditions = new ConditionCache(cachesOff?.includes('conditions'));
+    const isOff = cachesOff?.includes('conditions');
+    const conditions = new ConditionCache(isOff, this.#model.conditions);
     return new GeneralEvaluator({ reader, model, clock, conditions, depthMax });
   }
 

@@ -1,5 +1,6 @@
-import ipaddr from 'ipaddr.js';
+import type { CostMeter } from './cel-meter.ts';
 import { compareInstants, parseInstant, type Instant } from './instant.ts';
+import { isInNetwork, type Network, parseAddress, parseCidr } from './ip-address.ts';
 
 /** Outcomes of a condition. Undecided: unknown name, missing input or ill-typed value. */
 export const CONDITION_FALSE = 0;
@@ -10,36 +11,63 @@ export type ConditionOutcome = 0 | 1 | 2;
 /** A request's context; own properties only. */
 export type ConditionContext = { readonly [key: string]: unknown };
 
-/** A condition bound to its static parameters. Pure; cost O(parameters + context values read). */
-export type PreparedCondition = (context: ConditionContext) => ConditionOutcome;
+/**
+ * A condition bound to its static parameters. Pure. A built-in one costs O(parameters + context values
+ * read); one that a model declares counts what it does on `meter`, by default within its own bound.
+ */
+export type PreparedCondition = (context: ConditionContext, meter?: CostMeter) => ConditionOutcome;
 
 type Parameters = { readonly [key: string]: unknown };
-type Address = ipaddr.IPv4 | ipaddr.IPv6;
-type Network = readonly [address: Address, prefixBits: number];
 
 const undecided: PreparedCondition = () => CONDITION_UNDECIDED;
 const EMPTY: ConditionContext = Object.freeze(Object.create(null)) as ConditionContext;
 
-const PREPARERS: ReadonlyMap<string, (params: Parameters) => PreparedCondition> = new Map([
-  ['consent_granted', prepareConsentGranted],
-  ['age_at_least', prepareAgeAtLeast],
-  ['ip_in_cidrs', prepareIpInCidrs],
-  ['not_after', prepareNotAfter],
-  ['scope_in', prepareScopeIn],
+type BuiltIn = {
+  readonly prepare: (params: Parameters) => PreparedCondition;
+  /** Parameters without which a tuple's condition can never be decided. */
+  readonly required: readonly string[];
+  /** What it asks the request for; any of them will do. */
+  readonly inputs: readonly string[];
+};
+
+const BUILT_INS: ReadonlyMap<string, BuiltIn> = new Map([
+  ['consent_granted', { prepare: prepareConsentGranted, required: [], inputs: ['consent'] }],
+  ['age_at_least', { prepare: prepareAgeAtLeast, required: ['min_age'], inputs: ['age'] }],
+  ['ip_in_cidrs', { prepare: prepareIpInCidrs, required: ['cidrs'], inputs: ['ip'] }],
+  ['not_after', { prepare: prepareNotAfter, required: ['not_after'], inputs: ['now'] }],
+  ['scope_in', { prepare: prepareScopeIn, required: ['scopes'], inputs: ['scope', 'scopes'] }],
 ]);
 
-/** The names of the built-in conditions. */
-export const BUILT_IN_CONDITIONS: ReadonlySet<string> = new Set(PREPARERS.keys());
+/** The names of the built-in conditions, which every model has. */
+export const BUILT_IN_CONDITIONS: ReadonlySet<string> = new Set(BUILT_INS.keys());
 
 /**
  * Binds the built-in condition `name` to `paramsJson` (JSON text of an object, or ''). Parameters
  * that are missing or ill-typed, and unknown names, give a condition that is always undecided.
  */
 export function prepareCondition(name: string, paramsJson: string): PreparedCondition {
-  const prepare = PREPARERS.get(name);
-  if (prepare === undefined) return undecided;
-  const params = paramsJson === '' ? EMPTY : parseContext(paramsJson);
-  return params === undefined ? undecided : prepare(params);
+  const condition = BUILT_INS.get(name);
+  if (condition === undefined) return undecided;
+  const params = parseContext(paramsJson);
+  return params === undefined ? undecided : condition.prepare(params);
+}
+
+/**
+ * What is wrong with the parameters of a tuple's built-in condition, and with which of them; undefined:
+ * they are such that some request decides it.
+ */
+export function builtInParametersFault(
+  name: string,
+  paramsJson: string,
+): { readonly parameter: string; readonly problem: string } | undefined {
+  const condition = BUILT_INS.get(name);
+  const params = parseContext(paramsJson);
+  if (condition === undefined || params === undefined) return undefined;
+  const lacking = condition.required.find((parameter) => !Object.hasOwn(params, parameter));
+  if (lacking !== undefined) return { parameter: lacking, problem: 'is required by the condition' };
+  if (condition.prepare(params) !== undecided) return undefined;
+  const [parameter = Object.keys(params)[0] ?? ''] = condition.required;
+  return { parameter, problem: 'is of another type than the condition needs' };
 }
 
 /** The context object of a request from its JSON text ('' is none); undefined if it is no object. */
@@ -54,6 +82,20 @@ export function parseContext(json: string): ConditionContext | undefined {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+/**
+ * Which inputs of the request a built-in condition asks for, where it is undecided: they are missing or
+ * ill-typed. Empty where it is decided, or no request could decide it.
+ */
+export function missingBuiltInInputs(
+  name: string,
+  paramsJson: string,
+  context: ConditionContext,
+): readonly string[] {
+  const prepared = prepareCondition(name, paramsJson);
+  if (prepared === undecided || prepared(context) !== CONDITION_UNDECIDED) return [];
+  return BUILT_INS.get(name)?.inputs ?? [];
 }
 
 function prepareConsentGranted(params: Parameters): PreparedCondition {
@@ -92,46 +134,10 @@ function prepareIpInCidrs(params: Parameters): PreparedCondition {
     const ip = own(context, 'ip');
     const address = typeof ip === 'string' ? parseAddress(ip) : undefined;
     if (address === undefined) return CONDITION_UNDECIDED;
-    for (const [network, prefixBits] of networks) {
-      if (network.kind() === address.kind() && address.match(network, prefixBits)) {
-        return CONDITION_TRUE;
-      }
-    }
-    return CONDITION_FALSE;
+    return networks.some((network) => isInNetwork(address, network))
+      ? CONDITION_TRUE
+      : CONDITION_FALSE;
   };
-}
-
-/** Four decimal parts without leading zeros, or IPv6 without a zone; mapped IPv6 becomes IPv4. */
-function parseAddress(text: string): Address | undefined {
-  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
-  if (!text.includes(':') || text.includes('%') || !ipaddr.IPv6.isValid(text)) return undefined;
-  if (
-    text.includes('.') &&
-    !ipaddr.IPv4.isValidFourPartDecimal(text.slice(text.lastIndexOf(':') + 1))
-  ) {
-    return undefined;
-  }
-  const address = ipaddr.IPv6.parse(text);
-  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
-}
-
-const PREFIX = /^(?:0|[1-9][0-9]{0,2})$/;
-const MAPPED_PREFIX_BITS = 96;
-
-/** A CIDR; bits beyond the prefix are ignored. A mapped network of /96 and longer becomes IPv4. */
-function parseCidr(text: string): Network | undefined {
-  const slash = text.indexOf('/');
-  if (slash < 0 || !PREFIX.test(text.slice(slash + 1))) return undefined;
-  const host = text.slice(0, slash);
-  let prefixBits = Number(text.slice(slash + 1));
-  const address = parseAddress(host);
-  if (address === undefined) return undefined;
-  if (address.kind() === 'ipv4' && host.includes(':')) {
-    if (prefixBits > 128) return undefined;
-    if (prefixBits < MAPPED_PREFIX_BITS) return [ipaddr.IPv6.parse(host), prefixBits];
-    prefixBits -= MAPPED_PREFIX_BITS;
-  }
-  return prefixBits > (address.kind() === 'ipv4' ? 32 : 128) ? undefined : [address, prefixBits];
 }
 
 function prepareNotAfter(params: Parameters): PreparedCondition {

@@ -1,3 +1,4 @@
+import { problemOfCondition } from './condition-admission.ts';
 import { suggestion } from './model-json.ts';
 import { isTyped } from './model-references.ts';
 import type { NamespaceModel, SubjectType } from './model-shape.ts';
@@ -6,23 +7,32 @@ import type { RelationTuple } from './relation-tuple.ts';
 
 /** What is wrong with a tuple: the field of the tuple, and a message that names what is admitted. */
 export type TupleProblem = {
-  readonly field: 'relation' | 'subject' | 'condition_name' | 'expires_at';
+  readonly field: 'relation' | 'subject' | 'condition_name' | 'condition_params' | 'expires_at';
   readonly message: string;
 };
 
 /** Whether a model has anything to say about what is written. */
 export function hasWriteRules(model: NamespaceModel): boolean {
-  return isTyped(model);
+  return isTyped(model) || model.conditions.size > 0;
 }
 
 /**
- * Why a model does not admit a tuple that is to be written, or undefined. Models that are not typed admit all,
- * as do namespaces that are not declared. Hot for writes: two lookups and the list of the relation's types.
+ * Why a model does not admit a tuple that is to be written, or undefined. Models that are not typed admit all
+ * subjects, as do namespaces that are not declared; those without conditions of their own any condition. Hot for writes: two lookups and the list of the relation's types.
  */
 export function problemOfTuple(
   model: NamespaceModel,
   tuple: RelationTuple,
 ): TupleProblem | undefined {
+  return problemOfSubject(model, tuple) ?? problemOfDeclared(model, tuple);
+}
+
+/** Where a model declares conditions, tuples name these or the built-in ones, in a way that can be decided. */
+function problemOfDeclared(model: NamespaceModel, tuple: RelationTuple): TupleProblem | undefined {
+  return model.conditions.size === 0 ? undefined : problemOfCondition(model.conditions, tuple);
+}
+
+function problemOfSubject(model: NamespaceModel, tuple: RelationTuple): TupleProblem | undefined {
   if (model.subjects.size === 0) return undefined;
   const relations = model.namespaces.get(tuple.namespace);
   if (relations === undefined) return undefined;

@@ -1,4 +1,5 @@
 import { BUILT_IN_NAMESPACES, RESOURCE_NAMESPACE } from './built-in-model.ts';
+import { parseConditions } from './model-conditions.ts';
 import { checkName, modelError, nameOf, objectOf, parseJson, refuseUnknown } from './model-json.ts';
 import type { NamespaceModel, SubjectType } from './model-shape.ts';
 import { BUILT_IN_SUBJECTS, parseSubjects } from './model-subjects.ts';
@@ -23,7 +24,7 @@ type Subjects = Map<string, Map<string, readonly SubjectType[]>>;
  */
 export function readModelDocument(json: string): NamespaceModel {
   const root = objectOf(parseJson(json), '$');
-  refuseUnknown(root, ['schema_version', 'namespaces'], '$');
+  refuseUnknown(root, ['schema_version', 'conditions', 'namespaces'], '$');
   if (Object.hasOwn(root, 'schema_version') && root['schema_version'] !== SCHEMA_VERSION) {
     throw modelError('$.schema_version', 'must be 1');
   }
@@ -53,7 +54,10 @@ export function readModelDocument(json: string): NamespaceModel {
     // Those of a model that is not typed have none.
     if (subjects.size > 0 && ofBuiltIn !== undefined) subjects.set(name, new Map(ofBuiltIn));
   }
-  return { namespaces, open, subjects };
+  const conditions = Object.hasOwn(root, 'conditions')
+    ? parseConditions(root['conditions'], '$.conditions')
+    : new Map();
+  return { namespaces, open, subjects, conditions };
 }
 
 function parseNamespace(

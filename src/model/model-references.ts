@@ -149,8 +149,11 @@ class NamespaceCheck {
   }
 
   #checkType(type: SubjectType, path: string): void {
-    if (type.condition !== '' && !BUILT_IN_CONDITIONS.has(type.condition)) {
-      const hint = suggestion(type.condition, BUILT_IN_CONDITIONS);
+    const { conditions } = this.#model;
+    const isDeclared = conditions.has(type.condition) || BUILT_IN_CONDITIONS.has(type.condition);
+    if (type.condition !== '' && !isDeclared) {
+      const known = [...conditions.keys(), ...BUILT_IN_CONDITIONS];
+      const hint = suggestion(type.condition, known);
       this.#report(`${path}.condition`, `there is no condition "${type.condition}"${hint}`);
     }
     if (type.namespace === '' || this.#model.open.has(type.namespace)) return;

@@ -1,3 +1,4 @@
+import type { ConditionDeclarations } from './model-conditions.ts';
 import type { Rewrite } from './rewrite.ts';
 
 /** What a relation admits as a subject of its tuples, and with which tuples. */
@@ -24,4 +25,6 @@ export type NamespaceModel = {
   readonly open: ReadonlySet<string>;
   /** Namespace → relation → its subjects, each an alternative. Empty exactly where the model is not typed. */
   readonly subjects: ReadonlyMap<string, ReadonlyMap<string, readonly SubjectType[]>>;
+  /** Conditions of the model's own, beside the built-in ones. */
+  readonly conditions: ConditionDeclarations;
 };

@@ -1,5 +1,6 @@
 import { AppError } from '../shared/app-error.ts';
 import { BUILT_IN_NAMESPACES } from './built-in-model.ts';
+import { findConditionProblems } from './declared-condition.ts';
 import { findDuplicateKey } from './duplicate-key.ts';
 import { MODEL_NESTING_MAX, readModelDocument } from './model-document.ts';
 import { findMootParts } from './model-exclusions.ts';
@@ -59,6 +60,7 @@ export function inspectModel(json: string): ModelInspection {
     if (duplicate !== undefined)
       collect(errors)(duplicate.path, `duplicate key "${duplicate.key}"`);
     findReferenceProblems(model, collect(errors));
+    findConditionProblems(model.conditions, collect(errors), collect(warnings));
     if (errors.length === 0) findMootParts(model, collect(errors), collect(warnings));
     return { model, errors, warnings };
   } catch (error) {
@@ -87,5 +89,10 @@ export function checkModelDocument(json: string): CheckedModel {
 
 /** The model of a project without `model_json`. */
 export function builtInModel(): NamespaceModel {
-  return { namespaces: BUILT_IN_NAMESPACES, open: new Set(), subjects: new Map() };
+  return {
+    namespaces: BUILT_IN_NAMESPACES,
+    open: new Set(),
+    subjects: new Map(),
+    conditions: new Map(),
+  };
 }

@@ -1,5 +1,7 @@
 import type { Pool } from 'pg';
+import { type ConditionProblem, problemOfCondition } from '../model/condition-admission.ts';
 import type { TokenCodec } from '../model/consistency-token.ts';
+import type { ConditionDeclarations } from '../model/model-conditions.ts';
 import {
   checkNamespace,
   checkObjectId,
@@ -7,7 +9,11 @@ import {
   checkTenantId,
   checkUserId,
 } from '../model/names.ts';
-import { type RelationTuple, subjectFromColumns } from '../model/relation-tuple.ts';
+import {
+  type RelationTuple,
+  subjectFromColumns,
+  type TupleChange,
+} from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import type { Clock } from '../shared/clock.ts';
 import { selectHeads } from '../store/sql/select-heads.ts';
@@ -36,6 +42,7 @@ import type {
   WriteRequest,
 } from './tuple-requests.ts';
 import type { TupleWrites } from './tuple-writes.ts';
+import type { WriteRules } from './write-rules.ts';
 
 export type TupleServiceOptions = {
   readonly pool: Pool;
@@ -45,6 +52,10 @@ export type TupleServiceOptions = {
   readonly heads: ShardHeads;
   readonly positions: ReadPositions;
   readonly writer: TupleWrites;
+  /** What models declare, to tell of tuples that can never grant anything. */
+  readonly rules: Pick<WriteRules, 'peek'>;
+  /** Counts tuples that were written although no request can decide their condition. */
+  readonly onUndecidable: (field: ConditionProblem['field']) => void;
   /** GATEWAY_MAX_WRITE_UPDATES. */
   readonly updatesMax: number;
   /** Tuples of one ReadRelationTuples, at most. */
@@ -57,6 +68,7 @@ export type TupleServiceOptions = {
 
 /** Rows that are parsed in one turn of the event loop. */
 const PAGE_ROWS = 256;
+const NO_CONDITIONS: ConditionDeclarations = new Map();
 
 /** The four methods of AuthzService that read or write stored tuples without evaluating them. */
 export class TupleService {
@@ -78,7 +90,19 @@ export class TupleService {
     const updates = checkUpdates(request.updates, shard, updatesMax);
     projects.guard(projects.peek(projectId) ?? (await projects.load(projectId)), 'data');
     const { epoch, seq } = await writer.write(shard, updates, request.meta);
+    this.#countUndecidable(projectId, updates);
     return codec.encode(shard, epoch, seq);
+  }
+
+  /** Models that declare conditions refuse such tuples; elsewhere they are stored, and deny. */
+  #countUndecidable(projectId: string, updates: readonly TupleChange[]): void {
+    const { rules, onUndecidable } = this.#options;
+    const conditions = rules.peek(projectId)?.models[0]?.conditions ?? NO_CONDITIONS;
+    for (const update of updates) {
+      if (update.op === 'delete') continue;
+      const problem = problemOfCondition(conditions, update.tuple);
+      if (problem !== undefined) onUndecidable(problem.field);
+    }
   }
 
   /**

@@ -26,6 +26,8 @@ export type TestServices = Management & {
   readonly regionRefusals: { count: number };
   readonly unsound: [projectId: string, path: string][];
   readonly ended: string[];
+  /** Fields of tuples that were written although nothing can decide their condition. */
+  readonly undecidable: string[];
   readonly activationErrors: unknown[];
   readonly staged: StagedModels;
   readonly activations: ActivationJob;
@@ -65,6 +67,7 @@ export async function createTestServices(
   };
   const positions = new ReadPositions({ codec, heads, index });
   const unsound: TestServices['unsound'] = [];
+  const undecidable: string[] = [];
   const ended: TestServices['ended'] = [];
   const activationErrors: unknown[] = [];
   const staged = new StagedModels({
@@ -107,11 +110,12 @@ export async function createTestServices(
     metrics: { scanned: () => undefined, ended: (outcome) => void ended.push(outcome) },
     onError: (error) => void activationErrors.push(error),
   });
+  const rules = new SettingsRules(projects);
   const ids = new IdSource(clock);
   const writer = new TupleWriter({
     pool,
     admission: NO_INSTANCES,
-    rules: new SettingsRules(projects),
+    rules,
     clock,
     heads,
     audit,
@@ -136,6 +140,8 @@ export async function createTestServices(
     heads,
     positions,
     writer,
+    rules,
+    onUndecidable: (field) => void undecidable.push(field),
     updatesMax: 1_000,
     readTuplesMax: 600,
     deletesPerSeqMax: 3,
@@ -146,6 +152,7 @@ export async function createTestServices(
   return {
     committed,
     audited,
+    undecidable,
     models,
     regionRefusals,
     unsound,

@@ -1,11 +1,20 @@
 import {
+  COST_PER_READ,
+  CostMeter,
+  EVALUATION_COST_MAX,
+  readsOfCost,
+} from '../../model/cel-meter.ts';
+import {
   CONDITION_FALSE,
   CONDITION_TRUE,
   type ConditionContext,
+  type ConditionOutcome,
   parseContext,
   prepareCondition,
   type PreparedCondition,
 } from '../../model/conditions.ts';
+import { prepareDeclaredCondition } from '../../model/declared-condition.ts';
+import type { ConditionDeclarations } from '../../model/model-conditions.ts';
 import {
   EDGE_ABSENT,
   EDGE_NODE_MASK,
@@ -54,18 +63,29 @@ export type Target = {
 /** Prepared conditions by name and parameters, shared by the evaluations of one evaluator. */
 export class ConditionCache {
   readonly #prepared = new Map<string, PreparedCondition>();
+  readonly #declared: ConditionDeclarations;
   readonly #entriesMax: number;
 
-  /** With `isOff` it remembers nothing. */
-  constructor(isOff = false) {
+  /** `declared`: those of the model, beside the built-in ones. With `isOff` it remembers nothing. */
+  constructor(isOff = false, declared: ConditionDeclarations = new Map()) {
+    this.#declared = declared;
     this.#entriesMax = isOff ? 0 : CONDITIONS_CACHED_MAX;
+  }
+
+  /** Whether the model declares the condition: then evaluating it has a cost. */
+  isDeclared(name: string): boolean {
+    return this.#declared.has(name);
   }
 
   get(name: string, params: string): PreparedCondition {
     const key = `${name} ${params}`;
     let condition = this.#prepared.get(key);
     if (condition === undefined) {
-      condition = prepareCondition(name, params);
+      const declaration = this.#declared.get(name);
+      condition =
+        declaration === undefined
+          ? prepareCondition(name, params)
+          : prepareDeclaredCondition(declaration, params);
       if (this.#prepared.size >= this.#entriesMax) this.#prepared.clear();
       if (this.#entriesMax > 0) this.#prepared.set(key, condition);
     }
@@ -92,6 +112,9 @@ export class Scope {
   readonly #conditions: ConditionCache;
   readonly #context: ConditionContext | undefined;
   readonly #hasWildcards: boolean;
+  /** What conditions of the model came to, by name and parameters: each is paid for once a request. */
+  readonly #decided = new Map<string, Value>();
+  readonly #meter = new CostMeter(0);
 
   constructor(init: {
     readonly reader: TupleReader;
@@ -147,10 +170,28 @@ export class Scope {
     this.notedExpiries?.add(qualifier.expiresAtMs);
     if (qualifier.conditionName === '') return TRUE;
     if (this.#context === undefined) return CUT;
-    const condition = this.#conditions.get(qualifier.conditionName, qualifier.conditionParams);
-    const outcome = condition(this.#context);
-    if (outcome === CONDITION_TRUE) return TRUE;
-    return outcome === CONDITION_FALSE ? FALSE : CUT;
+    const { conditionName, conditionParams } = qualifier;
+    if (this.#conditions.isDeclared(conditionName)) {
+      return this.#declared(conditionName, conditionParams, this.#context);
+    }
+    return valueOfOutcome(this.#conditions.get(conditionName, conditionParams)(this.#context));
+  }
+
+  /** A condition of the model, whose cost counts as reads. Errors: BUDGET_EXHAUSTED. */
+  #declared(name: string, params: string, context: ConditionContext): Value {
+    const key = `${name} ${params}`;
+    let value = this.#decided.get(key);
+    if (value !== undefined) return value;
+    const affordable = (this.#readsMax - this.reads) * COST_PER_READ;
+    const limit = Math.min(affordable, EVALUATION_COST_MAX);
+    const meter = this.#meter;
+    meter.reset(limit);
+    value = valueOfOutcome(this.#conditions.get(name, params)(context, meter));
+    // What the budget cut short has no value; what its own bound cut short is undecided.
+    const isOverBudget = meter.isExhausted && limit < EVALUATION_COST_MAX;
+    this.charge(readsOfCost(isOverBudget ? limit + 1 : Math.min(meter.spent, limit)));
+    this.#decided.set(key, value);
+    return value;
   }
 
   /** Value of the stored tuple (node, subject); FALSE when there is none. */
@@ -241,4 +282,9 @@ export class Scope {
     }
     if (nextCursor >= 0) sink.onRest(node, relation, withObjects, nextCursor);
   }
+}
+
+function valueOfOutcome(outcome: ConditionOutcome): Value {
+  if (outcome === CONDITION_TRUE) return TRUE;
+  return outcome === CONDITION_FALSE ? FALSE : CUT;
 }

@@ -1,4 +1,5 @@
-import { missingInputs } from '../../model/condition-inputs.ts';
+import { BUILT_IN_CONDITIONS } from '../../model/conditions.ts';
+import { missingInputs } from '../../model/declared-condition.ts';
 import type { Derivation, Obstacle } from '../../model/explanation.ts';
 import type { RelationTuple } from '../../model/relation-tuple.ts';
 import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op } from '../bound/bound-model.ts';
@@ -39,6 +40,8 @@ export function* explainDeny(
   for (const blame of report.blames) {
     if (blame.kind !== 'excluded') {
       obstacles.push(obstacleOfBlame(context, graph, blame));
+      // What a condition lacks takes an evaluation of it.
+      yield;
       continue;
     }
     const isTold = derivations++ < EXCLUDED_DERIVATIONS_MAX && !context.isSpent;
@@ -95,12 +98,16 @@ function obstacleOfBlame(context: ExplainContext, graph: BlameGraph, blame: Blam
 }
 
 function undecidedObstacle(
-  { query }: ExplainContext,
+  { ground, query }: ExplainContext,
   place: Parameters<typeof obstacleOf>[1],
   tuple: RelationTuple,
 ): Obstacle {
   const { conditionName = '', conditionParams = '' } = tuple;
-  const missing = missingInputs(conditionName, conditionParams, query.contextJson);
+  const { conditions } = ground.model;
+  const isKnown = conditions.has(conditionName) || BUILT_IN_CONDITIONS.has(conditionName);
+  const missing = isKnown
+    ? missingInputs(conditions, conditionName, conditionParams, query.contextJson)
+    : undefined;
   const message = undecidedText(tuple, missing);
   return obstacleOf('conditionUndecided', place, { tuple, missingInputs: missing, message });
 }

@@ -53,7 +53,7 @@ export function undecidedText(
   const what = `the condition "${tuple.conditionName}" of ${tupleText(tuple)}`;
   if (missing === undefined) return `${what} is not known`;
   if (missing.length === 0) {
-    return `${what} could not be decided: a parameter or an input is missing or has a wrong type`;
+    return `${what} could not be decided, whatever the request says`;
   }
-  return `${what} could not be decided without ${missing.join(', ')}`;
+  return `${what} could not be decided: ${missing.join(', ')} is missing in the context, or has a wrong type`;
 }

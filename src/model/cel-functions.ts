@@ -1,0 +1,244 @@
+import {
+  type CelFunc,
+  celFunc,
+  celList,
+  celMethod,
+  CelScalar,
+  celUint,
+  type CelInput,
+  type CelList,
+  type CelMap,
+  type CelValue,
+  isCelList,
+  isCelMap,
+  isCelUint,
+  listType,
+  mapType,
+  objectType,
+} from '@bufbuild/cel';
+import { create } from '@bufbuild/protobuf';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { matchesPattern } from './cel-pattern.ts';
+import { type Address, isInNetwork, type Network, parseAddress, parseCidr } from './ip-address.ts';
+
+const { BOOL, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
+const LIST = listType(DYN);
+const MAP = mapType(DYN, DYN);
+const TIMESTAMP = objectType(TimestampSchema);
+
+const INT_MAX = 2n ** 63n - 1n;
+const INT_MIN = -(2n ** 63n);
+const UINT_MAX = 2n ** 64n - 1n;
+const INT_TEXT = /^[+-]?[0-9]{1,20}$/;
+const DOUBLE_TEXT = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?$/;
+const SECONDS_MAX = 253_402_300_799n;
+const SECONDS_MIN = -62_135_596_800n;
+/** Addresses and networks kept read by one thread, each. */
+const READ_MAX = 1_024;
+
+/** Names that no expression can write: what the rewriting of an expression puts into it. */
+export const INDEX = '@index';
+export const HAS = '@has';
+export const RANGE = '@range';
+export const TICK = '@tick';
+export const NEW_LIST = '@list';
+export const APPEND = '@append';
+
+const addresses = new Map<string, Address | undefined>();
+const networks = new Map<string, Network | undefined>();
+/** What a list that `NEW_LIST` made rests on. It grows in place: only its comprehension can name it. */
+const growing = new WeakMap<CelList, CelInput[]>();
+
+/**
+ * What is done in another way than the library does it: conversions that refuse what is no number;
+ * time in UTC or at a fixed offset, where the library asks the time zone of the machine; text in the
+ * order of its code points; maps that hold a key although its value is null; lists that joining does
+ * not nest; and `in_cidr` and `ipaddress`. Errors are thrown, and become values of the evaluation.
+ */
+export function gatehouseFunctions(): CelFunc[] {
+  return [
+    celFunc('int', [STRING], INT, intOfText),
+    celFunc('uint', [STRING], UINT, (text) => celUint(uintOfText(text))),
+    celFunc('double', [STRING], DOUBLE, doubleOfText),
+    celFunc('timestamp', [INT], TIMESTAMP, timestampOfSeconds),
+    celFunc('ipaddress', [STRING], STRING, addressOfText),
+    celMethod('in_cidr', STRING, [STRING], BOOL, function (cidr) {
+      return isInCidr(this, cidr);
+    }),
+    celMethod('matches', STRING, [STRING], BOOL, function (pattern) {
+      return matchesPattern(this, pattern);
+    }),
+    celFunc('_<_', [STRING, STRING], BOOL, (a, b) => compareText(a, b) < 0),
+    celFunc('_<=_', [STRING, STRING], BOOL, (a, b) => compareText(a, b) <= 0),
+    celFunc('_>_', [STRING, STRING], BOOL, (a, b) => compareText(a, b) > 0),
+    celFunc('_>=_', [STRING, STRING], BOOL, (a, b) => compareText(a, b) >= 0),
+    celFunc('_+_', [LIST, LIST], LIST, (a, b) => celList([...a, ...b] as CelInput[])),
+    celFunc('@in', [STRING, MAP], BOOL, (key, map) => map.get(key) !== undefined),
+    celFunc('@in', [BOOL, MAP], BOOL, (key, map) => map.get(key) !== undefined),
+    celFunc('@in', [INT, MAP], BOOL, (key, map) => map.get(key) !== undefined),
+    celFunc('@in', [UINT, MAP], BOOL, (key, map) => map.get(key) !== undefined),
+    celFunc('@in', [DOUBLE, MAP], BOOL, (key, map) => map.get(key) !== undefined),
+    ...TIME_PARTS.flatMap(([name, partOf]) => timeMethods(name, partOf)),
+    celFunc(INDEX, [DYN, DYN], DYN, (container, key) => elementAt(container, key) as CelInput),
+    celFunc(HAS, [DYN, STRING], BOOL, (container, field) => {
+      if (!isCelMap(container)) throw new Error('has() asks a map');
+      return container.get(field) !== undefined;
+    }),
+    celFunc(RANGE, [DYN], DYN, (range) => range as CelInput),
+    celFunc(TICK, [INT], BOOL, () => true),
+    celFunc(NEW_LIST, [], LIST, newList),
+    celFunc(APPEND, [LIST, DYN], LIST, append),
+  ];
+}
+
+function newList(): CelList {
+  const values: CelInput[] = [];
+  const list = celList(values);
+  growing.set(list, values);
+  return list;
+}
+
+function append(list: CelList, value: CelValue): CelList {
+  const values = growing.get(list);
+  if (values === undefined) throw new Error('assertion failed: a list of a comprehension grows');
+  values.push(value as CelInput);
+  return list;
+}
+
+function elementAt(container: CelValue, key: CelValue): CelValue {
+  const value = isCelList(container)
+    ? container.get(positionOf(key))
+    : isCelMap(container)
+      ? container.get(mapKeyOf(key))
+      : undefined;
+  if (value === undefined) throw new Error('no such key');
+  return value;
+}
+
+function positionOf(key: CelValue): number {
+  const position = isCelUint(key) ? Number(key.value) : Number(key);
+  const isNumber = isCelUint(key) || typeof key === 'bigint' || typeof key === 'number';
+  if (!isNumber || !Number.isSafeInteger(position)) throw new Error('no position of a list');
+  return position;
+}
+
+type MapKey = Parameters<CelMap['get']>[0];
+
+function mapKeyOf(key: CelValue): MapKey {
+  const isKey = ['string', 'bigint', 'boolean', 'number'].includes(typeof key) || isCelUint(key);
+  if (!isKey) throw new Error('no key of a map');
+  return key as MapKey;
+}
+
+function intOfText(text: string): bigint {
+  const value = INT_TEXT.test(text) ? BigInt(text.replace(/^\+/, '')) : undefined;
+  if (value === undefined || value < INT_MIN || value > INT_MAX) throw new Error('no int');
+  return value;
+}
+
+function uintOfText(text: string): bigint {
+  const value = INT_TEXT.test(text) ? BigInt(text.replace(/^\+/, '')) : undefined;
+  if (value === undefined || value < 0n || value > UINT_MAX) throw new Error('no uint');
+  return value;
+}
+
+function doubleOfText(text: string): number {
+  if (text === 'NaN') return Number.NaN;
+  const infinite = /^([+-]?)(?:inf|infinity)$/i.exec(text);
+  if (infinite !== null)
+    return infinite[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  if (!DOUBLE_TEXT.test(text)) throw new Error('no double');
+  return Number(text);
+}
+
+function timestampOfSeconds(seconds: bigint) {
+  if (seconds < SECONDS_MIN || seconds > SECONDS_MAX) throw new Error('no timestamp');
+  return create(TimestampSchema, { seconds, nanos: 0 });
+}
+
+/** Addresses are kept as text in their shortest form, so that equal ones are the same text. */
+function addressOfText(text: string): string {
+  const address = parseAddress(text);
+  if (address === undefined) throw new Error('no address');
+  return address.toString();
+}
+
+function isInCidr(text: string, cidr: string): boolean {
+  const address = remembered(addresses, text, parseAddress);
+  const network = remembered(networks, cidr, parseCidr);
+  if (address === undefined || network === undefined) throw new Error('no address or network');
+  return isInNetwork(address, network);
+}
+
+function remembered<T>(known: Map<string, T>, text: string, read: (text: string) => T): T {
+  const found = known.get(text);
+  if (found !== undefined) return found;
+  const value = read(text);
+  if (known.size >= READ_MAX) known.clear();
+  known.set(text, value);
+  return value;
+}
+
+/** In the order of code points, which that of UTF-16 units is not. */
+function compareText(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
+    if (x !== y) return codePointRank(x) - codePointRank(y);
+  }
+  return a.length - b.length;
+}
+
+/** Surrogates stand for what lies above all other units. */
+function codePointRank(unit: number): number {
+  return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit;
+}
+
+const MS_PER_DAY = 86_400_000;
+const TIME_PARTS: readonly (readonly [name: string, partOf: (date: Date) => number])[] = [
+  ['getFullYear', (date) => date.getUTCFullYear()],
+  ['getMonth', (date) => date.getUTCMonth()],
+  ['getDate', (date) => date.getUTCDate()],
+  ['getDayOfMonth', (date) => date.getUTCDate() - 1],
+  ['getDayOfWeek', (date) => date.getUTCDay()],
+  ['getDayOfYear', dayOfYear],
+  ['getHours', (date) => date.getUTCHours()],
+  ['getMinutes', (date) => date.getUTCMinutes()],
+  ['getSeconds', (date) => date.getUTCSeconds()],
+  ['getMilliseconds', (date) => date.getUTCMilliseconds()],
+];
+
+function timeMethods(name: string, partOf: (date: Date) => number): CelFunc[] {
+  return [
+    celMethod(name, TIMESTAMP, [], INT, function () {
+      return BigInt(partOf(dateOf(this.message, 0)));
+    }),
+    celMethod(name, TIMESTAMP, [STRING], INT, function (zone) {
+      const minutes = offsetMinutes(zone);
+      if (minutes === undefined) throw new Error('a time zone is UTC or an offset like +02:00');
+      return BigInt(partOf(dateOf(this.message, minutes)));
+    }),
+  ];
+}
+
+/** The fields of its UTC are those of the instant at the offset. */
+function dateOf(at: { readonly seconds: bigint; readonly nanos: number }, minutes: number): Date {
+  const ms = Number(at.seconds) * 1000 + Math.floor(at.nanos / 1_000_000);
+  return new Date(ms + minutes * 60_000);
+}
+
+function dayOfYear(date: Date): number {
+  const start = new Date(0);
+  start.setUTCFullYear(date.getUTCFullYear(), 0, 1);
+  return Math.floor((date.getTime() - start.getTime()) / MS_PER_DAY);
+}
+
+/** Minutes east of Greenwich of `UTC` or `[+-]hh:mm`; undefined for names of places, whose hours change. */
+export function offsetMinutes(zone: string): number | undefined {
+  if (zone === 'UTC' || zone === '') return 0;
+  const match = /^([+-]?)([0-9]{2}):([0-5][0-9])$/.exec(zone);
+  if (match === null) return undefined;
+  const minutes = Number(match[2]) * 60 + Number(match[3]);
+  if (minutes > 24 * 60) return undefined;
+  return match[1] === '-' ? -minutes : minutes;
+}

@@ -1,0 +1,158 @@
+import {
+  type Expr,
+  type Expr_Comprehension,
+  ExprSchema,
+} from '@bufbuild/cel-spec/cel/expr/syntax_pb.js';
+import { create } from '@bufbuild/protobuf';
+import { APPEND, HAS, INDEX, NEW_LIST, RANGE, TICK } from './cel-functions.ts';
+
+/** The text of a literal; undefined for anything else. */
+export function constantText(expr: Expr | undefined): string | undefined {
+  if (expr?.exprKind.case !== 'constExpr') return undefined;
+  const { constantKind } = expr.exprKind.value;
+  return constantKind.case === 'stringValue' ? constantKind.value : undefined;
+}
+
+/** Whether a comprehension starts from `[]`, as those of `map` and `filter` do. */
+export function isEmptyList(expr: Expr | undefined): boolean {
+  return expr?.exprKind.case === 'listExpr' && expr.exprKind.value.elements.length === 0;
+}
+
+/** What the step of `map` or `filter` appends, be it under a condition; undefined for other steps. */
+export function appendedElement(step: Expr | undefined): Expr | undefined {
+  if (step?.exprKind.case !== 'callExpr') return undefined;
+  const { function: name, args } = step.exprKind.value;
+  if (name === '_?_:_') return appendedElement(args[1]);
+  const list = args[1]?.exprKind;
+  if (name !== '_+_' || list?.case !== 'listExpr') return undefined;
+  return list.value.elements.length === 1 ? list.value.elements[0] : undefined;
+}
+
+/**
+ * The same expression as it is evaluated: every turn of a comprehension is paid for before it is
+ * taken, lists that macros make grow in place, and `[]` and `has` are our own. O(nodes).
+ */
+export function withCosts(expr: Expr): Expr {
+  const { exprKind: kind } = expr;
+  switch (kind.case) {
+    case 'selectExpr': {
+      const operand = withCosts(kind.value.operand as Expr);
+      if (kind.value.testOnly) return call(expr.id, HAS, operand, text(expr.id, kind.value.field));
+      return made(expr.id, { case: 'selectExpr', value: { ...kind.value, operand } });
+    }
+    case 'callExpr': {
+      const { target, args } = kind.value;
+      if (kind.value.function === '_[_]') return call(expr.id, INDEX, ...args.map(withCosts));
+      const value = {
+        ...kind.value,
+        args: args.map(withCosts),
+        ...(target === undefined ? {} : { target: withCosts(target) }),
+      };
+      return made(expr.id, { case: 'callExpr', value });
+    }
+    case 'listExpr': {
+      const elements = kind.value.elements.map(withCosts);
+      return made(expr.id, { case: 'listExpr', value: { ...kind.value, elements } });
+    }
+    case 'structExpr': {
+      const entries = kind.value.entries.map((entry) => ({
+        ...entry,
+        keyKind:
+          entry.keyKind.case === 'mapKey'
+            ? { case: 'mapKey' as const, value: withCosts(entry.keyKind.value) }
+            : entry.keyKind,
+        value: entry.value === undefined ? undefined : withCosts(entry.value),
+      }));
+      return made(expr.id, { case: 'structExpr', value: { ...kind.value, entries } });
+    }
+    case 'comprehensionExpr':
+      return withTurnsPaid(expr.id, kind.value);
+    default:
+      return expr;
+  }
+}
+
+function withTurnsPaid(id: bigint, fold: Expr_Comprehension): Expr {
+  const { iterRange, accuInit, loopCondition, loopStep, result } = fold;
+  const isGrowing = isEmptyList(accuInit) && appendedElement(loopStep) !== undefined;
+  const step = withCosts(loopStep as Expr);
+  const units = countNodes(loopStep) + countNodes(loopCondition);
+  const value = {
+    ...fold,
+    iterRange: call(id, RANGE, withCosts(iterRange as Expr)),
+    accuInit: isGrowing ? call(id, NEW_LIST) : withCosts(accuInit as Expr),
+    loopCondition: call(
+      id,
+      '_&&_',
+      call(id, TICK, number(id, units)),
+      withCosts(loopCondition as Expr),
+    ),
+    loopStep: isGrowing ? withAppend(step) : step,
+    result: withCosts(result as Expr),
+  };
+  return made(id, { case: 'comprehensionExpr', value });
+}
+
+/** `accu + [x]`, be it under a condition, as a call that appends. */
+function withAppend(step: Expr): Expr {
+  const { id, exprKind } = step;
+  if (exprKind.case !== 'callExpr') return step;
+  const { function: name, args } = exprKind.value;
+  if (name === '_?_:_') {
+    const [condition, then, otherwise] = args as [Expr, Expr, Expr];
+    return call(id, name, condition, withAppend(then), otherwise);
+  }
+  const list = args[1]?.exprKind;
+  const element = list?.case === 'listExpr' ? list.value.elements[0] : undefined;
+  return element === undefined ? step : call(id, APPEND, args[0] as Expr, element);
+}
+
+/** Nodes of an expression, itself included; what is in an inner comprehension counts there again. */
+function countNodes(expr: Expr | undefined): number {
+  if (expr === undefined) return 0;
+  const { exprKind: kind } = expr;
+  const sum = (parts: readonly (Expr | undefined)[]): number =>
+    parts.reduce((total, part) => total + countNodes(part), 1);
+  switch (kind.case) {
+    case 'selectExpr':
+      return sum([kind.value.operand]);
+    case 'callExpr':
+      return sum([kind.value.target, ...kind.value.args]);
+    case 'listExpr':
+      return sum(kind.value.elements);
+    case 'structExpr':
+      return sum(
+        kind.value.entries.flatMap((entry) => [
+          entry.keyKind.case === 'mapKey' ? entry.keyKind.value : undefined,
+          entry.value,
+        ]),
+      );
+    case 'comprehensionExpr': {
+      const { iterRange, accuInit, loopCondition, loopStep, result } = kind.value;
+      return sum([iterRange, accuInit, loopCondition, loopStep, result]);
+    }
+    default:
+      return 1;
+  }
+}
+
+function made(id: bigint, exprKind: Expr['exprKind']): Expr {
+  return { ...create(ExprSchema), id, exprKind };
+}
+
+function call(id: bigint, name: string, ...args: Expr[]): Expr {
+  return create(ExprSchema, {
+    id,
+    exprKind: { case: 'callExpr', value: { function: name, args } },
+  });
+}
+
+function text(id: bigint, value: string): Expr {
+  const constantKind = { case: 'stringValue', value } as const;
+  return create(ExprSchema, { id, exprKind: { case: 'constExpr', value: { constantKind } } });
+}
+
+function number(id: bigint, value: number): Expr {
+  const constantKind = { case: 'int64Value', value: BigInt(value) } as const;
+  return create(ExprSchema, { id, exprKind: { case: 'constExpr', value: { constantKind } } });
+}
