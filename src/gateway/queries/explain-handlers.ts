@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
 import {
+  type DerivationNodeSchema,
   DerivationStep as ProtoStep,
   type DerivationSchema,
   ObstacleKind as ProtoKind,
@@ -94,20 +95,26 @@ function remediesOf(value: number): number {
   return value === 0 ? REMEDIES_DEFAULT : value;
 }
 
-/** O(nodes). */
+/** The nodes of a tree, each before its children. O(nodes). */
 function derivationToProto(
   shard: ShardKey,
-  { namespace, objectId, relation, step, tuple, contextual, children }: Derivation,
+  root: Derivation,
 ): MessageInitShape<typeof DerivationSchema> {
-  return {
-    namespace,
-    objectId,
-    relation,
-    step: STEPS[step],
-    ...(tuple && { tuple: tupleToProto(shard, tuple) }),
-    contextual,
-    children: children.map((child) => derivationToProto(shard, child)),
-  };
+  const trees = [root];
+  const nodes: MessageInitShape<typeof DerivationNodeSchema>[] = [];
+  // Grows while it is walked: children follow all that was there before them.
+  for (const { namespace, objectId, relation, step, tuple, contextual, children } of trees) {
+    nodes.push({
+      namespace,
+      objectId,
+      relation,
+      step: STEPS[step],
+      ...(tuple && { tuple: tupleToProto(shard, tuple) }),
+      contextual,
+      children: children.map((child) => trees.push(child) - 1),
+    });
+  }
+  return { nodes };
 }
 
 function obstacleToProto(

@@ -14,7 +14,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file gatehouse/v1/query_service.proto.
  */
 export const file_gatehouse_v1_query_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBnYXRlaG91c2UvdjEvcXVlcnlfc2VydmljZS5wcm90bxIMZ2F0ZWhvdXNlLnYxIrkBCgpRdWVyeVNjb3BlEhIKCnByb2plY3RfaWQYASABKAkSEQoJdGVuYW50X2lkGAIgASgJEiIKGmF0X2xlYXN0X2NvbnNpc3RlbmN5X3Rva2VuGAMgASgJEigKB2NvbnRleHQYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKEWNvbnRleHR1YWxfdHVwbGVzGAUgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUiagoIUXVlc3Rpb24SEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRImCgdzdWJqZWN0GAQgASgLMhUud29ya3NwYWNlLnYxLlN1YmplY3QiYQoMQ2hlY2tSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSKAoIcXVlc3Rpb24YAiABKAsyFi5nYXRlaG91c2UudjEuUXVlc3Rpb24iTgoNQ2hlY2tSZXNwb25zZRIPCgdhbGxvd2VkGAEgASgIEhEKCXVuZGVjaWRlZBgCIAEoCBIZChFjb25zaXN0ZW5jeV90b2tlbhgDIAEoCSJpChFCYXRjaENoZWNrUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEisKBWl0ZW1zGAIgAygLMhwuZ2F0ZWhvdXNlLnYxLkJhdGNoQ2hlY2tJdGVtImQKDkJhdGNoQ2hlY2tJdGVtEigKCHF1ZXN0aW9uGAEgASgLMhYuZ2F0ZWhvdXNlLnYxLlF1ZXN0aW9uEigKB2NvbnRleHQYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0ImAKEkJhdGNoQ2hlY2tSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4uZ2F0ZWhvdXNlLnYxLkJhdGNoQ2hlY2tSZXN1bHQSGQoRY29uc2lzdGVuY3lfdG9rZW4YAiABKAkiRQoQQmF0Y2hDaGVja1Jlc3VsdBIPCgdhbGxvd2VkGAEgASgIEhEKCXVuZGVjaWRlZBgCIAEoCBINCgVlcnJvchgDIAEoCSJ5Cg5FeHBsYWluUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEigKCHF1ZXN0aW9uGAIgASgLMhYuZ2F0ZWhvdXNlLnYxLlF1ZXN0aW9uEhQKDHJlbWVkaWVzX21heBgDIAEoBSLxAgoPRXhwbGFpblJlc3BvbnNlEg8KB2FsbG93ZWQYASABKAgSEQoJdW5kZWNpZGVkGAIgASgIEiwKCmRlcml2YXRpb24YAyABKAsyGC5nYXRlaG91c2UudjEuRGVyaXZhdGlvbhIvCgtob2xkc191bnRpbBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoJb2JzdGFjbGVzGAUgAygLMhYuZ2F0ZWhvdXNlLnYxLk9ic3RhY2xlEi0KCHJlbWVkaWVzGAYgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUSEQoJdHJ1bmNhdGVkGAcgASgIEg0KBXJlYWRzGAggASgDEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAkgASgJEhYKDm1lbWJlcl91c2VyX2lkGAogASgJEiwKCm1lbWJlcnNoaXAYCyABKAsyGC5nYXRlaG91c2UudjEuRGVyaXZhdGlvbiLcAQoKRGVyaXZhdGlvbhIRCgluYW1lc3BhY2UYASABKAkSEQoJb2JqZWN0X2lkGAIgASgJEhAKCHJlbGF0aW9uGAMgASgJEioKBHN0ZXAYBCABKA4yHC5nYXRlaG91c2UudjEuRGVyaXZhdGlvblN0ZXASKgoFdHVwbGUYBSABKAsyGy53b3Jrc3BhY2UudjEuUmVsYXRpb25UdXBsZRISCgpjb250ZXh0dWFsGAYgASgIEioKCGNoaWxkcmVuGAcgAygLMhguZ2F0ZWhvdXNlLnYxLkRlcml2YXRpb24i7wEKCE9ic3RhY2xlEigKBGtpbmQYASABKA4yGi5nYXRlaG91c2UudjEuT2JzdGFjbGVLaW5kEhEKCW5hbWVzcGFjZRgCIAEoCRIRCglvYmplY3RfaWQYAyABKAkSEAoIcmVsYXRpb24YBCABKAkSKgoFdHVwbGUYBSABKAsyGy53b3Jrc3BhY2UudjEuUmVsYXRpb25UdXBsZRIsCgpkZXJpdmF0aW9uGAYgASgLMhguZ2F0ZWhvdXNlLnYxLkRlcml2YXRpb24SFgoObWlzc2luZ19pbnB1dHMYByADKAkSDwoHbWVzc2FnZRgIIAEoCSKdAQoTTGlzdFN1YmplY3RzUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEhEKCW5hbWVzcGFjZRgCIAEoCRIRCglvYmplY3RfaWQYAyABKAkSEAoIcmVsYXRpb24YBCABKAkSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkivwEKFExpc3RTdWJqZWN0c1Jlc3BvbnNlEhAKCHVzZXJfaWRzGAEgAygJEhAKCHdpbGRjYXJkGAIgASgIEhkKEWV4Y2x1ZGVkX3VzZXJfaWRzGAMgAygJEhoKEnVuZGVjaWRlZF91c2VyX2lkcxgEIAMoCRIXCg9uZXh0X3BhZ2VfdG9rZW4YBSABKAkSGQoRY29uc2lzdGVuY3lfdG9rZW4YBiABKAkSGAoQcmV2aXNpb25fY2hhbmdlZBgHIAEoCCKgAQoUTGlzdFJlbGF0aW9uc1JlcXVlc3QSJwoFc2NvcGUYASABKAsyGC5nYXRlaG91c2UudjEuUXVlcnlTY29wZRIRCgluYW1lc3BhY2UYAiABKAkSEQoJb2JqZWN0X2lkGAMgASgJEiYKB3N1YmplY3QYBCABKAsyFS53b3Jrc3BhY2UudjEuU3ViamVjdBIRCglyZWxhdGlvbnMYBSADKAkiYgoVTGlzdFJlbGF0aW9uc1Jlc3BvbnNlEhEKCXJlbGF0aW9ucxgBIAMoCRIbChN1bmRlY2lkZWRfcmVsYXRpb25zGAIgAygJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAMgASgJIqABChRGaWx0ZXJPYmplY3RzUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEhEKCW5hbWVzcGFjZRgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRImCgdzdWJqZWN0GAQgASgLMhUud29ya3NwYWNlLnYxLlN1YmplY3QSEgoKb2JqZWN0X2lkcxgFIAMoCSJGChVGaWx0ZXJPYmplY3RzUmVzcG9uc2USEgoKb2JqZWN0X2lkcxgBIAMoCRIZChFjb25zaXN0ZW5jeV90b2tlbhgCIAEoCSKxAQoSTGlzdE9iamVjdHNSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSEQoJbmFtZXNwYWNlGAIgASgJEhAKCHJlbGF0aW9uGAMgASgJEiYKB3N1YmplY3QYBCABKAsyFS53b3Jrc3BhY2UudjEuU3ViamVjdBIRCglwYWdlX3NpemUYBSABKAUSEgoKcGFnZV90b2tlbhgGIAEoCSJ3ChNMaXN0T2JqZWN0c1Jlc3BvbnNlEhIKCm9iamVjdF9pZHMYASADKAkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAMgASgJEhgKEHJldmlzaW9uX2NoYW5nZWQYBCABKAgijAEKFFN0cmVhbU9iamVjdHNSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSEQoJbmFtZXNwYWNlGAIgASgJEhAKCHJlbGF0aW9uGAMgASgJEiYKB3N1YmplY3QYBCABKAsyFS53b3Jrc3BhY2UudjEuU3ViamVjdCJGChVTdHJlYW1PYmplY3RzUmVzcG9uc2USEgoKb2JqZWN0X2lkcxgBIAMoCRIZChFjb25zaXN0ZW5jeV90b2tlbhgCIAEoCSKPAQoNV2hhdElmUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEioKB3VwZGF0ZXMYAiADKAsyGS53b3Jrc3BhY2UudjEuVHVwbGVVcGRhdGUSKQoJcXVlc3Rpb25zGAMgAygLMhYuZ2F0ZWhvdXNlLnYxLlF1ZXN0aW9uIm8KDldoYXRJZlJlc3BvbnNlEisKB3Jlc3VsdHMYASADKAsyGi5nYXRlaG91c2UudjEuV2hhdElmUmVzdWx0EhUKDWNoYW5nZWRfY291bnQYAiABKAUSGQoRY29uc2lzdGVuY3lfdG9rZW4YAyABKAkiTAoMV2hhdElmUmVzdWx0EhYKDmFsbG93ZWRfYmVmb3JlGAEgASgIEhUKDWFsbG93ZWRfYWZ0ZXIYAiABKAgSDQoFZXJyb3IYAyABKAkqjQIKDkRlcml2YXRpb25TdGVwEh8KG0RFUklWQVRJT05fU1RFUF9VTlNQRUNJRklFRBAAEhoKFkRFUklWQVRJT05fU1RFUF9ESVJFQ1QQARIbChdERVJJVkFUSU9OX1NURVBfVVNFUlNFVBACEhwKGERFUklWQVRJT05fU1RFUF9DT01QVVRFRBADEiQKIERFUklWQVRJT05fU1RFUF9UVVBMRV9UT19VU0VSU0VUEAQSIAocREVSSVZBVElPTl9TVEVQX0lOVEVSU0VDVElPThAFEh0KGURFUklWQVRJT05fU1RFUF9FWENMVVNJT04QBhIcChhERVJJVkFUSU9OX1NURVBfSURFTlRJVFkQByq2AgoMT2JzdGFjbGVLaW5kEh0KGU9CU1RBQ0xFX0tJTkRfVU5TUEVDSUZJRUQQABIaChZPQlNUQUNMRV9LSU5EX05PX0dSQU5UEAESGgoWT0JTVEFDTEVfS0lORF9FWENMVURFRBACEhkKFU9CU1RBQ0xFX0tJTkRfRVhQSVJFRBADEiEKHU9CU1RBQ0xFX0tJTkRfQ09ORElUSU9OX0ZBTFNFEAQSJQohT0JTVEFDTEVfS0lORF9DT05ESVRJT05fVU5ERUNJREVEEAUSHgoaT0JTVEFDTEVfS0lORF9JTlRFUlNFQ1RJT04QBhIXChNPQlNUQUNMRV9LSU5EX0RFUFRIEAcSFwoTT0JTVEFDTEVfS0lORF9DWUNMRRAIEhgKFE9CU1RBQ0xFX0tJTkRfQlVER0VUEAky6QUKDFF1ZXJ5U2VydmljZRJACgVDaGVjaxIaLmdhdGVob3VzZS52MS5DaGVja1JlcXVlc3QaGy5nYXRlaG91c2UudjEuQ2hlY2tSZXNwb25zZRJPCgpCYXRjaENoZWNrEh8uZ2F0ZWhvdXNlLnYxLkJhdGNoQ2hlY2tSZXF1ZXN0GiAuZ2F0ZWhvdXNlLnYxLkJhdGNoQ2hlY2tSZXNwb25zZRJGCgdFeHBsYWluEhwuZ2F0ZWhvdXNlLnYxLkV4cGxhaW5SZXF1ZXN0Gh0uZ2F0ZWhvdXNlLnYxLkV4cGxhaW5SZXNwb25zZRJVCgxMaXN0U3ViamVjdHMSIS5nYXRlaG91c2UudjEuTGlzdFN1YmplY3RzUmVxdWVzdBoiLmdhdGVob3VzZS52MS5MaXN0U3ViamVjdHNSZXNwb25zZRJYCg1MaXN0UmVsYXRpb25zEiIuZ2F0ZWhvdXNlLnYxLkxpc3RSZWxhdGlvbnNSZXF1ZXN0GiMuZ2F0ZWhvdXNlLnYxLkxpc3RSZWxhdGlvbnNSZXNwb25zZRJYCg1GaWx0ZXJPYmplY3RzEiIuZ2F0ZWhvdXNlLnYxLkZpbHRlck9iamVjdHNSZXF1ZXN0GiMuZ2F0ZWhvdXNlLnYxLkZpbHRlck9iamVjdHNSZXNwb25zZRJSCgtMaXN0T2JqZWN0cxIgLmdhdGVob3VzZS52MS5MaXN0T2JqZWN0c1JlcXVlc3QaIS5nYXRlaG91c2UudjEuTGlzdE9iamVjdHNSZXNwb25zZRJaCg1TdHJlYW1PYmplY3RzEiIuZ2F0ZWhvdXNlLnYxLlN0cmVhbU9iamVjdHNSZXF1ZXN0GiMuZ2F0ZWhvdXNlLnYxLlN0cmVhbU9iamVjdHNSZXNwb25zZTABEkMKBldoYXRJZhIbLmdhdGVob3VzZS52MS5XaGF0SWZSZXF1ZXN0GhwuZ2F0ZWhvdXNlLnYxLldoYXRJZlJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_workspace_v1_authz_service]);
+  fileDesc("CiBnYXRlaG91c2UvdjEvcXVlcnlfc2VydmljZS5wcm90bxIMZ2F0ZWhvdXNlLnYxIrkBCgpRdWVyeVNjb3BlEhIKCnByb2plY3RfaWQYASABKAkSEQoJdGVuYW50X2lkGAIgASgJEiIKGmF0X2xlYXN0X2NvbnNpc3RlbmN5X3Rva2VuGAMgASgJEigKB2NvbnRleHQYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKEWNvbnRleHR1YWxfdHVwbGVzGAUgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUiagoIUXVlc3Rpb24SEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRImCgdzdWJqZWN0GAQgASgLMhUud29ya3NwYWNlLnYxLlN1YmplY3QiYQoMQ2hlY2tSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSKAoIcXVlc3Rpb24YAiABKAsyFi5nYXRlaG91c2UudjEuUXVlc3Rpb24iTgoNQ2hlY2tSZXNwb25zZRIPCgdhbGxvd2VkGAEgASgIEhEKCXVuZGVjaWRlZBgCIAEoCBIZChFjb25zaXN0ZW5jeV90b2tlbhgDIAEoCSJpChFCYXRjaENoZWNrUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEisKBWl0ZW1zGAIgAygLMhwuZ2F0ZWhvdXNlLnYxLkJhdGNoQ2hlY2tJdGVtImQKDkJhdGNoQ2hlY2tJdGVtEigKCHF1ZXN0aW9uGAEgASgLMhYuZ2F0ZWhvdXNlLnYxLlF1ZXN0aW9uEigKB2NvbnRleHQYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0ImAKEkJhdGNoQ2hlY2tSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4uZ2F0ZWhvdXNlLnYxLkJhdGNoQ2hlY2tSZXN1bHQSGQoRY29uc2lzdGVuY3lfdG9rZW4YAiABKAkiRQoQQmF0Y2hDaGVja1Jlc3VsdBIPCgdhbGxvd2VkGAEgASgIEhEKCXVuZGVjaWRlZBgCIAEoCBINCgVlcnJvchgDIAEoCSJ5Cg5FeHBsYWluUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEigKCHF1ZXN0aW9uGAIgASgLMhYuZ2F0ZWhvdXNlLnYxLlF1ZXN0aW9uEhQKDHJlbWVkaWVzX21heBgDIAEoBSLxAgoPRXhwbGFpblJlc3BvbnNlEg8KB2FsbG93ZWQYASABKAgSEQoJdW5kZWNpZGVkGAIgASgIEiwKCmRlcml2YXRpb24YAyABKAsyGC5nYXRlaG91c2UudjEuRGVyaXZhdGlvbhIvCgtob2xkc191bnRpbBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoJb2JzdGFjbGVzGAUgAygLMhYuZ2F0ZWhvdXNlLnYxLk9ic3RhY2xlEi0KCHJlbWVkaWVzGAYgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUSEQoJdHJ1bmNhdGVkGAcgASgIEg0KBXJlYWRzGAggASgDEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAkgASgJEhYKDm1lbWJlcl91c2VyX2lkGAogASgJEiwKCm1lbWJlcnNoaXAYCyABKAsyGC5nYXRlaG91c2UudjEuRGVyaXZhdGlvbiI5CgpEZXJpdmF0aW9uEisKBW5vZGVzGAEgAygLMhwuZ2F0ZWhvdXNlLnYxLkRlcml2YXRpb25Ob2RlIsYBCg5EZXJpdmF0aW9uTm9kZRIRCgluYW1lc3BhY2UYASABKAkSEQoJb2JqZWN0X2lkGAIgASgJEhAKCHJlbGF0aW9uGAMgASgJEioKBHN0ZXAYBCABKA4yHC5nYXRlaG91c2UudjEuRGVyaXZhdGlvblN0ZXASKgoFdHVwbGUYBSABKAsyGy53b3Jrc3BhY2UudjEuUmVsYXRpb25UdXBsZRISCgpjb250ZXh0dWFsGAYgASgIEhAKCGNoaWxkcmVuGAcgAygFIu8BCghPYnN0YWNsZRIoCgRraW5kGAEgASgOMhouZ2F0ZWhvdXNlLnYxLk9ic3RhY2xlS2luZBIRCgluYW1lc3BhY2UYAiABKAkSEQoJb2JqZWN0X2lkGAMgASgJEhAKCHJlbGF0aW9uGAQgASgJEioKBXR1cGxlGAUgASgLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUSLAoKZGVyaXZhdGlvbhgGIAEoCzIYLmdhdGVob3VzZS52MS5EZXJpdmF0aW9uEhYKDm1pc3NpbmdfaW5wdXRzGAcgAygJEg8KB21lc3NhZ2UYCCABKAkinQEKE0xpc3RTdWJqZWN0c1JlcXVlc3QSJwoFc2NvcGUYASABKAsyGC5nYXRlaG91c2UudjEuUXVlcnlTY29wZRIRCgluYW1lc3BhY2UYAiABKAkSEQoJb2JqZWN0X2lkGAMgASgJEhAKCHJlbGF0aW9uGAQgASgJEhEKCXBhZ2Vfc2l6ZRgFIAEoBRISCgpwYWdlX3Rva2VuGAYgASgJIr8BChRMaXN0U3ViamVjdHNSZXNwb25zZRIQCgh1c2VyX2lkcxgBIAMoCRIQCgh3aWxkY2FyZBgCIAEoCBIZChFleGNsdWRlZF91c2VyX2lkcxgDIAMoCRIaChJ1bmRlY2lkZWRfdXNlcl9pZHMYBCADKAkSFwoPbmV4dF9wYWdlX3Rva2VuGAUgASgJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAYgASgJEhgKEHJldmlzaW9uX2NoYW5nZWQYByABKAgioAEKFExpc3RSZWxhdGlvbnNSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSEQoJbmFtZXNwYWNlGAIgASgJEhEKCW9iamVjdF9pZBgDIAEoCRImCgdzdWJqZWN0GAQgASgLMhUud29ya3NwYWNlLnYxLlN1YmplY3QSEQoJcmVsYXRpb25zGAUgAygJImIKFUxpc3RSZWxhdGlvbnNSZXNwb25zZRIRCglyZWxhdGlvbnMYASADKAkSGwoTdW5kZWNpZGVkX3JlbGF0aW9ucxgCIAMoCRIZChFjb25zaXN0ZW5jeV90b2tlbhgDIAEoCSKgAQoURmlsdGVyT2JqZWN0c1JlcXVlc3QSJwoFc2NvcGUYASABKAsyGC5nYXRlaG91c2UudjEuUXVlcnlTY29wZRIRCgluYW1lc3BhY2UYAiABKAkSEAoIcmVsYXRpb24YAyABKAkSJgoHc3ViamVjdBgEIAEoCzIVLndvcmtzcGFjZS52MS5TdWJqZWN0EhIKCm9iamVjdF9pZHMYBSADKAkiRgoVRmlsdGVyT2JqZWN0c1Jlc3BvbnNlEhIKCm9iamVjdF9pZHMYASADKAkSGQoRY29uc2lzdGVuY3lfdG9rZW4YAiABKAkisQEKEkxpc3RPYmplY3RzUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEhEKCW5hbWVzcGFjZRgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRImCgdzdWJqZWN0GAQgASgLMhUud29ya3NwYWNlLnYxLlN1YmplY3QSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkidwoTTGlzdE9iamVjdHNSZXNwb25zZRISCgpvYmplY3RfaWRzGAEgAygJEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIZChFjb25zaXN0ZW5jeV90b2tlbhgDIAEoCRIYChByZXZpc2lvbl9jaGFuZ2VkGAQgASgIIowBChRTdHJlYW1PYmplY3RzUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEhEKCW5hbWVzcGFjZRgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRImCgdzdWJqZWN0GAQgASgLMhUud29ya3NwYWNlLnYxLlN1YmplY3QiRgoVU3RyZWFtT2JqZWN0c1Jlc3BvbnNlEhIKCm9iamVjdF9pZHMYASADKAkSGQoRY29uc2lzdGVuY3lfdG9rZW4YAiABKAkijwEKDVdoYXRJZlJlcXVlc3QSJwoFc2NvcGUYASABKAsyGC5nYXRlaG91c2UudjEuUXVlcnlTY29wZRIqCgd1cGRhdGVzGAIgAygLMhkud29ya3NwYWNlLnYxLlR1cGxlVXBkYXRlEikKCXF1ZXN0aW9ucxgDIAMoCzIWLmdhdGVob3VzZS52MS5RdWVzdGlvbiJvCg5XaGF0SWZSZXNwb25zZRIrCgdyZXN1bHRzGAEgAygLMhouZ2F0ZWhvdXNlLnYxLldoYXRJZlJlc3VsdBIVCg1jaGFuZ2VkX2NvdW50GAIgASgFEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAMgASgJIkwKDFdoYXRJZlJlc3VsdBIWCg5hbGxvd2VkX2JlZm9yZRgBIAEoCBIVCg1hbGxvd2VkX2FmdGVyGAIgASgIEg0KBWVycm9yGAMgASgJKo0CCg5EZXJpdmF0aW9uU3RlcBIfChtERVJJVkFUSU9OX1NURVBfVU5TUEVDSUZJRUQQABIaChZERVJJVkFUSU9OX1NURVBfRElSRUNUEAESGwoXREVSSVZBVElPTl9TVEVQX1VTRVJTRVQQAhIcChhERVJJVkFUSU9OX1NURVBfQ09NUFVURUQQAxIkCiBERVJJVkFUSU9OX1NURVBfVFVQTEVfVE9fVVNFUlNFVBAEEiAKHERFUklWQVRJT05fU1RFUF9JTlRFUlNFQ1RJT04QBRIdChlERVJJVkFUSU9OX1NURVBfRVhDTFVTSU9OEAYSHAoYREVSSVZBVElPTl9TVEVQX0lERU5USVRZEAcqtgIKDE9ic3RhY2xlS2luZBIdChlPQlNUQUNMRV9LSU5EX1VOU1BFQ0lGSUVEEAASGgoWT0JTVEFDTEVfS0lORF9OT19HUkFOVBABEhoKFk9CU1RBQ0xFX0tJTkRfRVhDTFVERUQQAhIZChVPQlNUQUNMRV9LSU5EX0VYUElSRUQQAxIhCh1PQlNUQUNMRV9LSU5EX0NPTkRJVElPTl9GQUxTRRAEEiUKIU9CU1RBQ0xFX0tJTkRfQ09ORElUSU9OX1VOREVDSURFRBAFEh4KGk9CU1RBQ0xFX0tJTkRfSU5URVJTRUNUSU9OEAYSFwoTT0JTVEFDTEVfS0lORF9ERVBUSBAHEhcKE09CU1RBQ0xFX0tJTkRfQ1lDTEUQCBIYChRPQlNUQUNMRV9LSU5EX0JVREdFVBAJMukFCgxRdWVyeVNlcnZpY2USQAoFQ2hlY2sSGi5nYXRlaG91c2UudjEuQ2hlY2tSZXF1ZXN0GhsuZ2F0ZWhvdXNlLnYxLkNoZWNrUmVzcG9uc2USTwoKQmF0Y2hDaGVjaxIfLmdhdGVob3VzZS52MS5CYXRjaENoZWNrUmVxdWVzdBogLmdhdGVob3VzZS52MS5CYXRjaENoZWNrUmVzcG9uc2USRgoHRXhwbGFpbhIcLmdhdGVob3VzZS52MS5FeHBsYWluUmVxdWVzdBodLmdhdGVob3VzZS52MS5FeHBsYWluUmVzcG9uc2USVQoMTGlzdFN1YmplY3RzEiEuZ2F0ZWhvdXNlLnYxLkxpc3RTdWJqZWN0c1JlcXVlc3QaIi5nYXRlaG91c2UudjEuTGlzdFN1YmplY3RzUmVzcG9uc2USWAoNTGlzdFJlbGF0aW9ucxIiLmdhdGVob3VzZS52MS5MaXN0UmVsYXRpb25zUmVxdWVzdBojLmdhdGVob3VzZS52MS5MaXN0UmVsYXRpb25zUmVzcG9uc2USWAoNRmlsdGVyT2JqZWN0cxIiLmdhdGVob3VzZS52MS5GaWx0ZXJPYmplY3RzUmVxdWVzdBojLmdhdGVob3VzZS52MS5GaWx0ZXJPYmplY3RzUmVzcG9uc2USUgoLTGlzdE9iamVjdHMSIC5nYXRlaG91c2UudjEuTGlzdE9iamVjdHNSZXF1ZXN0GiEuZ2F0ZWhvdXNlLnYxLkxpc3RPYmplY3RzUmVzcG9uc2USWgoNU3RyZWFtT2JqZWN0cxIiLmdhdGVob3VzZS52MS5TdHJlYW1PYmplY3RzUmVxdWVzdBojLmdhdGVob3VzZS52MS5TdHJlYW1PYmplY3RzUmVzcG9uc2UwARJDCgZXaGF0SWYSGy5nYXRlaG91c2UudjEuV2hhdElmUmVxdWVzdBocLmdhdGVob3VzZS52MS5XaGF0SWZSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_workspace_v1_authz_service]);
 
 /**
  * What every question carries.
@@ -422,11 +422,33 @@ export const ExplainResponseSchema: GenMessage<ExplainResponse> = /*@__PURE__*/
   messageDesc(file_gatehouse_v1_query_service, 9);
 
 /**
- * A node of a derivation: a userset, why the subject is in it.
+ * Why a subject is in a userset: a tree of tuples and rewrites. Its nodes are a list, since derivations may
+ * be deeper than messages may be nested.
  *
  * @generated from message gatehouse.v1.Derivation
  */
 export type Derivation = Message<"gatehouse.v1.Derivation"> & {
+  /**
+   * The root first; every node stands before its children. At most some hundreds on one path.
+   *
+   * @generated from field: repeated gatehouse.v1.DerivationNode nodes = 1;
+   */
+  nodes: DerivationNode[];
+};
+
+/**
+ * Describes the message gatehouse.v1.Derivation.
+ * Use `create(DerivationSchema)` to create a new message.
+ */
+export const DerivationSchema: GenMessage<Derivation> = /*@__PURE__*/
+  messageDesc(file_gatehouse_v1_query_service, 10);
+
+/**
+ * A node of a derivation: a userset, why the subject is in it.
+ *
+ * @generated from message gatehouse.v1.DerivationNode
+ */
+export type DerivationNode = Message<"gatehouse.v1.DerivationNode"> & {
   /**
    * The namespace of the object.
    *
@@ -471,21 +493,21 @@ export type Derivation = Message<"gatehouse.v1.Derivation"> & {
   contextual: boolean;
 
   /**
-   * What it follows from: one child, but none of a direct step and of an identity, and of an
-   * intersection as many as it has operands. The operands of an intersection or an exclusion are nodes of
-   * the same userset.
+   * What it follows from, as places in `nodes`: one child, but none of a direct step and of an identity,
+   * and of an intersection as many as it has operands. The operands of an intersection or an exclusion
+   * are nodes of the same userset.
    *
-   * @generated from field: repeated gatehouse.v1.Derivation children = 7;
+   * @generated from field: repeated int32 children = 7;
    */
-  children: Derivation[];
+  children: number[];
 };
 
 /**
- * Describes the message gatehouse.v1.Derivation.
- * Use `create(DerivationSchema)` to create a new message.
+ * Describes the message gatehouse.v1.DerivationNode.
+ * Use `create(DerivationNodeSchema)` to create a new message.
  */
-export const DerivationSchema: GenMessage<Derivation> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 10);
+export const DerivationNodeSchema: GenMessage<DerivationNode> = /*@__PURE__*/
+  messageDesc(file_gatehouse_v1_query_service, 11);
 
 /**
  * What kept a grant from counting.
@@ -555,7 +577,7 @@ export type Obstacle = Message<"gatehouse.v1.Obstacle"> & {
  * Use `create(ObstacleSchema)` to create a new message.
  */
 export const ObstacleSchema: GenMessage<Obstacle> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 11);
+  messageDesc(file_gatehouse_v1_query_service, 12);
 
 /**
  * Request of ListSubjects.
@@ -611,7 +633,7 @@ export type ListSubjectsRequest = Message<"gatehouse.v1.ListSubjectsRequest"> & 
  * Use `create(ListSubjectsRequestSchema)` to create a new message.
  */
 export const ListSubjectsRequestSchema: GenMessage<ListSubjectsRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 12);
+  messageDesc(file_gatehouse_v1_query_service, 13);
 
 /**
  * Response of ListSubjects.
@@ -674,7 +696,7 @@ export type ListSubjectsResponse = Message<"gatehouse.v1.ListSubjectsResponse"> 
  * Use `create(ListSubjectsResponseSchema)` to create a new message.
  */
 export const ListSubjectsResponseSchema: GenMessage<ListSubjectsResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 13);
+  messageDesc(file_gatehouse_v1_query_service, 14);
 
 /**
  * Request of ListRelations.
@@ -723,7 +745,7 @@ export type ListRelationsRequest = Message<"gatehouse.v1.ListRelationsRequest"> 
  * Use `create(ListRelationsRequestSchema)` to create a new message.
  */
 export const ListRelationsRequestSchema: GenMessage<ListRelationsRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 14);
+  messageDesc(file_gatehouse_v1_query_service, 15);
 
 /**
  * Response of ListRelations.
@@ -758,7 +780,7 @@ export type ListRelationsResponse = Message<"gatehouse.v1.ListRelationsResponse"
  * Use `create(ListRelationsResponseSchema)` to create a new message.
  */
 export const ListRelationsResponseSchema: GenMessage<ListRelationsResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 15);
+  messageDesc(file_gatehouse_v1_query_service, 16);
 
 /**
  * Request of FilterObjects.
@@ -807,7 +829,7 @@ export type FilterObjectsRequest = Message<"gatehouse.v1.FilterObjectsRequest"> 
  * Use `create(FilterObjectsRequestSchema)` to create a new message.
  */
 export const FilterObjectsRequestSchema: GenMessage<FilterObjectsRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 16);
+  messageDesc(file_gatehouse_v1_query_service, 17);
 
 /**
  * Response of FilterObjects.
@@ -835,7 +857,7 @@ export type FilterObjectsResponse = Message<"gatehouse.v1.FilterObjectsResponse"
  * Use `create(FilterObjectsResponseSchema)` to create a new message.
  */
 export const FilterObjectsResponseSchema: GenMessage<FilterObjectsResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 17);
+  messageDesc(file_gatehouse_v1_query_service, 18);
 
 /**
  * Request of ListObjects.
@@ -891,7 +913,7 @@ export type ListObjectsRequest = Message<"gatehouse.v1.ListObjectsRequest"> & {
  * Use `create(ListObjectsRequestSchema)` to create a new message.
  */
 export const ListObjectsRequestSchema: GenMessage<ListObjectsRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 18);
+  messageDesc(file_gatehouse_v1_query_service, 19);
 
 /**
  * Response of ListObjects.
@@ -933,7 +955,7 @@ export type ListObjectsResponse = Message<"gatehouse.v1.ListObjectsResponse"> & 
  * Use `create(ListObjectsResponseSchema)` to create a new message.
  */
 export const ListObjectsResponseSchema: GenMessage<ListObjectsResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 19);
+  messageDesc(file_gatehouse_v1_query_service, 20);
 
 /**
  * Request of StreamObjects.
@@ -975,7 +997,7 @@ export type StreamObjectsRequest = Message<"gatehouse.v1.StreamObjectsRequest"> 
  * Use `create(StreamObjectsRequestSchema)` to create a new message.
  */
 export const StreamObjectsRequestSchema: GenMessage<StreamObjectsRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 20);
+  messageDesc(file_gatehouse_v1_query_service, 21);
 
 /**
  * One part of StreamObjects. All parts are of one revision; a stream that ends without an error is complete.
@@ -1003,7 +1025,7 @@ export type StreamObjectsResponse = Message<"gatehouse.v1.StreamObjectsResponse"
  * Use `create(StreamObjectsResponseSchema)` to create a new message.
  */
 export const StreamObjectsResponseSchema: GenMessage<StreamObjectsResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 21);
+  messageDesc(file_gatehouse_v1_query_service, 22);
 
 /**
  * Request of WhatIf.
@@ -1038,7 +1060,7 @@ export type WhatIfRequest = Message<"gatehouse.v1.WhatIfRequest"> & {
  * Use `create(WhatIfRequestSchema)` to create a new message.
  */
 export const WhatIfRequestSchema: GenMessage<WhatIfRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 22);
+  messageDesc(file_gatehouse_v1_query_service, 23);
 
 /**
  * Response of WhatIf.
@@ -1073,7 +1095,7 @@ export type WhatIfResponse = Message<"gatehouse.v1.WhatIfResponse"> & {
  * Use `create(WhatIfResponseSchema)` to create a new message.
  */
 export const WhatIfResponseSchema: GenMessage<WhatIfResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 23);
+  messageDesc(file_gatehouse_v1_query_service, 24);
 
 /**
  * A question's answer as it is and as it would be.
@@ -1108,7 +1130,7 @@ export type WhatIfResult = Message<"gatehouse.v1.WhatIfResult"> & {
  * Use `create(WhatIfResultSchema)` to create a new message.
  */
 export const WhatIfResultSchema: GenMessage<WhatIfResult> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 24);
+  messageDesc(file_gatehouse_v1_query_service, 25);
 
 /**
  * What kind of step a derivation takes.
