@@ -15,6 +15,7 @@ export const EXCLUDE_ROLE = 2;
 export type Steps<T> = Generator<undefined, T, undefined>;
 /** Vertices and edges that are handled between two yields. */
 const WORK_PER_STEP = 64;
+const NONE: readonly number[] = [];
 
 /**
  * Equations over gates, solved three-valued: the well-founded model (Van Gelder, Ross, Schlipf
@@ -38,7 +39,7 @@ export class GateSystem {
   /** BUT_NOT: the include side was found TRUE. */
   readonly #hasInclude: boolean[] = [];
   /** Pairs (vertex that reads this one, role). */
-  readonly #readers: number[][] = [];
+  readonly #readers: (number[] | undefined)[] = [];
   #decided: number[] = [];
   /** Usersets that are TRUE as the target itself: decided by the first round, as if by an operator. */
   #found: number[] = [];
@@ -52,11 +53,6 @@ export class GateSystem {
     return this.#height[vertex] as number;
   }
 
-  /** Pairs (vertex that reads this one, role). */
-  readersOf(vertex: number): readonly number[] {
-    return this.#readers[vertex] as number[];
-  }
-
   add(gate: Gate, isUserset: boolean): number {
     this.#gate.push(gate);
     this.#isUserset.push(isUserset);
@@ -64,12 +60,14 @@ export class GateSystem {
     this.#open.push(0);
     this.#isStained.push(false);
     this.#hasInclude.push(false);
-    this.#readers.push([]);
+    this.#readers.push(undefined);
     return this.#value.push(CUT) - 1;
   }
 
   connect(operand: number, reader: number, role: number): void {
-    (this.#readers[operand] as number[]).push(reader, role);
+    const readers = this.#readers[operand];
+    if (readers === undefined) this.#readers[operand] = [reader, role];
+    else readers.push(reader, role);
     this.#open[reader] = (this.#open[reader] as number) + 1;
   }
 
@@ -125,7 +123,7 @@ export class GateSystem {
     for (let at = 0; at < queue.length; at++) {
       const vertex = queue[at] as number;
       const value = this.#value[vertex] as Value;
-      const readers = this.#readers[vertex] as number[];
+      const readers = this.#readers[vertex] ?? NONE;
       for (let i = 0; i < readers.length; i += 2) {
         if (this.#isStep()) yield;
         const reader = readers[i] as number;
@@ -183,7 +181,7 @@ export class GateSystem {
       if (gate === BUT_NOT && this.#hasInclude[vertex] === true) add(vertex);
     }
     for (let at = 0; at < queue.length; at++) {
-      const readers = this.#readers[queue[at] as number] as number[];
+      const readers = this.#readers[queue[at] as number] ?? NONE;
       for (let i = 0; i < readers.length; i += 2) {
         if (this.#isStep()) yield;
         const reader = readers[i] as number;

@@ -40,6 +40,10 @@ export type Vertex = {
   isUnread: boolean;
 };
 
+const NONE: number[] = [];
+const NO_DIRECTS: Direct[] = [];
+const NO_LINKS: Link[] = [];
+
 /**
  * Everything that a denied userset could follow from, with its values: also what lies behind tuples
  * that do not count, on both sides of every operator. Where the read budget ends the rest is unread
@@ -53,7 +57,7 @@ export class BlameGraph {
   readonly #scope: Scope;
   readonly #target: Target;
   readonly #ignored: EdgeIds | null;
-  readonly #keys = new PairTable(64);
+  readonly #keys = new PairTable();
   readonly #vertexOfKey: number[] = [];
   readonly #isQueued: boolean[] = [];
   readonly #queue: number[] = [];
@@ -219,7 +223,11 @@ function vertexOf(
   level: number,
   op: Op | null,
 ): Vertex {
-  const lists = { operands: [], directs: [], links: [] };
+  // Only leaves have tuples, only the others have operands; most of a graph is these lists.
+  const lists =
+    kind === 'leaf'
+      ? { operands: NONE, directs: [], links: [] }
+      : { operands: [], directs: NO_DIRECTS, links: NO_LINKS };
   const place = { entity, relation, isExcluding, level };
   return { kind, ...place, op, ...lists, isBeyond: false, isUnread: false };
 }

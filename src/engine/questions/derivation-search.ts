@@ -55,8 +55,8 @@ export class DerivationSearch {
   readonly #scope: Scope;
   readonly #target: Target;
   readonly #root: SearchRoot;
-  readonly #excludes: CheckRun;
-  readonly #keys = new PairTable(64);
+  #excludes: CheckRun | undefined;
+  readonly #keys = new PairTable();
   readonly #usersets: Vertex[] = [];
   readonly #pending: { readonly vertex: Vertex; readonly proof: Proof }[] = [];
   #rootVertex: Vertex | undefined;
@@ -65,7 +65,6 @@ export class DerivationSearch {
     this.#scope = scope;
     this.#target = target;
     this.#root = root;
-    this.#excludes = new CheckRun(scope, target);
   }
 
   /** The smallest that was found so far. */
@@ -254,10 +253,11 @@ export class DerivationSearch {
     if (exclude === undefined) throw new Error('assertion failed: an exclusion has two operands');
     const levelMax = this.#root.levelMax - level + 1;
     this.#scope.notedExpiries = this.refutationExpiries;
-    this.#excludes.startOperand({ entity, relation }, exclude, true, levelMax);
-    while (this.#excludes.run(0) === 'more') yield;
+    const run = (this.#excludes ??= new CheckRun(this.#scope, this.#target));
+    run.startOperand({ entity, relation }, exclude, true, levelMax);
+    while (run.run(0) === 'more') yield;
     this.#scope.notedExpiries = undefined;
-    const { value, height } = this.#excludes.outcome;
+    const { value, height } = run.outcome;
     return value === FALSE ? height + 1 : Number.POSITIVE_INFINITY;
   }
 

@@ -30,7 +30,7 @@ type Found = {
 /** Finds why a question that Check allows is allowed. */
 export function* explainAllow(context: ExplainContext): Steps<AllowReason> {
   const { entity, relation, target } = context;
-  const root = { entity, relation, isExcluding: false, levelMax: context.scope().depthMax };
+  const root = { entity, relation, isExcluding: false, levelMax: context.evaluator.depthMax };
   const found = yield* findProof(context, target, root);
   if (found.proof !== undefined || target.setEntity === 0 || found.isCut) {
     return reasonOf(context, found, undefined);

@@ -92,7 +92,7 @@ function obstacleOfBlame(context: ExplainContext, graph: BlameGraph, blame: Blam
       });
     default:
       return obstacleOf('depth', place, {
-        message: `${where} lies beyond the depth bound of ${context.scope().depthMax} usersets`,
+        message: `${where} lies beyond the depth bound of ${context.evaluator.depthMax} usersets`,
       });
   }
 }
@@ -136,7 +136,7 @@ function* derivationOfExcluded(
   { entity, relation, vertex }: Blame,
 ): Steps<Derivation | undefined> {
   const exclude = graph.at(vertex).op?.children[1];
-  const levelMax = context.scope().depthMax;
+  const levelMax = context.evaluator.depthMax;
   const root = { entity, relation, op: exclude, isExcluding: true, levelMax };
   const { proof } = yield* findProof(context, context.target, root);
   return proof && context.derivationOf(proof);

@@ -96,6 +96,10 @@ export class ExplainContext {
     };
   }
 
+  #isContextual(tuple: RelationTuple): boolean {
+    return this.#contextual.size > 0 && this.#contextual.has(tupleIdentity(tuple));
+  }
+
   /** A proof in words. Cost: O(nodes). */
   derivationOf({ entity, relation, step, tuple: edge, children }: Proof): Derivation {
     const tuple = edge === null ? undefined : tupleOfEdge(this.reader, edge);
@@ -103,7 +107,7 @@ export class ExplainContext {
       ...this.refOf(entity, relation),
       step,
       tuple,
-      contextual: tuple !== undefined && this.#contextual.has(tupleIdentity(tuple)),
+      contextual: tuple !== undefined && this.#isContextual(tuple),
       children: children.map((child) => this.derivationOf(child)),
     };
   }

@@ -43,11 +43,13 @@ export class RemedySearch {
     const { subject } = this.#context.query;
     const places = yield* new RemedyPlaceSearch(this.#graph).search(root);
     for (const edge of places.dormant) {
+      if (this.#isStopped) break;
       const tuple = tupleOfEdge(this.#context.reader, edge);
       yield* this.#try(tuple, tuple.subject);
     }
     const leaves = places.leaves.map((leaf) => this.#graph.at(leaf));
     for (const { op, entity, relation } of leaves) {
+      if (this.#isStopped) break;
       if (op?.hasThis !== true) continue;
       const place = this.#context.refOf(entity, relation);
       yield* this.#try(place, subject);
@@ -134,7 +136,7 @@ export class RemedySearch {
   #isOnlyForAll(place: Place): boolean {
     const { ground, nowUs, query } = this.#context;
     const { namespace, objectId, relation } = place;
-    if (query.subject.kind !== 'user') return false;
+    if (query.subject.kind !== 'user' || ground.model.subjects.size === 0) return false;
     const key = { namespace, objectId, relation, subject: query.subject };
     return admittedTuple(ground.model, key, nowUs) === undefined;
   }
