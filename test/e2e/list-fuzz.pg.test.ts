@@ -42,7 +42,17 @@ expect(page_token).not.toBe('');
 /** Values of every JSON type, of awkward texts and sizes; none of them names mallory or everybody. */
 const awkward: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(null, '', 0, -1, 1, 2 ** 31, 1e300, true, [], {}, [[]], '9'.repeat(400)),
-  fc.constantFrom('\u0000', '\ud800', 'é'.repeat(200), '#', 'a#b', '*', '__proto__', '🙂', 'A'.repeat(64)),
+  fc.constantFrom(
+    '\u0000',
+    '\ud800',
+    'é'.repeat(200),
+    '#',
+    'a#b',
+    '*',
+    '__proto__',
+    '🙂',
+    'A'.repeat(64),
+  ),
   fc.constantFrom('doc', 'seat', 'group', 'plan', 'viewer', 'member', 'default', page_token),
   fc.string({ maxLength: 12, unit: 'grapheme' }),
   fc.string({ maxLength: 400, unit: 'binary' }),

@@ -141,7 +141,12 @@ describe('a long stream', () => {
   });
 
   test('beyond the read budget is an error, not a shorter one', async () => {
-    const project = { id: 'poor', name: 'poor', max_check_reads: 100, model_json: '{"namespaces":{}}' };
+    const project = {
+      id: 'poor',
+      name: 'poor',
+      max_check_reads: 100,
+      model_json: '{"namespaces":{}}',
+    };
     expect((await call(instance, 'AdminService/CreateProject', project)).status).toBe(200);
     const updates = Array.from({ length: 1_000 }, (_, i) => holding(`o${i}`)).map((tuple) => ({
       op: 'OP_INSERT',
@@ -150,7 +155,10 @@ describe('a long stream', () => {
     for (let at = 0; at < 8; at++) {
       const some = updates.map(({ op, tuple }) => ({
         op,
-        tuple: { ...tuple, object_id: `${at}-${String((tuple as { object_id: string }).object_id)}` },
+        tuple: {
+          ...tuple,
+          object_id: `${at}-${String((tuple as { object_id: string }).object_id)}`,
+        },
       }));
       const body = { project_id: 'poor', updates: some };
       expect((await call(instance, 'AuthzService/WriteRelationTuples', body)).status).toBe(200);

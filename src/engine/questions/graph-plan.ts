@@ -133,7 +133,8 @@ class ComponentSearch {
         nextInput[top] = at + 1;
         const operand = (this.#inputs[at] as number) >> 2;
         if (this.#found[operand] === 0) enter(operand);
-        else if (this.#componentOf[operand] === 0) this.#lower(vertex, this.#found[operand] as number);
+        else if (this.#componentOf[operand] === 0)
+          this.#lower(vertex, this.#found[operand] as number);
         continue;
       }
       path.pop();

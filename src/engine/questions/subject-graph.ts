@@ -174,7 +174,8 @@ export class SubjectGraph {
 
   #readList(rest: Rest): void {
     const { reader } = this.#scope;
-    const total = rest.relation === USERS ? reader.userCount(rest.node) : reader.setCount(rest.node);
+    const total =
+      rest.relation === USERS ? reader.userCount(rest.node) : reader.setCount(rest.node);
     if (total === 0) return;
     this.#scope.charge(total >> ENTRIES_PER_READ_SHIFT);
     if (rest.relation === USERS && total > chunk.length) this.users.reserve(total);
