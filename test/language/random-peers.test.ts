@@ -275,9 +275,9 @@ describe('an imported model answers as the peer does, or is refused', () => {
         if (found !== undefined) imported += 1;
         expect(found ?? []).toEqual([]);
       }),
-      { numRuns: 200 },
+      { numRuns: 150 },
     );
-    expect(imported).toBeGreaterThan(30);
+    expect(imported).toBeGreaterThan(15);
   }, 120_000);
 
   test('SpiceDB', () => {
@@ -294,8 +294,8 @@ describe('an imported model answers as the peer does, or is refused', () => {
         if (found !== undefined) imported += 1;
         expect(found ?? []).toEqual([]);
       }),
-      { numRuns: 200 },
+      { numRuns: 150 },
     );
-    expect(imported).toBeGreaterThan(30);
+    expect(imported).toBeGreaterThan(15);
   }, 120_000);
 });
