@@ -45,6 +45,7 @@ const TABLE: ImportTable = {
   'engine/overlay': ['engine/bound', 'model'],
   engine: ['engine/bound', 'engine/general', 'engine/hot', 'model'],
   assertions: ['cache', 'engine', 'engine/bound', 'language/gate', 'model'],
+  'engine/questions': ['engine', 'engine/bound', 'engine/general', 'model'],
   store: ['model'],
   'store/sql': ['model', 'store'],
   'services/rules': ['gen/workspace'],
@@ -58,7 +59,9 @@ const TABLE: ImportTable = {
   'workers/questions': [
     'engine',
     'engine/bound',
+    'engine/general',
     'engine/overlay',
+    'engine/questions',
     'model',
     'protocol',
     'workers/jobs',

@@ -185,6 +185,15 @@ describe('a typed model', () => {
     const id = await newProject();
     for (let i = 0; i < 5; i++)
       expect((await write(id, group, 'viewer', `o${i}`)).status).toBe(200);
+    const dry = { project_id: id, model: { json: TYPED }, dry_run: true };
+    expect((await modelCall(instance, 'WriteModel', dry)).body).toMatchObject({
+      version: '0',
+      activation: { version: '0', state: 'MODEL_ACTIVATION_STATE_REFUSED', tuples_refused: '5' },
+    });
+    const fits = { ...dry, model: { json: docModel({ viewer: { subjects: ['group'] } }) } };
+    expect((await modelCall(instance, 'WriteModel', fits)).body).toMatchObject({
+      activation: { state: 'MODEL_ACTIVATION_STATE_ACTIVE', tuples_scanned: '5' },
+    });
     const refused = await modelCall(instance, 'WriteModel', {
       project_id: id,
       model: { json: TYPED },
