@@ -80,6 +80,8 @@ const TABLE: ImportTable = {
     'services/seats',
     'services/workspaces',
   ],
+  language: [],
+  'language/gate': ['language', 'model'],
   'gateway/models': ['gen/gatehouse'],
   'gateway/queries': [
     'gateway/connect',
@@ -301,6 +303,7 @@ const TABLE: ImportTable = {
     'store',
     'store/sql',
     'workers/jobs',
+    'workers/questions',
     'workers/shard',
     'workers/slot',
   ],

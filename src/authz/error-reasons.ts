@@ -12,6 +12,7 @@ import type { StopReason } from '../observability/stop-on-signals.ts';
 import type { ServicesReason } from '../services/services-reason.ts';
 import type { InternalReason } from '../shared/app-error.ts';
 import type { StoreReason } from '../store/store-reason.ts';
+import type { QuestionReason } from '../workers/questions/question-reason.ts';
 import type { ShardReason } from '../workers/shard/shard-reason.ts';
 import type { SlotReason } from '../workers/slot/slot-reason.ts';
 
@@ -26,6 +27,7 @@ export type AuthzReason =
   | CacheReason
   | StoreReason
   | ServicesReason
+  | QuestionReason
   | ShardReason
   | SlotReason
   | ConnectReason

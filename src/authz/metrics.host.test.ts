@@ -29,6 +29,7 @@ const FIGURES: WorkerFigures = {
     FilterObjects: NO_READS,
     QueryListObjects: NO_READS,
     StreamObjects: NO_READS,
+    PreviewModel: NO_READS,
   },
   decisions: [],
   backstops: { depth: 0, cycle: 0, budget: 0 },

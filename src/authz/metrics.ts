@@ -79,6 +79,8 @@ export type Metrics = PartMetrics & {
    */
   readonly workerReport: (slot: number, figures: WorkerFigures) => void;
   readonly workerRestarts: Counter;
+  readonly recordedQuestions: Gauge;
+  readonly recordedBytes: Gauge;
   readonly poolConnections: Gauge;
   readonly poolIdle: Gauge;
   readonly poolWaiting: Gauge;
@@ -217,6 +219,11 @@ function instanceMetrics(store: MetricStore) {
   );
   return {
     poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
+    recordedQuestions: gauge(
+      'gatehouse_recorded_questions',
+      'Questions remembered to preview models with.',
+    ),
+    recordedBytes: gauge('gatehouse_recorded_questions_bytes', 'What remembered questions take.'),
     poolIdle: gauge('gatehouse_pg_pool_idle_connections', 'Connections that nobody uses.'),
     poolWaiting: gauge('gatehouse_pg_pool_waiting_requests', 'Callers waiting for a connection.'),
     indexLimit: gauge('gatehouse_index_limit_bytes', 'What all indexes together may take.'),

@@ -35,6 +35,7 @@ import { showFeed } from './feed-metrics.ts';
 import { createFsckRuns } from './fsck-runs.ts';
 import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
+import { createRecorder, modelOptions } from './model-parts.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
 import { RecentShards } from './recent-shards.ts';
 import { createServices, type Services } from './services.ts';
@@ -296,16 +297,26 @@ export function createCalls(
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
+  const recorder = createRecorder(config, metrics);
   return {
     credentials,
     bodyBytesMax: config.maxBodyBytes,
     timeoutMsMax,
-    authz: createAuthzService({ tuples, shards, scopes, meter, timeoutMsMax, batchItemsMax }),
-    admin: createAdminService(projects),
+    authz: createAuthzService({
+      tuples,
+      shards,
+      scopes,
+      meter,
+      timeoutMsMax,
+      batchItemsMax,
+      recorder,
+    }),
+    admin: createAdminService(projects, services.operatorName),
     workspace: createWorkspaceService({ ...services, timeoutMsMax }),
     group: createGroupService({ ...services, timeoutMsMax }),
     seat: createSeatService({ ...services, timeoutMsMax }),
-    model: createModelService(),
+    model: createModelService(modelOptions(config, { services, shards, scopes, recorder })),
+    recorder,
     query: createQueryService({
       shards,
       scopes,
@@ -313,6 +324,7 @@ export function createCalls(
       timeoutMsMax,
       batchItemsMax,
       updatesMax: config.maxWriteUpdates,
+      rules: services.rules,
     }),
     tuple: createTupleService(),
     shards,

@@ -1,10 +1,12 @@
 import type { Config } from '../config/options.ts';
+import { secretFingerprint } from '../config/secret-fingerprint.ts';
 import { TokenCodec } from '../model/consistency-token.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
 import { ActivationJob } from '../services/models/activation-job.ts';
+import { ModelHistory } from '../services/models/model-history.ts';
 import { StagedModels } from '../services/models/staged-models.ts';
 import type { AuditSink } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
@@ -14,7 +16,7 @@ import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
-import { SettingsRules } from '../services/write-rules.ts';
+import { SettingsRules, type WriteRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { SharedWork } from '../store/shared-work.ts';
@@ -50,6 +52,10 @@ const NOTIFY_SHARDS_MAX = 4_096;
 /** The use cases of this instance. */
 export type Services = Management & {
   readonly projects: ProjectService;
+  /** The versions of projects' models. */
+  readonly modelHistory: ModelHistory;
+  /** What versions and audit records call whoever knows an operator secret. */
+  operatorName(secret: string): string;
   readonly heads: ShardHeads;
   readonly index: ReadIndex;
   readonly positions: ReadPositions;
@@ -59,6 +65,8 @@ export type Services = Management & {
   readonly purge: ExpiredTuplePurge;
   readonly models: StagedModels;
   readonly activations: ActivationJob;
+  /** What tuples of projects must fit. */
+  readonly rules: WriteRules;
   /** For what one instance at a time does. */
   readonly shared: SharedWork;
   /** Whether no other instance can have written meanwhile. */
@@ -119,6 +127,8 @@ export function createServices(options: ServicesOptions): Services {
     isAlone,
     audit,
   });
+  const modelHistory = new ModelHistory({ pool, projects, models });
+  const operatorName = (secret: string): string => operatorNameOf(database, secret);
   const { index, stopIndex } = createIndex(options, { clock, heads, projects });
   const positions = new ReadPositions({ codec, heads, index });
   const notifier = createNotifier(options);
@@ -166,9 +176,14 @@ export function createServices(options: ServicesOptions): Services {
     isAlone,
     writer: writes,
   });
-  const reads = { heads, index, positions, isAlone, stopIndex };
-  const parts = { projects, models, activations, writer, notifier, tuples, purge, shared };
-  return { ...reads, ...parts, ...management };
+  const reads = { heads, index, positions, rules, isAlone, stopIndex };
+  const named = { projects, models, modelHistory, activations, operatorName };
+  return { ...reads, ...named, writer, notifier, tuples, purge, shared, ...management };
+}
+
+/** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */
+function operatorNameOf({ deployment }: Database, secret: string): string {
+  return `operator:${secretFingerprint(deployment.tokenKey, 'admin_secret', [secret])}`;
 }
 
 function createIndex(

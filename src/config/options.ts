@@ -146,6 +146,23 @@ export const OPTIONS = {
     max: 2048,
     unit: 'nodes',
   }),
+  recordQuestionsEvery: integerOption({
+    env: 'GATEWAY_RECORD_QUESTIONS_EVERY',
+    description:
+      'One of so many Check and BatchCheck calls is remembered, at random, to preview models with: namespace, object, relation, user and context, in memory alone. 0 remembers none.',
+    fallback: 0,
+    min: 0,
+    max: 1_000_000_000,
+    unit: 'calls',
+  }),
+  recordQuestionsBytes: integerOption({
+    env: 'GATEWAY_RECORD_QUESTIONS_BYTES',
+    description: 'What remembered questions take at most; the oldest are forgotten first.',
+    fallback: 16 * MIB,
+    min: 64 * 1024,
+    max: GIB,
+    unit: 'bytes',
+  }),
   maxBodyBytes: integerOption({
     env: 'GATEWAY_MAX_BODY_BYTES',
     description: 'Largest request body, after decompression.',

@@ -49,7 +49,10 @@ export class Evaluator {
       hot instanceof HotEvaluator ? hot : new HotEvaluator(reader, this.#bound, options, hot);
     this.#options = options;
     this.#clock = clock;
-    this.general = this.#generalOver(reader);
+    this.general = this.#generalOver(
+      reader,
+      new ConditionCache(options.cachesOff?.includes('conditions'), model.conditions),
+    );
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }
 
@@ -108,14 +111,24 @@ export class Evaluator {
    * it. What it prepares is its own: nothing of it stays here.
    */
   over(reader: TupleReader): GeneralEvaluator {
-    return this.#generalOver(reader);
+    return this.#generalOver(reader, new ConditionCache(false, this.#model.conditions));
   }
 
-  #generalOver(reader: TupleReader): GeneralEvaluator {
-    const { depthMax, cachesOff } = this.#options;
+  /**
+   * The general evaluation of the same tuples under another model. `reader` keeps names that the index lacks to
+   * itself, as OverlayReader does: nothing of the model stays in the index, and nothing that was remembered
+   * under this one is looked at.
+   */
+  under(model: NamespaceModel, reader: TupleReader): GeneralEvaluator {
+    const { depthMax } = this.#options;
+    const bound = new BoundModel(model, reader);
+    const conditions = new ConditionCache(false, model.conditions);
+    return new GeneralEvaluator({ reader, model: bound, clock: this.#clock, conditions, depthMax });
+  }
+
+  #generalOver(reader: TupleReader, conditions: ConditionCache): GeneralEvaluator {
+    const { depthMax } = this.#options;
     const [model, clock] = [this.#bound, this.#clock];
-    const isOff = cachesOff?.includes('conditions');
-    const conditions = new ConditionCache(isOff, this.#model.conditions);
     return new GeneralEvaluator({ reader, model, clock, conditions, depthMax });
   }
 

@@ -36,6 +36,7 @@ import {
 } from './operational-routes.ts';
 import type { Readiness } from './readiness.ts';
 import type { DecisionMeter } from './reads/decision-meter.ts';
+import type { QuestionRecorder } from './reads/question-recorder.ts';
 import type { ReadScopes } from './reads/read-scopes.ts';
 import { type Credentials, createAuthorize } from './rpc/authorization.ts';
 import { HealthState } from './rpc/health-service.ts';
@@ -73,6 +74,8 @@ export type CallOptions = {
   readonly meter: DecisionMeter;
   readonly report: ConnectAdapterOptions['report'];
   readonly fsck: FsckRuns;
+  /** Absent where no questions are recorded. */
+  readonly recorder?: QuestionRecorder | undefined;
   /** Tests only: false sends every request the general path. */
   readonly isHotPathEnabled?: boolean | undefined;
 };

@@ -130,6 +130,7 @@ function missingDeclaredInputs(
 /**
  * Which inputs the request would have to give, or give otherwise, for a tuple's condition to be decided;
  * sorted. Empty where it is decided, where no input would decide it, and of conditions that nobody knows.
+ * Without any context ('') nothing is decided in a request; here that is the same as an empty one.
  */
 export function missingInputs(
   conditions: ConditionDeclarations,

@@ -13,7 +13,8 @@ const WRITTEN_BY_SERVICES: ReadonlyMap<string, ReadonlyMap<string, readonly stri
   ['group', new Map([['member', ['user', 'group#member']]])],
 ]);
 
-type Report = (path: string, message: string) => void;
+/** `hint` is asked for only where the problem is told, since it costs more than the rest. */
+type Report = (path: string, message: string, hint?: () => string) => void;
 type Relations = ReadonlyMap<string, Rewrite>;
 
 /**
@@ -99,8 +100,8 @@ class NamespaceCheck {
 
   #checkOwn(relation: string, path: string): boolean {
     if (this.#relations.has(relation)) return true;
-    const hint = suggestion(relation, this.#relations.keys());
-    this.#report(path, `the namespace "${this.#name}" declares no relation "${relation}"${hint}`);
+    const message = `the namespace "${this.#name}" declares no relation "${relation}"`;
+    this.#report(path, message, () => suggestion(relation, this.#relations.keys()));
     return false;
   }
 
@@ -110,8 +111,8 @@ class NamespaceCheck {
     const { computed } = walk;
     if (!isTyped(this.#model)) {
       if (this.#isAnywhere(computed)) return;
-      const hint = suggestion(computed, this.#allRelations());
-      this.#report(`${path}.computed`, `no namespace declares a relation "${computed}"${hint}`);
+      const message = `no namespace declares a relation "${computed}"`;
+      this.#report(`${path}.computed`, message, () => suggestion(computed, this.#allRelations()));
       return;
     }
     const types = this.#model.subjects.get(this.#name)?.get(walk.tupleset);
@@ -123,10 +124,10 @@ class NamespaceCheck {
     }
     for (const namespace of namespaces) {
       if (declares(this.#model, namespace, computed)) continue;
-      const hint = suggestion(computed, relationsOf(this.#model, namespace));
       this.#report(
         `${path}.computed`,
-        `the namespace "${namespace}", which "${walk.tupleset}" admits, declares no relation "${computed}"${hint}`,
+        `the namespace "${namespace}", which "${walk.tupleset}" admits, declares no relation "${computed}"`,
+        () => suggestion(computed, relationsOf(this.#model, namespace)),
       );
     }
   }
@@ -152,21 +153,21 @@ class NamespaceCheck {
     const { conditions } = this.#model;
     const isDeclared = conditions.has(type.condition) || BUILT_IN_CONDITIONS.has(type.condition);
     if (type.condition !== '' && !isDeclared) {
-      const known = [...conditions.keys(), ...BUILT_IN_CONDITIONS];
-      const hint = suggestion(type.condition, known);
-      this.#report(`${path}.condition`, `there is no condition "${type.condition}"${hint}`);
+      this.#report(`${path}.condition`, `there is no condition "${type.condition}"`, () =>
+        suggestion(type.condition, [...conditions.keys(), ...BUILT_IN_CONDITIONS]),
+      );
     }
     if (type.namespace === '' || this.#model.open.has(type.namespace)) return;
     const isKnown = type.namespace === SEAT_NAMESPACE || this.#model.namespaces.has(type.namespace);
     if (!isKnown) {
-      const names = ['user', SEAT_NAMESPACE, ...this.#model.namespaces.keys()];
-      const hint = suggestion(type.namespace, names);
-      this.#report(path, `the model declares no namespace "${type.namespace}"${hint}`);
+      this.#report(path, `the model declares no namespace "${type.namespace}"`, () =>
+        suggestion(type.namespace, ['user', SEAT_NAMESPACE, ...this.#model.namespaces.keys()]),
+      );
     } else if (type.kind === 'userset' && !declares(this.#model, type.namespace, type.relation)) {
-      const hint = suggestion(type.relation, relationsOf(this.#model, type.namespace));
       this.#report(
         path,
-        `the namespace "${type.namespace}" declares no relation "${type.relation}"${hint}`,
+        `the namespace "${type.namespace}" declares no relation "${type.relation}"`,
+        () => suggestion(type.relation, relationsOf(this.#model, type.namespace)),
       );
     }
   }

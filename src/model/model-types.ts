@@ -2,8 +2,8 @@ import type { NamespaceModel, SubjectType } from './model-shape.ts';
 import { SEAT_NAMESPACE } from './names.ts';
 import type { Rewrite } from './rewrite.ts';
 
-/** Evaluations of a relation after which the search gives up: beyond what any written model needs. */
-const STEPS_MAX = 200_000;
+/** Lookups after which the search gives up: beyond what any written model needs. */
+const LOOKUPS_MAX = 1_000_000;
 
 /**
  * Kinds of subjects as a set of bits: users, the wildcard, and for each namespace its objects and its
@@ -28,7 +28,7 @@ export class ModelTypes {
   readonly #kinds = new Map<string, Kinds>();
   readonly #users = new Map<string, Set<string>>();
   #asking = '';
-  #isComplete = true;
+  #lookups = 0;
 
   /** Cost: O(model) for most; bounded for any. */
   constructor(model: NamespaceModel) {
@@ -42,7 +42,7 @@ export class ModelTypes {
 
   /** False: the model is too large to tell. */
   get isComplete(): boolean {
-    return this.#isComplete;
+    return this.#lookups <= LOOKUPS_MAX;
   }
 
   /** Whom a rewrite of a namespace's relation can hold. */
@@ -71,6 +71,7 @@ export class ModelTypes {
 
   /** Whom a tuple with such a subject makes hold its relation. */
   ofType(type: SubjectType): Kinds {
+    this.#lookups++;
     const bit = this.#bits.get(type.namespace);
     switch (type.kind) {
       case 'user':
@@ -102,6 +103,7 @@ export class ModelTypes {
   }
 
   #ofRelation(namespace: string, relation: string): Kinds {
+    this.#lookups++;
     if (namespace === SEAT_NAMESPACE) return USER;
     const key = keyOf(namespace, relation);
     const kinds = this.#kinds.get(key);
@@ -123,14 +125,10 @@ export class ModelTypes {
       }
     }
     const waiting = new Set(relations.keys());
-    let steps = 0;
     for (const key of waiting) {
       // A set goes on with what is added to it; what is added again comes last.
       waiting.delete(key);
-      if (++steps > STEPS_MAX) {
-        this.#isComplete = false;
-        break;
-      }
+      if (!this.isComplete) break;
       this.#asking = key;
       const [namespace, relation, rewrite] = relations.get(key) as [string, string, Rewrite];
       const kinds = this.ofRewrite(namespace, relation, rewrite);

@@ -50,9 +50,10 @@ export function inspectModel(json: string): ModelInspection {
   const warnings: ModelProblem[] = [];
   const collect =
     (list: ModelProblem[]) =>
-    (path: string, message: string): void => {
-      const isTold = list.some((one) => one.path === path && one.message === message);
-      if (list.length < MODEL_PROBLEMS_MAX && !isTold) list.push({ path, message });
+    (path: string, message: string, hint = noHint): void => {
+      if (list.length >= MODEL_PROBLEMS_MAX) return;
+      const isTold = list.some((one) => one.path === path && one.message.startsWith(message));
+      if (!isTold) list.push({ path, message: message + hint() });
     };
   try {
     const model = parseModel(json);
@@ -85,6 +86,10 @@ export function checkModelDocument(json: string): CheckedModel {
     throw modelError(first.path, first.message + more);
   }
   return { model: model as NamespaceModel, warnings };
+}
+
+function noHint(): string {
+  return '';
 }
 
 /** The model of a project without `model_json`. */

@@ -1,5 +1,6 @@
 import type { Explanation } from '../model/explanation.ts';
 import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
+import type { ListPage, SubjectList } from '../model/subject-list.ts';
 
 /**
  * Questions of gatehouse.v1.QueryService as they travel to the worker that owns the shard: a kind with its arguments
@@ -18,6 +19,7 @@ export const QUESTION_RPCS = [
   'FilterObjects',
   'QueryListObjects',
   'StreamObjects',
+  'PreviewModel',
 ] as const;
 export type QuestionRpc = (typeof QUESTION_RPCS)[number];
 
@@ -40,6 +42,13 @@ export type Question = {
 /** What Check says of a question; `undecided` only where it is not allowed. */
 export type Decision = { readonly allowed: boolean; readonly undecided: boolean };
 
+/** Objects of a namespace on which `subject` (never the wildcard) holds a relation. */
+export type ObjectsOf = {
+  readonly namespace: string;
+  readonly relation: string;
+  readonly subject: Subject;
+};
+
 /** A decision of many; one with an `error` is neither allowed nor undecided. */
 export type ItemDecision = Decision & { readonly error: string };
 
@@ -53,8 +62,40 @@ export type ItemChange = {
   readonly error: string;
 };
 
+/** A question of a concrete user, as a preview draws and asks it. */
+export type UserQuestion = {
+  readonly namespace: string;
+  readonly objectId: string;
+  readonly relation: string;
+  readonly userId: string;
+  /** JSON text; '' is none. */
+  readonly contextJson: string;
+};
+
+/** Bits of a previewed answer. */
+export const PREVIEW_BEFORE = 1;
+export const PREVIEW_AFTER = 2;
+/** One of the models could not decide it within its bounds; the other bits are 0. */
+export const PREVIEW_FAILED = 4;
+
 export type QuestionArgs = {
   readonly check: QuestionHead & { readonly question: Question };
+  readonly listSubjects: QuestionHead & {
+    readonly namespace: string;
+    readonly objectId: string;
+    readonly relation: string;
+    readonly page: ListPage;
+  };
+  readonly listRelations: QuestionHead & {
+    readonly namespace: string;
+    readonly objectId: string;
+    readonly subject: Subject;
+    /** Empty: those that the namespace declares or the object has tuples of. */
+    readonly relations: readonly string[];
+  };
+  readonly filterObjects: QuestionHead & ObjectsOf & { readonly objectIds: readonly string[] };
+  readonly listObjects: QuestionHead & ObjectsOf & { readonly page: ListPage };
+  readonly streamObjects: QuestionHead & ObjectsOf;
   readonly batchCheck: QuestionHead & { readonly items: readonly BatchQuestion[] };
   /** The contextual tuples hold before and after the updates, of which each names another tuple. */
   readonly whatIf: QuestionHead & {
@@ -66,13 +107,40 @@ export type QuestionArgs = {
     /** At most so many remedies. */
     readonly remediesMax: number;
   };
+  /** Questions of objects and users of the shard, drawn by the seed, of relations that either model names. */
+  readonly drawQuestions: QuestionHead & {
+    readonly modelJson: string;
+    readonly count: number;
+    /** Unsigned 32-bit numbers: the same ones draw the same questions of the same index. */
+    readonly seed: readonly [number, number];
+  };
+  /** What questions answer under the project's model and under another one, both over one revision. */
+  readonly previewModel: QuestionHead & {
+    readonly modelJson: string;
+    readonly questions: readonly UserQuestion[];
+  };
 };
 
 export type QuestionResults = {
   readonly check: Decision;
+  /** In parts, each with its own ids; `next` of the last one counts. */
+  readonly listSubjects: SubjectList;
+  readonly listRelations: {
+    readonly relations: readonly string[];
+    readonly undecidedRelations: readonly string[];
+  };
+  /** Positions in `objectIds`, ascending. */
+  readonly filterObjects: readonly number[];
+  readonly listObjects: { readonly objectIds: readonly string[]; readonly next: string };
+  /** In parts of one text each, or none: ids with a newline between them, which no id has. */
+  readonly streamObjects: readonly string[];
   readonly batchCheck: readonly ItemDecision[];
   readonly whatIf: readonly ItemChange[];
   readonly explain: Explanation;
+  /** May be fewer than asked for. */
+  readonly drawQuestions: readonly UserQuestion[];
+  /** PREVIEW_ bits by question: of the first ones at least, where all would have taken too much. */
+  readonly previewModel: Uint8Array;
 };
 
 export type QuestionKind = keyof QuestionArgs;

@@ -12,6 +12,7 @@ import {
   CheckResponseSchema,
   QueryService,
 } from '../../src/gen/gatehouse/v1/query_service_pb.ts';
+import { TupleUpdate_Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
 import { query } from '../support/query-call.ts';
 import { call } from '../support/service.ts';
@@ -382,7 +383,7 @@ describe('protocols', () => {
       [false, true],
       [true, false],
     ]);
-    const update = { op: 1, tuple: request.scope.contextualTuples[0] };
+    const update = { op: TupleUpdate_Op.INSERT, tuple: request.scope.contextualTuples[0] };
     const changed = await client.whatIf(
       {
         scope: { context: { age: 20 } },

@@ -60,6 +60,7 @@ function waysOf(index: TupleIndex, modelJson = MODEL): Ask[] {
     ['chains'],
     ['objects', 'chains'],
     ['closures'],
+    ['closures', 'chains'],
     ['closures', 'objects', 'chains'],
   ].map((off) => {
     const model = new HotModel(new BoundModel(parseModel(modelJson), index));
@@ -400,4 +401,93 @@ test('what leads to an exclusion is left to the general evaluation, what leads t
     const codes = ['a', 'c'].map((id) => ask(`folder:${id}#viewer`, 'u').code);
     expect([way, ...codes]).toEqual([way, CHECK_GENERAL, CHECK_DENIED]);
   }
+});
+
+/** What waits on the stack while a tower is climbed: 1,024 at the top of one of them, some more or less in the others. */
+const TOWERS = [
+  [4, 60, 10],
+  ...Array.from({ length: 12 }, (_, i) => [17, 60, 15 + i] as const),
+  ...Array.from({ length: 6 }, (_, i) => [255, 5, 1 + i] as const),
+] as const;
+
+/**
+ * Tuples of a tower: each level names `fan` objects of the next one, of which one leads on, the last level `top`, of
+ * which one is for anne. The others wait meanwhile; they are the same on each level, so that visits stay few.
+ */
+function tower(
+  link: (from: string, to: string) => string,
+  [levels, fan, top]: readonly [levels: number, fan: number, top: number],
+  isLast: boolean,
+): readonly [tuples: string[], end: string] {
+  const tuples: string[] = [];
+  let from = 'base';
+  for (let level = 0; level <= levels; level++) {
+    const width = level === levels ? top : fan;
+    const leading = isLast ? width - 1 : 0;
+    for (let i = 0; i < width; i++) {
+      tuples.push(link(from, i === leading ? `level${level}` : `other${i}`));
+    }
+    from = `level${level}`;
+  }
+  return [tuples, from];
+}
+
+/** Objects one above the other, each with `groups`; one group of the last holds anne. */
+function column(levels: number, groups: number, top: number, isLast: boolean): string[] {
+  const tuples: string[] = [];
+  for (let level = 0; level <= levels; level++) {
+    const width = level === levels ? top : groups;
+    for (let i = 0; i < width; i++) {
+      const group = level === levels && i === (isLast ? width - 1 : 0) ? 'own' : `other${i}`;
+      tuples.push(`folder:l${level}#open@group:${group}#member`);
+    }
+    if (level < levels) tuples.push(`folder:l${level}#parent@folder:l${level + 1}`);
+  }
+  // Too many for a closure, so that each group of the column is looked into.
+  for (let i = 0; i < 70; i++) tuples.push(`group:many${i}#member@user:anne`);
+  return [...tuples, 'group:own#member@user:anne'];
+}
+
+function expectNothingLost(object: string, stacks: readonly (readonly string[])[]): void {
+  const seen = new Set<number>();
+  for (const tuples of stacks) {
+    for (const ask of waysOf(indexOf(...tuples))) {
+      const { code } = ask(object, 'anne', 511, 100_000);
+      expect(code).not.toBe(CHECK_DENIED);
+      seen.add(code);
+    }
+  }
+  expect(seen).toEqual(new Set([CHECK_ALLOWED, CHECK_GENERAL]));
+}
+
+test('nothing is lost where more usersets wait than the stack holds', () => {
+  const link = (from: string, to: string): string => `group:${from}#member@group:${to}#member`;
+  const stacks = [true, false].flatMap((isLast) =>
+    TOWERS.map((shape) => {
+      const [tuples, end] = tower(link, shape, isLast);
+      return [...tuples, `group:${end}#member@user:anne`];
+    }),
+  );
+  expectNothingLost('group:base#member', stacks);
+});
+
+test('nothing is lost where more parents wait than the stack holds', () => {
+  const link = (from: string, to: string): string => `folder:${from}#parent@folder:${to}`;
+  const stacks = [true, false].flatMap((isLast) =>
+    TOWERS.map((shape) => {
+      const [tuples, end] = tower(link, shape, isLast);
+      return [...tuples, `folder:${end}#open@user:anne`];
+    }),
+  );
+  expectNothingLost('folder:base#open', stacks);
+});
+
+test('nothing is lost where more groups of a line wait than the stack holds', () => {
+  const stacks = [true, false].flatMap((isLast) =>
+    Array.from({ length: 12 }, (_, i) => column(145, 7, 1 + i, isLast)).concat([
+      column(3, 7, 2, isLast),
+      column(146, 7, 9, isLast),
+    ]),
+  );
+  expectNothingLost('folder:l0#open', stacks);
 });

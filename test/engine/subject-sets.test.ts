@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BACKSTOP_DEPTH, type EvaluationTask } from '../../src/engine/bound/evaluator-api.ts';
+import { CUT } from '../../src/engine/bound/scope.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple } from '../../src/model/relation-tuple.ts';
@@ -108,6 +109,22 @@ describe('a set holds an object', () => {
     const granted = done(taskOf(more, 'doc:d#viewer@group:z#member', 2));
     expect([granted.result(), granted.backstops]).toEqual([true, 0]);
   });
+});
+
+test('a deny stays one when it is asked whether it is undecided', () => {
+  const index = new TupleIndex();
+  // The only tuple that names somebody in the set does not count, although everybody is in it by another one.
+  for (const tuple of ['group:g#member@group:h#member', 'group:h#member@*']) {
+    index.applyChange('insert', keyOf(tuple));
+  }
+  index.applyChange('insert', undecided('group:g#member@user:a'));
+  const options = { depthMax: 256, closureBytesMax: 1 << 16 };
+  const evaluator = new Evaluator(index, MODEL, options, systemClock);
+  const query = { ...keyOf('group:h#member@group:g#member'), contextJson: '' };
+  const check = evaluator.startCheck(query, 0, 100_000);
+  const decision = evaluator.over(index).startDecision(query, 0, 100_000);
+  expect([check.run(Infinity), decision.run(Infinity)]).toEqual(['done', 'done']);
+  expect([check.result(), decision.result()]).toEqual([false, CUT]);
 });
 
 describe('work on a set', () => {

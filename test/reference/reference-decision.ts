@@ -65,7 +65,8 @@ export function decisionOf(
     const member = values.get(keyOf(set, false)) ?? 'false';
     value = greatest(value, least(member, values.get(key) ?? 'false'));
   }
-  return value;
+  // Who is stored below it by an undecided tuple alone allows nothing, although a wildcard makes the user a member.
+  return value === 'true' && !reference.check(ref, subject, valuesOf) ? 'cut' : value;
 }
 
 const RANK = { false: 0, cut: 1, true: 2 } as const;

@@ -116,7 +116,7 @@ export class ReferenceEvaluator {
   check(
     ref: UsersetRef,
     subject: Subject,
-    valuesOf: (target: ReferenceTarget) => Map<string, ReferenceValue>,
+    valuesOf: (target: ReferenceTarget) => ReadonlyMap<string, ReferenceValue>,
   ): boolean {
     const key = keyOf(ref, false);
     if (subject.kind === 'wildcard') return false;

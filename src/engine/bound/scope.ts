@@ -136,7 +136,8 @@ export class Scope {
     this.#readsMax = init.readBudget;
     this.#subject = init.relationText;
     this.#conditions = init.conditions;
-    this.#context = parseContext(init.contextJson);
+    // A request without context decides no condition, whatever the tuple says.
+    this.#context = init.contextJson === '' ? undefined : parseContext(init.contextJson);
     this.#hasWildcards = init.reader.reverseCount(WILDCARD_NODE) > 0;
   }
 

@@ -27,7 +27,6 @@ export class SubjectSetRun implements EvaluationTask<Value> {
   #nextMember = 0;
   #confirmation: CheckRun | undefined;
   #confirmsObject = false;
-  #memberValue: Value = FALSE;
   #phase: 'structural' | 'members' | 'holders' | 'sure' | 'confirm' | 'done' = 'structural';
   /** The second search: whether the deny is undecided. */
   #isOfDeny = false;
@@ -178,13 +177,13 @@ export class SubjectSetRun implements EvaluationTask<Value> {
     const { value } = this.#confirmation.outcome;
     if (!this.#confirmsObject && this.#mayHold(value)) {
       this.#confirmsObject = true;
-      this.#memberValue = value;
       this.#confirmation.start(this.#object.entity, this.#object.relation);
       return true;
     }
     if (this.#confirmsObject && this.#mayHold(value)) {
       this.#witness = members.users.firstOf(this.#nextMember);
-      this.#finish(value === TRUE && this.#memberValue === TRUE ? TRUE : CUT);
+      // The second search meets users by tuples that do not count: whatever it finds, Check denies.
+      this.#finish(this.#isOfDeny ? CUT : TRUE);
     }
     this.#confirmation = undefined;
     this.#nextMember++;

@@ -25,9 +25,11 @@ export function encodedJsonOf(message: Message): Uint8Array | undefined {
   return encodedJson.get(message);
 }
 
-/** How an answer of one repeated field is put together from chunks of that field. */
+/** How an answer with one long repeated field is put together from chunks of that field. */
 type ListForm<Desc extends DescMessage, Item> = {
   readonly desc: Desc;
+  /** What the answer holds besides, with that field empty; absent: nothing. */
+  readonly rest?: MessageInitShape<Desc> | undefined;
   /** The message that holds these items and nothing else. */
   readonly messageOf: (items: readonly Item[]) => MessageInitShape<Desc>;
   /** Whether the caller gets JSON. */
@@ -36,7 +38,7 @@ type ListForm<Desc extends DescMessage, Item> = {
 
 /**
  * The answer of a long list, encoded in slices of 2 ms with the event loop turning in between; the
- * adapter then only copies bytes. Its only field must be repeated, number 1, of strings or messages.
+ * adapter then only copies bytes. The field must be number 1, repeated, of strings or messages.
  * O(items).
  */
 export async function encodeList<Desc extends DescMessage, Item>(
@@ -63,6 +65,7 @@ export async function encodePages<Desc extends DescMessage, Item>(
 class ListEncoder<Desc extends DescMessage, Item> {
   readonly #answer: ListForm<Desc, Item>;
   readonly #chunks: Uint8Array[] = [];
+  #around: readonly [string, string] | undefined;
   #sliceEndMs = performance.now() + SLICE_MS;
 
   constructor(answer: ListForm<Desc, Item>) {
@@ -75,7 +78,7 @@ class ListEncoder<Desc extends DescMessage, Item> {
     for (let at = 0; at < items.length; at += ITEMS_PER_CHUNK) {
       const message = create(desc, messageOf(items.slice(at, at + ITEMS_PER_CHUNK)));
       this.#chunks.push(
-        isJson ? elementsOf(toJsonString(desc, message, JSON_WRITE)) : toBinary(desc, message),
+        isJson ? this.#elementsOf(message) : toBinary(desc, message),
       );
       if (performance.now() < this.#sliceEndMs) continue;
       await nextTurn();
@@ -83,13 +86,20 @@ class ListEncoder<Desc extends DescMessage, Item> {
     }
   }
 
+  /** What lies between the brackets of a chunk's list; around it a chunk looks as an empty one does. */
+  #elementsOf(chunk: MessageShape<Desc>): Uint8Array {
+    const { desc, messageOf } = this.#answer;
+    this.#around ??= aroundList(toJsonString(desc, create(desc, messageOf([])), JSON_WRITE));
+    const [start, end] = this.#around;
+    return Buffer.from(toJsonString(desc, chunk, JSON_WRITE).slice(start.length, -end.length));
+  }
+
   /** The message that stands for everything added; once. */
   finish(): MessageShape<Desc> {
-    const { desc, messageOf, isJson } = this.#answer;
-    const whole = create(desc, messageOf([]));
+    const { desc, messageOf, isJson, rest } = this.#answer;
+    const whole = create(desc, rest ?? messageOf([]));
     if (isJson) {
-      const text = toJsonString(desc, whole, JSON_WRITE);
-      const [start, end] = [text.slice(0, -2), text.slice(-2)];
+      const [start, end] = aroundList(toJsonString(desc, whole, JSON_WRITE));
       const parts: Uint8Array[] = [Buffer.from(start)];
       this.#chunks.forEach((chunk, index) => {
         if (index > 0) parts.push(COMMA);
@@ -110,7 +120,8 @@ class ListEncoder<Desc extends DescMessage, Item> {
 
 const COMMA = Buffer.from(',');
 
-/** What lies between the brackets of `{"field":[…]}`. */
-function elementsOf(text: string): Uint8Array {
-  return Buffer.from(text.slice(text.indexOf('[') + 1, -2));
+/** A message whose first list is empty, cut within that list. */
+function aroundList(text: string): readonly [string, string] {
+  const at = text.indexOf('[]') + 1;
+  return [text.slice(0, at), text.slice(at)];
 }

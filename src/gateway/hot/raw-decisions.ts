@@ -19,6 +19,7 @@ import { sendConnectError } from '../connect/connect-error.ts';
 import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
 import type { DecisionMeter, DecisionRpc } from '../reads/decision-meter.ts';
 import type { ParkedCall } from '../reads/parked-read.ts';
+import type { QuestionRecorder } from '../reads/question-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import {
   createScopeScan,
@@ -38,6 +39,8 @@ export type RawDecisionsOptions = {
   readonly compressMinBytes: number;
   /** Deadline of a call whose caller states none, and the longest that one may state. */
   readonly timeoutMsMax: number;
+  /** Absent where no questions are recorded: those that are go the general path, which reads them. */
+  readonly recorder?: Pick<QuestionRecorder, 'isNext'> | undefined;
 };
 
 /** A method that has a hot path. */
@@ -109,7 +112,8 @@ export class RawDecisions {
       Number(length) > bodyBytesMax ||
       exchange.header('content-encoding') !== '' ||
       !authenticator.accepts(exchange.header('authorization')) ||
-      !isKnownVersion(exchange.header(VERSION_HEADER))
+      !isKnownVersion(exchange.header(VERSION_HEADER)) ||
+      this.#isRecorded(hot, Number(length))
     ) {
       general.handleHttp1(exchange);
       return;
@@ -122,6 +126,13 @@ export class RawDecisions {
       this.#bodies,
       Number(length),
     );
+  }
+
+  #isRecorded({ rpc }: HotMethod, bodyBytes: number): boolean {
+    const { recorder } = this.#options;
+    if (recorder === undefined || rpc === 'ListObjects' || bodyBytes > LARGE_BODY_BYTES)
+      return false;
+    return recorder.isNext();
   }
 
   #route(call: HotCall, bytes: Uint8Array, lease: BodyLease | null): void {

@@ -10,6 +10,7 @@ import type {
 } from '../../protocol/questions.ts';
 import type { ShardClient } from '../../protocol/shard-client.ts';
 import { checkContextualTuples } from '../../services/tuple-input.ts';
+import type { WriteRules } from '../../services/write-rules.ts';
 import { type CallDefaults, deadlineOf } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
@@ -27,6 +28,8 @@ export type QueryOptions = CallDefaults & {
   readonly batchItemsMax: number;
   /** Updates of one write at most. */
   readonly updatesMax: number;
+  /** What tuples of projects must fit. */
+  readonly rules: WriteRules;
 };
 
 /** A validated QueryScope: where a question is asked, and what it carries. */
@@ -43,6 +46,8 @@ export type ScopedQuery = {
 /** A result, or a part of it, with the token of the revision that it was computed at. */
 export type QueryReply<K extends QuestionKind> = QuestionAnswer<K> & {
   readonly consistencyToken: string;
+  /** Of the project's settings, and with them its model, that the answer was computed under. */
+  readonly settingsVersion: number;
 };
 
 const EMPTY = { projectId: '', tenantId: '', atLeastConsistencyToken: '' };
@@ -88,6 +93,7 @@ export function askQuestion<K extends QuestionKind>(
     const replyOf = (answer: QuestionAnswer<K>): QueryReply<K> => ({
       ...answer,
       consistencyToken: scopes.tokenOf(scope, answer.revision),
+      settingsVersion: scope.settingsVersion,
     });
     const toPart = onPart && ((part: QuestionAnswer<K>): void => onPart(replyOf(part)));
     return replyOf(await shards.ask(scope, kind, args, call.signal, toPart));

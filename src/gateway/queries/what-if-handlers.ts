@@ -4,6 +4,7 @@ import type {
   QueryService,
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkUpdates } from '../../services/tuple-input.ts';
+import { certainRefusal } from '../../services/write-rules.ts';
 import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { checkItems } from './checked-items.ts';
 import { askQuestion, type QueryOptions, scopedQuery } from './query-scope.ts';
@@ -16,7 +17,7 @@ const UPDATES_MAX = 1_000;
 export function whatIfHandlers(
   options: QueryOptions,
 ): Pick<ServiceImpl<typeof QueryService>, 'whatIf'> {
-  const { meter, batchItemsMax } = options;
+  const { meter, batchItemsMax, rules } = options;
   const updatesMax = Math.min(UPDATES_MAX, options.updatesMax);
   const check = (question: ProtoQuestion, field: string) => questionFromProto(field, question);
   return {
@@ -28,6 +29,9 @@ export function whatIfHandlers(
         const updates = checkUpdates(request.updates, query.shard, updatesMax);
         const args = { ...query.head, updates, questions: batch.valid };
         const reply = await askQuestion(options, call, query, 'whatIf', args);
+        // As the write would be, once it is known that the project is there and may be asked.
+        const refusal = await certainRefusal(rules, query.shard, updates, 'updates');
+        if (refusal !== undefined) throw refusal;
         for (const problem of batch.problems) meter.itemFailed(problem, 'WhatIf');
         const failed = (error: string) => ({ allowedBefore: false, allowedAfter: false, error });
         const results = batch.resultsOf(reply.result, failed);

@@ -70,6 +70,11 @@ export class ReadScopes {
     return this.#options.projects.resolveId(projectId);
   }
 
+  /** The revision of a shard that a consistency token names. Errors: TOKEN_INVALID. */
+  positionOf(shard: ShardKey, token: string): Revision {
+    return this.#options.positions.decode(shard, token);
+  }
+
   /** The consistency token of a revision of a shard. */
   tokenOf(shard: ShardKey, revision: Revision): string {
     return this.#options.positions.encode(shard, revision);

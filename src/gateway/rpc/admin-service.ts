@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { AdminService, ProjectSchema } from '../../gen/workspace/v1/admin_service_pb.ts';
 import type { ProjectService } from '../../services/project-service.ts';
 import type { Project } from '../../services/project-settings.ts';
@@ -8,11 +8,16 @@ import { timestampFromMicroseconds } from './tuple-to-proto.ts';
 import { assertNoUnknownFields } from './unknown-fields.ts';
 
 /** The handlers of AdminService. The operator secret was checked before (authorization.ts). */
-export function createAdminService(projects: ProjectService): ServiceImpl<typeof AdminService> {
+export function createAdminService(
+  projects: ProjectService,
+  operatorName: (secret: string) => string,
+): ServiceImpl<typeof AdminService> {
+  const callerOf = (context: HandlerContext): string =>
+    operatorName(context.requestHeader.get('x-admin-secret') ?? '');
   return {
     async createProject(request, context) {
       assertNoUnknownFields(request);
-      const project = await projects.create(request, requestIdOfCall(context));
+      const project = await projects.create(request, requestIdOfCall(context), callerOf(context));
       return { project: projectToProto(project) };
     },
 
@@ -23,7 +28,7 @@ export function createAdminService(projects: ProjectService): ServiceImpl<typeof
 
     async updateProject(request, context) {
       assertNoUnknownFields(request);
-      const project = await projects.update(request, requestIdOfCall(context));
+      const project = await projects.update(request, requestIdOfCall(context), callerOf(context));
       return { project: projectToProto(project) };
     },
 

@@ -5,12 +5,14 @@ import {
   ListObjectsResponseSchema,
   ReadRelationTuplesResponseSchema,
 } from '../../gen/workspace/v1/authz_service_pb.ts';
+import type { CheckQuery } from '../../model/check-query.ts';
 import { checkNamespace, checkRelation, checkTenantId, checkUserId } from '../../model/names.ts';
-import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
+import type { BatchItem, ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import type { WriteMeta } from '../../services/ports.ts';
 import type { TupleService } from '../../services/tuple-service.ts';
 import { deadlineOf, requestIdOfCall, type CallDefaults } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
+import type { QuestionRecorder, RecordedQuestion } from '../reads/question-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import { batchItemsFromProto } from './batch-items.ts';
 import { listAnswer } from './list-answer.ts';
@@ -24,6 +26,8 @@ export type AuthzServiceOptions = CallDefaults & {
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
   readonly batchItemsMax: number;
+  /** Absent where no questions are recorded. */
+  readonly recorder?: QuestionRecorder | undefined;
 };
 
 /** The scope fields that every read carries. */
@@ -61,6 +65,7 @@ function decisionHandlers(
       meter.measure(request.subjectSet === undefined ? 'Check' : 'CheckSet', async () => {
         assertNoUnknownFields(request);
         const query = checkQueryFromProto(request);
+        options.recorder?.offer(() => recordedCheck(scopes, request, query));
         const allowed = await decide(request, context, (scope) =>
           shards.check(scope, query, context.signal),
         );
@@ -74,6 +79,7 @@ function decisionHandlers(
         const batch = batchItemsFromProto(request.items, options.batchItemsMax);
         checkTenantId('tenant_id', request.tenantId);
         const { valid } = batch;
+        options.recorder?.offer(() => recordedItem(scopes, request, valid));
         const results = await decide(request, context, async (scope) =>
           valid.length === 0 ? [] : shards.batchCheck(scope, valid, context.signal),
         );
@@ -112,6 +118,27 @@ function decisionHandlers(
         }));
       }),
   };
+}
+
+function recordedCheck(
+  scopes: ReadScopes,
+  { projectId, tenantId }: Scoped,
+  { subject, ...query }: CheckQuery,
+): RecordedQuestion | undefined {
+  if (subject.kind !== 'user') return undefined;
+  const { userId } = subject;
+  return { ...query, userId, projectId: scopes.projectIdOf(projectId), tenantId };
+}
+
+/** Any one item: that of a batch which is recorded says as much as a check does. */
+function recordedItem(
+  scopes: ReadScopes,
+  { projectId, tenantId }: Scoped,
+  items: readonly BatchItem[],
+): RecordedQuestion | undefined {
+  const item = items[Math.floor(Math.random() * items.length)];
+  const shard = { projectId: scopes.projectIdOf(projectId), tenantId };
+  return item && { ...item, ...shard, contextJson: '' };
 }
 
 function tupleHandlers(

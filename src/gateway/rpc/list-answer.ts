@@ -20,6 +20,22 @@ export async function listAnswer<Desc extends DescMessage, Item>(
 }
 
 /**
+ * As `listAnswer`, for a message that holds more than the list: `rest` has that, and nothing in
+ * the list.
+ */
+export async function listAnswerWith<Desc extends DescMessage, Item>(
+  context: HandlerContext,
+  desc: Desc,
+  items: readonly Item[],
+  messageOf: MessageOf<Desc, Item>,
+  rest: MessageInitShape<Desc>,
+): Promise<MessageInitShape<Desc>> {
+  const { isJson, isForeignJson } = contentOf(context);
+  if (items.length < SLICED_ITEMS_MIN || isForeignJson) return { ...rest, ...messageOf(items) };
+  return await encodeList({ desc, items, messageOf, rest, isJson });
+}
+
+/**
  * The answer of a list that comes page by page: a short one as it is; of a long one each page is
  * encoded as it comes, so that memory holds a page and the bytes of the answer. Reading stops when
  * the caller has gone. Errors: those of `pages`; CANCELLED.

@@ -7,4 +7,6 @@ export type RpcReason =
   | 'ADMIN_DISABLED'
   | 'BATCH_TOO_LARGE'
   | 'RESULT_TOO_LARGE'
+  | 'QUEUE_FULL'
+  | 'DEADLINE_EXCEEDED'
   | 'CANCELLED';

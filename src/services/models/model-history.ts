@@ -69,6 +69,11 @@ export class ModelHistory {
     this.#options = options;
   }
 
+  /** The project that `projectId` of a request names. */
+  idOf(projectId: string): string {
+    return this.#options.projects.resolveId(projectId);
+  }
+
   /** One version; 0 is the one in force. Errors: MODEL_VERSION_UNKNOWN. */
   async get(projectId: string, version: number): Promise<StoredModel> {
     checkVersion('version', version);
@@ -117,7 +122,8 @@ export class ModelHistory {
    * Errors: MODEL_VERSION_CHANGED, those of ModelWrites.
    */
   async write(request: WriteRequest): Promise<WriteOutcome> {
-    return await this.#put('write_model', request, { ...request, rolledBackTo: 0 });
+    const { modelJson, modelGate } = request;
+    return await this.#put('write_model', request, { modelJson, modelGate, rolledBackTo: 0 });
   }
 
   /**
@@ -130,7 +136,7 @@ export class ModelHistory {
     const version = request.version === 0 ? await this.#versionBefore(id) : request.version;
     const { modelJson, modelGate } = await this.get(id, version);
     const texts = { modelJson, modelGate, rolledBackTo: version };
-    const outcome = await this.#put('roll_back_model', request, { ...request, ...texts });
+    const outcome = await this.#put('roll_back_model', request, texts);
     return { ...outcome, modelJson };
   }
 
@@ -143,14 +149,11 @@ export class ModelHistory {
 
   async #put(
     operation: 'write_model' | 'roll_back_model',
-    {
-      projectId,
-      expectedVersion,
-      author,
-      deadlineMs,
-    }: Omit<WriteRequest, 'modelJson' | 'modelGate'>,
-    write: ModelWrite,
+    request: Omit<WriteRequest, 'modelJson' | 'modelGate'>,
+    texts: Pick<ModelWrite, 'modelJson' | 'modelGate' | 'rolledBackTo'>,
   ): Promise<WriteOutcome> {
+    const { projectId, expectedVersion, author, comment, force, deadlineMs } = request;
+    const write: ModelWrite = { ...texts, author, comment, force };
     checkComment(write.comment);
     checkVersion('expected_version', expectedVersion ?? 0);
     const { projects, models } = this.#options;

@@ -70,24 +70,16 @@ export class StagedModels implements ModelWrites {
   }
 
   async put(client: ClientBase, { id }: LockedProject, write: ModelWrite): Promise<PutModel> {
-    const { author, force: forced, ...texts } = write;
     const model = parseModel(write.modelJson);
     const state = isTyped(model) ? MODEL_PENDING : MODEL_ACTIVE;
     await cancelActivations(client, id);
-    const row = { projectId: id, ...texts, ...author, forced, state };
-    const version = await insertModelVersion(client, row);
+    const version = await insertModelVersion(client, id, write, state);
     if (state === MODEL_ACTIVE) {
       await activateModel(client, id, write.modelJson, hasWriteRules(model));
       return { version, state: 'active' };
     }
-    const { modelJson } = write;
-    await setPendingModel(client, {
-      projectId: id,
-      version,
-      modelJson,
-      isForced: forced,
-      ...author,
-    });
+    const { modelJson, force: isForced, author } = write;
+    await setPendingModel(client, { projectId: id, version, modelJson, isForced, ...author });
     return { version, state: 'pending' };
   }
 

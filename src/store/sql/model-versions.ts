@@ -37,17 +37,17 @@ export type ModelTextRow = ModelVersionRow & {
 
 /** What a version records. */
 export type NewModelVersion = {
-  readonly projectId: string;
   readonly modelJson: string;
   readonly modelGate: string;
-  readonly createdBy: string;
-  readonly rpc: string;
-  readonly requestId: string;
+  readonly author: {
+    readonly createdBy: string;
+    readonly rpc: string;
+    readonly requestId: string;
+  };
   readonly comment: string;
   /** 0 is none. */
   readonly rolledBackTo: number;
-  readonly forced: boolean;
-  readonly state: StoredModelState;
+  readonly force: boolean;
 };
 
 const IN_FORCE = `coalesce((select max(a.version) from model_version a
@@ -60,22 +60,25 @@ const COLUMNS = `v.version::text as version, v.model_sha256,
 /** Adds a version to a project whose row the transaction holds, and returns its number. */
 export async function insertModelVersion(
   client: ClientBase,
+  projectId: string,
   version: NewModelVersion,
+  state: StoredModelState,
 ): Promise<number> {
+  const { createdBy, rpc, requestId } = version.author;
   const { rows } = await client.query<{ version: string }>(
     `select gatehouse_record_model($1, $2, $3, $4, $5, $6, $7, $8::bigint, $9::boolean,
        $10::smallint)::text as version`,
     [
-      version.projectId,
+      projectId,
       version.modelJson,
       version.modelGate,
-      version.createdBy,
-      version.rpc,
-      version.requestId,
+      createdBy,
+      rpc,
+      requestId,
       version.comment,
       version.rolledBackTo,
-      version.forced,
-      version.state,
+      version.force,
+      state,
     ],
   );
   return Number(rows[0]?.version);

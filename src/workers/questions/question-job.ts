@@ -1,6 +1,7 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
 import { OverlayReader } from '../../engine/overlay/overlay-reader.ts';
+import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleChange } from '../../model/relation-tuple.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
@@ -15,6 +16,7 @@ import type {
 import { EvaluationJob, type JobWork, runCounted } from '../jobs/evaluation-job.ts';
 import type { Bound, JobContext } from '../jobs/job-context.ts';
 import type { Job } from '../jobs/job.ts';
+import { contextualChanges } from './contextual-changes.ts';
 import { QUESTIONS } from './question-kinds.ts';
 import type { QuestionSpec } from './question-spec.ts';
 
@@ -80,18 +82,18 @@ class QuestionWork<K extends QuestionKind> implements JobWork {
     const context = this.#context;
     this.#revision = { epoch, seq };
     this.#parts = null;
-    const { contextual } = this.#args;
     const over = (changes: readonly TupleChange[]): GeneralEvaluator =>
       changes.length === 0
         ? bound.evaluator.general
         : bound.evaluator.over(new OverlayReader(reader, changes));
     const ground = {
-      evaluator: over(contextual.map((tuple) => ({ op: 'insert', tuple }))),
+      evaluator: over(contextualChanges(bound.model, this.#args.contextual)),
       model: bound.model,
       nowMs: context.clock.nowMs(),
       readBudget: this.#readBudget,
       context,
       over,
+      under: (model: NamespaceModel) => bound.evaluator.under(model, new OverlayReader(reader, [])),
     };
     this.#task = this.#spec.start(ground, this.#args);
   }

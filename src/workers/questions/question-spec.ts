@@ -21,6 +21,8 @@ export type QuestionGround = {
   readonly context: JobContext;
   /** The evaluator over what is stored with these changes, in their order, and without the request's tuples. */
   over(changes: readonly TupleChange[]): GeneralEvaluator;
+  /** The evaluator of what is stored under another model, which is gone with it. */
+  under(model: NamespaceModel): GeneralEvaluator;
 };
 
 /** How one kind of question is evaluated. */

@@ -1,6 +1,7 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { ItemChange, QuestionArgs } from '../../protocol/questions.ts';
 import { SHORT_ITEMS_MAX } from './batch-check-question.ts';
+import { contextualChanges } from './contextual-changes.ts';
 import { ManyDecisions } from './many-decisions.ts';
 import type { QuestionGround, QuestionSpec } from './question-spec.ts';
 
@@ -22,7 +23,7 @@ class WhatIfTask implements EvaluationTask<readonly ItemChange[]> {
     const asked = { rpc: 'WhatIf', items, contextJson, isDecision: false } as const;
     this.#before = new ManyDecisions(ground.evaluator, ground, asked);
     // As it would be in a later request with the same contextual tuples: they stand above what was written.
-    const held = contextual.map((tuple) => ({ op: 'insert' as const, tuple }));
+    const held = contextualChanges(ground.model, contextual);
     this.#after = new ManyDecisions(ground.over([...updates, ...held]), ground, asked);
   }
 

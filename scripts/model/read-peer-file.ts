@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import {
+  readOpenFgaDsl,
+  readOpenFgaJson,
+  readOpenFgaMod,
+  readOpenFgaModules,
+} from '../../src/language/openfga/read-openfga-model.ts';
+import { readStoreFile } from '../../src/language/openfga/read-store-file.ts';
+import { membersOf } from '../../src/language/peers/json-shape.ts';
+import type { PeerModel, PeerSuite } from '../../src/language/peers/peer-model.ts';
+import { readYaml } from '../../src/language/peers/read-yaml.ts';
+import { readSpiceDbSchema } from '../../src/language/spicedb/read-spicedb-schema.ts';
+import { readValidationFile } from '../../src/language/spicedb/read-validation-file.ts';
+import { readText } from './files.ts';
+import { UsageError } from './subcommand.ts';
+
+const NO_TESTS: PeerSuite = { tuples: [], tests: [], unsupported: [] };
+
+export type PeerFile = { readonly peer: PeerModel; readonly suite: PeerSuite };
+
+/**
+ * Reads a file of OpenFGA (`.fga`, `.mod`, `.json`, `.fga.yaml`) or SpiceDB (`.zed`, `.yaml`) with the files
+ * that it names, which lie in its folder or below. Which one it is `kind` says, or its name and what is in
+ * it. Errors: UsageError for files; FIELD_INVALID for what they say.
+ */
+export function readPeerFile(file: string, kind: string | undefined): PeerFile {
+  const text = readText(file);
+  if (!/\.ya?ml$/.test(file)) {
+    const isSpiceDb = kind === 'spicedb' || (kind === undefined && file.endsWith('.zed'));
+    return {
+      peer: isSpiceDb ? readSpiceDbSchema(text) : openFgaModel(file, text),
+      suite: NO_TESTS,
+    };
+  }
+  const isStore = kind === 'openfga' || (kind === undefined && isStoreFile(file, text));
+  if (isStore) {
+    const { model, suite } = readStoreFile(text, (other) => readBeside(file, other));
+    const peer =
+      model.kind === 'text'
+        ? readOpenFgaDsl(model.text)
+        : openFgaModel(path.join(path.dirname(file), model.path), readBeside(file, model.path));
+    return { peer, suite };
+  }
+  const { schema, suite } = readValidationFile(text);
+  const schemaText = schema.kind === 'text' ? schema.text : readBeside(file, schema.path);
+  return { peer: readSpiceDbSchema(schemaText), suite };
+}
+
+function openFgaModel(file: string, text: string): PeerModel {
+  if (file.endsWith('.json')) return readOpenFgaJson(text);
+  if (!file.endsWith('.mod')) return readOpenFgaDsl(text);
+  const { files, problems } = readOpenFgaMod(text);
+  if (problems.length > 0) return { types: [], conditions: [], problems, notes: [] };
+  return readOpenFgaModules(files.map((name) => ({ name, text: readBeside(file, name) })));
+}
+
+function isStoreFile(file: string, text: string): boolean {
+  const members = membersOf(readYaml(text, file), file);
+  return members['model'] !== undefined || members['model_file'] !== undefined;
+}
+
+/** A file that another one names: it lies in the same folder or below. */
+function readBeside(file: string, other: string): string {
+  const folder = path.resolve(path.dirname(file));
+  const found = path.resolve(folder, other);
+  if (path.isAbsolute(other) || path.relative(folder, found).startsWith('..')) {
+    throw new UsageError(`${file}: ${other} does not lie in its folder or below`);
+  }
+  try {
+    return readFileSync(found, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,45 @@
+import { parseModel } from '../model/namespace-model.ts';
+import { AppError, type ErrorData, errorToData } from '../shared/app-error.ts';
+import type { AssertionsReason } from './assertions-reason.ts';
+import type { AssertionLimits } from './run-assertions.ts';
+import { type FilesResult, modelOfText, type NamedText, testFiles } from './test-files.ts';
+
+/** What one call has run. */
+export type AssertionTask = {
+  /** The model of the call, JSON: it goes before what files bring along. */
+  readonly modelJson: string | null;
+  /** The model of files that bring none along, JSON; '' is the built-in one. */
+  readonly fallbackJson: string;
+  readonly files: readonly NamedText[];
+  readonly limits: AssertionLimits;
+  /** Of the list of files in the request. */
+  readonly field: string;
+};
+
+export type AssertionReply =
+  | { readonly result: FilesResult; readonly error?: undefined }
+  | { readonly result?: undefined; readonly error: ErrorData; readonly stack: string };
+
+const NO_FILES = 'model_file: the service reads no files; send the model with the call';
+
+/** Runs on a thread of its own: what files and models ask for stops nobody else, and ends with the call. */
+export default function runTask(task: AssertionTask): AssertionReply {
+  try {
+    const { modelJson, fallbackJson, files, limits, field } = task;
+    const given = parseModel(modelJson ?? fallbackJson);
+    const result = testFiles(
+      files,
+      ({ model }) => {
+        if (modelJson !== null || model === undefined) return given;
+        if (model.kind === 'text') return modelOfText(model.value);
+        throw new AppError<AssertionsReason>('ASSERTIONS_INVALID', NO_FILES, {});
+      },
+      limits,
+      (index) => `${field}[${index}].text`,
+    );
+    return { result };
+  } catch (error) {
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { error: errorToData(error), stack };
+  }
+}

@@ -1,0 +1,54 @@
+import { Piscina } from 'piscina';
+import { AppError, errorFromData } from '../shared/app-error.ts';
+import type { AssertionReply, AssertionTask } from './assertion-thread.ts';
+import type { AssertionsReason } from './assertions-reason.ts';
+import type { FilesResult } from './test-files.ts';
+
+/** Calls that wait while the files of another are run. */
+const QUEUE_MAX = 8;
+/** A thread that nobody needs ends after this, and with it all that it had read. */
+const IDLE_MS = 5_000;
+const HEAP_MB_MAX = 512;
+
+/**
+ * Runs files of assertions on one thread beside those that decide, one call at a time. It is there while it is
+ * needed, and ends at once where a call is given up in the middle.
+ */
+export class AssertionThreads {
+  readonly #pool = new Piscina<AssertionTask, AssertionReply>({
+    filename: new URL('assertion-thread.ts', import.meta.url).href,
+    minThreads: 0,
+    maxThreads: 1,
+    maxQueue: QUEUE_MAX,
+    idleTimeout: IDLE_MS,
+    atomics: 'disabled',
+    recordTiming: false,
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
+  });
+
+  /**
+   * Resolves with what came of the files. Errors: ASSERTIONS_INVALID, MODEL_INVALID, QUEUE_FULL, the reason of
+   * `signal`; DEADLINE_EXCEEDED after `timeoutMs`.
+   */
+  async run(task: AssertionTask, timeoutMs: number, signal: AbortSignal): Promise<FilesResult> {
+    if (this.#pool.queueSize >= QUEUE_MAX) throw queueFull();
+    const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)));
+    try {
+      const reply = await this.#pool.run(task, { signal: AbortSignal.any([signal, timeout]) });
+      if (reply.result !== undefined) return reply.result;
+      if (reply.error.reason !== 'INTERNAL') throw errorFromData(reply.error);
+      throw new Error(reply.stack);
+    } catch (error) {
+      if (signal.aborted && signal.reason instanceof AppError) throw signal.reason;
+      if (signal.aborted) throw new AppError<AssertionsReason>('CANCELLED', 'the caller has gone');
+      if (!timeout.aborted) throw error;
+      const problem = 'the files of assertions were not run to their end before the deadline';
+      throw new AppError<AssertionsReason>('DEADLINE_EXCEEDED', problem, {}, error);
+    }
+  }
+}
+
+function queueFull(): AppError {
+  const problem = 'too many calls wait for their assertions to be run';
+  return new AppError<AssertionsReason>('QUEUE_FULL', problem, { limit: String(QUEUE_MAX) });
+}

@@ -1,0 +1,206 @@
+import { TupleIndex } from '../cache/tuple-index.ts';
+import { rowFromTuple } from '../cache/tuple-row.ts';
+import type { EvaluationTask } from '../engine/bound/evaluator-api.ts';
+import { Evaluator } from '../engine/evaluator.ts';
+import { problemOfTuple } from '../model/model-admission.ts';
+import { suggestion } from '../model/model-json.ts';
+import type { NamespaceModel } from '../model/namespace-model.ts';
+import { AppError } from '../shared/app-error.ts';
+import { type Clock, systemClock } from '../shared/clock.ts';
+import type { Assertion, AssertionDocument, AssertionTest, PlacedTuple } from './assertion-file.ts';
+import { textOfSubject, textOfTuple } from './tuple-text.ts';
+
+/** An assertion that does not hold. */
+export type AssertionFailure = {
+  readonly test: string;
+  /** The question, as text. */
+  readonly assertion: string;
+  readonly expected: string;
+  readonly actual: string;
+  /** In the file, from 1. */
+  readonly line: number;
+};
+
+/** What came of the tests of one file. */
+export type AssertionResult = {
+  /** Assertions that were looked at. */
+  readonly assertions: number;
+  /** In the order of the file. */
+  readonly failures: readonly AssertionFailure[];
+};
+
+/** Bounds of each evaluation: those of the project, or of the service where there is none. */
+export type AssertionLimits = { readonly depthMax: number; readonly readBudget: number };
+
+const CACHE_BYTES_MAX = 8 * 1024 * 1024;
+const INDEX_BYTES_MAX = 256 * 1024 * 1024;
+/** Ids of a list that a failure shows. */
+const IDS_SHOWN_MAX = 20;
+const SLICE_MS = 100;
+
+/**
+ * Runs the tests of a file against a model, each over tuples of its own: those of the file and of the test, in an
+ * index of memory alone, by the engine that decides calls. What a test asks about must be named by the model or
+ * by one of its tuples: a slip of the pen is denied, and a test that expects a deny would pass.
+ */
+export function runAssertions(
+  model: NamespaceModel,
+  document: AssertionDocument,
+  limits: AssertionLimits,
+): AssertionResult {
+  const failures: AssertionFailure[] = [...refusedTuples(model, '(tuples of the file)', document)];
+  let assertions = 0;
+  for (const test of document.tests) {
+    failures.push(...refusedTuples(model, test.name, test));
+    const run = new TestRun(model, [...document.tuples, ...test.tuples], test, limits);
+    for (const assertion of test.assertions) {
+      assertions += 1;
+      const actual = run.failureOf(assertion);
+      if (actual === undefined) continue;
+      const { line } = assertion;
+      const expected = expectedText(assertion);
+      failures.push({ test: test.name, assertion: textOf(assertion), expected, actual, line });
+    }
+  }
+  return { assertions, failures };
+}
+
+/** Tuples that could not be written under the model: whatever is tested over them says nothing of it. */
+function refusedTuples(
+  model: NamespaceModel,
+  test: string,
+  { tuples }: { readonly tuples: readonly PlacedTuple[] },
+): readonly AssertionFailure[] {
+  return tuples.flatMap(({ tuple, line }) => {
+    const problem = problemOfTuple(model, tuple);
+    if (problem === undefined) return [];
+    const assertion = `tuple ${textOfTuple(tuple)}`;
+    const actual = `refused: ${problem.message}`;
+    return [{ test, assertion, expected: 'admitted by the model', actual, line }];
+  });
+}
+
+/** One test over its index. */
+class TestRun {
+  readonly #model: NamespaceModel;
+  readonly #names: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly #evaluator: Evaluator;
+  readonly #nowMs: number;
+  readonly #readBudget: number;
+
+  constructor(
+    model: NamespaceModel,
+    tuples: readonly PlacedTuple[],
+    { nowMs }: AssertionTest,
+    { depthMax, readBudget }: AssertionLimits,
+  ) {
+    const clock: Clock = systemClock;
+    const index = new TupleIndex({ bytesMax: INDEX_BYTES_MAX });
+    for (const { tuple } of tuples) index.insert(rowFromTuple(tuple));
+    const options = { depthMax, closureBytesMax: CACHE_BYTES_MAX };
+    this.#model = model;
+    this.#names = namesOf(model, tuples);
+    this.#evaluator = new Evaluator(index, model, options, clock);
+    this.#nowMs = nowMs ?? clock.nowMs();
+    this.#readBudget = readBudget;
+  }
+
+  /** What is instead of what is expected, as text; undefined where that holds. */
+  failureOf(assertion: Assertion): string | undefined {
+    try {
+      return this.#unknownName(assertion) ?? this.#evaluate(assertion);
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      return `error: ${error.message}`;
+    }
+  }
+
+  #evaluate(assertion: Assertion): string | undefined {
+    const [nowMs, readBudget] = [this.#nowMs, this.#readBudget];
+    if (assertion.kind === 'listObjects') {
+      const task = this.#evaluator.startListObjects(assertion, nowMs, readBudget);
+      return listDifference(assertion.expected, finished(task));
+    }
+    const { question, contextJson, expected } = assertion;
+    const task = this.#evaluator.startCheck({ ...question, contextJson }, nowMs, readBudget);
+    const actual = finished(task);
+    return actual === expected ? undefined : String(actual);
+  }
+
+  /** What is wrong with the names of a question, if nothing says what they are. */
+  #unknownName(assertion: Assertion): string | undefined {
+    const { namespace, relation } = assertion.kind === 'check' ? assertion.question : assertion;
+    const relations = this.#names.get(namespace);
+    if (relations === undefined) {
+      const hint = suggestion(namespace, this.#names.keys());
+      return `error: neither the model nor a tuple has a namespace "${namespace}"${hint}`;
+    }
+    if (relations.has(relation)) return undefined;
+    if (this.#model.open.has(namespace)) return undefined;
+    const hint = suggestion(relation, relations);
+    return `error: neither the model nor a tuple has a relation "${relation}" of ${namespace}${hint}`;
+  }
+}
+
+/** Relations by namespace, of the model and of the tuples. */
+function namesOf(
+  model: NamespaceModel,
+  tuples: readonly PlacedTuple[],
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const names = new Map<string, Set<string>>();
+  const add = (namespace: string, relation?: string): void => {
+    const relations = names.get(namespace) ?? new Set();
+    if (relation !== undefined) relations.add(relation);
+    names.set(namespace, relations);
+  };
+  for (const [namespace, relations] of model.namespaces) {
+    add(namespace);
+    for (const relation of relations.keys()) add(namespace, relation);
+  }
+  for (const { tuple } of tuples) {
+    add(tuple.namespace, tuple.relation);
+    if (tuple.subject.kind === 'set') add(tuple.subject.namespace);
+  }
+  return names;
+}
+
+/** Nobody waits beside it: its slices end only so that a caller's clock is looked at. */
+function finished<T>(task: EvaluationTask<T>): T {
+  while (task.run(performance.now() + SLICE_MS) === 'more') continue;
+  return task.result();
+}
+
+function expectedText(assertion: Assertion): string {
+  return assertion.kind === 'check' ? String(assertion.expected) : listText(assertion.expected);
+}
+
+function textOf(assertion: Assertion): string {
+  if (assertion.kind === 'listObjects') {
+    const { namespace, relation, userId } = assertion;
+    const user = textOfSubject({ kind: 'user', userId });
+    return `list_objects ${namespace}#${relation}@${user}`;
+  }
+  const { question, contextJson } = assertion;
+  return `${textOfTuple(question)}${contextJson === '' ? '' : ` with ${contextJson}`}`;
+}
+
+/** The list that is there, and how it differs; undefined where it does not. Both are sorted. */
+function listDifference(
+  expected: readonly string[],
+  actual: readonly string[],
+): string | undefined {
+  const there = new Set(actual);
+  const meant = new Set(expected);
+  const missing = expected.filter((id) => !there.has(id));
+  const extra = actual.filter((id) => !meant.has(id));
+  const parts = [
+    ...(missing.length > 0 ? [`without ${listText(missing)}`] : []),
+    ...(extra.length > 0 ? [`with ${listText(extra)} besides`] : []),
+  ];
+  return parts.length === 0 ? undefined : `${listText(actual)}: ${parts.join(', ')}`;
+}
+
+function listText(ids: readonly string[]): string {
+  const more = ids.length > IDS_SHOWN_MAX ? `, and ${ids.length - IDS_SHOWN_MAX} more` : '';
+  return `[${ids.slice(0, IDS_SHOWN_MAX).join(', ')}${more}]`;
+}

@@ -1,0 +1,76 @@
+import { parseGate } from '../language/gate/parse-gate.ts';
+import { checkModelDocument, type NamespaceModel } from '../model/namespace-model.ts';
+import { AppError } from '../shared/app-error.ts';
+import { type AssertionDocument, readAssertionFile } from './assertion-file.ts';
+import type { AssertionsReason } from './assertions-reason.ts';
+import { type AssertionFailure, type AssertionLimits, runAssertions } from './run-assertions.ts';
+import type { FileProblem } from './yaml-reader.ts';
+
+/** A file as it was given. */
+export type NamedText = { readonly name: string; readonly text: string };
+
+/** An assertion that does not hold, and in which file. */
+export type FileFailure = AssertionFailure & { readonly file: string };
+
+/** What came of several files. */
+export type FilesResult = {
+  /** Assertions that were looked at. */
+  readonly assertions: number;
+  readonly failures: readonly FileFailure[];
+};
+
+/** Which model a file is tested with: called once a file. Errors: AppError. */
+export type ModelOfFile = (document: AssertionDocument) => NamespaceModel;
+
+/**
+ * Runs files of assertions, one after the other. `fieldOf` names a file in messages about its form.
+ * Errors: ASSERTIONS_INVALID for the first file that is none, with the place of its first problem; those of
+ * `modelOf`.
+ */
+export function testFiles(
+  files: readonly NamedText[],
+  modelOf: ModelOfFile,
+  limits: AssertionLimits,
+  fieldOf: (index: number) => string,
+): FilesResult {
+  const documents = files.map(({ text }, index) => {
+    const { document, problems } = readAssertionFile(text);
+    if (document === undefined) throw assertionsInvalid(fieldOf(index), problems);
+    return document;
+  });
+  const failures: FileFailure[] = [];
+  let assertions = 0;
+  for (const [index, document] of documents.entries()) {
+    const file = files[index]?.name ?? '';
+    const result = runAssertions(modelIn(fieldOf(index), document, modelOf), document, limits);
+    assertions += result.assertions;
+    for (const failure of result.failures) failures.push({ file, ...failure });
+  }
+  return { assertions, failures };
+}
+
+/** The model of a text in either form, by the rules of a write. Errors: MODEL_INVALID. */
+export function modelOfText(text: string): NamespaceModel {
+  const json = text.trimStart().startsWith('{') ? text : parseGate(text).json;
+  return checkModelDocument(json).model;
+}
+
+/** ASSERTIONS_INVALID of the first problem, with the number of others. */
+export function assertionsInvalid(field: string, problems: readonly FileProblem[]): AppError {
+  const [first] = problems;
+  const { line, column, message } = first ?? { line: 1, column: 1, message: 'cannot be read' };
+  const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : '';
+  const text = `${field}: line ${line}, column ${column}: ${message}${more}`;
+  const metadata = { field, line: String(line), column: String(column) };
+  return new AppError<AssertionsReason>('ASSERTIONS_INVALID', text, metadata);
+}
+
+function modelIn(field: string, document: AssertionDocument, modelOf: ModelOfFile): NamespaceModel {
+  try {
+    return modelOf(document);
+  } catch (error) {
+    if (!(error instanceof AppError) || document.model === undefined) throw error;
+    const { line } = document.model;
+    throw assertionsInvalid(field, [{ line, column: 1, message: error.message }]);
+  }
+}

@@ -1,0 +1,95 @@
+import { checkNamespace, checkObjectId, checkRelation, checkUserId } from '../model/names.ts';
+import type { Subject, TupleKey } from '../model/relation-tuple.ts';
+import { AppError } from '../shared/app-error.ts';
+
+/** What a text about a tuple or a question says wrongly. */
+export type TextProblem = { readonly problem: string };
+
+const FORM = 'must read namespace:object#relation@subject';
+
+/**
+ * A tuple from its text: `doc:readme#viewer@user:alice`, `@user:*` for everybody, `@group:eng#member` for a userset,
+ * `@folder:plans` for the object itself. `user:` always begins a concrete user. Ids hold no `#` and names neither
+ * `:` nor `@`, so that a text has one meaning.
+ */
+export function tupleFromText(text: string): TupleKey | TextProblem {
+  const colon = text.indexOf(':');
+  const hash = text.indexOf('#', colon);
+  const at = text.indexOf('@', hash);
+  if (colon < 0 || hash < 0 || at < 0) return { problem: FORM };
+  const subject = subjectFromText(text.slice(at + 1));
+  if ('problem' in subject) return subject;
+  const key = {
+    namespace: text.slice(0, colon),
+    objectId: text.slice(colon + 1, hash),
+    relation: text.slice(hash + 1, at),
+    subject,
+  };
+  const problem = nameProblem(() => {
+    checkNamespace('the namespace', key.namespace);
+    checkObjectId('the object', key.objectId);
+    checkRelation('the relation', key.relation);
+  });
+  return problem === undefined ? key : { problem };
+}
+
+/** An object from its text: `doc:readme`. */
+export function objectFromText(
+  text: string,
+): { readonly namespace: string; readonly objectId: string } | TextProblem {
+  const colon = text.indexOf(':');
+  if (colon < 0) return { problem: 'must read namespace:object' };
+  const object = { namespace: text.slice(0, colon), objectId: text.slice(colon + 1) };
+  const problem = nameProblem(() => {
+    checkNamespace('the namespace', object.namespace);
+    checkObjectId('the object', object.objectId);
+  });
+  return problem === undefined ? object : { problem };
+}
+
+/** A subject from its text, as in a tuple. */
+export function subjectFromText(text: string): Subject | TextProblem {
+  if (text === 'user:*') return { kind: 'wildcard' };
+  if (text.startsWith('user:')) {
+    const userId = text.slice('user:'.length);
+    const problem = nameProblem(() => checkUserId('the user', userId));
+    return problem === undefined ? { kind: 'user', userId } : { problem };
+  }
+  const hash = text.indexOf('#');
+  const object = objectFromText(hash < 0 ? text : text.slice(0, hash));
+  if ('problem' in object)
+    return {
+      problem: 'the subject must read user:…, namespace:object#relation or namespace:object',
+    };
+  const relation = hash < 0 ? '' : text.slice(hash + 1);
+  const problem =
+    hash < 0 ? undefined : nameProblem(() => checkRelation("the subject's relation", relation));
+  return problem === undefined ? { kind: 'set', ...object, relation } : { problem };
+}
+
+/** The text of a tuple or a question: inverse of `tupleFromText`. */
+export function textOfTuple({ namespace, objectId, relation, subject }: TupleKey): string {
+  return `${namespace}:${objectId}#${relation}@${textOfSubject(subject)}`;
+}
+
+/** The text of a subject: inverse of `subjectFromText`. */
+export function textOfSubject(subject: Subject): string {
+  switch (subject.kind) {
+    case 'user':
+      return `user:${subject.userId}`;
+    case 'wildcard':
+      return 'user:*';
+    case 'set':
+      return `${subject.namespace}:${subject.objectId}${subject.relation === '' ? '' : `#${subject.relation}`}`;
+  }
+}
+
+function nameProblem(check: () => void): string | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    if (error instanceof AppError) return error.message;
+    throw error;
+  }
+}

@@ -1,0 +1,181 @@
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  type YAMLMap,
+} from 'yaml';
+import type { JsonValue } from '../model/canonical-json.ts';
+import { nearestName } from '../shared/nearest-name.ts';
+
+/** Something wrong with a file, and where; both from 1. */
+export type FileProblem = {
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+};
+
+/** A mapping by its keys, with where each stands. */
+export type Fields = ReadonlyMap<string, Field>;
+export type Field = { readonly key: string; readonly keyNode: Node; readonly value: Node | null };
+
+const PROBLEMS_MAX = 20;
+const DEPTH_MAX = 64;
+
+/**
+ * Reads a YAML 1.2 text (core schema) by its nodes, so that every problem has its line. Keys stand once in a
+ * mapping; anchors, aliases and tags are not taken. Problems are collected, at most 20: what is read after
+ * one has the value that the reader says, and is of no use.
+ */
+export class YamlReader {
+  readonly problems: FileProblem[] = [];
+  readonly #lines = new LineCounter();
+  readonly root: Node | null;
+
+  constructor(text: string) {
+    this.root = this.#parse(text);
+  }
+
+  /** The line of a node, from 1; 0 of none. */
+  lineOf(node: Node | null | undefined): number {
+    const start = node?.range?.[0];
+    return start === undefined ? 0 : this.#lines.linePos(start).line;
+  }
+
+  problem(node: Node | null | undefined, message: string): void {
+    const { line, col } = this.#lines.linePos(node?.range?.[0] ?? 0);
+    this.#add(Math.max(1, line), Math.max(1, col), message);
+  }
+
+  problemAt(line: number, message: string): void {
+    this.#add(line, 1, message);
+  }
+
+  /** The members of a mapping, all of which are `known`. */
+  fields(node: Node | null, what: string, known: readonly string[], at?: Node): Fields {
+    const fields = this.anyFields(node, what, at);
+    for (const { key, keyNode } of fields.values()) {
+      if (known.includes(key)) continue;
+      const near = nearestName(key, known, Math.max(1, Math.floor(key.length / 2)));
+      const hint =
+        near === undefined ? `; ${what} has ${known.join(', ')}` : `; did you mean "${near}"?`;
+      this.problem(keyNode, `"${key}" is not known here${hint}`);
+    }
+    return fields;
+  }
+
+  /** The members of a mapping, whatever they are called. */
+  anyFields(node: Node | null, what: string, at?: Node): Fields {
+    const fields = new Map<string, Field>();
+    if (!isMap(node)) {
+      this.problem(node ?? at, `${what} must be a mapping`);
+      return fields;
+    }
+    for (const { key, value } of (node as YAMLMap<unknown, Node | null>).items as Pair<
+      unknown,
+      Node | null
+    >[]) {
+      const keyNode = key as Node;
+      if (!isScalar(keyNode) || this.#isMarked(keyNode)) {
+        this.problem(keyNode, 'a key must be a plain text');
+        continue;
+      }
+      const text = typeof keyNode.value === 'string' ? keyNode.value : (keyNode.source ?? '');
+      fields.set(text, { key: text, keyNode, value: value ?? null });
+    }
+    return fields;
+  }
+
+  /** The entries of a list; none of an absent one. */
+  list(field: Field | undefined, what: string): readonly (Node | null)[] {
+    if (field === undefined) return [];
+    const { value, keyNode } = field;
+    if (isSeq(value)) return value.items as (Node | null)[];
+    if (!isEmpty(value)) this.problem(value ?? keyNode, `${what} must be a list`);
+    return [];
+  }
+
+  /** A text; '' where there is none. Numbers and truth values are read as they are written. */
+  text(node: Node | null | undefined, what: string, at?: Node): string {
+    if (!isScalar(node) || node.value === null || this.#isMarked(node)) {
+      this.problem(node ?? at, `${what} must be a text`);
+      return '';
+    }
+    return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value));
+  }
+
+  /** `true` or `false`. */
+  truth(node: Node | null | undefined, what: string, at?: Node): boolean {
+    if (isScalar(node) && typeof node.value === 'boolean') return node.value;
+    this.problem(node ?? at, `${what} must be true or false`);
+    return false;
+  }
+
+  /** Any value, as JSON has it. */
+  json(node: Node | null, depth = 0): JsonValue {
+    if (node === null) return null;
+    if (depth > DEPTH_MAX) {
+      this.problem(node, `is nested more than ${DEPTH_MAX} deep`);
+      return null;
+    }
+    if (this.#isMarked(node)) {
+      this.problem(node, 'anchors, aliases and tags are not taken');
+      return null;
+    }
+    if (isSeq(node)) return node.items.map((item) => this.json(item as Node | null, depth + 1));
+    if (isMap(node)) {
+      const entries = [...this.anyFields(node, 'a value').values()];
+      // Own members whatever their names are.
+      return Object.fromEntries(
+        entries.map(({ key, value }) => [key, this.json(value, depth + 1)]),
+      );
+    }
+    const value = isScalar(node) ? node.value : undefined;
+    if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+    if (typeof value === 'number' && Number.isFinite(value)) return value;
+    this.problem(node, 'is no value that JSON has');
+    return null;
+  }
+
+  #parse(text: string): Node | null {
+    try {
+      const document = parseDocument(text, {
+        version: '1.2',
+        schema: 'core',
+        merge: false,
+        uniqueKeys: true,
+        lineCounter: this.#lines,
+        prettyErrors: false,
+        logLevel: 'error',
+      });
+      for (const { pos, message, code } of [...document.errors, ...document.warnings]) {
+        const { line, col } = this.#lines.linePos(pos[0]);
+        const problem = code === 'MULTIPLE_DOCS' ? 'one file holds one document' : message;
+        this.#add(Math.max(1, line), Math.max(1, col), problem);
+      }
+      return this.problems.length > 0 ? null : document.contents;
+    } catch (error) {
+      // Of the parser, whose depth is that of the text.
+      if (!(error instanceof RangeError)) throw error;
+      this.#add(1, 1, 'is nested too deeply');
+      return null;
+    }
+  }
+
+  #isMarked(node: Node): boolean {
+    return isAlias(node) || node.tag !== undefined || ('anchor' in node && Boolean(node.anchor));
+  }
+
+  #add(line: number, column: number, message: string): void {
+    if (this.problems.length < PROBLEMS_MAX) this.problems.push({ line, column, message });
+  }
+}
+
+/** Whether a key has no value behind it. */
+export function isEmpty(node: Node | null): boolean {
+  return node === null || (isScalar(node) && node.value === null);
+}

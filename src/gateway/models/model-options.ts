@@ -1,0 +1,30 @@
+import type { HandlerContext } from '@connectrpc/connect';
+import type { ModelAuthor } from '../../services/model-writes.ts';
+import type { ModelHistory } from '../../services/models/model-history.ts';
+import { type CallDefaults, requestIdOfCall } from '../connect/call-context.ts';
+import type { AssertionTests } from './assertion-tests.ts';
+import type { ModelPreviews } from './model-previews.ts';
+
+/** What the methods of ModelService work with. */
+export type ModelOptions = CallDefaults & {
+  readonly history: ModelHistory;
+  /** What versions and audit records call whoever knows this operator secret. */
+  readonly operatorName: (secret: string) => string;
+  readonly tests: AssertionTests;
+  readonly previews: ModelPreviews;
+};
+
+/** Header of the operator secret, which was checked before. */
+const SECRET_HEADER = 'x-admin-secret';
+
+/** Who writes a model by this call. */
+export function authorOf(
+  { operatorName }: Pick<ModelOptions, 'operatorName'>,
+  context: HandlerContext,
+): ModelAuthor {
+  return {
+    createdBy: operatorName(context.requestHeader.get(SECRET_HEADER) ?? ''),
+    rpc: context.method.name,
+    requestId: requestIdOfCall(context),
+  };
+}

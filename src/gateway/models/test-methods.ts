@@ -1,0 +1,32 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
+import { requiredError } from '../../model/names.ts';
+import { deadlineOf } from '../connect/call-context.ts';
+import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
+import type { ModelOptions } from './model-options.ts';
+import { sourcedModel } from './model-source.ts';
+
+/** The handler that runs files of assertions. */
+export function testMethods(
+  options: ModelOptions,
+): Pick<ServiceImpl<typeof ModelService>, 'testModel'> {
+  const { history, tests } = options;
+  return {
+    async testModel(request, context) {
+      assertNoUnknownFields(request);
+      const { projectId, files, model } = request;
+      if (files.length === 0) throw requiredError('files');
+      const modelJson = model === undefined ? null : sourcedModel('model', model).modelJson;
+      const fallbackJson = modelJson ?? (await history.get(projectId, 0)).modelJson;
+      const deadlineMs = deadlineOf(context, options);
+      const { signal } = context;
+      const call = { field: 'files', files, modelJson, fallbackJson, deadlineMs, signal };
+      const { assertions, failures } = await tests.run(call);
+      return {
+        passed: failures.length === 0,
+        assertions,
+        failures: failures.map((failure) => ({ ...failure })),
+      };
+    },
+  };
+}

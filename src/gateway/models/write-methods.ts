@@ -1,0 +1,124 @@
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import type {
+  ModelService,
+  PreviewGuard,
+  WriteModelRequest,
+} from '../../gen/gatehouse/v1/model_service_pb.ts';
+import { fieldError } from '../../model/field-error.ts';
+import type { WriteRequest } from '../../services/models/model-history.ts';
+import type { ServicesReason } from '../../services/services-reason.ts';
+import { AppError } from '../../shared/app-error.ts';
+import { deadlineOf } from '../connect/call-context.ts';
+import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
+import { authorOf, type ModelOptions } from './model-options.ts';
+import type { Change, PreviewProgress } from './model-previews.ts';
+import { type SourcedModel, sourcedModel } from './model-source.ts';
+import { activationToProto } from './model-to-proto.ts';
+import { askedQuestions } from './preview-questions.ts';
+import { expectedVersionOf } from './version-methods.ts';
+
+/** Changed answers that a refusal names. */
+const CHANGES_NAMED = 3;
+
+/** The handler that writes models. */
+export function writeMethods(
+  options: ModelOptions,
+): Pick<ServiceImpl<typeof ModelService>, 'writeModel'> {
+  const { history } = options;
+  return {
+    async writeModel(request, context) {
+      assertNoUnknownFields(request);
+      const source = sourcedModel('model', request.model);
+      const { projectId } = request;
+      const expectedVersion = expectedVersionOf(request.expectedVersion);
+      const write: WriteRequest = {
+        projectId,
+        modelJson: source.modelJson,
+        modelGate: source.modelGate,
+        expectedVersion,
+        comment: request.comment,
+        force: request.force,
+        author: authorOf(options, context),
+        deadlineMs: deadlineOf(context, options),
+      };
+      await history.checkWrite(write);
+      const { tests: files } = request;
+      const { modelJson } = source;
+      const { signal } = context;
+      const test = { field: 'tests', files, modelJson, fallbackJson: '', signal };
+      await options.tests.mustPass({ ...test, deadlineMs: write.deadlineMs });
+      const guarded = await passGuard(options, request, source, context);
+      const { problems: warnings } = source;
+      if (request.dryRun) return { version: 0n, warnings };
+      // What the guard compared with must be what is replaced.
+      const outcome = await history.write({
+        ...write,
+        expectedVersion: expectedVersion ?? guarded,
+      });
+      const activation = activationToProto(history.idOf(projectId), outcome.activation);
+      return { version: BigInt(outcome.version), warnings, activation };
+    },
+  };
+}
+
+/**
+ * Refuses a model under which an answer would change that the request's guard keeps. The newest version that it
+ * was compared with; null without a guard. Errors: MODEL_GUARD_REFUSED, those of a preview.
+ */
+async function passGuard(
+  { history, previews }: ModelOptions,
+  { guard, projectId: given }: WriteModelRequest,
+  { modelJson }: SourcedModel,
+  { signal }: HandlerContext,
+): Promise<number | null> {
+  if (guard === undefined) return null;
+  if (!guard.refuseNewAllows && !guard.refuseNewDenies) {
+    throw fieldError('guard', 'refuses nothing: set refuse_new_allows or refuse_new_denies');
+  }
+  const projectId = history.idOf(given);
+  const questions = askedQuestions('guard.questions', projectId, guard.questions);
+  const newest = await history.newest(projectId);
+  const changes: Change[] = [];
+  let last: PreviewProgress | undefined;
+  const changesMax = questions.given.length + questions.sampled + questions.recorded;
+  const call = { projectId, modelJson, questions, changesMax, signal };
+  for await (const progress of previews.run(call)) {
+    last = progress;
+    for (const change of progress.changes) {
+      if (changes.length < CHANGES_NAMED && isRefused(guard, change)) changes.push(change);
+    }
+  }
+  if (last !== undefined) judge(guard, last, changes);
+  return newest;
+}
+
+function isRefused(guard: PreviewGuard, { allowedAfter }: Change): boolean {
+  return allowedAfter ? guard.refuseNewAllows : guard.refuseNewDenies;
+}
+
+function judge(guard: PreviewGuard, last: PreviewProgress, changes: readonly Change[]): void {
+  const counts = {
+    new_allows: String(last.newAllows),
+    new_denies: String(last.newDenies),
+    failed: String(last.failed),
+    answered: String(last.answered),
+  };
+  const refuse = (problem: string): never => {
+    throw new AppError<ServicesReason>('MODEL_GUARD_REFUSED', `guard: ${problem}`, counts);
+  };
+  const named = changes.map(textOfChange).join('; ');
+  if (guard.refuseNewAllows && last.newAllows > 0) {
+    refuse(`${last.newAllows} of ${last.answered} answers would become allows: ${named}`);
+  }
+  if (guard.refuseNewDenies && last.newDenies > 0) {
+    refuse(`${last.newDenies} of ${last.answered} answers would become denies: ${named}`);
+  }
+  // What cannot be told may be such a change.
+  if (last.failed > 0) refuse(`${last.failed} of ${last.answered} questions could not be decided`);
+}
+
+function textOfChange({ question, allowedAfter }: Change): string {
+  const { namespace, objectId, relation, userId } = question;
+  const change = allowedAfter ? 'deny becomes allow' : 'allow becomes deny';
+  return `${namespace}:${objectId}#${relation}@user:${userId} (${change})`;
+}

@@ -1,0 +1,84 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import {
+  ListObjectsResponseSchema,
+  type QueryService,
+  type StreamObjectsRequest,
+} from '../../gen/gatehouse/v1/query_service_pb.ts';
+import { checkNamespace, checkRelation } from '../../model/names.ts';
+import type { ObjectsOf } from '../../protocol/questions.ts';
+import { listAnswerWith } from '../rpc/list-answer.ts';
+import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
+import { HeldParts, HeldRoom } from './held-parts.ts';
+import { askPage, closePage, openPage } from './list-page.ts';
+import { askQuestion, type QueryOptions, type QueryReply, scopedQuery } from './query-scope.ts';
+import { askedSubject } from './question-from-proto.ts';
+
+/** Ids of a page whose request does not say. */
+const PAGE_SIZE_DEFAULT = 1_000;
+
+/** The objects on which a subject holds a relation, in pages and as a stream. */
+export function listObjectsHandlers(
+  options: QueryOptions,
+): Pick<ServiceImpl<typeof QueryService>, 'listObjects' | 'streamObjects'> {
+  const { meter } = options;
+  const room = new HeldRoom();
+  return {
+    listObjects: (request, call) =>
+      meter.measure('QueryListObjects', async () => {
+        assertNoUnknownFields(request);
+        const of = objectsFromProto(request);
+        const query = scopedQuery(options, request.scope);
+        const question = ['listObjects', of];
+        const open = openPage(options, query, question, request, PAGE_SIZE_DEFAULT);
+        const args = { ...query.head, ...of, page: open.page };
+        const ids: string[] = [];
+        const add = ({ result }: QueryReply<'listObjects'>): void => {
+          for (const id of result.objectIds) ids.push(id);
+        };
+        const reply = await askPage(options, call, open, 'listObjects', args, add);
+        add(reply);
+        const { consistencyToken } = reply;
+        const rest = { consistencyToken, ...closePage(open, reply, reply.result.next) };
+        const messageOf = (some: readonly string[]) => ({ objectIds: [...some] });
+        return listAnswerWith(call, ListObjectsResponseSchema, ids, messageOf, rest);
+      }),
+
+    async *streamObjects(request, call) {
+      const parts = new HeldParts<QueryReply<'streamObjects'>>(room, sizeOf);
+      // Counted until everything was found; how fast it is read is the caller's affair.
+      const asking = meter.measure('StreamObjects', async () => {
+        assertNoUnknownFields(request);
+        const of = objectsFromProto(request);
+        const query = scopedQuery(options, request.scope);
+        const args = { ...query.head, ...of };
+        const onPart = (part: QueryReply<'streamObjects'>): void => parts.add(part);
+        parts.add(await askQuestion(options, call, query, 'streamObjects', args, onPart));
+      });
+      asking.then(
+        () => parts.end(),
+        (error: unknown) => parts.fail(error),
+      );
+      try {
+        for (let part = await parts.take(); part !== undefined; part = await parts.take()) {
+          const objectIds = part.result.flatMap((text) => text.split('\n'));
+          yield { objectIds, consistencyToken: part.consistencyToken };
+        }
+      } finally {
+        parts.close();
+      }
+    },
+  };
+}
+
+function objectsFromProto(
+  request: Pick<StreamObjectsRequest, 'namespace' | 'relation' | 'subject'>,
+): ObjectsOf {
+  const { namespace, relation } = request;
+  checkNamespace('namespace', namespace);
+  checkRelation('relation', relation);
+  return { namespace, relation, subject: askedSubject('subject', request.subject) };
+}
+
+function sizeOf({ result }: QueryReply<'streamObjects'>): number {
+  return result.reduce((size, text) => size + text.length, 0);
+}

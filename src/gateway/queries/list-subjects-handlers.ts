@@ -1,0 +1,55 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import {
+  ListSubjectsResponseSchema,
+  type QueryService,
+} from '../../gen/gatehouse/v1/query_service_pb.ts';
+import type { SubjectList } from '../../model/subject-list.ts';
+import { listAnswerWith } from '../rpc/list-answer.ts';
+import { checkObjectRelation } from '../rpc/query-from-proto.ts';
+import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
+import { askPage, closePage, openPage } from './list-page.ts';
+import { type QueryOptions, scopedQuery } from './query-scope.ts';
+
+/** Who holds a relation on an object. */
+export function listSubjectsHandlers(
+  options: QueryOptions,
+): Pick<ServiceImpl<typeof QueryService>, 'listSubjects'> {
+  return {
+    listSubjects: (request, call) =>
+      options.meter.measure('ListSubjects', async () => {
+        assertNoUnknownFields(request);
+        checkObjectRelation(request);
+        const { namespace, objectId, relation } = request;
+        const query = scopedQuery(options, request.scope);
+        const question = ['listSubjects', namespace, objectId, relation];
+        const open = openPage(options, query, question, request, Infinity);
+        const args = { ...query.head, namespace, objectId, relation, page: open.page };
+        const lists = new JoinedLists();
+        const reply = await askPage(options, call, open, 'listSubjects', args, (part) =>
+          lists.add(part.result),
+        );
+        lists.add(reply.result);
+        const { userIds, excludedUserIds, undecidedUserIds } = lists;
+        const { wildcard, isWildcardUndecided: wildcardUndecided, next } = reply.result;
+        const { consistencyToken } = reply;
+        const page = closePage(open, reply, next);
+        const of = { wildcard, wildcardUndecided, consistencyToken, ...page };
+        const rest = { ...of, excludedUserIds, undecidedUserIds };
+        const messageOf = (ids: readonly string[]) => ({ userIds: [...ids] });
+        return listAnswerWith(call, ListSubjectsResponseSchema, userIds, messageOf, rest);
+      }),
+  };
+}
+
+/** The lists of all parts of an answer. */
+class JoinedLists {
+  readonly userIds: string[] = [];
+  readonly excludedUserIds: string[] = [];
+  readonly undecidedUserIds: string[] = [];
+
+  add(part: SubjectList): void {
+    for (const id of part.userIds) this.userIds.push(id);
+    for (const id of part.excludedUserIds) this.excludedUserIds.push(id);
+    for (const id of part.undecidedUserIds) this.undecidedUserIds.push(id);
+  }
+}

@@ -1,0 +1,71 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
+import { checkNamespace, checkObjectId, checkRelation } from '../../model/names.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { RpcReason } from '../rpc/rpc-reason.ts';
+import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
+import { askQuestion, type QueryOptions, scopedQuery } from './query-scope.ts';
+import { askedSubject } from './question-from-proto.ts';
+
+/** As many as a namespace may declare. */
+const RELATIONS_MAX = 256;
+
+/** The relations of a subject on one object, and the objects of many on which it holds one. */
+export function relationHandlers(
+  options: QueryOptions,
+): Pick<ServiceImpl<typeof QueryService>, 'listRelations' | 'filterObjects'> {
+  const { meter, batchItemsMax } = options;
+  return {
+    listRelations: (request, call) =>
+      meter.measure('ListRelations', async () => {
+        assertNoUnknownFields(request);
+        const { namespace, objectId, relations } = request;
+        checkNamespace('namespace', namespace);
+        checkObjectId('object_id', objectId);
+        const subject = askedSubject('subject', request.subject);
+        checkEach('relations', relations, RELATIONS_MAX, checkRelation);
+        const query = scopedQuery(options, request.scope);
+        const args = { ...query.head, namespace, objectId, subject, relations };
+        const reply = await askQuestion(options, call, query, 'listRelations', args);
+        return {
+          relations: [...reply.result.relations],
+          undecidedRelations: [...reply.result.undecidedRelations],
+          consistencyToken: reply.consistencyToken,
+        };
+      }),
+
+    filterObjects: (request, call) =>
+      meter.measure('FilterObjects', async () => {
+        assertNoUnknownFields(request);
+        const { namespace, relation, objectIds } = request;
+        checkNamespace('namespace', namespace);
+        checkRelation('relation', relation);
+        const subject = askedSubject('subject', request.subject);
+        checkEach('object_ids', objectIds, batchItemsMax, checkObjectId);
+        const query = scopedQuery(options, request.scope);
+        const args = { ...query.head, namespace, relation, subject, objectIds };
+        const reply = await askQuestion(options, call, query, 'filterObjects', args);
+        return {
+          objectIds: reply.result.map((position) => objectIds[position] as string),
+          consistencyToken: reply.consistencyToken,
+        };
+      }),
+  };
+}
+
+/** Errors: BATCH_TOO_LARGE; those of `check`, which name the item. */
+function checkEach(
+  field: string,
+  items: readonly string[],
+  itemsMax: number,
+  check: (field: string, item: string) => void,
+): void {
+  if (items.length > itemsMax) {
+    throw new AppError<RpcReason>(
+      'BATCH_TOO_LARGE',
+      `${field}: ${items.length} items, at most ${itemsMax}`,
+      { field, limit: String(itemsMax) },
+    );
+  }
+  for (const [index, item] of items.entries()) check(`${field}[${index}]`, item);
+}

@@ -1,0 +1,136 @@
+import { transformer, validator } from '@openfga/syntax-transformer';
+import { AppError } from '../../shared/app-error.ts';
+import type { PeerModel, PeerRemark } from '../peers/peer-model.ts';
+import { peerModelOfJson } from './openfga-json.ts';
+import { type DslFile, OpenFgaPlaces } from './openfga-places.ts';
+
+/** Characters at most of all files of a model. */
+const LENGTH_MAX = 1024 * 1024;
+/** Parentheses inside of each other, at most: the library's parser calls itself for each. */
+const NESTING_MAX = 100;
+const MODULES_VERSION = '1.2';
+
+/**
+ * A model in the language of OpenFGA (schema 1.1 and 1.2), read by OpenFGA's own parser and its rules. What
+ * cannot be read is in `problems`; throws nothing. Cost: the library's, which is above linear in odd texts;
+ * a text has at most 1 MiB.
+ */
+export function readOpenFgaDsl(text: string): PeerModel {
+  const file = { name: '', text };
+  return guarded([file], () => {
+    const model: unknown = transformer.transformDSLToJSONObject(text);
+    withRules(() => validator.validateDSL(text));
+    return model;
+  });
+}
+
+/**
+ * A modular model: files that begin with `module`, some of which extend types of others. As
+ * `readOpenFgaDsl`.
+ */
+export function readOpenFgaModules(files: readonly DslFile[]): PeerModel {
+  return guarded(files, () => {
+    const modules = files.map(({ name, text }) => ({ name, contents: text }));
+    const model: unknown = transformer.transformModuleFilesToModel(modules, MODULES_VERSION);
+    validate(model);
+    return model;
+  });
+}
+
+/** A model in the JSON of OpenFGA's API. As `readOpenFgaDsl`. */
+export function readOpenFgaJson(text: string): PeerModel {
+  if (text.length > LENGTH_MAX) return unread([{ place: 'the model', text: TOO_LONG }]);
+  return guarded([], () => {
+    const model: unknown = JSON.parse(text);
+    // Its form first, which the library takes for granted.
+    peerModelOfJson(model, new OpenFgaPlaces([]));
+    validate(model);
+    return model;
+  });
+}
+
+const TOO_LONG = `it is longer than ${LENGTH_MAX} characters`;
+
+/** The files that an `fga.mod` lists, or what is wrong with it. Throws nothing. */
+export function readOpenFgaMod(text: string): {
+  readonly files: readonly string[];
+  readonly problems: readonly PeerRemark[];
+} {
+  if (text.length > LENGTH_MAX)
+    return { files: [], problems: [{ place: 'fga.mod', text: TOO_LONG }] };
+  try {
+    const { contents } = transformer.transformModFileToJSON(text);
+    return { files: contents.value.map(({ value }) => value), problems: [] };
+  } catch (error) {
+    return { files: [], problems: remarksOf(error, 'fga.mod') };
+  }
+}
+
+function validate(model: unknown): void {
+  withRules(() => validator.validateJSON(model as Parameters<typeof validator.validateJSON>[0]));
+}
+
+/**
+ * What the library's rules say is wrong is wrong. They fail on some models that are right (walks over a
+ * tupleset with a condition): then only the importer's own rules are asked, which are enough for it.
+ */
+function withRules(validateModel: () => void): void {
+  try {
+    validateModel();
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+  }
+}
+
+function guarded(files: readonly DslFile[], read: () => unknown): PeerModel {
+  const refused = files.flatMap(limitProblems);
+  if (files.reduce((sum, { text }) => sum + text.length, 0) > LENGTH_MAX) {
+    refused.push({ place: 'the model', text: TOO_LONG });
+  }
+  if (refused.length > 0) return unread(refused);
+  try {
+    return peerModelOfJson(read(), new OpenFgaPlaces(files));
+  } catch (error) {
+    return unread(remarksOf(error, 'the model'));
+  }
+}
+
+function limitProblems({ name, text }: DslFile): PeerRemark[] {
+  let depth = 0;
+  let deepest = 0;
+  for (const character of text) {
+    if ('([<{'.includes(character)) deepest = Math.max(deepest, ++depth);
+    else if (')]>}'.includes(character)) depth = Math.max(0, depth - 1);
+  }
+  if (deepest <= NESTING_MAX) return [];
+  return [{ place: name || 'the model', text: `it is nested more than ${NESTING_MAX} deep` }];
+}
+
+function unread(problems: readonly PeerRemark[]): PeerModel {
+  return { types: [], conditions: [], problems, notes: [] };
+}
+
+/** Whatever the library throws: errors with lines from 0, or anything else about a text that it does not take. */
+function remarksOf(error: unknown, place: string): readonly PeerRemark[] {
+  if (error instanceof AppError) return [{ place, text: error.message }];
+  const { errors } = error as { readonly errors?: readonly LibraryError[] };
+  if (!Array.isArray(errors) || errors.length === 0) {
+    return [{ place, text: error instanceof Error ? error.message : String(error) }];
+  }
+  return (errors as readonly LibraryError[]).map((one) => {
+    const { line, column, file, msg } = one;
+    const where = [
+      ...(file === undefined ? [] : [file]),
+      ...(line === undefined ? [] : [`line ${line.start + 1}`]),
+      ...(column === undefined ? [] : [`column ${column.start + 1}`]),
+    ];
+    return { place: where.join(', ') || place, text: msg ?? 'it cannot be read' };
+  });
+}
+
+type LibraryError = {
+  readonly msg?: string;
+  readonly file?: string;
+  readonly line?: { readonly start: number };
+  readonly column?: { readonly start: number };
+};

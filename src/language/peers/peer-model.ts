@@ -1,0 +1,112 @@
+/**
+ * What the models of OpenFGA and SpiceDB have in common, as their readers give it to the one importer.
+ * Names are the peer's own.
+ */
+
+/** Where something stands in what is imported, in words that follow "in". */
+export type Place = string;
+
+/** A remark about something, by its place. */
+export type PeerRemark = { readonly place: Place; readonly text: string };
+
+export type PeerModel = {
+  readonly types: readonly PeerType[];
+  readonly conditions: readonly PeerCondition[];
+  /** What the reader could not express: the model is refused. */
+  readonly problems: readonly PeerRemark[];
+  /** What reads otherwise here, and means the same. */
+  readonly notes: readonly PeerRemark[];
+};
+
+export type PeerType = {
+  readonly name: string;
+  readonly place: Place;
+  readonly relations: readonly PeerRelation[];
+};
+
+export type PeerRelation = {
+  readonly name: string;
+  readonly place: Place;
+  readonly rule: PeerRule;
+  /** Who may be stored on it; empty for one that stores nothing. */
+  readonly subjects: readonly PeerSubjectType[];
+};
+
+export type PeerRule =
+  /** Nobody. */
+  | { readonly op: 'nil' }
+  | { readonly op: 'this' }
+  | { readonly op: 'computed'; readonly relation: string }
+  | { readonly op: 'walk'; readonly tupleset: string; readonly computed: string }
+  | { readonly op: 'union' | 'intersection'; readonly children: readonly PeerRule[] }
+  | { readonly op: 'exclusion'; readonly include: PeerRule; readonly exclude: PeerRule };
+
+export type PeerSubjectType = {
+  readonly type: string;
+  /** '' is the object itself, '*' every object of the type. */
+  readonly relation: string;
+  readonly condition: string | undefined;
+  readonly expires: boolean;
+};
+
+export type PeerCondition = {
+  readonly name: string;
+  readonly place: Place;
+  /** Types as both peers write them: `list<string>`. */
+  readonly parameters: readonly (readonly [name: string, type: string])[];
+  readonly expression: string;
+};
+
+/** An object or a subject: `relation` is '' for the object itself; `id` '*' with it is the wildcard. */
+export type PeerReference = {
+  readonly type: string;
+  readonly id: string;
+  readonly relation: string;
+};
+
+export type PeerTuple = {
+  readonly object: PeerReference;
+  readonly relation: string;
+  readonly subject: PeerReference;
+  readonly condition: string | undefined;
+  /** The condition's values that the tuple holds. */
+  readonly context: unknown;
+  /** RFC 3339. */
+  readonly expiresAt: string | undefined;
+  readonly place: Place;
+};
+
+/** A question with its answer. */
+export type PeerCheck = {
+  readonly object: PeerReference;
+  readonly relation: string;
+  readonly subject: PeerReference;
+  readonly context: unknown;
+  readonly isAllowed: boolean;
+  readonly place: Place;
+};
+
+/** A list of objects with what must be in it: all ids, in any order. */
+export type PeerList = {
+  readonly type: string;
+  readonly relation: string;
+  readonly subject: PeerReference;
+  readonly context: unknown;
+  readonly ids: readonly string[];
+  readonly place: Place;
+};
+
+export type PeerTest = {
+  readonly name: string;
+  readonly tuples: readonly PeerTuple[];
+  readonly checks: readonly PeerCheck[];
+  readonly lists: readonly PeerList[];
+};
+
+/** A model's tuples and tests as a peer's file has them. */
+export type PeerSuite = {
+  readonly tuples: readonly PeerTuple[];
+  readonly tests: readonly PeerTest[];
+  /** Assertions that cannot be asked here, each with the reason. */
+  readonly unsupported: readonly PeerRemark[];
+};

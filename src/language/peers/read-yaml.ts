@@ -1,0 +1,26 @@
+import { LineCounter, parseDocument } from 'yaml';
+import { shapeError } from './json-shape.ts';
+
+/** Characters at most of a file. */
+const LENGTH_MAX = 8 * 1024 * 1024;
+const ALIASES_MAX = 100;
+
+/**
+ * The value of a YAML text, as JSON has it. Errors: FIELD_INVALID naming the line of the first problem, and for
+ * a text over 8 MiB. Aliases are bounded, so that a short text cannot become a large value.
+ */
+export function readYaml(text: string, place: string): unknown {
+  if (text.length > LENGTH_MAX) throw shapeError(place, `is longer than ${LENGTH_MAX} characters`);
+  const lineCounter = new LineCounter();
+  try {
+    const document = parseDocument(text, { version: '1.2', lineCounter, prettyErrors: false });
+    const [problem] = document.errors;
+    if (problem === undefined) return document.toJS({ maxAliasCount: ALIASES_MAX }) as unknown;
+    const { line, col } = lineCounter.linePos(problem.pos[0]);
+    throw shapeError(`${place}, line ${line}, column ${col}`, problem.message);
+  } catch (error) {
+    // Nested too deep for the stack, or with too many aliases.
+    if (!(error instanceof RangeError) && !(error instanceof ReferenceError)) throw error;
+    throw shapeError(place, error.message);
+  }
+}

@@ -1,0 +1,85 @@
+import {
+  membersOf,
+  optionalList,
+  optionalMembers,
+  optionalString,
+  shapeError,
+  stringOf,
+} from '../peers/json-shape.ts';
+import type { PeerCheck, PeerRemark, PeerSuite } from '../peers/peer-model.ts';
+import { readYaml } from '../peers/read-yaml.ts';
+import { assertionOf, relationshipOf } from './relationship-text.ts';
+
+export type ValidationFile = {
+  readonly schema:
+    | { readonly kind: 'text'; readonly text: string }
+    | { readonly kind: 'file'; readonly path: string };
+  readonly suite: PeerSuite;
+};
+
+/** `[user:tom] is <doc:1#viewer>`; of what is in the brackets only the subject is kept. */
+const EXPECTED = /^\s*\[([^[\s\]]+)(\[\.\.\.\])?(\s*-\s*\{.*\})?\]\s+is\s+/;
+
+/**
+ * Reads a validation file of SpiceDB: its schema's place, its relationships, its assertions, and the subjects of
+ * `validation`, each of which is asked about. What SpiceDB leaves to a caveat without its values is denied
+ * here, and so expected. Errors: FIELD_INVALID naming the place. O(size).
+ */
+export function readValidationFile(text: string): ValidationFile {
+  const root = membersOf(readYaml(text, 'the validation file'), 'the validation file');
+  const schemaText = optionalString(root['schema'], 'schema');
+  const path = optionalString(root['schemaFile'], 'schemaFile');
+  if (schemaText === undefined && path === undefined) {
+    throw shapeError('the validation file', 'has neither schema nor schemaFile');
+  }
+  const relationships = optionalString(root['relationships'], 'relationships') ?? '';
+  // A folded text has a space where a line ended; ids have none, and a context is all on one line.
+  const tuples = relationships.split('\n').flatMap((line, index) => {
+    const relationship = line.trim();
+    if (relationship === '' || relationship.startsWith('//')) return [];
+    return [relationshipOf(relationship, `relationships, line ${index + 1}`)];
+  });
+  const assertions = optionalMembers(root['assertions'], 'assertions');
+  const unsupported: PeerRemark[] = [];
+  const checks = [
+    ...checksOf(assertions, 'assertTrue', true),
+    ...checksOf(assertions, 'assertCaveated', false),
+    ...checksOf(assertions, 'assertFalse', false),
+    ...expectedOf(optionalMembers(root['validation'], 'validation'), unsupported),
+  ];
+  const tests = [{ name: 'assertions', tuples: [], checks, lists: [] }];
+  const schema: ValidationFile['schema'] =
+    schemaText === undefined
+      ? { kind: 'file', path: path ?? '' }
+      : { kind: 'text', text: schemaText };
+  return { schema, suite: { tuples, tests, unsupported } };
+}
+
+function checksOf(
+  assertions: ReturnType<typeof membersOf>,
+  list: string,
+  isAllowed: boolean,
+): readonly PeerCheck[] {
+  return optionalList(assertions[list], list).map((text, at) => {
+    const place = `${list}[${at}]`;
+    return assertionOf(stringOf(text, place), isAllowed, place);
+  });
+}
+
+function expectedOf(
+  validation: ReturnType<typeof membersOf>,
+  unsupported: PeerRemark[],
+): readonly PeerCheck[] {
+  return Object.entries(validation).flatMap(([object, lines]) =>
+    optionalList(lines, `validation, ${object}`).flatMap((line, at): readonly PeerCheck[] => {
+      const place = `validation, ${object}, [${at}]`;
+      const text = stringOf(line, place);
+      const [isRead, subject = '', caveated, excluded] = EXPECTED.exec(text) ?? [];
+      if (isRead === undefined || excluded !== undefined) {
+        unsupported.push({ place, text: `${text} is no single subject` });
+        return [];
+      }
+      return [assertionOf(`${object}@${subject}`, caveated === undefined, place)];
+    }),
+  );
+}
