@@ -49,6 +49,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/index-update.ts',
   },
   {
+    name: 'list-subjects',
+    yields: 'milliseconds of a ListSubjects of 100,000 users, whole and in pages [USERS] [ROUNDS]',
+    file: 'bench/list-subjects.ts',
+  },
+  {
     name: 'notify-commits',
     yields: 'commits a second beside notifications, and with one inside of each [SECONDS] [ROUNDS]',
     file: 'bench/notify-commits.ts',

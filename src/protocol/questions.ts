@@ -102,11 +102,6 @@ export type QuestionArgs = {
     readonly updates: readonly TupleChange[];
     readonly questions: readonly Question[];
   };
-  readonly explain: QuestionHead & {
-    readonly question: Question;
-    /** At most so many remedies. */
-    readonly remediesMax: number;
-  };
   /** Questions of objects and users of the shard, drawn by the seed, of relations that either model names. */
   readonly drawQuestions: QuestionHead & {
     readonly modelJson: string;
@@ -118,6 +113,11 @@ export type QuestionArgs = {
   readonly previewModel: QuestionHead & {
     readonly modelJson: string;
     readonly questions: readonly UserQuestion[];
+  };
+  readonly explain: QuestionHead & {
+    readonly question: Question;
+    /** At most so many remedies. */
+    readonly remediesMax: number;
   };
 };
 
@@ -136,11 +136,11 @@ export type QuestionResults = {
   readonly streamObjects: readonly string[];
   readonly batchCheck: readonly ItemDecision[];
   readonly whatIf: readonly ItemChange[];
-  readonly explain: Explanation;
   /** May be fewer than asked for. */
   readonly drawQuestions: readonly UserQuestion[];
   /** PREVIEW_ bits by question: of the first ones at least, where all would have taken too much. */
   readonly previewModel: Uint8Array;
+  readonly explain: Explanation;
 };
 
 export type QuestionKind = keyof QuestionArgs;

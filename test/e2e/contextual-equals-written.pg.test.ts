@@ -135,7 +135,8 @@ describe(`SEED=${seed}`, () => {
       const scope = { project_id, tenant_id: 'stored', context };
       const foretold = await ok(query(instance, 'WhatIf', { scope, updates, questions }));
       const results = foretold['results'] as { allowed_before: boolean; allowed_after: boolean }[];
-      const isAllowed = (text: string): boolean => (JSON.parse(text) as { allowed: boolean }).allowed;
+      const isAllowed = (text: string): boolean =>
+        (JSON.parse(text) as { allowed: boolean }).allowed;
       expect(results.map((one) => one.allowed_before)).toEqual(before.map(isAllowed));
       const after = await answersOf({ tenant_id: 'changed' });
       expect(results.map((one) => one.allowed_after)).toEqual(after.map(isAllowed));

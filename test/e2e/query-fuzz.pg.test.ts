@@ -38,7 +38,17 @@ const asked = { ...stored, subject: { user_id: 'mallory' } };
 const awkward: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(null, '', 0, -1, 1e300, true, [], {}, [[]], '9'.repeat(400)),
   fc.constantFrom('\u0000', '\ud800', 'é'.repeat(200), '#', 'a#b', '*', '__proto__', '🙂'),
-  fc.constantFrom('doc', 'seat', 'group', 'plan', 'viewer', 'member', 'default', 'ann', 'OP_DELETE'),
+  fc.constantFrom(
+    'doc',
+    'seat',
+    'group',
+    'plan',
+    'viewer',
+    'member',
+    'default',
+    'ann',
+    'OP_DELETE',
+  ),
   fc.string({ maxLength: 12, unit: 'grapheme' }),
   fc.string({ maxLength: 400, unit: 'binary' }),
   fc.constantFrom('2999-01-01T00:00:00Z', '0001-01-01T00:00:00Z', '9999-12-31T23:59:60Z'),
@@ -73,7 +83,10 @@ function bodyOf(method: (typeof METHODS)[number]): Record<string, unknown> {
     context: { age: 20 },
   };
   const tuple = { ...stored, object_id: 'third' };
-  const changes = [{ op: 'OP_INSERT', tuple }, { op: 'OP_DELETE', tuple: stored }];
+  const changes = [
+    { op: 'OP_INSERT', tuple },
+    { op: 'OP_DELETE', tuple: stored },
+  ];
   if (method === 'Check') return { scope, question: asked };
   if (method === 'BatchCheck') return { scope, items: [{ question: asked }, { question: asked }] };
   return { scope, updates: changes, questions: [asked, asked] };

@@ -59,7 +59,8 @@ test.each([
   for (const [name, { status, body }] of Object.entries(answers)) {
     expect(status, `${name} ${JSON.stringify(body)}`).toBe(field === '' ? 200 : 400);
     if (field === '') continue;
-    const at = name === 'check' || name === 'batch' ? 'scope.contextual_tuples[0]' : 'updates[0].tuple';
+    const at =
+      name === 'check' || name === 'batch' ? 'scope.contextual_tuples[0]' : 'updates[0].tuple';
     expect(String(body['message'])).toContain(`${at}.${field}: `);
   }
   // What is refused beside a tuple that is not written is what the write itself says.

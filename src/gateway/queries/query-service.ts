@@ -14,6 +14,7 @@ export function createQueryService(
 ): Partial<ServiceImpl<typeof QueryService>> {
   return {
     ...checkHandlers(options),
+    ...explainHandlers(options),
     ...listObjectsHandlers(options),
     ...listSubjectsHandlers(options),
     ...relationHandlers(options),

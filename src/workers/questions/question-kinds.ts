@@ -21,7 +21,7 @@ export const QUESTIONS: { readonly [K in QuestionKind]: QuestionSpec<K> } = {
   streamObjects: streamObjectsQuestion,
   batchCheck: batchCheckQuestion,
   whatIf: whatIfQuestion,
-  explain: explainQuestion,
   drawQuestions,
   previewModel,
+  explain: explainQuestion,
 };
