@@ -16,6 +16,7 @@ import { SettingsRules, type WriteRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { SharedWork } from '../store/shared-work.ts';
+import { type Bulk, createBulk } from './bulk.ts';
 import type { Database } from './database.ts';
 import { startIndexLinks } from './index-links.ts';
 import { createManagement, type Management } from './management.ts';
@@ -39,6 +40,7 @@ const NOTIFY_SHARDS_MAX = 4_096;
 
 /** The use cases of this instance. */
 export type Services = Management &
+  Bulk &
   ProjectServices & {
     readonly heads: ShardHeads;
     readonly index: ReadIndex;
@@ -72,7 +74,7 @@ export type ServicesOptions = {
 
 /** Wires the services to the database and the workers. */
 export function createServices(options: ServicesOptions): Services {
-  const { config, database, clock, metrics } = options;
+  const { config, database, clock, metrics, audit } = options;
   const { pool } = database;
   const ids = new IdSource(clock);
   const codec = new TokenCodec({
@@ -110,18 +112,23 @@ export function createServices(options: ServicesOptions): Services {
     exportGrantsMax: EXPORT_GRANTS_MAX,
   });
   const purge = createPurge(options, writes, ids, shared);
-  const management = createManagement(config, {
-    pool,
-    clock,
-    ids,
-    projects,
-    heads,
-    index,
-    isAlone,
-    writer: writes,
-  });
+  const parts = { pool, clock, ids, projects, heads, index, isAlone, writer: writes };
+  const management = createManagement(config, parts);
   const reads = { heads, index, positions, rules, isAlone, stopIndex };
-  return { ...reads, ...ofProjects, writer, notifier, tuples, purge, shared, ...management };
+  const bulk = createBulk(config, {
+    ...parts,
+    codec,
+    positions,
+    rules,
+    shared,
+    audit,
+    onUndecidable: (field) => metrics.undecidableTuples[field].add(1),
+    tokenKey: database.deployment.tokenKey,
+    metrics: metrics.bulk,
+    log: options.log,
+  });
+  const writing = { writer, notifier, tuples, purge, shared };
+  return { ...reads, ...ofProjects, ...writing, ...management, ...bulk };
 }
 
 function createIndex(
