@@ -13,6 +13,7 @@ import { engineCheck } from './engine-check.ts';
 import { logWrite } from './log-write.ts';
 import { metricsDecision, metricsObserve, metricsScrape } from './metrics.ts';
 import { modelCompile } from './model.ts';
+import { generalCheck, overlayCheck1, overlayCheck100 } from './overlay-check.ts';
 import { changesPack, changesUnpack } from './packed-changes.ts';
 import { scanBatchJson, scanCheckJson } from './raw-scan.ts';
 import { runnerLines, runnerMask } from './runner-output.ts';
@@ -45,5 +46,8 @@ export const MICRO_BENCHES: readonly MicroBench[] = [
   runnerMask,
   runnerLines,
   engineCheck,
+  generalCheck,
+  overlayCheck1,
+  overlayCheck100,
   logWrite,
 ];

@@ -115,6 +115,8 @@ export class Scope {
   readonly nowMs: number;
   backstops = 0;
   reads = 0;
+  /** Expiries of the tuples that are read are noted here, in milliseconds, while there is a set. */
+  notedExpiries: Set<number> | undefined;
   readonly #readsMax: number;
   readonly #subject: string;
   readonly #conditions: ConditionCache;
@@ -176,6 +178,7 @@ export class Scope {
   qualify(node: number, subject: number): Value {
     const qualifier = this.reader.qualifier(node, subject);
     if (this.nowMs >= qualifier.expiresAtMs) return FALSE;
+    this.notedExpiries?.add(qualifier.expiresAtMs);
     if (qualifier.conditionName === '') return TRUE;
     if (this.#context === undefined) return CUT;
     const { conditionName, conditionParams } = qualifier;

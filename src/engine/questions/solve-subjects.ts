@@ -1,7 +1,7 @@
 import { CUT, FALSE, TRUE, type Value } from '../bound/scope.ts';
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import type { Component, GraphPlan } from './graph-plan.ts';
-import { ALL, ANY, EXCLUDE_ROLE, type SubjectGraph, WEAK_ROLE } from './subject-graph.ts';
+import { ANY, EXCLUDE_ROLE, type SubjectGraph, WEAK_ROLE } from './subject-graph.ts';
 
 /** Words that both planes of all vertices take together, about: 2 MiB each. */
 const PLANE_WORDS = 1 << 19;
