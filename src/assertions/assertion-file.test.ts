@@ -162,7 +162,7 @@ describe('a file of assertions', () => {
       'context: { a: !!binary aGk= }\ntests: [{ allow: [a:b#c@user:d] }]',
       ['1: anchors, aliases and tags are not taken'],
     ],
-    ['tests: []\ntests: []', ['2: Map keys must be unique']],
+    ['tests: []\ntests: []', ['2: "tests" stands twice in one mapping']],
     ['tests: []\n---\ntests: []', ['2: one file holds one document']],
     [
       'tests: [',
