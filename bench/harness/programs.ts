@@ -28,6 +28,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/engine-peers.ts',
   },
   {
+    name: 'explain',
+    yields: 'CPU time and reads of Explain over those of the general evaluation',
+    file: 'bench/explain.ts',
+  },
+  {
     name: 'index-load',
     yields: 'tuples a second from rows to a loaded index [DATA_DIR]',
     file: 'bench/index-load.ts',
@@ -42,6 +47,11 @@ export const PROGRAMS: readonly Program[] = [
     name: 'index-update',
     yields: 'microseconds an insert or delete in a loaded index [DATA_DIR] [COPIES]',
     file: 'bench/index-update.ts',
+  },
+  {
+    name: 'list-subjects',
+    yields: 'milliseconds of a ListSubjects of 100,000 users, whole and in pages [USERS] [ROUNDS]',
+    file: 'bench/list-subjects.ts',
   },
   {
     name: 'notify-commits',

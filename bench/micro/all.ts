@@ -1,11 +1,19 @@
 // Lists the micro-benchmarks; yields nothing by itself.
 import type { MicroBench } from '../harness/micro-bench.ts';
 import { hintsDropped, hintsMake, hintsOwn } from './change-hints.ts';
+import {
+  checkBuiltIn,
+  checkBuiltInNetworks,
+  checkDeclared,
+  checkDeclaredNetworks,
+  checkPlain,
+} from './conditional-checks.ts';
 import { conditionInstant, conditionIp } from './conditions.ts';
 import { engineCheck } from './engine-check.ts';
 import { logWrite } from './log-write.ts';
 import { metricsDecision, metricsObserve, metricsScrape } from './metrics.ts';
 import { modelCompile } from './model.ts';
+import { generalCheck, overlayCheck1, overlayCheck100 } from './overlay-check.ts';
 import { changesPack, changesUnpack } from './packed-changes.ts';
 import { scanBatchJson, scanCheckJson } from './raw-scan.ts';
 import { runnerLines, runnerMask } from './runner-output.ts';
@@ -26,6 +34,11 @@ export const MICRO_BENCHES: readonly MicroBench[] = [
   hintsMake,
   conditionIp,
   conditionInstant,
+  checkPlain,
+  checkBuiltIn,
+  checkBuiltInNetworks,
+  checkDeclared,
+  checkDeclaredNetworks,
   modelCompile,
   metricsObserve,
   metricsDecision,
@@ -33,5 +46,8 @@ export const MICRO_BENCHES: readonly MicroBench[] = [
   runnerMask,
   runnerLines,
   engineCheck,
+  generalCheck,
+  overlayCheck1,
+  overlayCheck100,
   logWrite,
 ];

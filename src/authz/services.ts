@@ -7,7 +7,7 @@ import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
 import { ActivationJob } from '../services/models/activation-job.ts';
 import { ModelHistory } from '../services/models/model-history.ts';
-import { StagedModels } from '../services/models/staged-models.ts';
+import { ACTIVATION_ROWS, StagedModels } from '../services/models/staged-models.ts';
 import type { AuditSink } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
@@ -20,6 +20,7 @@ import { SettingsRules, type WriteRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { SharedWork } from '../store/shared-work.ts';
+import { type Bulk, createBulk } from './bulk.ts';
 import type { Database } from './database.ts';
 import { startIndexLinks } from './index-links.ts';
 import { createManagement, type Management } from './management.ts';
@@ -40,8 +41,6 @@ const PURGE_INTERVAL_MS = 60_000;
 const ACTIVATION_INTERVAL_MS = 5_000;
 /** So long a call that writes a model waits for it to come into force. */
 const ACTIVATION_WAIT_MS = 10_000;
-/** Stored tuples that are parsed in one turn of the event loop. */
-const ACTIVATION_ROWS = 1_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
 const WRITE_LANES = 2;
 /** Commits within this time share notifications, with one seq for each shard. */
@@ -50,30 +49,31 @@ const NOTIFY_INTERVAL_MS = 20;
 const NOTIFY_SHARDS_MAX = 4_096;
 
 /** The use cases of this instance. */
-export type Services = Management & {
-  readonly projects: ProjectService;
-  /** The versions of projects' models. */
-  readonly modelHistory: ModelHistory;
-  /** What versions and audit records call whoever knows an operator secret. */
-  operatorName(secret: string): string;
-  readonly heads: ShardHeads;
-  readonly index: ReadIndex;
-  readonly positions: ReadPositions;
-  readonly writer: TupleWriter;
-  readonly notifier: ChangeNotifier;
-  readonly tuples: TupleService;
-  readonly purge: ExpiredTuplePurge;
-  readonly models: StagedModels;
-  readonly activations: ActivationJob;
-  /** What tuples of projects must fit. */
-  readonly rules: WriteRules;
-  /** For what one instance at a time does. */
-  readonly shared: SharedWork;
-  /** Whether no other instance can have written meanwhile. */
-  isAlone(): boolean;
-  /** Fails the reads that wait for the read index, and closes its connections. Idempotent. */
-  stopIndex(): Promise<void>;
-};
+export type Services = Management &
+  Bulk & {
+    readonly projects: ProjectService;
+    /** The versions of projects' models. */
+    readonly modelHistory: ModelHistory;
+    /** What versions and audit records call whoever knows an operator secret. */
+    operatorName(secret: string): string;
+    readonly heads: ShardHeads;
+    readonly index: ReadIndex;
+    readonly positions: ReadPositions;
+    readonly writer: TupleWriter;
+    readonly notifier: ChangeNotifier;
+    readonly tuples: TupleService;
+    readonly purge: ExpiredTuplePurge;
+    readonly models: StagedModels;
+    readonly activations: ActivationJob;
+    /** What tuples of projects must fit. */
+    readonly rules: WriteRules;
+    /** For what one instance at a time does. */
+    readonly shared: SharedWork;
+    /** Whether no other instance can have written meanwhile. */
+    isAlone(): boolean;
+    /** Fails the reads that wait for the read index, and closes its connections. Idempotent. */
+    stopIndex(): Promise<void>;
+  };
 
 export type ServicesOptions = {
   readonly config: Config;
@@ -178,7 +178,29 @@ export function createServices(options: ServicesOptions): Services {
   });
   const reads = { heads, index, positions, rules, isAlone, stopIndex };
   const named = { projects, models, modelHistory, activations, operatorName };
-  return { ...reads, ...named, writer, notifier, tuples, purge, shared, ...management };
+  const bulk = createBulk(config, {
+    ...{
+      pool,
+      clock,
+      ids,
+      codec,
+      heads,
+      positions,
+      projects,
+      rules,
+      index,
+      isAlone,
+      shared,
+      audit,
+    },
+    writer: writes,
+    onUndecidable: (field) => metrics.undecidableTuples[field].add(1),
+    tokenKey: database.deployment.tokenKey,
+    metrics: metrics.bulk,
+    log: options.log,
+  });
+  const writing = { writer, notifier, tuples, purge, shared };
+  return { ...reads, ...named, ...writing, ...management, ...bulk };
 }
 
 /** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */

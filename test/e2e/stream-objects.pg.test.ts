@@ -90,7 +90,7 @@ describe('a long stream', () => {
         controller.abort();
       }
     };
-    await expect(read()).rejects.toThrow();
+    await expect(read()).rejects.toThrow(/abort|cancel/i);
     // The shard answers at once, and is changed at once.
     const updates = [{ op: 'OP_INSERT', tuple: holding('after') }];
     const body = { tenant_id: 'many', updates };
@@ -141,7 +141,12 @@ describe('a long stream', () => {
   });
 
   test('beyond the read budget is an error, not a shorter one', async () => {
-    const project = { id: 'poor', name: 'poor', max_check_reads: 100, model_json: '{"namespaces":{}}' };
+    const project = {
+      id: 'poor',
+      name: 'poor',
+      max_check_reads: 100,
+      model_json: '{"namespaces":{}}',
+    };
     expect((await call(instance, 'AdminService/CreateProject', project)).status).toBe(200);
     const updates = Array.from({ length: 1_000 }, (_, i) => holding(`o${i}`)).map((tuple) => ({
       op: 'OP_INSERT',
@@ -150,7 +155,10 @@ describe('a long stream', () => {
     for (let at = 0; at < 8; at++) {
       const some = updates.map(({ op, tuple }) => ({
         op,
-        tuple: { ...tuple, object_id: `${at}-${String((tuple as { object_id: string }).object_id)}` },
+        tuple: {
+          ...tuple,
+          object_id: `${at}-${(tuple as { object_id: string }).object_id}`,
+        },
       }));
       const body = { project_id: 'poor', updates: some };
       expect((await call(instance, 'AuthzService/WriteRelationTuples', body)).status).toBe(200);

@@ -19,17 +19,21 @@ export type ListChanges = {
 };
 
 type OwnChanges = {
-  readonly replaced: Map<number, number>;
+  replaced: Map<number, number>;
   readonly added: number[];
   growth: number;
 };
 
+/** Most nodes are changed on one side, in one list: the others are made when they are. */
 type NodeChanges = {
   readonly node: number;
   readonly handle: number;
-  readonly edges: Map<number, ChangedEdge>;
-  readonly lists: readonly [OwnChanges, OwnChanges, OwnChanges];
+  edges: Map<number, ChangedEdge> | undefined;
+  readonly lists: [OwnChanges | undefined, OwnChanges | undefined, OwnChanges | undefined];
 };
+
+/** Of lists where nothing is replaced. */
+const NOTHING: Map<number, number> = new Map();
 
 /** The nodes whose lists are changed, on either side of a tuple. O(1) for each question. */
 export class ChangedNodes {
@@ -46,32 +50,32 @@ export class ChangedNodes {
   ): void {
     const flag = qualifier === null ? 0 : EDGE_QUALIFIED;
     const changes = this.#of(node);
-    changes.edges.set(subject, qualifier);
-    put(changes.lists[list], subject, (subject | flag) >>> 0, isStored);
-    put(this.#of(subject).lists[LIST_REVERSE], node, (node | flag) >>> 0, isStored);
+    (changes.edges ??= new Map()).set(subject, qualifier);
+    put(listOf(changes, list), subject, (subject | flag) >>> 0, isStored);
+    put(listOf(this.#of(subject), LIST_REVERSE), node, (node | flag) >>> 0, isStored);
   }
 
   /** The tuple (node, subject), which is stored below, is no longer there. */
   remove(node: number, subject: number, list: List): void {
     const changes = this.#of(node);
-    changes.edges.set(subject, 'removed');
-    take(changes.lists[list], subject);
-    take(this.#of(subject).lists[LIST_REVERSE], node);
+    (changes.edges ??= new Map()).set(subject, 'removed');
+    take(listOf(changes, list), subject);
+    take(listOf(this.#of(subject), LIST_REVERSE), node);
   }
 
   /** What a tuple is now; undefined: as it is below. */
   edge(node: number, subject: number): ChangedEdge | undefined {
-    return this.#nodes.get(node)?.edges.get(subject);
+    return this.#nodes.get(node)?.edges?.get(subject);
   }
 
-  /** undefined: nothing of the node is changed. */
+  /** undefined: nothing of the list is changed. */
   listOf(node: number, list: List): ListChanges | undefined {
     return this.#nodes.get(node)?.lists[list];
   }
 
   /** Entries that the list has more than below. */
   growthOf(node: number, list: List): number {
-    return this.#nodes.get(node)?.lists[list].growth ?? 0;
+    return this.#nodes.get(node)?.lists[list]?.growth ?? 0;
   }
 
   /** A small number that stands for a list of a changed node; -1 of another one. */
@@ -91,7 +95,7 @@ export class ChangedNodes {
     let changes = this.#nodes.get(node);
     if (changes === undefined) {
       const handle = this.#byHandle.length * LISTS;
-      changes = { node, handle, edges: new Map(), lists: [noChanges(), noChanges(), noChanges()] };
+      changes = { node, handle, edges: undefined, lists: [undefined, undefined, undefined] };
       this.#nodes.set(node, changes);
       this.#byHandle.push(changes);
     }
@@ -99,12 +103,17 @@ export class ChangedNodes {
   }
 }
 
-function noChanges(): OwnChanges {
-  return { replaced: new Map(), added: [], growth: 0 };
+function listOf(changes: NodeChanges, list: List): OwnChanges {
+  return (changes.lists[list] ??= { replaced: NOTHING, added: [], growth: 0 });
+}
+
+function replace(list: OwnChanges, member: number, entry: number): void {
+  if (list.replaced === NOTHING) list.replaced = new Map();
+  list.replaced.set(member, entry);
 }
 
 function put(list: OwnChanges, member: number, entry: number, isStored: boolean): void {
-  if (isStored) list.replaced.set(member, entry);
+  if (isStored) replace(list, member, entry);
   else {
     list.added.push(entry);
     list.growth += 1;
@@ -112,6 +121,6 @@ function put(list: OwnChanges, member: number, entry: number, isStored: boolean)
 }
 
 function take(list: OwnChanges, member: number): void {
-  list.replaced.set(member, 0);
+  replace(list, member, 0);
   list.growth -= 1;
 }

@@ -1,4 +1,4 @@
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import { ANY, EXCLUDE_ROLE, type SubjectGraph } from './subject-graph.ts';
 
 /** Vertices and edges that are handled between two yields. */
@@ -133,7 +133,8 @@ class ComponentSearch {
         nextInput[top] = at + 1;
         const operand = (this.#inputs[at] as number) >> 2;
         if (this.#found[operand] === 0) enter(operand);
-        else if (this.#componentOf[operand] === 0) this.#lower(vertex, this.#found[operand] as number);
+        else if (this.#componentOf[operand] === 0)
+          this.#lower(vertex, this.#found[operand] as number);
         continue;
       }
       path.pop();
@@ -150,7 +151,7 @@ class ComponentSearch {
   /** The component of which `first` was discovered first. */
   *#close(first: number): Steps<void> {
     const start = this.#open.lastIndexOf(first);
-    const vertices = Int32Array.from(this.#open.slice(start)).reverse();
+    const vertices = Int32Array.from(this.#open.slice(start)).toReversed();
     this.#open.length = start;
     const id = this.components.length + 1;
     for (const vertex of vertices) this.#componentOf[vertex] = id;

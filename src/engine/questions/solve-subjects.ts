@@ -1,7 +1,7 @@
 import { CUT, FALSE, TRUE, type Value } from '../bound/scope.ts';
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import type { Component, GraphPlan } from './graph-plan.ts';
-import { ALL, ANY, EXCLUDE_ROLE, type SubjectGraph, WEAK_ROLE } from './subject-graph.ts';
+import { ANY, EXCLUDE_ROLE, type SubjectGraph, WEAK_ROLE } from './subject-graph.ts';
 
 /** Words that both planes of all vertices take together, about: 2 MiB each. */
 const PLANE_WORDS = 1 << 19;
@@ -52,7 +52,10 @@ class BlockSolver {
     const vertices = graph.gate.length;
     this.userCount = graph.users.size + 1;
     const needed = Math.ceil(this.userCount / 32);
-    this.#words = Math.max(1, Math.min(needed, BLOCK_WORDS_MAX, Math.floor(PLANE_WORDS / vertices)));
+    this.#words = Math.max(
+      1,
+      Math.min(needed, BLOCK_WORDS_MAX, Math.floor(PLANE_WORDS / vertices)),
+    );
     this.blockUsers = this.#words * 32;
     this.#sure = new Uint32Array(vertices * this.#words);
     this.#possible = new Uint32Array(vertices * this.#words);
@@ -69,7 +72,8 @@ class BlockSolver {
       const after = this.#blockOf(i) + 1;
       start[after] = (start[after] as number) + 1;
     }
-    for (let b = 1; b < start.length; b++) start[b] = (start[b] as number) + (start[b - 1] as number);
+    for (let b = 1; b < start.length; b++)
+      start[b] = (start[b] as number) + (start[b - 1] as number);
     const next = start.slice();
     for (let i = 0; i < entryUser.length; i++) {
       if (this.#isStep(1)) yield;
@@ -196,7 +200,8 @@ class BlockSolver {
     for (let at = from; at < to; at++) {
       const input = this.#plan.inputs[at] as number;
       const source = (input >> 2) * this.#words + word;
-      joined &= (input & 3) === EXCLUDE_ROLE ? ~(other[source] as number) : (plane[source] as number);
+      joined &=
+        (input & 3) === EXCLUDE_ROLE ? ~(other[source] as number) : (plane[source] as number);
     }
     joined >>>= 0;
     if (plane[target] === joined) return false;

@@ -10,15 +10,15 @@ import {
 import { BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
 import { PairTable } from '../bound/pair-table.ts';
 import { CUT, FALSE, type Scope, TRUE, type Value } from '../bound/scope.ts';
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import { laterThan } from './later-than.ts';
 
 /** How a vertex follows from its operands. */
 export const ANY = 0;
-export const ALL = 1;
+const ALL = 1;
 /** The operand in EXCLUDE_ROLE does not hold, and the other one does. */
-export const BUT_NOT = 2;
-export type Gate = 0 | 1 | 2;
+const BUT_NOT = 2;
+type Gate = 0 | 1 | 2;
 
 /** How an operand is read. */
 export const PLAIN_ROLE = 0;
@@ -27,7 +27,8 @@ export const WEAK_ROLE = 1;
 export const EXCLUDE_ROLE = 2;
 
 const ENTRIES_PER_READ_SHIFT = 6;
-const chunk = new Uint32Array(512);
+/** Few enough that a step stays short where each entry has a condition of the model. */
+const chunk = new Uint32Array(128);
 
 /** A list of the tuples of a node that is still to be read, for the vertex that it belongs to. */
 type Rest = {
@@ -174,7 +175,8 @@ export class SubjectGraph {
 
   #readList(rest: Rest): void {
     const { reader } = this.#scope;
-    const total = rest.relation === USERS ? reader.userCount(rest.node) : reader.setCount(rest.node);
+    const total =
+      rest.relation === USERS ? reader.userCount(rest.node) : reader.setCount(rest.node);
     if (total === 0) return;
     this.#scope.charge(total >> ENTRIES_PER_READ_SHIFT);
     if (rest.relation === USERS && total > chunk.length) this.users.reserve(total);

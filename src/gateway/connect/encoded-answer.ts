@@ -77,9 +77,7 @@ class ListEncoder<Desc extends DescMessage, Item> {
     const { desc, messageOf, isJson } = this.#answer;
     for (let at = 0; at < items.length; at += ITEMS_PER_CHUNK) {
       const message = create(desc, messageOf(items.slice(at, at + ITEMS_PER_CHUNK)));
-      this.#chunks.push(
-        isJson ? this.#elementsOf(message) : toBinary(desc, message),
-      );
+      this.#chunks.push(isJson ? this.#elementsOf(message) : toBinary(desc, message));
       if (performance.now() < this.#sliceEndMs) continue;
       await nextTurn();
       this.#sliceEndMs = performance.now() + SLICE_MS;

@@ -9,7 +9,7 @@ import type { ModelPreviews } from './model-previews.ts';
 /** What the methods of ModelService work with. */
 export type ModelOptions = CallDefaults & {
   readonly history: ModelHistory;
-  readonly activations: Pick<StagedModels, 'activation' | 'cancel'>;
+  readonly activations: Pick<StagedModels, 'activation' | 'cancel' | 'rehearse'>;
   /** What versions and audit records call whoever knows this operator secret. */
   readonly operatorName: (secret: string) => string;
   readonly tests: AssertionTests;

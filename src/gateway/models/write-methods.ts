@@ -1,12 +1,10 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import {
-  ModelActivationState,
-  type ModelService,
-  type PreviewGuard,
-  type WriteModelRequest,
+import type {
+  ModelService,
+  PreviewGuard,
+  WriteModelRequest,
 } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { fieldError } from '../../model/field-error.ts';
-import { isTyped } from '../../model/model-references.ts';
 import type { WriteRequest } from '../../services/models/model-history.ts';
 import type { ServicesReason } from '../../services/services-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -26,7 +24,7 @@ const CHANGES_NAMED = 3;
 export function writeMethods(
   options: ModelOptions,
 ): Pick<ServiceImpl<typeof ModelService>, 'writeModel'> {
-  const { history } = options;
+  const { history, activations } = options;
   return {
     async writeModel(request, context) {
       assertNoUnknownFields(request);
@@ -51,7 +49,12 @@ export function writeMethods(
       await options.tests.mustPass({ ...test, deadlineMs: write.deadlineMs });
       const guarded = await passGuard(options, request, source, context);
       const { problems: warnings } = source;
-      if (request.dryRun) return { version: 0n, warnings, activation: firstState(source) };
+      if (request.dryRun) {
+        const { deadlineMs } = write;
+        const found = await activations.rehearse(projectId, modelJson, deadlineMs, signal);
+        const activation = activationToProto(history.idOf(projectId), found);
+        return { version: 0n, warnings, activation };
+      }
       // What the guard compared with must be what is replaced.
       const outcome = await history.write({
         ...write,
@@ -61,12 +64,6 @@ export function writeMethods(
       return { version: BigInt(outcome.version), warnings, activation };
     },
   };
-}
-
-/** How the way of a model into force would begin. */
-function firstState({ model }: SourcedModel): { readonly state: ModelActivationState } {
-  const { ACTIVE, PENDING } = ModelActivationState;
-  return { state: isTyped(model) ? PENDING : ACTIVE };
 }
 
 /**

@@ -4,13 +4,13 @@ import type { ModelReason } from '../../model/model-reason.ts';
 import type { ListPage } from '../../model/subject-list.ts';
 import type { QuestionArgs, Revision } from '../../protocol/questions.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { decodePageToken, encodePageToken, type PageToken, questionDigest } from './page-token.ts';
 import {
-  decodePageToken,
-  encodePageToken,
-  type PageToken,
-  questionDigest,
-} from './page-token.ts';
-import { askQuestion, type QueryOptions, type QueryReply, type ScopedQuery } from './query-scope.ts';
+  askQuestion,
+  type QueryOptions,
+  type QueryReply,
+  type ScopedQuery,
+} from './query-scope.ts';
 
 /** Ids of one page at most. */
 const PAGE_SIZE_MAX = 10_000;
@@ -48,8 +48,7 @@ export function openPage(
   const from = decodePageToken(pageToken, digest);
   const first = ofPage(() => scopes.positionOf(query.shard, from.consistencyToken));
   const asked = query.token === '' ? undefined : scopes.positionOf(query.shard, query.token);
-  const token =
-    asked !== undefined && isLater(asked, first) ? query.token : from.consistencyToken;
+  const token = asked !== undefined && isLater(asked, first) ? query.token : from.consistencyToken;
   return { page: { after: from.after, idsMax }, query: { ...query, token }, digest, from };
 }
 

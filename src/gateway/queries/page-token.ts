@@ -61,7 +61,10 @@ export function decodePageToken(text: string, digest: Buffer): PageToken {
     throw fieldError('page_token', 'is not a token of a page');
   }
   if (!bytes.subarray(QUESTION_AT, KEY_AT).equals(digest)) {
-    throw fieldError('page_token', 'is of another question: only page_size may change between pages');
+    throw fieldError(
+      'page_token',
+      'is of another question: only page_size may change between pages',
+    );
   }
   return {
     consistencyToken: bytes.toString('base64url', TOKEN_AT, SETTINGS_AT),

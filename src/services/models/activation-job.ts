@@ -1,8 +1,6 @@
 import type { Pool } from 'pg';
-import { hasWriteRules, problemOfTuple } from '../../model/model-admission.ts';
-import type { NamespaceModel } from '../../model/model-shape.ts';
+import { hasWriteRules } from '../../model/model-admission.ts';
 import { parseModel } from '../../model/namespace-model.ts';
-import { type RelationTuple, subjectFromColumns } from '../../model/relation-tuple.ts';
 import type { SharedWork } from '../../store/shared-work.ts';
 import {
   activateModel,
@@ -11,8 +9,6 @@ import {
   haveEnded,
   type PendingActivation,
   saveProgress,
-  type ScannedRow,
-  SEEN_COLUMNS,
   selectPendingActivation,
   selectPendingProjects,
   selectTuplesAfter,
@@ -22,6 +18,7 @@ import {
 import { MODEL_ACTIVE, MODEL_CANCELLED, MODEL_REFUSED } from '../../store/sql/model-versions.ts';
 import { selectProject } from '../../store/sql/projects.ts';
 import { type ProjectService, writtenModel } from '../project-service.ts';
+import { examine } from './examine-tuples.ts';
 
 export type ActivationJobOptions = {
   readonly pool: Pool;
@@ -47,12 +44,9 @@ export interface ActivationMetrics {
 /** Projects that are looked at side by side, and that one question brings. */
 const SIDE_BY_SIDE = 4;
 const PROJECTS_MAX = 1_000;
-const EXAMPLES_MAX = 3;
 /** Between two looks whether transactions have ended. */
 const AWAIT_MS = 5;
 const AWAIT_MS_MAX = 250;
-
-type Finding = Pick<PendingActivation, 'lastSeen' | 'scanned' | 'refused' | 'examples'>;
 
 /**
  * Looks at the stored tuples of projects whose model is pending, and puts it into force or refuses it.
@@ -202,37 +196,3 @@ const OPERATIONS = {
   refused: 'refuse_model',
   cancelled: 'cancel_model',
 } as const;
-
-/** What has been found after `rows`, which follow on what was found before. Pure. Cost: O(rows). */
-function examine(model: NamespaceModel, before: Finding, rows: readonly ScannedRow[]): Finding {
-  const examples = JSON.parse(before.examples) as unknown[];
-  let { refused } = before;
-  for (const row of rows) {
-    const problem = problemOfTuple(model, tupleOf(row));
-    if (problem === undefined) continue;
-    refused++;
-    if (examples.length < EXAMPLES_MAX) {
-      examples.push([row[0], row.slice(1), `${problem.field}: ${problem.message}`]);
-    }
-  }
-  return {
-    lastSeen: (rows.at(-1)?.slice(0, SEEN_COLUMNS) as string[] | undefined) ?? before.lastSeen,
-    scanned: before.scanned + rows.length,
-    refused,
-    examples: JSON.stringify(examples),
-  };
-}
-
-function tupleOf(row: ScannedRow): RelationTuple {
-  const [, namespace, objectId, relation, subjectNamespace, subjectId, subjectRelation] = row;
-  const [, , , , , , , expiresAtUs, conditionName, conditionParams] = row;
-  return {
-    namespace,
-    objectId,
-    relation,
-    subject: subjectFromColumns(subjectNamespace, subjectId, subjectRelation),
-    expiresAtUs: expiresAtUs === null ? undefined : BigInt(expiresAtUs),
-    conditionName: conditionName ?? undefined,
-    conditionParams: conditionParams ?? undefined,
-  };
-}

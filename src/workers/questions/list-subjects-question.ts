@@ -1,6 +1,6 @@
+import { guarded } from '../../engine/general-evaluator.ts';
 import { listSubjects } from '../../engine/questions/list-subjects.ts';
 import { StepsTask } from '../../engine/questions/steps-task.ts';
-import { guarded } from '../../engine/general-evaluator.ts';
 import type { SubjectList } from '../../model/subject-list.ts';
 import type { QuestionSpec } from './question-spec.ts';
 

@@ -207,14 +207,14 @@ export type WriteModelRequest = Message<"gatehouse.v1.WriteModelRequest"> & {
   comment: string;
 
   /**
-   * Says what would happen, and changes nothing.
+   * Says what would happen, and changes nothing: whether stored tuples fit stands in `activation`.
    *
    * @generated from field: bool dry_run = 5;
    */
   dryRun: boolean;
 
   /**
-   * Activates although stored tuples do not fit: they stay, and grant nothing. Audited.
+   * Activates although stored tuples do not fit: they stay, and count until they are deleted. Audited.
    *
    * @generated from field: bool force = 6;
    */
