@@ -7,7 +7,6 @@ import {
   type Node,
   type Pair,
   parseDocument,
-  type YAMLMap,
 } from 'yaml';
 import type { JsonValue } from '../model/canonical-json.ts';
 import { nearestName } from '../shared/nearest-name.ts';
@@ -76,11 +75,7 @@ export class YamlReader {
       this.problem(node ?? at, `${what} must be a mapping`);
       return fields;
     }
-    for (const { key, value } of (node as YAMLMap<unknown, Node | null>).items as Pair<
-      unknown,
-      Node | null
-    >[]) {
-      const keyNode = key as Node;
+    for (const { key: keyNode, value } of node.items as Pair<Node, Node | null>[]) {
       if (!isScalar(keyNode) || this.#isMarked(keyNode)) {
         this.problem(keyNode, 'a key must be a plain text');
         continue;
@@ -107,7 +102,7 @@ export class YamlReader {
       this.problem(node ?? at, `${what} must be a text`);
       return '';
     }
-    return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value));
+    return typeof node.value === 'string' ? node.value : (node.source ?? '');
   }
 
   /** `true` or `false`. */

@@ -55,7 +55,7 @@ export type Services = Management &
     /** The versions of projects' models. */
     readonly modelHistory: ModelHistory;
     /** What versions and audit records call whoever knows an operator secret. */
-    operatorName(secret: string): string;
+    readonly operatorName: (secret: string) => string;
     readonly heads: ShardHeads;
     readonly index: ReadIndex;
     readonly positions: ReadPositions;

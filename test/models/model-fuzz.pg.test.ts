@@ -49,11 +49,9 @@ const awkward: fc.Arbitrary<unknown> = fc.oneof(
   fc.string({ maxLength: 200, unit: 'binary' }),
   fc.json({ maxDepth: 4 }).map((text): unknown => JSON.parse(text)),
 );
-const field = fc.constantFrom(
-  ...['project_id', 'version', 'expected_version', 'comment', 'model', 'json', 'gate', 'force'],
-  ...['guard', 'questions', 'given', 'sampled', 'recorded', 'seed', 'tenant_id', 'context'],
-  ...['files', 'tests', 'name', 'text', 'page_size', 'page_token', 'unknown', 'constructor'],
-);
+const FIELDS = `project_id version expected_version comment model json gate force guard questions given sampled
+  recorded seed tenant_id context files tests name text page_size page_token unknown constructor`;
+const field = fc.constantFrom(...FIELDS.split(/\s+/));
 const patches = fc.array(fc.tuple(fc.nat(), fc.nat(), field, awkward), { maxLength: 4 });
 
 function objectsOf(value: unknown): Record<string, unknown>[] {
@@ -184,12 +182,12 @@ describe('other protocols', () => {
       (async () => {
         for await (const { answered } of answers) if (answered > 0) controller.abort();
       })(),
-    ).rejects.toThrow();
+    ).rejects.toThrow(/cancel|abort/i);
     // Its place is free again: two more run at once.
     for (let i = 0; i < 3; i++) {
       const run = () => streamed(toBinary(PreviewModelRequestSchema, request));
       const codes = await Promise.all([run(), run()]);
-      if (codes.every(([code]) => code === grpc.status.OK)) return;
+      if (codes.every(([code]) => code === Number(grpc.status.OK))) return;
       await new Promise((done) => setTimeout(done, 200));
     }
     throw new Error('the place of a preview whose caller has gone stays taken');
