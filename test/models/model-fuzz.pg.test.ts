@@ -20,6 +20,7 @@ const params = (runs: number) => ({ numRuns: Math.ceil(runs * FUZZ_RUNS), seed }
 
 const MODEL = docModel({ viewer: {}, editor: {} });
 const OTHER = docModel({ viewer: { computed: 'editor' }, editor: {} });
+const OK: number = grpc.status.OK;
 const QUESTION = { namespace: 'doc', object_id: 'd', relation: 'viewer', subject_user_id: 'eve' };
 const TESTS = 'tuples: [doc:d#editor@user:eve]\ntests: [{ allow: [doc:d#viewer@user:eve] }]\n';
 const made = { id: 'fuzz', name: 'n', model_json: MODEL };
@@ -187,7 +188,7 @@ describe('other protocols', () => {
     for (let i = 0; i < 3; i++) {
       const run = () => streamed(toBinary(PreviewModelRequestSchema, request));
       const codes = await Promise.all([run(), run()]);
-      if (codes.every(([code]) => code === Number(grpc.status.OK))) return;
+      if (codes.every(([code]) => code === OK)) return;
       await new Promise((done) => setTimeout(done, 200));
     }
     throw new Error('the place of a preview whose caller has gone stays taken');
