@@ -4,7 +4,7 @@ import { EMPTY_NAME, WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import { type Scope, TRUE } from '../bound/scope.ts';
 import type { GeneralEvaluator } from '../general-evaluator.ts';
 import { CheckRun } from '../general/check-run.ts';
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import { MemberSearch } from '../general/member-search.ts';
 import { MAYBE, ObjectWalk, SURE } from '../general/object-walk.ts';
 import { SubjectSetRun, type UsersetIds } from '../general/subject-set-run.ts';
