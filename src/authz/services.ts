@@ -179,20 +179,14 @@ export function createServices(options: ServicesOptions): Services {
   const reads = { heads, index, positions, rules, isAlone, stopIndex };
   const named = { projects, models, modelHistory, activations, operatorName };
   const bulk = createBulk(config, {
-    ...{
-      pool,
-      clock,
-      ids,
-      codec,
-      heads,
-      positions,
-      projects,
-      rules,
-      index,
-      isAlone,
-      shared,
-      audit,
-    },
+    ...reads,
+    pool,
+    clock,
+    ids,
+    codec,
+    projects,
+    shared,
+    audit,
     writer: writes,
     onUndecidable: (field) => metrics.undecidableTuples[field].add(1),
     tokenKey: database.deployment.tokenKey,
