@@ -205,7 +205,7 @@ function upkeepMetrics(store: MetricStore): Pick<Metrics, 'upkeepRuns'> {
     help: 'Runs of work that one instance at a time does for all, by outcome.',
     labelNames: ['work', 'outcome'],
   });
-  for (const work of ['purge', 'retention', 'activation', 'bulk']) {
+  for (const work of ['purge', 'retention', 'bulk']) {
     for (const outcome of ['done', 'elsewhere', 'failed']) upkeepRuns.inc({ work, outcome }, 0);
   }
   return { upkeepRuns };

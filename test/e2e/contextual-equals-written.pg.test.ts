@@ -72,8 +72,8 @@ describe(`SEED=${seed}`, () => {
     const property = fc.asyncProperty(cases, async ({ world, removed, added, context, offset }) => {
       const project_id = `w${worldCount++}`;
       // Generated models name relations that they do not define, as only stored ones may.
-      const text = 'insert into project (id, name, model_json) values ($1, $1, $2)';
-      await database.pool.query(text, [project_id, world.modelJson]);
+      const sql = 'insert into project (id, name, model_json) values ($1, $1, $2)';
+      await database.pool.query(sql, [project_id, world.modelJson]);
       await write(project_id, 'stored', world.tuples);
       const gone = new Set(
         removed.flatMap((at) => {

@@ -21,6 +21,8 @@ const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const params = (runs: number) => ({ numRuns: Math.ceil(runs * FUZZ_RUNS), seed });
 
+/** Of gRPC, as numbers. */
+const OK: number = grpc.status.OK;
 const METHODS = ['Check', 'BatchCheck', 'WhatIf'] as const;
 const stored = {
   namespace: 'doc',
@@ -55,9 +57,28 @@ const awkward: fc.Arbitrary<unknown> = fc.oneof(
   fc.json({ maxDepth: 4 }).map((text): unknown => JSON.parse(text)),
 );
 const field = fc.constantFrom(
-  ...['project_id', 'tenant_id', 'namespace', 'object_id', 'relation', 'subject', 'expires_at'],
-  ...['condition_name', 'condition_params', 'user_id', 'set', 'op', 'tuple', 'question', 'context'],
-  ...['scope', 'contextual_tuples', 'items', 'updates', 'questions', 'unknown', 'constructor'],
+  'project_id',
+  'tenant_id',
+  'namespace',
+  'object_id',
+  'relation',
+  'subject',
+  'expires_at',
+  'condition_name',
+  'condition_params',
+  'user_id',
+  'set',
+  'op',
+  'tuple',
+  'question',
+  'context',
+  'scope',
+  'contextual_tuples',
+  'items',
+  'updates',
+  'questions',
+  'unknown',
+  'constructor',
   'at_least_consistency_token',
 );
 const patches = fc.array(fc.tuple(fc.nat(), fc.nat(), field, awkward), { maxLength: 4 });
@@ -269,12 +290,12 @@ describe(`protobuf over Connect and gRPC (SEED=${seed})`, () => {
           (value: Buffer) => value,
           bytes,
           metadata,
-          (error, value) => resolve([error?.code ?? grpc.status.OK, value]),
+          (error, value) => resolve([error?.code ?? OK, value]),
         );
       });
       const wrong: readonly number[] = [grpc.status.INTERNAL, grpc.status.UNKNOWN];
       if (wrong.includes(code)) throw new Error(`gRPC ${code}: ${what}`);
-      if ((posted.status === 200) !== (code === grpc.status.OK)) {
+      if ((posted.status === 200) !== (code === OK)) {
         throw new Error(`${posted.status} and ${code}: ${what}`);
       }
       if (posted.status !== 200 || reply === undefined) return;

@@ -14,6 +14,8 @@ import {
 } from './gate-system.ts';
 import type { Outcome } from './outcome.ts';
 
+export type { Steps } from './gate-system.ts';
+
 /**
  * Values of a userset and of everything that it depends on when those contain one another through
  * intersections or exclusions: the equations up to `levelMax` nodes away, solved as a whole

@@ -19,5 +19,6 @@ export function createQueryService(
     ...listSubjectsHandlers(options),
     ...relationHandlers(options),
     ...whatIfHandlers(options),
+    ...explainHandlers(options),
   };
 }
