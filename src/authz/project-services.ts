@@ -27,7 +27,7 @@ export type ProjectServices = {
   readonly modelHistory: ModelHistory;
   readonly activations: ActivationJob;
   /** What versions and audit records call whoever knows an operator secret. */
-  operatorName(secret: string): string;
+  readonly operatorName: (secret: string) => string;
 };
 
 /** Wires projects to the database, and to the workers that decide by their models. */

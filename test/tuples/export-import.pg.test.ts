@@ -200,7 +200,7 @@ test('a filter takes exactly what it says', async () => {
           (!by.relation || tuple.relation === like.relation) &&
           (!by.subject || JSON.stringify(tuple.subject) === JSON.stringify(like.subject));
         const stored = await exported(instances[1], `?tenant_id=${tenantId}`);
-        const found = await exported(instances[2], `?${query}`);
+        const found = await exported(instances[2], `?${query.toString()}`);
         expect(found).toEqual(stored.filter(taken));
       },
     ),

@@ -2,7 +2,6 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { TupleUpdate_Op as Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import type { PostgresTarget } from '../../src/store/pool.ts';
 import { createCuttingProxy } from '../support/cutting-proxy.ts';
 import { startInstance, type Instance } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -71,7 +70,7 @@ describe('preconditions', () => {
     const tenantId = newTenant();
     const client = tuplesOver(instances[0]);
     const write = (preconditions: object[], ...updates: object[]) =>
-      client.writeTuples({ tenantId, updates, preconditions } as never);
+      client.writeTuples({ tenantId, updates, preconditions });
     const any = { namespace: 'doc', objectId: 'a' };
     expect(await codeOf(write([mustExist(any)], insert('b', 'x')))).toBe(Code.FailedPrecondition);
     await write([mustNotExist(any)], insert('a', 'x'));
@@ -202,8 +201,8 @@ describe('an idempotency key', () => {
     const proxy = await createCuttingProxy(database.target);
     const behind = await startInstance({
       ...database,
-      target: proxy.target as PostgresTarget,
-    } as TestDatabase);
+      target: proxy.target,
+    });
     try {
       const tenantId = newTenant();
       for (let n = 0; n < 4; n++) {
@@ -277,16 +276,19 @@ describe('DeleteTuples', () => {
           const few = client.deleteTuples({ tenantId, filter, countMax: count - 1n });
           if (count > 1n) expect(await codeOf(few)).toBe(Code.FailedPrecondition);
           else await few;
-          const unchangedSince = dry.consistencyToken;
           if (count > 1n) {
             const done = await client.deleteTuples({
               tenantId,
               filter,
               countMax: count,
-              unchangedSince,
+              unchangedSince: dry.consistencyToken,
             });
             expect(done.count).toBe(count);
-            const late = client.deleteTuples({ tenantId, filter, unchangedSince });
+            const late = client.deleteTuples({
+              tenantId,
+              filter,
+              unchangedSince: dry.consistencyToken,
+            });
             expect(await codeOf(late)).toBe(Code.FailedPrecondition);
           }
           const left = await exported(instances[2], `?tenant_id=${tenantId}`);

@@ -1,4 +1,5 @@
-import { Code, ConnectError } from '@connectrpc/connect';
+import { Code, type ConnectError } from '@connectrpc/connect';
+import { createAsyncIterable } from '@connectrpc/connect/protocol';
 import * as grpc from '@grpc/grpc-js';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -80,7 +81,7 @@ async function post(
     method: 'POST',
     headers: { authorization: `Bearer ${instance.token}`, 'content-type': type },
     body,
-  } as RequestInit);
+  });
 }
 
 function enveloped(text: string): Uint8Array {
@@ -228,9 +229,11 @@ describe('lines', () => {
         const query = new URLSearchParams(
           pairs.map(([name, text]): [string, string] => [name, text.toWellFormed()]),
         );
-        expect([200, 400, 404]).toContain((await getLines(instance, `?${query}`)).status);
         expect([200, 400, 404]).toContain(
-          (await postLines(instance, `?${query}&dry_run=true`, '')).status,
+          (await getLines(instance, `?${query.toString()}`)).status,
+        );
+        expect([200, 400, 404]).toContain(
+          (await postLines(instance, `?${query.toString()}&dry_run=true`, '')).status,
         );
       }),
       { numRuns: 200 },
@@ -281,16 +284,10 @@ describe('lines', () => {
 test('options belong to the first message alone', async () => {
   const client = tuplesOver(instance);
   const send = async (messages: object[]): Promise<string> =>
-    await client
-      .importTuples(
-        (async function* all() {
-          for (const one of messages) yield one;
-        })() as never,
-      )
-      .then(
-        () => '',
-        (error: unknown) => (error as ConnectError).rawMessage,
-      );
+    await client.importTuples(createAsyncIterable([...messages]) as never).then(
+      () => '',
+      (error: unknown) => (error as ConnectError).rawMessage,
+    );
   expect(await send([])).toBe('options: is required');
   expect(await send([{}])).toBe('options: is required');
   expect(await send([{ options: {} }, { options: {} }])).toContain('first message');

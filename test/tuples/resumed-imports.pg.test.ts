@@ -64,8 +64,8 @@ async function sendCut(
     body,
     duplex: 'half',
     signal: abort.signal,
-  } as RequestInit);
-  await expect(sent).rejects.toThrow();
+  });
+  await expect(sent).rejects.toThrow(/abort/i);
 }
 
 /** More rows than a part holds, some twice with other metadata. */
@@ -152,9 +152,10 @@ test('of two attempts at once the one that began first is refused', async () => 
         yield { tuples: protoOf(tuples.slice(at, at + 1_000)) };
     })(),
   );
-  const failed = expect(first).rejects.toMatchObject({
-    rawMessage: expect.stringContaining('later attempt'),
-  });
+  const failed = first.then(
+    () => '',
+    (error: unknown) => (error as Error).message,
+  );
   await hasBegun;
   // The first one has its number before the second one asks for it.
   await new Promise((done) => setTimeout(done, 300));
@@ -165,7 +166,7 @@ test('of two attempts at once the one that began first is refused', async () => 
   );
   expect(second.status, JSON.stringify(second.body)).toBe(200);
   goOn();
-  await failed;
+  expect(await failed).toContain('later attempt');
   const stored = await exported(instances[2], `?tenant_id=${tenantId}`);
   expect(stored.map(textOf).toSorted()).toEqual(setOf(tuples));
 });

@@ -67,7 +67,7 @@ export async function postLines(
     },
     body,
     duplex: 'half',
-  } as RequestInit);
+  });
   const text = await response.text();
   const parsed = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
   return { status: response.status, body: parsed };

@@ -221,5 +221,5 @@ function hasExpiry(page: Page, at: number): boolean {
 }
 
 function expiryOf(page: Page, at: number): bigint {
-  return page.bytes.readBigInt64BE(page.bounds[at + 2 * EXPIRES] as number);
+  return page.bytes.readBigInt64BE(page.bounds[at + 2 * EXPIRES]);
 }

@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import { WireType } from '@bufbuild/protobuf/wire';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import {
   type ImportTuplesRequest,
@@ -42,7 +43,11 @@ export function createTupleService(options: TupleServiceOptions): Partial<Handle
       assertNoUnknownFields(request);
       const { projectId, tenantId, updates, preconditions, idempotencyKey } = request;
       const written = await guardedWrites.write({
-        ...{ projectId, tenantId, updates, preconditions, idempotencyKey },
+        projectId,
+        tenantId,
+        updates,
+        preconditions,
+        idempotencyKey,
         meta: metaOf(context, deadlineOf(context, options)),
       });
       return { consistencyToken: written.token, replayed: written.isReplayed };
@@ -56,7 +61,12 @@ export function createTupleService(options: TupleServiceOptions): Partial<Handle
       assertNoUnknownFields(request);
       const { projectId, tenantId, filter, dryRun, unchangedSince, countMax } = request;
       const { count, token } = await tupleDelete.delete({
-        ...{ projectId, tenantId, filter, dryRun, unchangedSince, countMax },
+        projectId,
+        tenantId,
+        filter,
+        dryRun,
+        unchangedSince,
+        countMax,
         meta: metaOf(context, deadlineOf(context, options)),
         signal: context.signal,
       });
@@ -98,13 +108,12 @@ async function* streamed(
     } else {
       const data = tuplesToBinary(part.shard, part.page);
       // Unknown fields are written as they stand; the writer adds the first tag.
-      if (data !== undefined) message.$unknown = [{ no: 1, wireType: WIRE_LENGTH_DELIMITED, data }];
+      if (data !== undefined)
+        message.$unknown = [{ no: 1, wireType: WireType.LengthDelimited, data }];
     }
     yield message;
   }
 }
-
-const WIRE_LENGTH_DELIMITED = 2;
 
 async function imported(
   { tupleImport }: TupleServiceOptions,
@@ -136,7 +145,10 @@ async function importedFrom(
   const { projectId, tenantId, dryRun, importId } = options;
   const result = await tupleImport.import(
     {
-      ...{ projectId, tenantId, dryRun, importId },
+      projectId,
+      tenantId,
+      dryRun,
+      importId,
       meta: metaOfStream(context),
       signal: context.signal,
     },
