@@ -6,6 +6,7 @@ import { check } from './model/check.ts';
 import { convert } from './model/convert.ts';
 import { format } from './model/format.ts';
 import { importModel } from './model/import.ts';
+import { test } from './model/test.ts';
 import { EXIT_USAGE, type Subcommand, UsageError } from './model/subcommand.ts';
 
 /** By name; a new one is one more line. */
@@ -14,6 +15,7 @@ const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([
   ['check', check],
   ['convert', convert],
   ['import', importModel],
+  ['test', test],
 ]);
 
 const [name = '--help', ...args] = process.argv.slice(2);

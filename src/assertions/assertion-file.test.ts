@@ -80,10 +80,23 @@ describe('a file of assertions', () => {
       '{"ip":"10.0.0.1"}',
       '{"ip":"10.1.1.1"}',
       '{"ip":"10.0.0.1"}',
-      '',
-      '',
+      '{}',
+      '{}',
     ]);
     expect(second).toMatchObject({ name: 'test 2', nowMs: 1_798_761_600_000 });
+  });
+
+  test('an empty context is one, and a context without a value is none', () => {
+    const contextOf = (own: string): unknown => {
+      const entry = `{ check: 'a:b#c@user:d'${own} }`;
+      const [only] = documentOf(`context: { x: 1 }\ntests: [{ allow: [${entry}] }]`).tests;
+      const [first] = only?.assertions ?? [];
+      return first?.kind === 'check' ? first.contextJson : undefined;
+    };
+    expect(contextOf('')).toBe('{"x":1}');
+    expect(contextOf(', context: {}')).toBe('{}');
+    expect(contextOf(', context: ')).toBe('');
+    expect(contextOf(', context: null')).toBe('');
   });
 
   test('brings its model along as text, or as a mapping', () => {

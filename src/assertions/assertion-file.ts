@@ -79,7 +79,7 @@ function sizeProblem(text: string): string | undefined {
   return text.isWellFormed() && !text.includes('\u0000') ? undefined : 'is not well-formed Unicode';
 }
 
-type Defaults = { readonly context: JsonObject; readonly nowMs: number | undefined };
+type Defaults = { readonly context: JsonObject | undefined; readonly nowMs: number | undefined };
 
 const FILE_KEYS = ['name', 'model', 'model_file', 'tuples', 'context', 'now', 'tests'];
 const TUPLE_KEYS = ['tuple', 'condition', 'params', 'expires_at'];
@@ -100,7 +100,7 @@ class FileReader {
   read(): AssertionDocument {
     const yaml = this.#yaml;
     const fields = yaml.fields(yaml.root, 'a file of assertions', FILE_KEYS);
-    const defaults = this.#defaults(fields, { context: {}, nowMs: undefined });
+    const defaults = this.#defaults(fields, { context: undefined, nowMs: undefined });
     const tuples = this.#tuplesOf(fields.get('tuples'));
     const entries = yaml.list(fields.get('tests'), 'tests');
     if (entries.length === 0) yaml.problem(yaml.root, 'tests: a file has one at least');
@@ -132,7 +132,7 @@ class FileReader {
     const context = fields.get('context');
     const now = fields.get('now');
     return {
-      context: context === undefined ? outer.context : this.#object(context, 'context'),
+      context: this.#context(context, outer),
       nowMs: now === undefined ? outer.nowMs : this.#instantMs(now, 'now'),
     };
   }
@@ -239,7 +239,7 @@ class FileReader {
       const question = this.#tupleText(text, 'check', node);
       if (question === undefined || !this.#mayAsk(question.subject, text)) return [];
       const context = fields?.get('context');
-      const own = context === undefined ? defaults.context : this.#object(context, 'context');
+      const own = this.#context(context, defaults);
       const line = yaml.lineOf(node);
       return [{ kind: 'check', line, question, contextJson: contextText(own), expected }];
     });
@@ -252,7 +252,7 @@ class FileReader {
     const subject = this.#subject(fields.get('user'), node);
     const object = this.#objectName(fields.get('object'), node);
     const context = fields.get('context');
-    const own = context === undefined ? defaults.context : this.#object(context, 'context');
+    const own = this.#context(context, defaults);
     return this.#relations(fields.get('assertions'), node).flatMap(
       ({ key: relation, keyNode, value }): readonly Assertion[] => {
         const expected = yaml.truth(value, relation, keyNode);
@@ -356,6 +356,12 @@ class FileReader {
     return undefined;
   }
 
+  /** An entry's own context; without a value there is none, whatever stands around it. */
+  #context(field: Field | undefined, outer: Defaults): JsonObject | undefined {
+    if (field === undefined) return outer.context;
+    return isEmpty(field.value) ? undefined : this.#object(field, 'context');
+  }
+
   #object({ value, keyNode }: Field, what: string): JsonObject {
     const json: JsonValue = this.#yaml.json(value);
     if (typeof json === 'object' && json !== null && !Array.isArray(json)) {
@@ -394,8 +400,9 @@ class FileReader {
   }
 }
 
-function contextText(context: JsonObject): string {
-  return Object.keys(context).length === 0 ? '' : canonicalJson(context);
+/** An empty context is one: a question without any decides no condition. */
+function contextText(context: JsonObject | undefined): string {
+  return context === undefined ? '' : canonicalJson(context);
 }
 
 function sorted(ids: readonly string[]): readonly string[] {

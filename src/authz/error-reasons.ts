@@ -1,4 +1,5 @@
 import type { Code } from '@connectrpc/connect';
+import type { AssertionsReason } from '../assertions/assertions-reason.ts';
 import type { CacheReason } from '../cache/cache-reason.ts';
 import type { ConfigReason } from '../config/config-reason.ts';
 import type { EngineReason } from '../engine/bound/engine-reason.ts';
@@ -23,6 +24,7 @@ export type AuthzReason =
   | StopReason
   | HttpReason
   | ModelReason
+  | AssertionsReason
   | EngineReason
   | CacheReason
   | StoreReason

@@ -25,7 +25,7 @@ export function createRecorder(config: Config, metrics: Metrics): QuestionRecord
 export function modelOptions(
   config: Config,
   parts: {
-    readonly services: Pick<Services, 'modelHistory' | 'operatorName'>;
+    readonly services: Pick<Services, 'modelHistory' | 'models' | 'operatorName'>;
     readonly shards: ShardClient;
     readonly scopes: ReadScopes;
     readonly recorder: QuestionRecorder | undefined;
@@ -36,6 +36,7 @@ export function modelOptions(
   return {
     timeoutMsMax,
     history: services.modelHistory,
+    activations: services.models,
     operatorName: services.operatorName,
     tests: new AssertionTests({
       threads: new AssertionThreads(),

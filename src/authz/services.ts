@@ -7,7 +7,7 @@ import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
 import { ActivationJob } from '../services/models/activation-job.ts';
 import { ModelHistory } from '../services/models/model-history.ts';
-import { StagedModels } from '../services/models/staged-models.ts';
+import { ACTIVATION_ROWS, StagedModels } from '../services/models/staged-models.ts';
 import type { AuditSink } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
@@ -40,8 +40,6 @@ const PURGE_INTERVAL_MS = 60_000;
 const ACTIVATION_INTERVAL_MS = 5_000;
 /** So long a call that writes a model waits for it to come into force. */
 const ACTIVATION_WAIT_MS = 10_000;
-/** Stored tuples that are parsed in one turn of the event loop. */
-const ACTIVATION_ROWS = 1_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
 const WRITE_LANES = 2;
 /** Commits within this time share notifications, with one seq for each shard. */

@@ -2,10 +2,10 @@ import type { Pool } from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
 import { type TestServices, createTestServices } from '../../test/support/services.ts';
+import { stagedModels } from '../../test/support/staged-models.ts';
 import { NO_INSTANCES } from '../../test/support/write-admission.ts';
 import type { Clock } from '../shared/clock.ts';
 import { createPool } from '../store/pool.ts';
-import { StagedModels } from './models/staged-models.ts';
 import type { CreateProjectRequest, UpdateProjectRequest } from './project-input.ts';
 import { ProjectService } from './project-service.ts';
 import { PROJECT, PROJECT_ACTIVE, PROJECT_SUSPENDED, type ProjectEvent } from './rules/project.ts';
@@ -141,12 +141,7 @@ test('an unknown project is asked for each time, so that a new one is seen at on
 
 /** Projects whose settings are believed for a second, over a clock and a membership in the test's hand. */
 function projectsOver(pool: Pool, clock: Clock, isAlone: () => boolean): ProjectService {
-  const models = new StagedModels({
-    pool,
-    projects: () => projects,
-    onPending: () => undefined,
-    waitMaxMs: 0,
-  });
+  const models = stagedModels(pool, () => projects);
   const projects = new ProjectService({
     pool,
     admission: NO_INSTANCES,

@@ -72,8 +72,8 @@ describe(`SEED=${seed}`, () => {
     const property = fc.asyncProperty(cases, async ({ world, removed, added, context, offset }) => {
       const project_id = `w${worldCount++}`;
       // Generated models name relations that they do not define, as only stored ones may.
-      const text = 'insert into project (id, name, model_json) values ($1, $1, $2)';
-      await database.pool.query(text, [project_id, world.modelJson]);
+      const sql = 'insert into project (id, name, model_json) values ($1, $1, $2)';
+      await database.pool.query(sql, [project_id, world.modelJson]);
       await write(project_id, 'stored', world.tuples);
       const gone = new Set(
         removed.flatMap((at) => {
@@ -135,7 +135,8 @@ describe(`SEED=${seed}`, () => {
       const scope = { project_id, tenant_id: 'stored', context };
       const foretold = await ok(query(instance, 'WhatIf', { scope, updates, questions }));
       const results = foretold['results'] as { allowed_before: boolean; allowed_after: boolean }[];
-      const isAllowed = (text: string): boolean => (JSON.parse(text) as { allowed: boolean }).allowed;
+      const isAllowed = (text: string): boolean =>
+        (JSON.parse(text) as { allowed: boolean }).allowed;
       expect(results.map((one) => one.allowed_before)).toEqual(before.map(isAllowed));
       const after = await answersOf({ tenant_id: 'changed' });
       expect(results.map((one) => one.allowed_after)).toEqual(after.map(isAllowed));

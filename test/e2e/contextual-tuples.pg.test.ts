@@ -94,13 +94,14 @@ describe('Check', () => {
       'allowed',
     ],
     ['by the wildcard', [tuple('folder', 'f', 'viewer', { wildcard: true })], 'allowed'],
-    ['of an object itself, which holds nobody', [tuple('doc', 'plan', 'viewer', set('x', 'y'))], 'denied'],
+    [
+      'of an object itself, which holds nobody',
+      [tuple('doc', 'plan', 'viewer', set('x', 'y'))],
+      'denied',
+    ],
     [
       'with a ban beside the grant',
-      [
-        tuple('doc', 'plan', 'viewer', user('bob')),
-        tuple('doc', 'plan', 'banned', user('bob')),
-      ],
+      [tuple('doc', 'plan', 'viewer', user('bob')), tuple('doc', 'plan', 'banned', user('bob'))],
       'denied',
     ],
     [
@@ -149,7 +150,9 @@ describe('Check', () => {
     const aboard = tuple('crew', 'c', 'aboard', user('ann'));
     expect(await check(question('plan', crew))).toBe('denied');
     expect(await check(question('plan', crew), [aboard])).toBe('allowed');
-    expect(await check(question('plan', crew), [tuple('doc', 'plan', 'viewer', crew)])).toBe('allowed');
+    expect(await check(question('plan', crew), [tuple('doc', 'plan', 'viewer', crew)])).toBe(
+      'allowed',
+    );
     const unsure = { ...aboard, condition_name: 'age_at_least', condition_params: { min_age: 18 } };
     expect(await check(question('plan', crew), [unsure])).toBe('undecided');
     expect(await check(question('plan', crew), [unsure], { context: { age: 3 } })).toBe('denied');
@@ -192,7 +195,9 @@ describe('Check', () => {
       expect(answer.body['message']).toContain(`scope.contextual_tuples[0].${name}`);
     }
     const named = { ...granted, project_id: 'default', tenant_id: 'other' };
-    expect(await check(question('plan', user('bob')), [named], { tenant_id: 'other' })).toBe('allowed');
+    expect(await check(question('plan', user('bob')), [named], { tenant_id: 'other' })).toBe(
+      'allowed',
+    );
   });
 });
 
@@ -218,7 +223,11 @@ describe('BatchCheck', () => {
       ],
     });
     expect(answer.status).toBe(200);
-    const results = answer.body['results'] as { allowed: boolean; undecided: boolean; error: string }[];
+    const results = answer.body['results'] as {
+      allowed: boolean;
+      undecided: boolean;
+      error: string;
+    }[];
     expect(results.map((one) => [one.allowed, one.undecided])).toEqual([
       [true, false],
       [false, false],
@@ -318,7 +327,9 @@ describe('what a request may not hold', () => {
       { contextual_tuples: [granted, again] },
       'scope.contextual_tuples[1]: is the same tuple as scope.contextual_tuples[0]',
     );
-    const many = Array.from({ length: 101 }, (_, i) => tuple('doc', `d${i}`, 'viewer', user('bob')));
+    const many = Array.from({ length: 101 }, (_, i) =>
+      tuple('doc', `d${i}`, 'viewer', user('bob')),
+    );
     await refused({ contextual_tuples: many }, 'scope.contextual_tuples: at most 100', 429);
     await refused({ tenant_id: 'a b' }, 'scope.tenant_id');
     await refused({ project_id: 'Upper' }, 'project_id');

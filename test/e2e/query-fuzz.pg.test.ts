@@ -21,6 +21,8 @@ const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const params = (runs: number) => ({ numRuns: Math.ceil(runs * FUZZ_RUNS), seed });
 
+/** Of gRPC, as numbers. */
+const OK: number = grpc.status.OK;
 const METHODS = ['Check', 'BatchCheck', 'WhatIf'] as const;
 const stored = {
   namespace: 'doc',
@@ -38,16 +40,45 @@ const asked = { ...stored, subject: { user_id: 'mallory' } };
 const awkward: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(null, '', 0, -1, 1e300, true, [], {}, [[]], '9'.repeat(400)),
   fc.constantFrom('\u0000', '\ud800', 'é'.repeat(200), '#', 'a#b', '*', '__proto__', '🙂'),
-  fc.constantFrom('doc', 'seat', 'group', 'plan', 'viewer', 'member', 'default', 'ann', 'OP_DELETE'),
+  fc.constantFrom(
+    'doc',
+    'seat',
+    'group',
+    'plan',
+    'viewer',
+    'member',
+    'default',
+    'ann',
+    'OP_DELETE',
+  ),
   fc.string({ maxLength: 12, unit: 'grapheme' }),
   fc.string({ maxLength: 400, unit: 'binary' }),
   fc.constantFrom('2999-01-01T00:00:00Z', '0001-01-01T00:00:00Z', '9999-12-31T23:59:60Z'),
   fc.json({ maxDepth: 4 }).map((text): unknown => JSON.parse(text)),
 );
 const field = fc.constantFrom(
-  ...['project_id', 'tenant_id', 'namespace', 'object_id', 'relation', 'subject', 'expires_at'],
-  ...['condition_name', 'condition_params', 'user_id', 'set', 'op', 'tuple', 'question', 'context'],
-  ...['scope', 'contextual_tuples', 'items', 'updates', 'questions', 'unknown', 'constructor'],
+  'project_id',
+  'tenant_id',
+  'namespace',
+  'object_id',
+  'relation',
+  'subject',
+  'expires_at',
+  'condition_name',
+  'condition_params',
+  'user_id',
+  'set',
+  'op',
+  'tuple',
+  'question',
+  'context',
+  'scope',
+  'contextual_tuples',
+  'items',
+  'updates',
+  'questions',
+  'unknown',
+  'constructor',
   'at_least_consistency_token',
 );
 const patches = fc.array(fc.tuple(fc.nat(), fc.nat(), field, awkward), { maxLength: 4 });
@@ -73,7 +104,10 @@ function bodyOf(method: (typeof METHODS)[number]): Record<string, unknown> {
     context: { age: 20 },
   };
   const tuple = { ...stored, object_id: 'third' };
-  const changes = [{ op: 'OP_INSERT', tuple }, { op: 'OP_DELETE', tuple: stored }];
+  const changes = [
+    { op: 'OP_INSERT', tuple },
+    { op: 'OP_DELETE', tuple: stored },
+  ];
   if (method === 'Check') return { scope, question: asked };
   if (method === 'BatchCheck') return { scope, items: [{ question: asked }, { question: asked }] };
   return { scope, updates: changes, questions: [asked, asked] };
@@ -256,12 +290,12 @@ describe(`protobuf over Connect and gRPC (SEED=${seed})`, () => {
           (value: Buffer) => value,
           bytes,
           metadata,
-          (error, value) => resolve([error?.code ?? grpc.status.OK, value]),
+          (error, value) => resolve([error?.code ?? OK, value]),
         );
       });
       const wrong: readonly number[] = [grpc.status.INTERNAL, grpc.status.UNKNOWN];
       if (wrong.includes(code)) throw new Error(`gRPC ${code}: ${what}`);
-      if ((posted.status === 200) !== (code === grpc.status.OK)) {
+      if ((posted.status === 200) !== (code === OK)) {
         throw new Error(`${posted.status} and ${code}: ${what}`);
       }
       if (posted.status !== 200 || reply === undefined) return;

@@ -59,7 +59,8 @@ test.each([
   for (const [name, { status, body }] of Object.entries(answers)) {
     expect(status, `${name} ${JSON.stringify(body)}`).toBe(field === '' ? 200 : 400);
     if (field === '') continue;
-    const at = name === 'check' || name === 'batch' ? 'scope.contextual_tuples[0]' : 'updates[0].tuple';
+    const at =
+      name === 'check' || name === 'batch' ? 'scope.contextual_tuples[0]' : 'updates[0].tuple';
     expect(String(body['message'])).toContain(`${at}.${field}: `);
   }
   // What is refused beside a tuple that is not written is what the write itself says.
@@ -73,4 +74,58 @@ test('a delete of what no longer fits is admitted, as in a write', async () => {
   const updates = [{ op: 'OP_DELETE', tuple }];
   const body = { scope: { project_id }, updates, questions: [asked] };
   expect(await query(instance, 'WhatIf', body)).toMatchObject({ status: 200 });
+});
+
+test('conditions that the model declares decide contextual tuples, too', async () => {
+  const id = 'declared';
+  const expression = 'network in allowed && now < until';
+  const parameters = {
+    network: 'string',
+    allowed: 'list<string>',
+    now: 'timestamp',
+    until: 'timestamp',
+  };
+  const declared = JSON.stringify({
+    conditions: { from_network: { parameters, expression } },
+    namespaces: { doc: { relations: { viewer: {} } } },
+  });
+  const settings = { id, name: id, model_json: declared };
+  const made = await call(instance, 'AdminService/CreateProject', settings);
+  expect(made.status, JSON.stringify(made.body)).toBe(200);
+  const tuple = {
+    ...asked,
+    condition_name: 'from_network',
+    condition_params: { allowed: ['office', 'home'], until: '2030-01-01T00:00:00Z' },
+  };
+  const decide = async (context: object): Promise<unknown[]> => {
+    const scope = { project_id: id, contextual_tuples: [tuple], context };
+    const { status, body } = await query(instance, 'Check', { scope, question: asked });
+    const what = {
+      scope: { project_id: id, context },
+      updates: [{ op: 'OP_INSERT', tuple }],
+      questions: [asked],
+    };
+    const foretold = await query(instance, 'WhatIf', what);
+    expect(foretold.body['changed_count']).toBe(body['allowed'] === true ? 1 : 0);
+    return [status, body['allowed'], body['undecided']];
+  };
+  const now = '2029-01-01T00:00:00Z';
+  expect(await decide({ network: 'home', now })).toEqual([200, true, false]);
+  expect(await decide({ network: 'cafe', now })).toEqual([200, false, false]);
+  expect(await decide({ network: 'home', now: '2031-01-01T00:00:00Z' })).toEqual([
+    200,
+    false,
+    false,
+  ]);
+  expect(await decide({ network: 'home' })).toEqual([200, false, true]);
+  expect(await decide({})).toEqual([200, false, true]);
+  for (const wrong of [
+    { ...tuple, condition_name: 'from_netwrk' },
+    { ...tuple, condition_params: { allowed: 'office' } },
+  ]) {
+    const scope = { project_id: id, contextual_tuples: [wrong] };
+    const answer = await query(instance, 'Check', { scope, question: asked });
+    expect(answer.status, JSON.stringify(answer.body)).toBe(400);
+    expect(String(answer.body['message'])).toContain('scope.contextual_tuples[0].condition_');
+  }
 });

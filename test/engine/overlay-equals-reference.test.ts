@@ -163,7 +163,10 @@ describe(`an overlay == the reference over what it amounts to (SEED=${seed})`, (
         users
           .flatMap((subject) =>
             ALL_REFS.map((ref) => {
-              const user = index.entityId(EMPTY_NAME, subject.kind === 'user' ? subject.userId : '');
+              const user = index.entityId(
+                EMPTY_NAME,
+                subject.kind === 'user' ? subject.userId : '',
+              );
               const namespace = index.nameId(ref.namespace);
               const entity = namespace > 0 ? index.entityId(namespace, ref.objectId) : 0;
               const relation = index.nameId(ref.relation);

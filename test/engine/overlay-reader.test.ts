@@ -121,7 +121,10 @@ test('does not lie over another one, whose private ids are the same numbers', ()
 test('orders ids as their bytes do, whosever they are', () => {
   const ids = ['a', 'ab', 'b', 'é', '日', '🙂', '\uffee'];
   const stored = ids.filter((_, i) => i % 2 === 0).map((id) => keyOf(`doc:${id}#r@user:u`));
-  const added = ids.map((id): TupleChange => ({ op: 'insert', tuple: keyOf(`doc:${id}#r@user:v`) }));
+  const added = ids.map((id): TupleChange => ({
+    op: 'insert',
+    tuple: keyOf(`doc:${id}#r@user:v`),
+  }));
   const overlay = new OverlayReader(indexOf(stored), added);
   const doc = overlay.nameId('doc');
   const entities = ids.map((id) => overlay.entityId(doc, id));

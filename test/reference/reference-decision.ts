@@ -12,10 +12,7 @@ import { NOW_MS, USERS } from './worlds.ts';
 type ValuesOf = (target: ReferenceTarget) => ReadonlyMap<string, ReferenceValue>;
 
 /** The conditions that generated worlds use, decided again; expired tuples and those decided false are left out. */
-export function weighTuples(
-  tuples: readonly RelationTuple[],
-  contextJson: string,
-): WeighedTuple[] {
+export function weighTuples(tuples: readonly RelationTuple[], contextJson: string): WeighedTuple[] {
   const context = (contextJson === '' ? {} : JSON.parse(contextJson)) as { age?: unknown };
   return tuples.flatMap((tuple): WeighedTuple[] => {
     if (tuple.expiresAtUs !== undefined && BigInt(NOW_MS) * 1000n >= tuple.expiresAtUs) return [];

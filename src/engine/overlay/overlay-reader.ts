@@ -21,7 +21,14 @@ import {
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
 import { assert } from '../../shared/assert.ts';
-import { type ChangedEdge, ChangedNodes, LIST_REVERSE, LIST_SETS, LIST_USERS, type List } from './changed-nodes.ts';
+import {
+  type ChangedEdge,
+  ChangedNodes,
+  LIST_REVERSE,
+  LIST_SETS,
+  LIST_USERS,
+  type List,
+} from './changed-nodes.ts';
 import { PRIVATE_ENTITY, PRIVATE_NAME, PRIVATE_NODE, PrivateIds } from './private-ids.ts';
 
 /** Cursors from here on stand in what was added; those of the reader below are positions, far smaller. */
@@ -144,7 +151,9 @@ export class OverlayReader implements TupleReader {
   }
 
   namespaceOf(entity: number): number {
-    return entity >= PRIVATE_ENTITY ? this.#ids.namespaceOf(entity) : this.#base.namespaceOf(entity);
+    return entity >= PRIVATE_ENTITY
+      ? this.#ids.namespaceOf(entity)
+      : this.#base.namespaceOf(entity);
   }
 
   entityText(entity: number): string {
@@ -258,7 +267,9 @@ export class OverlayReader implements TupleReader {
   }
 
   #isUserNode(node: number): boolean {
-    return this.relationOf(node) === EMPTY_NAME && this.namespaceOf(this.entityOf(node)) === EMPTY_NAME;
+    return (
+      this.relationOf(node) === EMPTY_NAME && this.namespaceOf(this.entityOf(node)) === EMPTY_NAME
+    );
   }
 
   // --- edges ----------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 import type { Subject } from '../../model/relation-tuple.ts';
-import { EMPTY_NAME, type TupleReader, WILDCARD_NODE } from '../../model/tuple-reader.ts';
+import { type TupleReader, WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import { PairTable } from '../bound/pair-table.ts';
 
 /** Where private ids begin: names of an index are numbered densely, its entities end at 0x7fff_0000, its nodes at 0x3fff_ffff. */

@@ -17,6 +17,7 @@ export const CODE_OF_REASON = {
   FIELD_REQUIRED: Code.InvalidArgument,
   BODY_TOO_LARGE: Code.ResourceExhausted,
   MODEL_INVALID: Code.InvalidArgument,
+  ASSERTIONS_INVALID: Code.InvalidArgument,
   TOKEN_INVALID: Code.InvalidArgument,
   NAMESPACE_RESERVED: Code.InvalidArgument,
   CREDENTIAL_INVALID: Code.Unauthenticated,

@@ -1,6 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { ModelAuthor } from '../../services/model-writes.ts';
 import type { ModelHistory } from '../../services/models/model-history.ts';
+import type { StagedModels } from '../../services/models/staged-models.ts';
 import { type CallDefaults, requestIdOfCall } from '../connect/call-context.ts';
 import type { AssertionTests } from './assertion-tests.ts';
 import type { ModelPreviews } from './model-previews.ts';
@@ -8,6 +9,7 @@ import type { ModelPreviews } from './model-previews.ts';
 /** What the methods of ModelService work with. */
 export type ModelOptions = CallDefaults & {
   readonly history: ModelHistory;
+  readonly activations: Pick<StagedModels, 'activation' | 'cancel' | 'rehearse'>;
   /** What versions and audit records call whoever knows this operator secret. */
   readonly operatorName: (secret: string) => string;
   readonly tests: AssertionTests;

@@ -64,7 +64,7 @@ export function expectedVersionOf(version: bigint): number | null {
 }
 
 /** The readable form: as it was written, else printed. '' of the built-in model and of what has none. */
-function gateOf({ modelJson, modelGate }: StoredModel): string {
+export function gateOf({ modelJson, modelGate }: StoredModel): string {
   if (modelGate !== '' || modelJson === '') return modelGate;
   try {
     return printGate(JSON.parse(modelJson));

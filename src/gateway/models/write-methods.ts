@@ -24,7 +24,7 @@ const CHANGES_NAMED = 3;
 export function writeMethods(
   options: ModelOptions,
 ): Pick<ServiceImpl<typeof ModelService>, 'writeModel'> {
-  const { history } = options;
+  const { history, activations } = options;
   return {
     async writeModel(request, context) {
       assertNoUnknownFields(request);
@@ -49,7 +49,12 @@ export function writeMethods(
       await options.tests.mustPass({ ...test, deadlineMs: write.deadlineMs });
       const guarded = await passGuard(options, request, source, context);
       const { problems: warnings } = source;
-      if (request.dryRun) return { version: 0n, warnings };
+      if (request.dryRun) {
+        const { deadlineMs } = write;
+        const found = await activations.rehearse(projectId, modelJson, deadlineMs, signal);
+        const activation = activationToProto(history.idOf(projectId), found);
+        return { version: 0n, warnings, activation };
+      }
       // What the guard compared with must be what is replaced.
       const outcome = await history.write({
         ...write,

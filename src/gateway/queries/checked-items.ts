@@ -1,5 +1,5 @@
-import type { RpcReason } from '../rpc/rpc-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
+import type { RpcReason } from '../rpc/rpc-reason.ts';
 
 /** The items of a batch that can be asked, and the way back to all of them. */
 export type CheckedItems<Item> = {

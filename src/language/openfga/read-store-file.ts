@@ -48,7 +48,8 @@ export function referenceOf(text: string, place: string): PeerReference {
   const hash = text.lastIndexOf('#');
   const hasRelation = hash > colon;
   const id = text.slice(colon + 1, hasRelation ? hash : undefined);
-  if (colon < 1 || id === '') throw shapeError(place, `${JSON.stringify(text)} is no type:id`);
+  const isTyped = colon > 0 && !text.slice(0, colon).includes('#');
+  if (!isTyped || id === '') throw shapeError(place, `${JSON.stringify(text)} is no type:id`);
   return { type: text.slice(0, colon), id, relation: hasRelation ? text.slice(hash + 1) : '' };
 }
 

@@ -63,6 +63,10 @@ export function importPeerModel(peer: PeerModel, options: ImportOptions): Import
   if (userType !== undefined) {
     notes.push({ place: 'the model', text: `objects of the type ${userType} are users` });
   }
+  if (peer.conditions.length > 0) {
+    const text = 'a question brings a context, an empty one at least: without any, conditions deny';
+    notes.push({ place: 'the model', text });
+  }
   const base = { names, userType, peer };
   if (problems.length > 0) return { ...base, document: undefined, problems, notes };
   const writer = new DocumentWriter(peer, names, userType, missing, notes);

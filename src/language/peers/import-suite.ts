@@ -65,7 +65,7 @@ export function importSuite(model: ImportedModel, suite: PeerSuite): ImportedSui
     name: test.name,
     tuples: importer.tuples(test.tuples),
     checks: test.checks.flatMap((check) => importer.check(check)),
-    lists: test.lists.flatMap((list) => importer.list(list)),
+    lists: test.lists.flatMap((list) => importer.list(list, [...suite.tuples, ...test.tuples])),
   }));
   const unsupported = [...suite.unsupported, ...importer.unsupported];
   return { tuples, tests, problems: importer.problems, unsupported };
@@ -76,9 +76,12 @@ class SuiteImporter {
   readonly unsupported: PeerRemark[] = [];
   readonly #model: ImportedModel;
   readonly #checker: NamespaceModel;
+  /** Without a context no condition is decided here; there a tuple's own values are enough. */
+  readonly #emptyContext: string;
 
   constructor(model: ImportedModel) {
     this.#model = model;
+    this.#emptyContext = model.peer.conditions.length === 0 ? '' : '{}';
     this.#checker = parseModel(model.document === undefined ? '' : JSON.stringify(model.document));
   }
 
@@ -102,16 +105,22 @@ class SuiteImporter {
       if (!isAllowed && check.subject.relation !== '') {
         throw unaskable('a userset is allowed here, too, if one of its members is');
       }
-      return { ...question, objectId, contextJson: jsonOf(check.context), isAllowed, place };
+      const contextJson = jsonOf(check.context) || this.#emptyContext;
+      return { ...question, objectId, contextJson, isAllowed, place };
     });
   }
 
-  list(list: PeerList): readonly ImportedList[] {
+  list(list: PeerList, tuples: readonly PeerTuple[]): readonly ImportedList[] {
     return this.#guarded(this.unsupported, list.place, () => {
       const { place } = list;
       const { subject, ...question } = this.#question(list.type, list.relation, list.subject);
       if (subject.kind !== 'user') throw unaskable('objects are listed for users only');
       if (jsonOf(list.context) !== '') throw unaskable('a list is asked without a context');
+      if (
+        tuples.some(({ condition, context }) => condition !== undefined && jsonOf(context) !== '')
+      ) {
+        throw unaskable('a list leaves tuples with a condition out');
+      }
       const ids = [...new Set(list.ids)].toSorted((a, b) =>
         Buffer.compare(Buffer.from(a), Buffer.from(b)),
       );

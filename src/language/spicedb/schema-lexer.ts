@@ -1,4 +1,4 @@
-import { endOfBlock } from '../cel-block.ts';
+import { endOfBlock, expressionOfBlock } from '../cel-block.ts';
 import { shapeError } from '../peers/json-shape.ts';
 import { TextLines } from '../text-lines.ts';
 
@@ -63,7 +63,10 @@ export class SchemaLexer {
     return names.join('/');
   }
 
-  /** The text between the brace ahead and its own, as it stands there but for the space around it. */
+  /**
+   * The expression between the brace ahead and its own, without the indentation of its lines; that stays
+   * where a string goes over several lines, since it may be part of it.
+   */
   block(): string {
     if (!this.is('{')) throw this.expected('"{"');
     const end = endOfBlock(this.#lines.text, this.#token.at + 1);
@@ -71,7 +74,7 @@ export class SchemaLexer {
     const text = this.#lines.text.slice(this.#token.at + 1, end);
     this.#at = end + 1;
     this.#token = this.#next();
-    return text.trim();
+    return /"""|'''/.test(text) ? text.trim() : expressionOfBlock(text).trim();
   }
 
   /** `line 3`. */

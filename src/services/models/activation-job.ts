@@ -1,8 +1,6 @@
 import type { Pool } from 'pg';
-import { hasWriteRules, problemOfTuple } from '../../model/model-admission.ts';
-import type { NamespaceModel } from '../../model/model-shape.ts';
+import { hasWriteRules } from '../../model/model-admission.ts';
 import { parseModel } from '../../model/namespace-model.ts';
-import { type RelationTuple, subjectFromColumns } from '../../model/relation-tuple.ts';
 import type { SharedWork } from '../../store/shared-work.ts';
 import {
   activateModel,
@@ -11,17 +9,16 @@ import {
   haveEnded,
   type PendingActivation,
   saveProgress,
-  type ScannedRow,
-  SEEN_COLUMNS,
-  selectNextTransaction,
   selectPendingActivation,
   selectPendingProjects,
   selectTuplesAfter,
+  selectWriters,
   setAwaited,
 } from '../../store/sql/model-activations.ts';
 import { MODEL_ACTIVE, MODEL_CANCELLED, MODEL_REFUSED } from '../../store/sql/model-versions.ts';
 import { selectProject } from '../../store/sql/projects.ts';
 import { type ProjectService, writtenModel } from '../project-service.ts';
+import { examine } from './examine-tuples.ts';
 
 export type ActivationJobOptions = {
   readonly pool: Pool;
@@ -47,22 +44,20 @@ export interface ActivationMetrics {
 /** Projects that are looked at side by side, and that one question brings. */
 const SIDE_BY_SIDE = 4;
 const PROJECTS_MAX = 1_000;
-const EXAMPLES_MAX = 3;
 /** Between two looks whether transactions have ended. */
 const AWAIT_MS = 5;
 const AWAIT_MS_MAX = 250;
 
-type Finding = Pick<PendingActivation, 'lastSeen' | 'scanned' | 'refused' | 'examples'>;
-
 /**
  * Looks at the stored tuples of projects whose model is pending, and puts it into force or refuses it.
  *
- * A1 When the look begins, every transaction that may write by the rules before has ended: those that were given
- *    an id before the rules were visible. A statement that writes compares the rules after it has one.
- *    Test: test/faults/typed-models.pg.test.ts "an older transaction".
+ * A1 When the look begins, every transaction that may write by the rules before has ended: a statement that writes
+ *    compares the rules after it has locked a shard, so that it is seen among those that hold such locks, or sees
+ *    the new rules.
+ *    Test: staged-models.pg.test.ts "an older transaction".
  * A2 So from then on every tuple that comes fits, and one that the look has passed stays so.
  * A3 It goes on where the last one stopped, on whatever instance, and may run twice at once: who saves second
- *    stops. Test: src/services/models/activation-job.pg.test.ts.
+ *    stops. Test: staged-models.pg.test.ts "goes on where it was stopped".
  */
 export class ActivationJob {
   readonly #options: ActivationJobOptions;
@@ -144,10 +139,10 @@ export class ActivationJob {
   /** Whether all have ended; false: it is to stop. */
   async #awaitOlder(signal: AbortSignal): Promise<boolean> {
     const { pool } = this.#options;
-    // Begun after the pending model was seen: what has no id yet will see it, too.
-    const next = await selectNextTransaction(pool);
+    // Begun after the pending model was seen: who holds no lock yet will see it, too.
+    const writers = await selectWriters(pool);
     for (let pauseMs = AWAIT_MS; !signal.aborted; pauseMs = Math.min(pauseMs * 2, AWAIT_MS_MAX)) {
-      if (await haveEnded(pool, next)) return true;
+      if (await haveEnded(pool, writers)) return true;
       await new Promise((done) => setTimeout(done, pauseMs));
     }
     return false;
@@ -201,37 +196,3 @@ const OPERATIONS = {
   refused: 'refuse_model',
   cancelled: 'cancel_model',
 } as const;
-
-/** What has been found after `rows`, which follow on what was found before. Pure. Cost: O(rows). */
-function examine(model: NamespaceModel, before: Finding, rows: readonly ScannedRow[]): Finding {
-  const examples = JSON.parse(before.examples) as unknown[];
-  let { refused } = before;
-  for (const row of rows) {
-    const problem = problemOfTuple(model, tupleOf(row));
-    if (problem === undefined) continue;
-    refused++;
-    if (examples.length < EXAMPLES_MAX) {
-      examples.push([row[0], row.slice(1), `${problem.field}: ${problem.message}`]);
-    }
-  }
-  return {
-    lastSeen: (rows.at(-1)?.slice(0, SEEN_COLUMNS) as string[] | undefined) ?? before.lastSeen,
-    scanned: before.scanned + rows.length,
-    refused,
-    examples: JSON.stringify(examples),
-  };
-}
-
-function tupleOf(row: ScannedRow): RelationTuple {
-  const [, namespace, objectId, relation, subjectNamespace, subjectId, subjectRelation] = row;
-  const [, , , , , , , expiresAtUs, conditionName, conditionParams] = row;
-  return {
-    namespace,
-    objectId,
-    relation,
-    subject: subjectFromColumns(subjectNamespace, subjectId, subjectRelation),
-    expiresAtUs: expiresAtUs === null ? undefined : BigInt(expiresAtUs),
-    conditionName: conditionName ?? undefined,
-    conditionParams: conditionParams ?? undefined,
-  };
-}

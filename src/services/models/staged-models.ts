@@ -11,6 +11,7 @@ import {
   endActivation,
   selectActivation,
   selectPendingActivation,
+  selectTuplesAfter,
   setPendingModel,
 } from '../../store/sql/model-activations.ts';
 import {
@@ -18,6 +19,7 @@ import {
   MODEL_ACTIVE,
   MODEL_CANCELLED,
   MODEL_PENDING,
+  MODEL_REFUSED,
   type StoredModelState,
 } from '../../store/sql/model-versions.ts';
 import { selectProject } from '../../store/sql/projects.ts';
@@ -33,6 +35,7 @@ import type {
 } from '../model-writes.ts';
 import { type ProjectService, writtenModel } from '../project-service.ts';
 import type { ServicesReason } from '../services-reason.ts';
+import { examine, type Finding, NOTHING_FOUND } from './examine-tuples.ts';
 
 export type StagedModelsOptions = {
   readonly pool: Pool;
@@ -44,6 +47,8 @@ export type StagedModelsOptions = {
   readonly waitMaxMs: number;
 };
 
+/** Stored tuples that are parsed in one turn of the event loop. */
+export const ACTIVATION_ROWS = 1_000;
 /** The first look at what has become of a version, and the longest wait between two. */
 const LOOK_MS = 5;
 const LOOK_MS_MAX = 250;
@@ -53,7 +58,7 @@ const ANSWER_MS = 250;
 const STATES: Readonly<Record<StoredModelState, ModelActivation['state']>> = {
   [MODEL_PENDING]: 'pending',
   [MODEL_ACTIVE]: 'active',
-  3: 'refused',
+  [MODEL_REFUSED]: 'refused',
   [MODEL_CANCELLED]: 'cancelled',
 };
 
@@ -101,6 +106,47 @@ export class StagedModels implements ModelWrites {
       if (nowMs() >= untilMs || signal?.aborted === true) return activation;
       onPending(projectId);
       await new Promise((done) => setTimeout(done, pauseMs));
+    }
+  }
+
+  /**
+   * What would become of a model if it were written now, as `settled` would say it; `pending` where that is not known
+   * by the deadline, or the project's tuples are not looked at here. Nothing is changed, and nothing is kept from
+   * being written meanwhile. Errors: those of `ProjectService.settings`, STORE_UNAVAILABLE.
+   */
+  async rehearse(
+    projectId: string,
+    modelJson: string,
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<ModelActivation> {
+    const { pool, waitMaxMs, projects } = this.#options;
+    const settings = await projects().settings(projectId);
+    const model = parseModel(modelJson);
+    const untilMs = Math.min(deadlineMs - ANSWER_MS, nowMs() + waitMaxMs);
+    const row = (finding: Finding, state: StoredModelState): ModelActivation =>
+      activationFromRow({
+        version: '0',
+        state,
+        scanned: String(finding.scanned),
+        refused: String(finding.refused),
+        examples: finding.examples,
+      });
+    if (!isTyped(model)) return row(NOTHING_FOUND, MODEL_ACTIVE);
+    if (!settings.regionServed) return row(NOTHING_FOUND, MODEL_PENDING);
+    for (let finding = NOTHING_FOUND; ;) {
+      if (nowMs() >= untilMs || signal.aborted) return row(finding, MODEL_PENDING);
+      const rows = await selectTuplesAfter(
+        pool,
+        settings.projectId,
+        finding.lastSeen,
+        ACTIVATION_ROWS,
+      ).catch((error: unknown) => {
+        throw storeError(error);
+      });
+      finding = examine(model, finding, rows);
+      if (rows.length === ACTIVATION_ROWS) continue;
+      return row(finding, finding.refused > 0 ? MODEL_REFUSED : MODEL_ACTIVE);
     }
   }
 

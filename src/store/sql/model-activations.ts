@@ -48,6 +48,11 @@ export type ScannedRow = readonly [
   conditionParams: string | null,
 ];
 
+const WRITERS = `l.virtualtransaction as id from pg_locks l
+  where l.locktype = 'relation' and l.mode in ('RowShareLock', 'RowExclusiveLock')
+    and l.relation in ('shard'::regclass, 'relation_tuple'::regclass)
+    and l.database = (select d.oid from pg_database d where d.datname = current_database())`;
+
 /** Columns that name a tuple within its project; `last_seen` holds them. */
 export const SEEN_COLUMNS = 7;
 
@@ -218,21 +223,26 @@ export async function selectPendingActivation(
   };
 }
 
-/** An id above that of every transaction which has begun to write, as text. */
-export async function selectNextTransaction(client: ClientBase | Pool): Promise<string> {
-  const { rows } = await client.query<{ next: string }>(
-    'select pg_snapshot_xmax(pg_current_snapshot())::text as next',
-  );
-  return rows[0]?.next ?? '';
+/**
+ * The transactions that may be writing tuples: each locks a shard's row before it compares rules, and by that its
+ * table until it ends. Of this database only; those of others may take as long as they like.
+ */
+export async function selectWriters(client: ClientBase | Pool): Promise<readonly string[]> {
+  const { rows } = await client.query<{ id: string }>(`select distinct ${WRITERS}`);
+  return rows.map(({ id }) => id);
 }
 
-/** Whether every transaction with an id below `transaction` has ended. */
-export async function haveEnded(client: ClientBase | Pool, transaction: string): Promise<boolean> {
-  const { rows } = await client.query<{ ended: boolean }>(
-    'select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as ended',
-    [transaction],
+/** Whether none of these transactions goes on. */
+export async function haveEnded(
+  client: ClientBase | Pool,
+  writers: readonly string[],
+): Promise<boolean> {
+  if (writers.length === 0) return true;
+  const { rows } = await client.query(
+    `select ${WRITERS} and l.virtualtransaction = any ($1) limit 1`,
+    [writers],
   );
-  return rows[0]?.ended === true;
+  return rows.length === 0;
 }
 
 /** Notes that the transactions before it have ended. */

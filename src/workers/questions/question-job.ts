@@ -41,7 +41,7 @@ function workOf<K extends QuestionKind>(
 ): JobWork {
   // The member of that kind: its args and its spec belong together.
   const spec = QUESTIONS[call.kind] as QuestionSpec<K>;
-  return new QuestionWork(context, requestId, spec, call.args as QuestionArgs[K], readBudget);
+  return new QuestionWork(context, requestId, spec, call.args, readBudget);
 }
 
 class QuestionWork<K extends QuestionKind> implements JobWork {

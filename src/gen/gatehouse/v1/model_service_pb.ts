@@ -207,14 +207,14 @@ export type WriteModelRequest = Message<"gatehouse.v1.WriteModelRequest"> & {
   comment: string;
 
   /**
-   * Says what would happen, and changes nothing.
+   * Says what would happen, and changes nothing: whether stored tuples fit stands in `activation`.
    *
    * @generated from field: bool dry_run = 5;
    */
   dryRun: boolean;
 
   /**
-   * Activates although stored tuples do not fit: they stay, and grant nothing. Audited.
+   * Activates although stored tuples do not fit: they stay, and count until they are deleted. Audited.
    *
    * @generated from field: bool force = 6;
    */
@@ -243,7 +243,8 @@ export const WriteModelRequestSchema: GenMessage<WriteModelRequest> = /*@__PURE_
   messageDesc(file_gatehouse_v1_model_service, 4);
 
 /**
- * What a write of a model is refused by.
+ * What a write of a model is refused by: an answer that would change, and a question that one of the models cannot
+ * decide, since it may be such a change. At least one of both is set.
  *
  * @generated from message gatehouse.v1.PreviewGuard
  */
@@ -298,7 +299,7 @@ export type WriteModelResponse = Message<"gatehouse.v1.WriteModelResponse"> & {
   warnings: ModelProblem[];
 
   /**
-   * Where the activation stands; a model that needs none is ACTIVE at once.
+   * Where the activation stands; a model that needs none is ACTIVE at once. After a dry run: how it would begin.
    *
    * @generated from field: gatehouse.v1.ModelActivation activation = 3;
    */
@@ -936,28 +937,31 @@ export type PreviewQuestions = Message<"gatehouse.v1.PreviewQuestions"> & {
   given: PreviewQuestion[];
 
   /**
-   * Pairs of objects and users of the shard's tuples, drawn at random; at most 100,000.
+   * Objects and users of the tuples of `tenant_id`, drawn at random, with relations that either model names; at most
+   * 100,000.
    *
    * @generated from field: int32 sampled = 2;
    */
   sampled: number;
 
   /**
-   * Of the questions that were asked lately and recorded; at most 100,000.
+   * The newest of the questions that this instance was asked and has recorded, of all tenants of the project; at most
+   * 100,000. None where recording is off (GATEWAY_RECORD_QUESTIONS_EVERY).
    *
    * @generated from field: int32 recorded = 3;
    */
   recorded: number;
 
   /**
-   * Seed of the draw; 0 = a fresh one, which the answer tells.
+   * Seed of the draw; 0 = a fresh one, which the answer tells. The same one draws the same questions as long as the
+   * instance holds the same tuples.
    *
    * @generated from field: int64 seed = 4;
    */
   seed: bigint;
 
   /**
-   * Empty = default tenant. Given questions may name another one.
+   * Empty = default tenant. Of the draw, and of given questions that name none.
    *
    * @generated from field: string tenant_id = 5;
    */
@@ -1104,7 +1108,7 @@ export type PreviewModelResponse = Message<"gatehouse.v1.PreviewModelResponse"> 
   newDenies: number;
 
   /**
-   * Questions that one of the models could not decide.
+   * Questions that one of the models could not decide within the read budget.
    *
    * @generated from field: int32 failed = 5;
    */

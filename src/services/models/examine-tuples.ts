@@ -1,0 +1,54 @@
+import { problemOfTuple } from '../../model/model-admission.ts';
+import type { NamespaceModel } from '../../model/model-shape.ts';
+import { type RelationTuple, subjectFromColumns } from '../../model/relation-tuple.ts';
+import {
+  type PendingActivation,
+  type ScannedRow,
+  SEEN_COLUMNS,
+} from '../../store/sql/model-activations.ts';
+
+/** How far a look at stored tuples has come, and which it found that do not fit. */
+export type Finding = Pick<PendingActivation, 'lastSeen' | 'scanned' | 'refused' | 'examples'>;
+
+/** Before the first look. */
+export const NOTHING_FOUND: Finding = { lastSeen: null, scanned: 0, refused: 0, examples: '[]' };
+
+const EXAMPLES_MAX = 3;
+
+/** What has been found after `rows`, which follow on what was found `before`. Pure. Cost: O(rows). */
+export function examine(
+  model: NamespaceModel,
+  before: Finding,
+  rows: readonly ScannedRow[],
+): Finding {
+  const examples = JSON.parse(before.examples) as unknown[];
+  let { refused } = before;
+  for (const row of rows) {
+    const problem = problemOfTuple(model, tupleOf(row));
+    if (problem === undefined) continue;
+    refused++;
+    if (examples.length < EXAMPLES_MAX) {
+      examples.push([row[0], row.slice(1), `${problem.field}: ${problem.message}`]);
+    }
+  }
+  return {
+    lastSeen: (rows.at(-1)?.slice(0, SEEN_COLUMNS) as string[] | undefined) ?? before.lastSeen,
+    scanned: before.scanned + rows.length,
+    refused,
+    examples: JSON.stringify(examples),
+  };
+}
+
+function tupleOf(row: ScannedRow): RelationTuple {
+  const [, namespace, objectId, relation, subjectNamespace, subjectId, subjectRelation] = row;
+  const [, , , , , , , expiresAtUs, conditionName, conditionParams] = row;
+  return {
+    namespace,
+    objectId,
+    relation,
+    subject: subjectFromColumns(subjectNamespace, subjectId, subjectRelation),
+    expiresAtUs: expiresAtUs === null ? undefined : BigInt(expiresAtUs),
+    conditionName: conditionName ?? undefined,
+    conditionParams: conditionParams ?? undefined,
+  };
+}

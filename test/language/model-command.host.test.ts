@@ -1,0 +1,194 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+
+/* `npm run model -- …` as people run it, in a process of its own. */
+const SCRIPT = path.join(import.meta.dirname, '..', '..', 'scripts', 'model.ts');
+const folder = mkdtempSync(path.join(tmpdir(), 'model-command-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+type Result = { readonly code: number | null; readonly out: string; readonly err: string };
+
+function model(args: readonly string[], input = ''): Result {
+  const run = spawnSync(process.execPath, [SCRIPT, ...args], {
+    cwd: folder,
+    input,
+    encoding: 'utf8',
+  });
+  return { code: run.status, out: run.stdout, err: run.stderr };
+}
+
+function file(name: string, text: string): string {
+  const found = path.join(folder, name);
+  mkdirSync(path.dirname(found), { recursive: true });
+  writeFileSync(found, text);
+  return name;
+}
+
+function textOf(name: string): string {
+  return readFileSync(path.join(folder, name), 'utf8');
+}
+
+const GATE =
+  '// Files.\nnamespace doc {\n  relation owner: [user]\n  relation viewer: [user] or owner\n}\n';
+const JSON_TEXT =
+  '{"namespaces":{"doc":{"relations":{"owner":{"subjects":["user"]},"viewer":{"union":[{"this":{}},{"computed":"owner"}],"subjects":["user"]}}}}}';
+
+describe('help and usage', () => {
+  test('the list of subcommands, and the help of each', () => {
+    const help = model(['--help']);
+    expect(help.code).toBe(0);
+    const names = [...help.out.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name ?? '');
+    expect(names).toEqual(expect.arrayContaining(['format', 'check', 'convert', 'import']));
+    for (const name of names) {
+      const own = model([name, '--help']);
+      expect(own).toMatchObject({ code: 0, err: '' });
+      expect(own.out).toContain(`usage: npm run model -- ${name}`);
+      expect(own.out).toContain('exit codes: 0 ');
+    }
+  });
+
+  test.each([
+    [[], 'usage:'],
+    [['frobnicate'], 'there is no frobnicate'],
+    [['format'], 'which files?'],
+    [['format', '--nope', 'a.gate'], "Unknown option '--nope'"],
+    [['check', 'nowhere.gate'], 'nowhere.gate: ENOENT'],
+    [['convert', 'a', 'b'], 'one file, please'],
+    [['import', 'a.fga', '--from', 'elsewhere'], '--from is openfga or spicedb'],
+  ])('%j ends with 2', (args, message) => {
+    const { code, out, err } = model(args);
+    expect(code).toBe(2);
+    expect(out + err).toContain(message);
+  });
+});
+
+describe('format', () => {
+  test('in place, by --check, and from the standard input', () => {
+    const untidy = file('untidy.gate', GATE.replaceAll('  relation', ' relation'));
+    const tidy = file('tidy.gate', GATE);
+    expect(model(['format', '--check', tidy])).toMatchObject({ code: 0, err: '' });
+    expect(model(['format', '--check', tidy, untidy])).toMatchObject({
+      code: 1,
+      err: 'untidy.gate: is laid out otherwise\n',
+    });
+    expect(textOf(untidy)).not.toBe(GATE);
+    expect(model(['format', untidy])).toMatchObject({ code: 0, out: '', err: '' });
+    expect(textOf(untidy)).toBe(GATE);
+    expect(model(['format', '-'], ` ${GATE}`)).toMatchObject({ code: 0, out: GATE });
+    const wrong = file('wrong.gate', 'type user');
+    expect(model(['format', wrong])).toMatchObject({ code: 1, out: '' });
+    expect(textOf(wrong)).toBe('type user');
+  });
+});
+
+describe('check', () => {
+  test('says what is wrong by line and column, or by path', () => {
+    expect(model(['check', file('right.gate', GATE)])).toMatchObject({ code: 0, err: '' });
+    const misspelt = file('misspelt.gate', GATE.replace('or owner', 'or onwer'));
+    expect(model(['check', misspelt])).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^misspelt\.gate:4:30: error: .*"onwer".*"owner"/) as unknown,
+    });
+    const json = file(
+      'misspelt.json',
+      JSON_TEXT.replace('"computed":"owner"', '"computed":"onwer"'),
+    );
+    expect(model(['check', json]).err).toContain(
+      'misspelt.json:$.namespaces.doc.relations.viewer.union[1].computed: error: ',
+    );
+    const several = file('several.gate', 'namespace a {\n  define b: c\n  relation d: e + f\n}\n');
+    const { code, err } = model(['check', several]);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^several\.gate:2:3: error: .*\nseveral\.gate:3:17: error: /);
+  });
+});
+
+describe('convert', () => {
+  test('both ways', () => {
+    const gate = file('both.gate', GATE);
+    const json = model(['convert', gate]);
+    expect(json.code).toBe(0);
+    expect(JSON.parse(json.out)).toEqual(JSON.parse(JSON_TEXT));
+    file('both.json', JSON_TEXT);
+    expect(model(['convert', 'both.json', '--out', 'out.gate']).code).toBe(0);
+    expect(`// Files.\n${textOf('out.gate')}`).toBe(GATE);
+    expect(model(['convert', '-', '--to', 'gate'], JSON_TEXT).out).toBe(textOf('out.gate'));
+    expect(model(['convert', '-'], '{"namespaces":5}').code).toBe(1);
+    expect(model(['convert', '-'], '{').code).toBe(1);
+  });
+});
+
+describe('import', () => {
+  const FGA =
+    'model\n  schema 1.1\ntype user\ntype doc\n  relations\n    define owner: [user]\n    define viewer: [user] or owner\n';
+  const store = (wanted: boolean): string =>
+    [
+      'model_file: ./parts/model.fga',
+      'tuples: [{ user: "user:a", relation: owner, object: "doc:1" }]',
+      `tests: [{ name: t, check: [{ user: "user:a", object: "doc:1", assertions: { viewer: ${wanted} } }] }]`,
+    ].join('\n');
+
+  test('OpenFGA, with its own assertions', () => {
+    file('parts/model.fga', FGA);
+    file('good.fga.yaml', store(true));
+    const run = model(['import', 'good.fga.yaml', '--out', 'fga.gate', '--tests', 'fga.yaml']);
+    expect(run).toMatchObject({ code: 0, out: '' });
+    expect(run.err).toContain('good.fga.yaml: 1 of 1 assertions hold, 0 could not be asked\n');
+    expect(textOf('fga.gate')).toContain('  relation viewer: [user] or owner\n');
+    expect(textOf('fga.yaml')).toContain('- doc:1#viewer@user:a');
+    expect(model(['check', 'fga.gate']).code).toBe(0);
+  });
+
+  test('nothing is written if an assertion is answered otherwise', () => {
+    file('parts/model.fga', FGA);
+    file('bad.fga.yaml', store(false));
+    const run = model(['import', 'bad.fga.yaml']);
+    expect(run).toMatchObject({ code: 1, out: '' });
+    expect(run.err).toContain('differs: ');
+    expect(run.err).toContain('0 of 1 assertions hold');
+  });
+
+  test('SpiceDB, as a schema or as a validation file', () => {
+    const schema =
+      'definition user {}\ndefinition doc {\n  relation owner: user\n  permission view = owner\n}\n';
+    file('a.zed', schema);
+    file(
+      'v.yaml',
+      'schemaFile: a.zed\nrelationships: "doc:1#owner@user:a"\nassertions: { assertTrue: ["doc:1#view@user:a"] }\n',
+    );
+    const alone = model(['import', 'a.zed']);
+    const validated = model(['import', 'v.yaml']);
+    expect(alone).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('relation view: owner') as unknown,
+    });
+    expect(validated).toMatchObject({ code: 0, out: alone.out });
+    expect(validated.err).toContain('1 of 1 assertions hold');
+  });
+
+  test('what cannot be expressed is said, and nothing is written', () => {
+    file(
+      'all.zed',
+      'definition user {}\ndefinition doc {\n  relation team: doc\n  permission view = team.all(view)\n}\n',
+    );
+    const run = model(['import', 'all.zed', '--out', 'never.gate']);
+    expect(run).toMatchObject({ code: 1, out: '' });
+    expect(run.err).toContain(
+      'all.zed: cannot be expressed: definition doc, permission view (line 4): team.all(view) asks every',
+    );
+    expect(() => textOf('never.gate')).toThrow('ENOENT');
+  });
+
+  test('files of other folders are not read', () => {
+    file('inner/out.fga.yaml', 'model_file: ../parts/model.fga');
+    file('inner/abs.fga.yaml', `model_file: ${path.join(folder, 'parts', 'model.fga')}`);
+    for (const name of ['inner/out.fga.yaml', 'inner/abs.fga.yaml']) {
+      const run = model(['import', name]);
+      expect(run).toMatchObject({ code: 2, out: '' });
+      expect(run.err).toContain('does not lie in its folder or below');
+    }
+  });
+});

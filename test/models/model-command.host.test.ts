@@ -1,0 +1,84 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-model-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const GATE = 'namespace doc {\n  relation editor\n  relation viewer: this or editor\n}\n';
+const PASSING = `model_file: doc.gate
+tuples: [doc:a#editor@user:eve]
+tests:
+  - name: editors view
+    allow: [doc:a#viewer@user:eve]
+    deny: [doc:a#viewer@user:bob]
+`;
+
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+function run(...args: readonly string[]) {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['scripts/model.ts', 'test', ...args],
+    { encoding: 'utf8' },
+  );
+  const told = (text: string): string => text.replaceAll(folder, '.');
+  return { status, stdout: told(stdout), stderr: told(stderr) };
+}
+
+const gate = file('doc.gate', GATE);
+const passing = file('passing.yaml', PASSING);
+const failing = file('failing.yaml', PASSING.replace('deny: [', 'deny: [doc:a#editor@user:eve, '));
+
+test('what holds is told with 0, what does not by file and line with 1', () => {
+  expect(run(passing)).toEqual({
+    status: 0,
+    stdout: './passing.yaml: 2 assertions hold\n',
+    stderr: '',
+  });
+  expect(run('--quiet', passing, failing)).toEqual({
+    status: 1,
+    stdout:
+      './failing.yaml:6: editors view: doc:a#editor@user:eve: expected false, is true\n' +
+      './failing.yaml: 3 assertions, 1 failures\n',
+    stderr: '',
+  });
+});
+
+test('--model goes before what the file says, and stands in where it says nothing', () => {
+  const plain = file(
+    'plain.json',
+    '{"namespaces":{"doc":{"relations":{"viewer":{},"editor":{}}}}}',
+  );
+  expect(run('--model', plain, passing)).toMatchObject({
+    status: 1,
+    stdout: expect.stringContaining('expected true, is false') as string,
+  });
+  const bare = file('bare.yaml', PASSING.replace('model_file: doc.gate\n', ''));
+  expect(run(bare)).toMatchObject({
+    status: 2,
+    stderr: './bare.yaml: brings no model along: give --model\n',
+  });
+  expect(run('--model', gate, bare)).toMatchObject({ status: 0 });
+});
+
+test('a file or a model that is wrong is told with its place, and 2', () => {
+  const slip = file('slip.yaml', PASSING.replace('allow', 'alow'));
+  expect(run(slip)).toMatchObject({
+    status: 2,
+    stderr: './slip.yaml:5:5: "alow" is not known here; did you mean "allow"?\n',
+  });
+  const wrong = file('wrong.gate', 'namespace {');
+  expect(run('--model', wrong, passing)).toMatchObject({
+    status: 2,
+    stderr: expect.stringMatching(/^\.\/wrong\.gate: .*line 1/) as string,
+  });
+  expect(run(join(folder, 'nowhere.yaml'))).toMatchObject({ status: 2 });
+  expect(run()).toMatchObject({ status: 2 });
+});
