@@ -6,8 +6,8 @@ import { check } from './model/check.ts';
 import { convert } from './model/convert.ts';
 import { format } from './model/format.ts';
 import { importModel } from './model/import.ts';
-import { test } from './model/test.ts';
 import { EXIT_USAGE, type Subcommand, UsageError } from './model/subcommand.ts';
+import { test } from './model/test.ts';
 
 /** By name; a new one is one more line. */
 const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([

@@ -28,6 +28,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/engine-peers.ts',
   },
   {
+    name: 'explain',
+    yields: 'CPU time and reads of Explain over those of the general evaluation',
+    file: 'bench/explain.ts',
+  },
+  {
     name: 'index-load',
     yields: 'tuples a second from rows to a loaded index [DATA_DIR]',
     file: 'bench/index-load.ts',

@@ -1,9 +1,13 @@
 import { parseArgs } from 'node:util';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
 import { printGate } from '../../src/language/gate/print-gate.ts';
+import { findDuplicateKey } from '../../src/model/duplicate-key.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { isJson, readText, say, writeText } from './files.ts';
 import { EXIT_OK, EXIT_PROBLEM, type Subcommand, UsageError } from './subcommand.ts';
+
+/** Deeper than any model. */
+const DEPTH_MAX = 100;
 
 const HELP = `usage: npm run model -- convert FILE [--to gate|json] [--out FILE]
 
@@ -34,6 +38,13 @@ export const convert: Subcommand = {
     if (to !== 'gate' && to !== 'json') throw new UsageError('convert: --to is gate or json');
     try {
       const document: unknown = isFromJson ? parseJson(text) : parseGate(text).document;
+      const duplicate = isFromJson ? findDuplicateKey(text, DEPTH_MAX) : undefined;
+      if (duplicate !== undefined) {
+        say(
+          `${path}: ${duplicate.path}: duplicate key "${duplicate.key}", of which one would be lost`,
+        );
+        return EXIT_PROBLEM;
+      }
       const gate = printGate(document);
       writeText(values.out, to === 'gate' ? gate : `${JSON.stringify(document, null, 2)}\n`);
       return EXIT_OK;

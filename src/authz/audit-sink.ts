@@ -7,8 +7,8 @@ export function createAuditSink(log: AuditLog): AuditSink {
   return {
     tuplesChanged(entries) {
       for (const entry of entries) {
-        parsePackedChanges(entry.changes).forEach((change, ordinal) => {
-          log.write(tupleRecord(entry, change, ordinal));
+        parsePackedChanges(entry.changes).forEach((change, index) => {
+          log.write(tupleRecord(entry, change, (entry.firstOrdinal ?? 0) + index));
         });
       }
     },

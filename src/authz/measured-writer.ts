@@ -1,5 +1,5 @@
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
-import type { WriteTransaction } from '../services/exclusive-writer.ts';
+import type { Preparation, WriteTransaction } from '../services/exclusive-writer.ts';
 import type { WriteMeta } from '../services/ports.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
 import type { WriteResult } from '../services/write-group.ts';
@@ -25,6 +25,15 @@ export class MeasuredWriter implements TupleWrites {
     work: (transaction: WriteTransaction) => Promise<T>,
   ): Promise<T> {
     return this.#measured(this.#writer.exclusive(shards, meta, work));
+  }
+
+  prepared<T>(
+    shard: ShardKey,
+    meta: WriteMeta,
+    preparation: Pick<Preparation, 'prepare' | 'checkQuiet'>,
+    work: (transaction: WriteTransaction) => Promise<T>,
+  ): Promise<T> {
+    return this.#measured(this.#writer.prepared(shard, meta, preparation, work));
   }
 
   async #measured<T>(write: Promise<T>): Promise<T> {

@@ -13,8 +13,10 @@ import {
 import { MetricStore, type HotCounter, type HotHistogram } from '../observability/metric-store.ts';
 import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { FsckStats, WorkerStats } from '../protocol/messages.ts';
+import type { BulkMetrics } from '../services/bulk/bulk-ports.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { QUEUE_BOUNDS, type QueueBound } from '../workers/slot/queue-bound.ts';
+import { createBulkMetrics } from './bulk-metrics.ts';
 import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
 import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
@@ -93,6 +95,7 @@ export type Metrics = PartMetrics & {
   /** Of work that one instance at a time does. */
   readonly upkeepRuns: Counter<'work' | 'outcome'>;
   readonly readIndex: IndexMetrics;
+  readonly bulk: BulkMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
   /** How long the start loaded shards before it was ready. */
@@ -110,6 +113,7 @@ export function createMetrics(build: Build): Metrics {
     ...createCredentialMetrics(store, 'gatehouse'),
     ...createClockMetrics(store),
     ...createFeedMetrics(store),
+    bulk: createBulkMetrics(store),
     ...createModelMetrics(store),
     readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({
@@ -201,7 +205,7 @@ function upkeepMetrics(store: MetricStore): Pick<Metrics, 'upkeepRuns'> {
     help: 'Runs of work that one instance at a time does for all, by outcome.',
     labelNames: ['work', 'outcome'],
   });
-  for (const work of ['purge', 'retention', 'activation']) {
+  for (const work of ['purge', 'retention', 'bulk']) {
     for (const outcome of ['done', 'elsewhere', 'failed']) upkeepRuns.inc({ work, outcome }, 0);
   }
   return { upkeepRuns };

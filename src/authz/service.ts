@@ -279,6 +279,7 @@ function startUpkeep(
   });
   retention.start();
   services.purge.start();
+  services.bulkUpkeep.start();
   services.activations.start();
   return retention;
 }
@@ -326,7 +327,8 @@ export function createCalls(
       updatesMax: config.maxWriteUpdates,
       rules: services.rules,
     }),
-    tuple: createTupleService(),
+    tuple: createTupleService({ ...services, timeoutMsMax }),
+    tupleRoutes: { ...services, bodyBytesMax: config.maxBodyBytes },
     shards,
     scopes,
     meter,
@@ -374,6 +376,8 @@ async function stopParts(parts: Parts): Promise<void> {
   await gateway.stop(leftMs());
   await parts.live.stop();
   await services.purge.stop();
+  await services.bulkUpkeep.stop();
+  await services.tupleImport.stop();
   await services.activations.stop();
   await retention.stop();
   await services.writer.close(leftMs());

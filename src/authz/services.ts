@@ -20,6 +20,7 @@ import { SettingsRules, type WriteRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
 import { SharedWork } from '../store/shared-work.ts';
+import { type Bulk, createBulk } from './bulk.ts';
 import type { Database } from './database.ts';
 import { startIndexLinks } from './index-links.ts';
 import { createManagement, type Management } from './management.ts';
@@ -48,30 +49,31 @@ const NOTIFY_INTERVAL_MS = 20;
 const NOTIFY_SHARDS_MAX = 4_096;
 
 /** The use cases of this instance. */
-export type Services = Management & {
-  readonly projects: ProjectService;
-  /** The versions of projects' models. */
-  readonly modelHistory: ModelHistory;
-  /** What versions and audit records call whoever knows an operator secret. */
-  operatorName(secret: string): string;
-  readonly heads: ShardHeads;
-  readonly index: ReadIndex;
-  readonly positions: ReadPositions;
-  readonly writer: TupleWriter;
-  readonly notifier: ChangeNotifier;
-  readonly tuples: TupleService;
-  readonly purge: ExpiredTuplePurge;
-  readonly models: StagedModels;
-  readonly activations: ActivationJob;
-  /** What tuples of projects must fit. */
-  readonly rules: WriteRules;
-  /** For what one instance at a time does. */
-  readonly shared: SharedWork;
-  /** Whether no other instance can have written meanwhile. */
-  isAlone(): boolean;
-  /** Fails the reads that wait for the read index, and closes its connections. Idempotent. */
-  stopIndex(): Promise<void>;
-};
+export type Services = Management &
+  Bulk & {
+    readonly projects: ProjectService;
+    /** The versions of projects' models. */
+    readonly modelHistory: ModelHistory;
+    /** What versions and audit records call whoever knows an operator secret. */
+    operatorName(secret: string): string;
+    readonly heads: ShardHeads;
+    readonly index: ReadIndex;
+    readonly positions: ReadPositions;
+    readonly writer: TupleWriter;
+    readonly notifier: ChangeNotifier;
+    readonly tuples: TupleService;
+    readonly purge: ExpiredTuplePurge;
+    readonly models: StagedModels;
+    readonly activations: ActivationJob;
+    /** What tuples of projects must fit. */
+    readonly rules: WriteRules;
+    /** For what one instance at a time does. */
+    readonly shared: SharedWork;
+    /** Whether no other instance can have written meanwhile. */
+    isAlone(): boolean;
+    /** Fails the reads that wait for the read index, and closes its connections. Idempotent. */
+    stopIndex(): Promise<void>;
+  };
 
 export type ServicesOptions = {
   readonly config: Config;
@@ -176,7 +178,29 @@ export function createServices(options: ServicesOptions): Services {
   });
   const reads = { heads, index, positions, rules, isAlone, stopIndex };
   const named = { projects, models, modelHistory, activations, operatorName };
-  return { ...reads, ...named, writer, notifier, tuples, purge, shared, ...management };
+  const bulk = createBulk(config, {
+    ...{
+      pool,
+      clock,
+      ids,
+      codec,
+      heads,
+      positions,
+      projects,
+      rules,
+      index,
+      isAlone,
+      shared,
+      audit,
+    },
+    writer: writes,
+    onUndecidable: (field) => metrics.undecidableTuples[field].add(1),
+    tokenKey: database.deployment.tokenKey,
+    metrics: metrics.bulk,
+    log: options.log,
+  });
+  const writing = { writer, notifier, tuples, purge, shared };
+  return { ...reads, ...named, ...writing, ...management, ...bulk };
 }
 
 /** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */

@@ -32,6 +32,11 @@ export class GeneralEvaluator {
     this.#parts = parts;
   }
 
+  /** Nodes on one path of a derivation. */
+  get depthMax(): number {
+    return this.#parts.depthMax;
+  }
+
   /** What one request's evaluations share. `relationText` names the question where the budget runs out. */
   scope(relationText: string, contextJson: string, nowMs: number, readBudget: number): Scope {
     return new Scope({ ...this.#parts, nowMs, readBudget, contextJson, relationText });

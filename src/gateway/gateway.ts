@@ -41,6 +41,7 @@ import type { ReadScopes } from './reads/read-scopes.ts';
 import { type Credentials, createAuthorize } from './rpc/authorization.ts';
 import { HealthState } from './rpc/health-service.ts';
 import { reflectionRoutes } from './rpc/reflection-service.ts';
+import { addTupleRoutes, type TupleRoutes, type TupleRoutesParts } from './tuples/tuple-routes.ts';
 
 export type GatewayOptions = {
   readonly host: string;
@@ -69,6 +70,8 @@ export type CallOptions = {
   readonly model: Partial<ServiceImpl<typeof ModelService>>;
   readonly query: Partial<ServiceImpl<typeof QueryService>>;
   readonly tuple: Partial<ServiceImpl<typeof TupleService>>;
+  /** The same over lines of JSON. */
+  readonly tupleRoutes: TupleRoutes;
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
@@ -129,6 +132,7 @@ class ListenerPair implements Gateway {
   #adapter: ConnectAdapter | null = null;
   #ports: { readonly port: number; readonly metricsPort: number } | null = null;
   #rawDecisions: RawDecisions | null = null;
+  #tuples: TupleRoutesParts | null = null;
   #fsck: { readonly authenticator: Authenticator; readonly runs: FsckRuns } | null = null;
 
   constructor(options: GatewayOptions) {
@@ -158,6 +162,7 @@ class ListenerPair implements Gateway {
       });
     }
     addHealthRoutes(this.#server, options.readiness);
+    addTupleRoutes(this.#server, () => this.#tuples, this.#draining.signal);
     this.#server.fallback((exchange) => this.#handle(exchange));
     this.#metricsServer = createMetricsServer(options);
     addFsckRoutes(this.#metricsServer, () => this.#fsck);
@@ -202,6 +207,7 @@ class ListenerPair implements Gateway {
       onFailure: (rpc, failure, shown) => options.meter.failedOutside(rpc, failure, shown),
     });
     this.#adapter = adapter;
+    this.#tuples = { ...options.tupleRoutes, authenticator, report: options.report };
     this.#fsck = { authenticator, runs: options.fsck };
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;

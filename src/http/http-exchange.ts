@@ -33,6 +33,7 @@ export class HttpExchange implements SlowBody {
   #state: State = 'open';
   #closeAfter = false;
   #isBodyPending = false;
+  #isPaused = false;
   #sizedTotal = 0;
   #sizedGiven = 0;
   #part: Uint8Array = NO_BYTES;
@@ -180,11 +181,19 @@ export class HttpExchange implements SlowBody {
   }
 
   pauseBody(): void {
-    if (this.#state !== 'ended') this.#res.pause();
+    if (this.#state === 'ended') return;
+    this.#isPaused = true;
+    this.#res.pause();
   }
 
+  /**
+   * Also done by an answer, so that the connection can go on; what is still coming is thrown away. Not before where the body is
+   * complete: it begins the listener's time-out anew, which would end a request that takes long.
+   */
   resumeBody(): void {
-    if (this.#state !== 'ended') this.#res.resume();
+    if (this.#state === 'ended' || !this.#isPaused) return;
+    this.#isPaused = false;
+    this.#res.resume();
   }
 
   /** Answers with a whole body. `extra` is name, value, name, value… with lower-case names. */
@@ -195,6 +204,7 @@ export class HttpExchange implements SlowBody {
     extra: readonly string[] = NO_HEADERS,
   ): void {
     if (this.#state !== 'open') return;
+    this.resumeBody();
     this.#state = 'sending';
     this.#res.cork(() => {
       this.#writeHead(statusCode, contentType, extra);
@@ -210,6 +220,7 @@ export class HttpExchange implements SlowBody {
   /** Answers without a body. */
   sendEmpty(statusCode: number, extra: readonly string[] = NO_HEADERS): void {
     if (this.#state !== 'open') return;
+    this.resumeBody();
     this.#state = 'sending';
     this.#res.cork(() => {
       this.#writeHead(statusCode, '', extra);
@@ -312,6 +323,7 @@ export class HttpExchange implements SlowBody {
   /** Completes an answer begun with `begin`. */
   finish(): void {
     if (this.#state !== 'sending') return;
+    this.resumeBody();
     this.#res.cork(() => this.#res.end());
     this.#end();
   }

@@ -42,9 +42,9 @@ const NODES_MAX = 1_000;
 const DEPTH_MAX = 100;
 
 const BOOL = scalar('bool');
-const TYPE_NAMES: ReadonlySet<string> = new Set([
-  ...['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'null_type', 'type'],
-]);
+const TYPE_NAMES: ReadonlySet<string> = new Set(
+  'bool int uint double string bytes list map null_type type'.split(' '),
+);
 /** Conversions of text whose literals are looked at. */
 const LITERALS: { readonly [name: string]: ScalarKind | undefined } = {
   timestamp: 'timestamp',

@@ -101,7 +101,7 @@ function newList(): CelList {
 function append(list: CelList, value: CelValue): CelList {
   const values = growing.get(list);
   if (values === undefined) throw new Error('assertion failed: a list of a comprehension grows');
-  values.push(value as CelInput);
+  values.push(value);
   return list;
 }
 

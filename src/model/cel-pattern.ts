@@ -7,17 +7,16 @@ const STATES_MAX = 500;
 /** Patterns kept compiled by one thread. */
 const PATTERNS_MAX = 256;
 /**
- * Characters that one compiled pattern reads before it is compiled anew: each can add a state, of a
- * kilobyte and more, to what it remembers.
+ * Characters that compiled patterns read together before all are compiled anew: each can add a state, of
+ * a kilobyte and more, to what its pattern remembers.
  */
-const CHARACTERS_MAX = 2_048;
+const CHARACTERS_MAX = 16_384;
 /** One atom or sign of a pattern: an escape, a class, a repetition, a group's start, or a character. */
 const PART =
   /\\[pPx]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|\[:[a-z^]+:\]|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|\(\?[^:)]*[:)]?|./gsu;
 
-type Compiled = { readonly regex: RE2JS; charactersLeft: number };
-
-const compiled = new Map<string, Compiled>();
+const compiled = new Map<string, RE2JS>();
+let charactersLeft = CHARACTERS_MAX;
 
 /** Why `pattern` is not taken, or undefined. Cost: compiles it. */
 export function patternFault(pattern: string): string | undefined {
@@ -67,13 +66,16 @@ export function patternStates(pattern: string): number {
  * Errors: throws Error for a pattern that is not valid.
  */
 export function matchesPattern(text: string, pattern: string): boolean {
-  let one = compiled.get(pattern);
-  if (one === undefined) {
-    one = { regex: RE2JS.compile(pattern), charactersLeft: CHARACTERS_MAX };
+  let regex = compiled.get(pattern);
+  if (regex === undefined) {
+    regex = RE2JS.compile(pattern);
     if (compiled.size >= PATTERNS_MAX) compiled.clear();
-    compiled.set(pattern, one);
+    compiled.set(pattern, regex);
   }
-  one.charactersLeft -= text.length + 1;
-  if (one.charactersLeft < 0) compiled.delete(pattern);
-  return one.regex.test(text);
+  charactersLeft -= text.length;
+  if (charactersLeft < 0) {
+    compiled.clear();
+    charactersLeft = CHARACTERS_MAX;
+  }
+  return regex.test(text);
 }

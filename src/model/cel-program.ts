@@ -2,7 +2,6 @@ import {
   celEnv,
   celError,
   type CelEnv,
-  type CelInput,
   type CelResult,
   type CelValue,
   isCelError,
@@ -169,7 +168,7 @@ function withCost(group: FuncGroup): FuncGroup {
       return celError(error, id);
     }
   };
-  return { name, call, [Symbol.iterator]: () => group[Symbol.iterator]() } as unknown as FuncGroup;
+  return { name, call, [Symbol.iterator]: () => group[Symbol.iterator]() };
 }
 
 type Cost = (target: CelValue | undefined, args: readonly CelValue[]) => number;

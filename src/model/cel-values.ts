@@ -21,10 +21,10 @@ import { parseAddress } from './ip-address.ts';
 const INT_MAX = 2n ** 63n - 1n;
 const INT_MIN = -(2n ** 63n);
 const INT_TEXT = /^-?(?:0|[1-9][0-9]{0,18})$/;
-/** The library's reading of durations. */
-const durationOfText = plan(celEnv(), parse('duration(text)')) as (bindings: {
-  readonly text: string;
-}) => CelResult;
+type TextReader = (bindings: { readonly text: string }) => CelResult;
+
+/** The library's reading of durations, made at first use. */
+let readDuration: TextReader | undefined;
 /** 0001-01-01 and 9999-12-31, the range of google.protobuf.Timestamp, in seconds. */
 const SECONDS_MIN = -62_135_596_800;
 const SECONDS_MAX = 253_402_300_799;
@@ -105,7 +105,8 @@ function timestampOf(text: string): CelValue | undefined {
 }
 
 function durationOf(text: string): CelValue | undefined {
-  const value = durationOfText({ text });
+  readDuration ??= plan(celEnv(), parse('duration(text)')) as TextReader;
+  const value = readDuration({ text });
   return isCelError(value) ? undefined : value;
 }
 
@@ -121,7 +122,7 @@ function listValue(
     if (value === undefined) return undefined;
     list.push(value);
   }
-  return celList(list as readonly CelInput[]);
+  return celList(list);
 }
 
 function mapValue(
@@ -134,7 +135,7 @@ function mapValue(
   for (const [key, json] of Object.entries(object)) {
     const value = celValueOf(type, json, meter, depth + 1);
     if (value === undefined) return undefined;
-    map.set(key, value as CelInput);
+    map.set(key, value);
   }
   return celMap(map);
 }

@@ -31,17 +31,17 @@ const undecided: PreparedCondition = () => CONDITION_UNDECIDED;
 
 type Values = { [parameter: string]: CelBindings[string] };
 
-const compiled = new WeakMap<ConditionDeclaration, CelProgram | CelProblem>();
+const programs = new WeakMap<ConditionDeclaration, CelProgram | CelProblem>();
 
 /**
  * The program of a condition, or what is wrong with it. Compiled once for each declaration, so once a
  * model version and thread. Cost of the first time: O(expression), a millisecond and more.
  */
 export function compileCondition(declaration: ConditionDeclaration): CelProgram | CelProblem {
-  let program = compiled.get(declaration);
+  let program = programs.get(declaration);
   if (program === undefined) {
     program = withBoolResult(compileExpression(declaration.expression, declaration.parameters));
-    compiled.set(declaration, program);
+    programs.set(declaration, program);
   }
   return program;
 }

@@ -7,7 +7,9 @@ export const MODEL_CONDITIONS_MAX = 256;
 /** Parameters of one condition, at most. */
 export const CONDITION_PARAMETERS_MAX = 32;
 /** Characters (UTF-16 units) of one expression, at most. */
-export const CONDITION_EXPRESSION_MAX = 4_096;
+export const CONDITION_EXPRESSION_MAX = 2_048;
+/** Characters of all expressions of a model, at most: each is parsed when the model is written. */
+export const MODEL_EXPRESSIONS_MAX = 32_768;
 
 /** A condition of a model's own. */
 export type ConditionDeclaration = {
@@ -40,7 +42,12 @@ export function parseConditions(value: unknown, path: string): ConditionDeclarat
   if (names.length > MODEL_CONDITIONS_MAX) {
     throw modelError(path, `holds more than ${MODEL_CONDITIONS_MAX} conditions`);
   }
-  return new Map(names.map((name) => [name, parseCondition(name, documents[name], path)]));
+  const conditions = names.map((name) => parseCondition(name, documents[name], path));
+  const characters = conditions.reduce((sum, { expression }) => sum + expression.length, 0);
+  if (characters > MODEL_EXPRESSIONS_MAX) {
+    throw modelError(path, `expressions have more than ${MODEL_EXPRESSIONS_MAX} characters in all`);
+  }
+  return new Map(conditions.map((condition) => [condition.name, condition]));
 }
 
 function parseCondition(name: string, value: unknown, root: string): ConditionDeclaration {

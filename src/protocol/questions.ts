@@ -1,3 +1,4 @@
+import type { Explanation } from '../model/explanation.ts';
 import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
 import type { ListPage, SubjectList } from '../model/subject-list.ts';
 
@@ -113,6 +114,11 @@ export type QuestionArgs = {
     readonly modelJson: string;
     readonly questions: readonly UserQuestion[];
   };
+  readonly explain: QuestionHead & {
+    readonly question: Question;
+    /** At most so many remedies. */
+    readonly remediesMax: number;
+  };
 };
 
 export type QuestionResults = {
@@ -134,6 +140,7 @@ export type QuestionResults = {
   readonly drawQuestions: readonly UserQuestion[];
   /** PREVIEW_ bits by question: of the first ones at least, where all would have taken too much. */
   readonly previewModel: Uint8Array;
+  readonly explain: Explanation;
 };
 
 export type QuestionKind = keyof QuestionArgs;

@@ -51,7 +51,29 @@ export interface WriteTransaction {
    * userset of it, as one seq. Returns how many. O(tuples deleted).
    */
   deleteObjects(shard: ShardKey, objects: readonly ObjectKey[], meta: WriteMeta): Promise<number>;
+  /**
+   * Runs a statement that moves a shard by one change of its own, stored under the given ids; what it returns is
+   * published after the commit. Without an effect `changes` is null.
+   */
+  change(
+    shard: ShardKey,
+    meta: WriteMeta,
+    run: (commit: CommitIds) => Promise<WriteResult>,
+  ): Promise<WriteResult>;
 }
+
+/** Under which a change is stored: see ShardWrite. */
+export type CommitIds = { readonly commitId: string; readonly stamp: string };
+
+/** What is done in a transaction before its shards are locked. */
+export type Preparation = {
+  /** Holds no shard, and may take long: pauses of the process count as elsewhere. Its errors end the transaction. */
+  readonly prepare: (client: ClientBase) => Promise<void>;
+  /** Looks whether others wait for what was prepared, and throws if they do. */
+  readonly checkQuiet: (client: ClientBase) => Promise<void>;
+  /** Waits a moment for the turn of the shards in this process; undefined: it was not theirs. */
+  readonly hold: () => Promise<(() => void) | undefined>;
+};
 
 export type ExclusiveWriterOptions = {
   readonly pool: Pool;
@@ -98,6 +120,7 @@ export class ExclusiveWriter {
     shards: readonly ShardKey[],
     isOverdue: () => boolean,
     work: (transaction: WriteTransaction) => Promise<T>,
+    preparation?: Preparation,
   ): Promise<T> {
     const { admission } = this.#options;
     for (let attempt = 1; ;) {
@@ -108,7 +131,8 @@ export class ExclusiveWriter {
         continue;
       }
       try {
-        return await this.#attempt(shards, writeId, await this.#rulesOf(shards), work);
+        const rules = await this.#rulesOf(shards);
+        return await this.#attempt(shards, writeId, rules, isOverdue, work, preparation);
       } catch (error) {
         const outdated = projectsWithOtherRules(error);
         if (outdated !== undefined) {
@@ -135,8 +159,11 @@ export class ExclusiveWriter {
     shards: readonly ShardKey[],
     writeId: string | null,
     rules: RulesByProject,
+    isOverdue: () => boolean,
     work: (transaction: WriteTransaction) => Promise<T>,
+    preparation: Preparation | undefined,
   ): Promise<T> {
+    let release: (() => void) | undefined;
     const recorded: Recorded[] = [];
     const client = await this.#options.pool.connect();
     let broken: Error | undefined;
@@ -148,7 +175,8 @@ export class ExclusiveWriter {
     try {
       const backend = await selectBackendIdentity(client);
       await client.query(BEGIN);
-      await lockShards(client, writeId, shards);
+      if (preparation === undefined) await lockShards(client, writeId, shards);
+      else release = await lockPrepared(client, writeId, shards, isOverdue, preparation);
       const value = await work(this.#transaction(client, writeId, rules, recorded));
       // Its session has ended, and the transaction with it: there is nothing to commit.
       if (brokenBy() !== undefined) throw brokenBy();
@@ -175,6 +203,7 @@ export class ExclusiveWriter {
       }
       throw error;
     } finally {
+      release?.();
       client.off('error', onError);
       client.release(broken);
     }
@@ -236,6 +265,12 @@ export class ExclusiveWriter {
         recorded.push({ write: { shard, meta, commitId, stamp }, result });
         return deleted;
       },
+      change: async (shard, meta, run) => {
+        const commit = { commitId: ids.uuid(), stamp: ids.stamp() };
+        const result = await run(commit);
+        recorded.push({ write: { shard, meta, ...commit }, result });
+        return result;
+      },
     };
   }
 
@@ -281,6 +316,38 @@ export class ExclusiveWriter {
       throw error;
     } finally {
       client.release(broken);
+    }
+  }
+}
+
+/** How long a lock is waited for by whom others may wait for. */
+const PREPARED_LOCK_MS = 40;
+
+/**
+ * Prepares, then locks the shards without ever waiting long: somebody who holds them may be waiting for what was prepared.
+ * Returns what gives their turn back.
+ */
+async function lockPrepared(
+  client: ClientBase,
+  writeId: string | null,
+  shards: readonly ShardKey[],
+  isOverdue: () => boolean,
+  { prepare, checkQuiet, hold }: Preparation,
+): Promise<() => void> {
+  await prepare(client);
+  for (;;) {
+    await checkQuiet(client);
+    if (isOverdue()) throw overdue();
+    const release = await hold();
+    if (release === undefined) continue;
+    try {
+      await client.query(`savepoint prepared; set local lock_timeout = ${PREPARED_LOCK_MS}`);
+      await lockShards(client, writeId, shards);
+      return release;
+    } catch (error) {
+      release();
+      if (!isRetryable(error)) throw error;
+      await client.query('rollback to savepoint prepared');
     }
   }
 }

@@ -33,6 +33,8 @@ export type TupleAudit = Omit<CommittedChange, 'settingsVersion'> & {
   readonly requestId: string;
   /** Wall clock, milliseconds. */
   readonly atMs: number;
+  /** Ordinal of the first change, where a seq is told of in parts; else 0. */
+  readonly firstOrdinal?: number | undefined;
 };
 
 /** One mutation of a project. */

@@ -25,6 +25,10 @@ export type ServicesReason =
   | 'MEMBERSHIP_STATE' // not a state from which this can be done
   | 'INVITATION_STATE' // accepted, revoked or expired
   | 'SEATS_EXHAUSTED'
+  | 'PRECONDITION_FAILED' // what a write was to depend on does not hold: nothing was written
+  | 'IDEMPOTENCY_KEY_USED' // by another write
+  | 'IMPORT_DIFFERS' // what came is not what came before under its id
+  | 'IMPORT_TAKEN_OVER' // a later attempt goes on with it
   | 'BATCH_TOO_LARGE'
   | 'RESULT_TOO_LARGE'
   | 'QUEUE_FULL'

@@ -5,6 +5,7 @@ import { isUnavailable } from '../store/pg-errors.ts';
 import { selectHeads } from '../store/sql/select-heads.ts';
 import { storeError } from '../store/store-error.ts';
 import { inTransaction } from '../store/transaction.ts';
+import { Places } from './places.ts';
 import type { ServicesReason } from './services-reason.ts';
 import type { ShardHeads } from './shard-heads.ts';
 
@@ -120,49 +121,12 @@ async function* streamPages<Row extends object>(
   }
 }
 
-/** Long lists that wait for a connection, at most. */
-const WAITING_MAX = 1_000;
+const placesByPool = new WeakMap<Pool, Places>();
 
-/** How many long lists of a pool are read at once: a quarter of its connections. */
-class StreamPlaces {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(places: number) {
-    this.#free = places;
-  }
-
-  /** Waits for its turn. Errors: QUEUE_FULL. */
-  async take(): Promise<void> {
-    if (this.#free > 0) {
-      this.#free--;
-      return;
-    }
-    if (this.#waiting.length >= WAITING_MAX) {
-      throw new AppError<ServicesReason>(
-        'QUEUE_FULL',
-        `more than ${WAITING_MAX} long lists are waiting`,
-        {
-          queue: 'lists',
-        },
-      );
-    }
-    await new Promise<void>((turn) => this.#waiting.push(turn));
-  }
-
-  giveBack(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#free++;
-    else next();
-  }
-}
-
-const placesByPool = new WeakMap<Pool, StreamPlaces>();
-
-function placesOf(pool: Pool): StreamPlaces {
+function placesOf(pool: Pool): Places {
   let places = placesByPool.get(pool);
   if (places === undefined) {
-    places = new StreamPlaces(Math.max(1, Math.floor(pool.options.max / 4)));
+    places = new Places('lists', Math.max(1, Math.floor(pool.options.max / 4)));
     placesByPool.set(pool, places);
   }
   return places;

@@ -106,7 +106,7 @@ function checkUpdate(field: string, update: RawUpdate, shard: ShardKey): TupleCh
 }
 
 /** A tuple as it may be written to `shard`. Errors as of `checkUpdates`; messages begin with `at`. */
-function checkTuple(at: string, tuple: RawTuple, shard: ShardKey): RelationTuple {
+export function checkTuple(at: string, tuple: RawTuple, shard: ShardKey): RelationTuple {
   checkScope(at, tuple, shard);
   checkNamespace(`${at}.namespace`, tuple.namespace);
   if (tuple.namespace === SEAT_NAMESPACE) {

@@ -6,7 +6,12 @@ import type { Clock } from '../shared/clock.ts';
 import type { IdSource } from '../shared/ids.ts';
 import { type PgFailure, projectsWithOtherRules } from '../store/pg-errors.ts';
 import { CommitPublisher, type PublisherOptions } from './commit-publisher.ts';
-import { ExclusiveWriter, storeUnavailable, type WriteTransaction } from './exclusive-writer.ts';
+import {
+  ExclusiveWriter,
+  type Preparation,
+  storeUnavailable,
+  type WriteTransaction,
+} from './exclusive-writer.ts';
 import { GroupRunner, NotAppliedError, outcomeUnknown } from './group-runner.ts';
 import { OpenCommits } from './open-commits.ts';
 import type { WriteMeta } from './ports.ts';
@@ -59,6 +64,8 @@ type Lane = {
 };
 
 const SWEEP_MS = 50;
+/** How long a prepared transaction waits for a shard's turn before it looks whether others wait for it. */
+const PREPARED_TURN_MS = 20;
 
 /**
  * All writes of this process to tuples pass here: per shard in order of arrival, grouped into one
@@ -154,6 +161,33 @@ export class TupleWriter implements TupleWrites {
     } finally {
       this.#writes--;
       for (const queue of held) this.#release(queue);
+    }
+  }
+
+  async prepared<T>(
+    shard: ShardKey,
+    meta: WriteMeta,
+    { prepare, checkQuiet }: Pick<Preparation, 'prepare' | 'checkQuiet'>,
+    work: (transaction: WriteTransaction) => Promise<T>,
+  ): Promise<T> {
+    const refusal = this.#refusal(1);
+    if (refusal !== undefined) throw refusal;
+    this.#writes++;
+    const isOverdue = (): boolean => this.#isClosing || this.#nowMs() >= meta.deadlineMs;
+    const hold = async (): Promise<(() => void) | undefined> => {
+      try {
+        const queue = await this.#hold(shard, this.#nowMs() + PREPARED_TURN_MS);
+        return () => this.#release(queue);
+      } catch (error) {
+        if (error instanceof AppError && error.reason === 'DEADLINE_EXCEEDED') return undefined;
+        throw error;
+      }
+    };
+    try {
+      const preparation = { prepare, checkQuiet, hold };
+      return await this.#exclusive.run([shard], isOverdue, work, preparation);
+    } finally {
+      this.#writes--;
     }
   }
 

@@ -1,5 +1,5 @@
 import type { ShardKey, TupleChange } from '../model/relation-tuple.ts';
-import type { WriteTransaction } from './exclusive-writer.ts';
+import type { Preparation, WriteTransaction } from './exclusive-writer.ts';
 import type { WriteMeta } from './ports.ts';
 import type { WriteResult } from './write-group.ts';
 
@@ -21,6 +21,16 @@ export interface TupleWrites {
   exclusive<T>(
     shards: readonly ShardKey[],
     meta: WriteMeta,
+    work: (transaction: WriteTransaction) => Promise<T>,
+  ): Promise<T>;
+  /**
+   * As `exclusive`, of one shard, with work that comes before the shard is held and in the same transaction: other writes
+   * go on meanwhile. `isOverdue` is asked while the shard is waited for. Errors: as `exclusive`, and those of `prepare` and `checkQuiet`.
+   */
+  prepared<T>(
+    shard: ShardKey,
+    meta: WriteMeta,
+    preparation: Pick<Preparation, 'prepare' | 'checkQuiet'>,
     work: (transaction: WriteTransaction) => Promise<T>,
   ): Promise<T>;
 }

@@ -92,13 +92,14 @@ export function refusalOfUpdates(
   if (rules.version === 0) return undefined;
   for (const [index, { op, tuple }] of updates.entries()) {
     if (op === 'delete') continue;
-    const refusal = refusalOf(rules, tuple, `${field}[${index}].tuple`);
+    const refusal = refusalOfTuple(rules, tuple, `${field}[${index}].tuple`);
     if (refusal !== undefined) return refusal;
   }
   return undefined;
 }
 
-function refusalOf(
+/** The refusal of a tuple, which `at` names in messages, or undefined. Hot where no rules are. */
+export function refusalOfTuple(
   { models }: ProjectRules,
   tuple: RelationTuple,
   at: string,

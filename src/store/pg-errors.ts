@@ -146,3 +146,8 @@ export function isUnknownDatabase(error: unknown): boolean {
 export function isSeatRefusal(error: unknown): boolean {
   return sqlState(error) === 'GH001';
 }
+
+/** Whether gatehouse_import_part or another step of an import refused: a later attempt goes on with it. */
+export function isTakenOver(error: unknown): boolean {
+  return sqlState(error) === 'GH010';
+}

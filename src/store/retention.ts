@@ -34,16 +34,25 @@ const FIND_BY_COUNT = `
   where s.seq - s.retained_from + 1 > $1::bigint
   order by s.project_id, s.tenant_id limit $3`;
 
-// The border is raised in the statement that deletes: a reader sees both or neither.
+// The border is raised in the statement that deletes: a reader sees both or neither. An import may have raised it
+// before, past rows that writers may still have looked for.
 const PRUNE = `
   with raised as (
     update shard s set retained_from = least($3::bigint, s.retained_from - 1 + $4::bigint) + 1
     where s.project_id = $1 and s.tenant_id = $2 and s.retained_from <= $3::bigint
       and $3::bigint <= s.seq
     returning s.retained_from
+  ), border as (
+    select r.retained_from as seq from raised r
+    union all
+    select least(s.retained_from, $3::bigint + 1) from shard s
+    where s.project_id = $1 and s.tenant_id = $2 and s.retained_from > $3::bigint
   )
-  delete from tuple_change t using raised r
-  where t.project_id = $1 and t.tenant_id = $2 and t.seq < r.retained_from`;
+  delete from tuple_change t where t.ctid = any (array(
+    select c.ctid from tuple_change c cross join border b
+    where c.project_id = $1 and c.tenant_id = $2 and c.seq < b.seq
+    order by c.seq limit $4::bigint
+  ))`;
 
 type Found = { readonly project_id: string; readonly tenant_id: string; readonly up_to: string };
 

@@ -4,7 +4,7 @@ import { type StoreLog, silentLog } from './store-log.ts';
 
 /** Class of the advisory locks ('gatw'); their objects are below. */
 const LOCK_CLASS = 0x67617477;
-const LOCK_OBJECTS = { purge: 1, retention: 2, fsck: 3, activation: 4 } as const;
+const LOCK_OBJECTS = { purge: 1, retention: 2, fsck: 3, activation: 4, bulk: 5 } as const;
 
 /** Work that one instance at a time does for all. */
 export type WorkName = keyof typeof LOCK_OBJECTS;

@@ -102,7 +102,7 @@ export function rowsText(
       coalesce(s.stamp, 0)::text, coalesce(s.retained_from, 1)::text,
       coalesce(s.settings_version, 0)::text
     from (values (1)) one left join shard s on s.project_id = ${project} and s.tenant_id = ${tenant};
-    copy (select ${SNAPSHOT_COLUMNS.join(', ')} from relation_tuple
+    copy (select ${SNAPSHOT_COLUMNS.join(', ')} from relation_tuple t
       where project_id = ${project} and tenant_id = ${tenant} ${clauses}) to stdout (format binary);
     commit`;
 }

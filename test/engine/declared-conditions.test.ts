@@ -76,7 +76,8 @@ const conditional: fc.Arbitrary<World> = fc
       ...(JSON.parse(modelJson) as object),
       conditions: CONDITIONS,
     }),
-    tuples: tuples.map(({ conditionName: _, conditionParams: __, ...tuple }, index) => {
+    tuples: tuples.map((generated, index) => {
+      const tuple = { ...generated, conditionName: undefined, conditionParams: undefined };
       const { name = '', params = '' } = payloads[index] ?? {};
       if (name === '') return tuple;
       return { ...tuple, conditionName: name, conditionParams: params || undefined };

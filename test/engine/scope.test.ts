@@ -26,6 +26,16 @@ describe('prepared conditions', () => {
     expect(cache.get('age_at_least', paramsOf(0))).not.toBe(first);
   });
 
+  test('are forgotten when their parameters have more than 1 Mi characters together', () => {
+    const cache = new ConditionCache();
+    const first = cache.get('age_at_least', paramsOf(1));
+    const padded = (i: number): string => JSON.stringify({ min_age: i, pad: 'x'.repeat(1 << 18) });
+    for (let i = 0; i < 3; i++) cache.get('age_at_least', padded(i));
+    expect(cache.get('age_at_least', paramsOf(1))).toBe(first);
+    for (let i = 3; i < 5; i++) cache.get('age_at_least', padded(i));
+    expect(cache.get('age_at_least', paramsOf(1))).not.toBe(first);
+  });
+
   test('are not remembered where that is off', () => {
     const cache = new ConditionCache(true);
     const first = cache.get('age_at_least', paramsOf(18));

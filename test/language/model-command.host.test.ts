@@ -118,6 +118,12 @@ describe('convert', () => {
     expect(model(['convert', '-', '--to', 'gate'], JSON_TEXT).out).toBe(textOf('out.gate'));
     expect(model(['convert', '-'], '{"namespaces":5}').code).toBe(1);
     expect(model(['convert', '-'], '{').code).toBe(1);
+    const twice = model(
+      ['convert', '-'],
+      '{"namespaces":{"a":{"relations":{}},"a":{"relations":{}}}}',
+    );
+    expect(twice).toMatchObject({ code: 1, out: '' });
+    expect(twice.err).toContain('$.namespaces: duplicate key "a"');
   });
 });
 
@@ -139,6 +145,10 @@ describe('import', () => {
     expect(run.err).toContain('good.fga.yaml: 1 of 1 assertions hold, 0 could not be asked\n');
     expect(textOf('fga.gate')).toContain('  relation viewer: [user] or owner\n');
     expect(textOf('fga.yaml')).toContain('- doc:1#viewer@user:a');
+    expect(model(['test', 'fga.yaml'])).toMatchObject({
+      code: 0,
+      out: 'fga.yaml: 1 assertions hold\n',
+    });
     expect(model(['check', 'fga.gate']).code).toBe(0);
   });
 

@@ -26,7 +26,8 @@ import { openFgaText, spiceDbText, storeFileText, validationFileText } from './p
 const RELATIONS = ['aa', 'bb', 'member', 'dd'];
 const PARENT = 'parent';
 const OBJECTS = ['o1', 'o2'];
-const USERS = ['u1', 'u2', 'u3'];
+const USERS = ['u1', 'u2'];
+const APPS = ['a1'];
 
 type World = { readonly model: PeerModel; readonly tuples: readonly PeerTuple[] };
 
@@ -220,20 +221,24 @@ function tuplesFor(model: PeerModel): fc.Arbitrary<readonly PeerTuple[]> {
     }
   }
   if (possible.length === 0) return fc.constant([]);
-  return fc.uniqueArray(fc.constantFrom(...possible), { maxLength: 24 });
+  return fc.uniqueArray(fc.constantFrom(...possible), {
+    minLength: Math.min(possible.length, 8),
+    maxLength: 48,
+  });
 }
 
 function idsOf(model: PeerModel, { type, relation }: PeerSubjectType): readonly string[] {
   if (relation === '*') return ['*'];
   const isBare = model.types.find(({ name }) => name === type)?.relations.length === 0;
-  return isBare ? USERS : OBJECTS;
+  if (!isBare) return OBJECTS;
+  return type === 'app' ? APPS : USERS;
 }
 
 function questionsOf({ model, tuples }: World): readonly PeerCheck[] {
   const peer = new NaivePeer(model, tuples);
   const bare = model.types.filter(({ relations }) => relations.length === 0);
   const subjects = bare.flatMap(({ name }) =>
-    USERS.map((id): PeerReference => ({ type: name, id, relation: '' })),
+    (name === 'app' ? APPS : USERS).map((id): PeerReference => ({ type: name, id, relation: '' })),
   );
   return model.types.flatMap(({ name: type, relations }) =>
     relations.flatMap(({ name: relation }) =>
@@ -275,9 +280,9 @@ describe('an imported model answers as the peer does, or is refused', () => {
         if (found !== undefined) imported += 1;
         expect(found ?? []).toEqual([]);
       }),
-      { numRuns: 200 },
+      { numRuns: 150 },
     );
-    expect(imported).toBeGreaterThan(30);
+    expect(imported).toBeGreaterThan(15);
   }, 120_000);
 
   test('SpiceDB', () => {
@@ -294,8 +299,8 @@ describe('an imported model answers as the peer does, or is refused', () => {
         if (found !== undefined) imported += 1;
         expect(found ?? []).toEqual([]);
       }),
-      { numRuns: 200 },
+      { numRuns: 150 },
     );
-    expect(imported).toBeGreaterThan(30);
+    expect(imported).toBeGreaterThan(15);
   }, 120_000);
 });

@@ -84,7 +84,6 @@ namespace document {
 `);
     expect(imported.notes.map((one) => `${one.place}: ${one.text}`)).toEqual([
       'definition document, permission view (line 27): the types that it is annotated with are not kept',
-      'definition org/user (line 5): the type org/user is called org_user',
       'caveat org/in_office (line 7): the condition org/in_office is called org_in_office',
       'the model: objects of the type org/user are users',
       'the model: a question brings a context, an empty one at least: without any, conditions deny',

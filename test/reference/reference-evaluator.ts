@@ -315,7 +315,7 @@ export function keyOf(ref: UsersetRef, isExcluding: boolean): string {
 
 const partIds = new Map<Rewrite, number>();
 /** Rewrite objects are shared by the objects of a namespace, not by its relations. */
-function excludeKey(key: string, part: Rewrite): string {
+export function excludeKey(key: string, part: Rewrite): string {
   let id = partIds.get(part);
   if (id === undefined) partIds.set(part, (id = partIds.size));
   return `${key} - ${id}`;

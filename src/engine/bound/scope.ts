@@ -37,6 +37,8 @@ export type Value = 0 | 1 | 2;
 
 const ENTRIES_PER_READ_SHIFT = 6;
 const CONDITIONS_CACHED_MAX = 1024;
+/** Characters of the names and parameters of those, at most: what is prepared of them takes some ten times more. */
+const CONDITIONS_CACHED_CHARACTERS_MAX = 1 << 20;
 /** Entries of a list that one step looks at. */
 const ENTRIES_PER_STEP = 256;
 const chunk = new Uint32Array(ENTRIES_PER_STEP);
@@ -65,6 +67,7 @@ export class ConditionCache {
   readonly #prepared = new Map<string, PreparedCondition>();
   readonly #declared: ConditionDeclarations;
   readonly #entriesMax: number;
+  #characters = 0;
 
   /** `declared`: those of the model, beside the built-in ones. With `isOff` it remembers nothing. */
   constructor(isOff = false, declared: ConditionDeclarations = new Map()) {
@@ -86,7 +89,14 @@ export class ConditionCache {
         declaration === undefined
           ? prepareCondition(name, params)
           : prepareDeclaredCondition(declaration, params);
-      if (this.#prepared.size >= this.#entriesMax) this.#prepared.clear();
+      this.#characters += key.length;
+      const isFull =
+        this.#prepared.size >= this.#entriesMax ||
+        this.#characters > CONDITIONS_CACHED_CHARACTERS_MAX;
+      if (isFull) {
+        this.#prepared.clear();
+        this.#characters = key.length;
+      }
       if (this.#entriesMax > 0) this.#prepared.set(key, condition);
     }
     return condition;
@@ -105,14 +115,16 @@ export class Scope {
   readonly nowMs: number;
   backstops = 0;
   reads = 0;
+  /** Expiries of the tuples that are read are noted here, in milliseconds, while there is a set. */
+  notedExpiries: Set<number> | undefined;
   readonly #readsMax: number;
   readonly #subject: string;
   readonly #conditions: ConditionCache;
   readonly #context: ConditionContext | undefined;
   readonly #hasWildcards: boolean;
   /** What conditions of the model came to, by name and parameters: each is paid for once a request. */
-  readonly #decided = new Map<string, Value>();
-  readonly #meter = new CostMeter(0);
+  #decided: Map<string, Value> | undefined;
+  #meter: CostMeter | undefined;
 
   constructor(init: {
     readonly reader: TupleReader;
@@ -166,6 +178,7 @@ export class Scope {
   qualify(node: number, subject: number): Value {
     const qualifier = this.reader.qualifier(node, subject);
     if (this.nowMs >= qualifier.expiresAtMs) return FALSE;
+    this.notedExpiries?.add(qualifier.expiresAtMs);
     if (qualifier.conditionName === '') return TRUE;
     if (this.#context === undefined) return CUT;
     const { conditionName, conditionParams } = qualifier;
@@ -178,17 +191,18 @@ export class Scope {
   /** A condition of the model, whose cost counts as reads. Errors: BUDGET_EXHAUSTED. */
   #declared(name: string, params: string, context: ConditionContext): Value {
     const key = `${name} ${params}`;
-    let value = this.#decided.get(key);
+    const decided = (this.#decided ??= new Map());
+    let value = decided.get(key);
     if (value !== undefined) return value;
     const affordable = (this.#readsMax - this.reads) * COST_PER_READ;
     const limit = Math.min(affordable, EVALUATION_COST_MAX);
-    const meter = this.#meter;
+    const meter = (this.#meter ??= new CostMeter(0));
     meter.reset(limit);
     value = valueOfOutcome(this.#conditions.get(name, params)(context, meter));
     // What the budget cut short has no value; what its own bound cut short is undecided.
     const isOverBudget = meter.isExhausted && limit < EVALUATION_COST_MAX;
     this.charge(readsOfCost(isOverBudget ? limit + 1 : Math.min(meter.spent, limit)));
-    this.#decided.set(key, value);
+    decided.set(key, value);
     return value;
   }
 

@@ -2,7 +2,8 @@ import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op } from '../bound/bound-
 import { BACKSTOP_CYCLE, BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
 import { PairTable } from '../bound/pair-table.ts';
 import { CUT, FALSE, type Scope, type Target, TRUE, type Value } from '../bound/scope.ts';
-import { solveComponent, type Steps } from './component-solver.ts';
+import { solveComponent } from './component-solver.ts';
+import type { Steps } from './gate-system.ts';
 import type { Outcome } from './outcome.ts';
 import { type Border, Region } from './region.ts';
 
@@ -35,6 +36,9 @@ type NodeFrame = {
 type SolverFrame = { readonly kind: 'solver'; readonly steps: Steps<Outcome> };
 type Frame = RegionFrame | OpFrame | NodeFrame | SolverFrame;
 
+/** The userset of which an operand is evaluated. */
+export type OperandIds = { readonly entity: number; readonly relation: number };
+
 const ON_PATH: Outcome = { value: CUT, height: 0, isDepthCut: true };
 /** A step is a userset, or 256 entries of a list: some ten microseconds at most. */
 const STEPS_PER_CLOCK_LOOK = 8;
@@ -65,6 +69,17 @@ export class CheckRun {
     const region = new Region(this.#scope, this.#target, this.#scope.depthMax, false);
     region.seed(entity, relation);
     this.#stack.push({ kind: 'region', region, levelMax: this.#scope.depthMax, nextBorder: 0 });
+  }
+
+  /**
+   * Starts the evaluation of one operand of the rewrite of a userset that stands where `levelMax`
+   * usersets are left, itself included. The outcome's height counts the usersets below it.
+   */
+  startOperand(ids: OperandIds, op: Op, isExcluding: boolean, levelMax: number): void {
+    this.#stack.length = 0;
+    const { entity, relation } = ids;
+    const node = { entity, relation, isExcluding, levelMax, memoIndex: -1, isStarted: true };
+    this.#pushOp(op, { kind: 'node', ...node }, isExcluding);
   }
 
   /** Works until done ('done': `outcome` is set) or the slice has ended. Errors: BUDGET_EXHAUSTED. */

@@ -31,6 +31,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
   /** The second search: whether the deny is undecided. */
   #isOfDeny = false;
   #value: Value = FALSE;
+  #witness = 0;
 
   constructor(scope: Scope, object: UsersetIds, subject: UsersetIds, tellsUndecided = false) {
     this.#scope = scope;
@@ -62,6 +63,11 @@ export class SubjectSetRun implements EvaluationTask<Value> {
 
   result(): Value {
     return this.#value;
+  }
+
+  /** Of an allow: the member (node of a user) through whom the set holds the object; 0 if it is included itself. */
+  get witness(): number {
+    return this.#witness;
   }
 
   #run(sliceEndMs: number): 'done' | 'more' {
@@ -133,6 +139,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
     }
     const index = this.#nextMember++;
     if (members.isSure(index) && this.#holds(members.users.firstOf(index)) === 'surely') {
+      this.#witness = members.users.firstOf(index);
       this.#finish(TRUE);
     }
   }
@@ -174,6 +181,7 @@ export class SubjectSetRun implements EvaluationTask<Value> {
       return true;
     }
     if (this.#confirmsObject && this.#mayHold(value)) {
+      this.#witness = members.users.firstOf(this.#nextMember);
       // The second search meets users by tuples that do not count: whatever it finds, Check denies.
       this.#finish(this.#isOfDeny ? CUT : TRUE);
     }

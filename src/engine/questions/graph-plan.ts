@@ -1,4 +1,4 @@
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import { ANY, EXCLUDE_ROLE, type SubjectGraph } from './subject-graph.ts';
 
 /** Vertices and edges that are handled between two yields. */

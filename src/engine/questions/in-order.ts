@@ -1,4 +1,4 @@
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import { SlicedSort } from '../general/sliced-sort.ts';
 
 const WORK_PER_STEP = 64;

@@ -3,7 +3,7 @@ import type { ListPage } from '../../model/subject-list.ts';
 import { EMPTY_NAME, WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import { type Scope, TRUE } from '../bound/scope.ts';
 import type { GeneralEvaluator } from '../general-evaluator.ts';
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import { MemberSearch } from '../general/member-search.ts';
 import { ObjectCheck } from '../general/object-check.ts';
 import { MAYBE, ObjectWalk, SURE } from '../general/object-walk.ts';

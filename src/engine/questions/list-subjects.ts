@@ -2,7 +2,7 @@ import type { ListPage, SubjectList } from '../../model/subject-list.ts';
 import { BACKSTOP_CYCLE } from '../bound/evaluator-api.ts';
 import { CUT, FALSE, type Scope, TRUE, type Value } from '../bound/scope.ts';
 import { CheckRun } from '../general/check-run.ts';
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import { planOf } from './graph-plan.ts';
 import { InOrder } from './in-order.ts';
 import { ListRoom } from './list-room.ts';

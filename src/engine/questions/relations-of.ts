@@ -1,6 +1,6 @@
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { Scope } from '../bound/scope.ts';
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 
 const NODES_PER_STEP = 64;
 

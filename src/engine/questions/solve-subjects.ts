@@ -1,5 +1,5 @@
 import { CUT, FALSE, TRUE, type Value } from '../bound/scope.ts';
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import type { Component, GraphPlan } from './graph-plan.ts';
 import { ANY, EXCLUDE_ROLE, type SubjectGraph, WEAK_ROLE } from './subject-graph.ts';
 

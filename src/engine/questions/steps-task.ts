@@ -1,6 +1,6 @@
 import type { EvaluationTask } from '../bound/evaluator-api.ts';
 import type { Scope } from '../bound/scope.ts';
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 
 /** Steps between two looks at the clock; each takes some ten microseconds at most. */
 const STEPS_PER_CLOCK_LOOK = 4;

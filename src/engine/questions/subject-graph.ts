@@ -10,7 +10,7 @@ import {
 import { BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
 import { PairTable } from '../bound/pair-table.ts';
 import { CUT, FALSE, type Scope, TRUE, type Value } from '../bound/scope.ts';
-import type { Steps } from '../general/component-solver.ts';
+import type { Steps } from '../general/gate-system.ts';
 import { laterThan } from './later-than.ts';
 
 /** How a vertex follows from its operands. */

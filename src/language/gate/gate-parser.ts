@@ -9,6 +9,8 @@ import { hintFor, RESERVED } from './gate-words.ts';
 
 /** Problems beyond which the rest of a text is not looked at. */
 const PROBLEMS_MAX = 100;
+/** Characters of a token that a message shows. */
+const SHOWN_MAX = 64;
 
 /**
  * What every part of the grammar reads with: one token of look-ahead, comments that wait for the item
@@ -145,7 +147,7 @@ export class GateParser {
         return { name, type: this.#parameterType(1) };
       });
       if (names.has(parameter.name)) {
-        throw this.problemAt(at, `the parameter ${parameter.name} is there already`);
+        throw this.problemAt(at, `the parameter ${shortened(parameter.name)} is there already`);
       }
       names.add(parameter.name);
       if (!this.isMark(')')) this.mark(',', 'or ")" after a parameter');
@@ -221,8 +223,9 @@ export class GateParser {
   /** The error that something else stands where `what` is expected; `words` are what was likely meant. */
   expected(what: string, hint?: string, words: readonly string[] = []): AppError {
     const { kind, text, at } = this.#token;
-    const found = kind === 'end' ? 'the end' : JSON.stringify(text);
-    const nearest = kind === 'name' ? nearestName(text, words) : undefined;
+    const found = kind === 'end' ? 'the end' : JSON.stringify(shortened(text));
+    const isShort = text.length <= SHOWN_MAX;
+    const nearest = kind === 'name' && isShort ? nearestName(text, words) : undefined;
     const meant =
       nearest !== undefined && nearest[0] === text[0] ? `did you mean "${nearest}"?` : '';
     return this.problemAt(at, `expected ${what} but found ${found}`, hint ?? hintFor(text, meant));
@@ -264,6 +267,11 @@ export class GateParser {
     this.#carried.push(...this.#ahead);
     this.#ahead = [];
   }
+}
+
+/** As much of a token as a message shows. */
+export function shortened(text: string): string {
+  return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}…`;
 }
 
 /** A comment behind the comma belongs to what stands before it. */

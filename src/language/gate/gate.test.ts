@@ -467,6 +467,10 @@ describe('hostile text', () => {
     expect(() => printGate({ namespaces: { a: { relations: { b: deepRule } } } })).toThrow(
       'is nested more than 32 deep',
     );
+    const long = 'a'.repeat(1024 * 1024);
+    for (const text of [long, `namespace ${long} {}\nnamespace ${long} {}`, `"${long}`]) {
+      expect(gateProblems(text)[0]?.message.length).toBeLessThan(200);
+    }
     const many = 'namespace a { ? }\n'.repeat(100_000);
     expect(gateProblems(many)).toHaveLength(100);
   });

@@ -2,7 +2,7 @@ import { MODEL_NESTING_MAX } from '../../model/model-document.ts';
 import { assert } from '../../shared/assert.ts';
 import { TextLines } from '../text-lines.ts';
 import { gateError, type GateProblem } from './gate-error.ts';
-import { GateParser } from './gate-parser.ts';
+import { GateParser, shortened } from './gate-parser.ts';
 import type {
   CompositeOperator,
   ConditionStatement,
@@ -312,7 +312,9 @@ class GateReader {
     const { at } = parser.token;
     const name = parser.name(`the name of a ${kind}`);
     const key = JSON.stringify([kind, scope, name]);
-    if (this.#names.has(key)) throw parser.problemAt(at, `the ${kind} ${name} is there already`);
+    if (this.#names.has(key)) {
+      throw parser.problemAt(at, `the ${kind} ${shortened(name)} is there already`);
+    }
     this.#names.add(key);
     return name;
   }

@@ -51,7 +51,10 @@ export function namesOfPeer(
     }
     return renamed;
   };
-  const types = model.types.map(({ name, place }) => [name, place] as const);
+  // Users without relations have no namespace; `user:x` is always a user, and no object.
+  const types = model.types
+    .filter(({ name, relations }) => name !== userType || relations.length > 0)
+    .map(({ name, place }) => [name, place] as const);
   const relations = model.types.flatMap((type) =>
     type.relations.map(({ name, place }) => [name, place] as const),
   );
@@ -60,8 +63,7 @@ export function namesOfPeer(
     namespaces: rename(
       'type',
       types,
-      (own, name) =>
-        own === SEAT_NAMESPACE || taken.has(own) || (own === USER && name !== userType),
+      (own) => own === SEAT_NAMESPACE || own === USER || taken.has(own),
     ),
     relations: rename('relation', relations, () => false),
     conditions: rename('condition', conditions, (own) => BUILT_IN_CONDITIONS.has(own)),

@@ -41,3 +41,20 @@ export async function selectHeads(
     seq: Number(row.seq),
   }));
 }
+
+/** Tenants of a project that have a shard, in order: behind `after`, or from it on; null: from the start. */
+export async function selectTenants(
+  client: ClientBase | Pool,
+  projectId: string,
+  after: string | null,
+  isInclusive: boolean,
+  limit: number,
+): Promise<readonly string[]> {
+  const { rows } = await client.query<{ tenant_id: string }>(
+    `select tenant_id from shard where project_id = $1
+       and ($2::text is null or tenant_id > $2 or ($3::boolean and tenant_id = $2))
+     order by tenant_id limit $4`,
+    [projectId, after, isInclusive, limit],
+  );
+  return rows.map((row) => row.tenant_id);
+}

@@ -1,7 +1,7 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { Scope } from '../../engine/bound/scope.ts';
 import { guarded } from '../../engine/general-evaluator.ts';
-import type { Steps } from '../../engine/general/component-solver.ts';
+import type { Steps } from '../../engine/general/gate-system.ts';
 import { listObjects, type OnObject } from '../../engine/questions/list-objects.ts';
 import { StepsTask } from '../../engine/questions/steps-task.ts';
 import type { ListPage } from '../../model/subject-list.ts';

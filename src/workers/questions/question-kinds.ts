@@ -2,6 +2,7 @@ import type { QuestionKind } from '../../protocol/questions.ts';
 import { batchCheckQuestion } from './batch-check-question.ts';
 import { checkQuestion } from './check-question.ts';
 import { drawQuestions } from './draw-questions.ts';
+import { explainQuestion } from './explain-question.ts';
 import { filterObjectsQuestion } from './filter-objects-question.ts';
 import { listObjectsQuestion, streamObjectsQuestion } from './list-objects-questions.ts';
 import { listRelationsQuestion } from './list-relations-question.ts';
@@ -22,4 +23,5 @@ export const QUESTIONS: { readonly [K in QuestionKind]: QuestionSpec<K> } = {
   whatIf: whatIfQuestion,
   drawQuestions,
   previewModel,
+  explain: explainQuestion,
 };

@@ -14,7 +14,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file gatehouse/v1/query_service.proto.
  */
 export const file_gatehouse_v1_query_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBnYXRlaG91c2UvdjEvcXVlcnlfc2VydmljZS5wcm90bxIMZ2F0ZWhvdXNlLnYxIrkBCgpRdWVyeVNjb3BlEhIKCnByb2plY3RfaWQYASABKAkSEQoJdGVuYW50X2lkGAIgASgJEiIKGmF0X2xlYXN0X2NvbnNpc3RlbmN5X3Rva2VuGAMgASgJEigKB2NvbnRleHQYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKEWNvbnRleHR1YWxfdHVwbGVzGAUgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUiagoIUXVlc3Rpb24SEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRImCgdzdWJqZWN0GAQgASgLMhUud29ya3NwYWNlLnYxLlN1YmplY3QiYQoMQ2hlY2tSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSKAoIcXVlc3Rpb24YAiABKAsyFi5nYXRlaG91c2UudjEuUXVlc3Rpb24iTgoNQ2hlY2tSZXNwb25zZRIPCgdhbGxvd2VkGAEgASgIEhEKCXVuZGVjaWRlZBgCIAEoCBIZChFjb25zaXN0ZW5jeV90b2tlbhgDIAEoCSJpChFCYXRjaENoZWNrUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEisKBWl0ZW1zGAIgAygLMhwuZ2F0ZWhvdXNlLnYxLkJhdGNoQ2hlY2tJdGVtImQKDkJhdGNoQ2hlY2tJdGVtEigKCHF1ZXN0aW9uGAEgASgLMhYuZ2F0ZWhvdXNlLnYxLlF1ZXN0aW9uEigKB2NvbnRleHQYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0ImAKEkJhdGNoQ2hlY2tSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4uZ2F0ZWhvdXNlLnYxLkJhdGNoQ2hlY2tSZXN1bHQSGQoRY29uc2lzdGVuY3lfdG9rZW4YAiABKAkiRQoQQmF0Y2hDaGVja1Jlc3VsdBIPCgdhbGxvd2VkGAEgASgIEhEKCXVuZGVjaWRlZBgCIAEoCBINCgVlcnJvchgDIAEoCSJ5Cg5FeHBsYWluUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEigKCHF1ZXN0aW9uGAIgASgLMhYuZ2F0ZWhvdXNlLnYxLlF1ZXN0aW9uEhQKDHJlbWVkaWVzX21heBgDIAEoBSLCAgoPRXhwbGFpblJlc3BvbnNlEg8KB2FsbG93ZWQYASABKAgSEQoJdW5kZWNpZGVkGAIgASgIEiwKCmRlcml2YXRpb24YAyABKAsyGC5nYXRlaG91c2UudjEuRGVyaXZhdGlvbhIvCgtob2xkc191bnRpbBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoJb2JzdGFjbGVzGAUgAygLMhYuZ2F0ZWhvdXNlLnYxLk9ic3RhY2xlEi0KCHJlbWVkaWVzGAYgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUSEQoJdHJ1bmNhdGVkGAcgASgIEg0KBXJlYWRzGAggASgDEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAkgASgJEhUKDW1vZGVsX3ZlcnNpb24YCiABKAMi3AEKCkRlcml2YXRpb24SEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRIqCgRzdGVwGAQgASgOMhwuZ2F0ZWhvdXNlLnYxLkRlcml2YXRpb25TdGVwEioKBXR1cGxlGAUgASgLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUSEgoKY29udGV4dHVhbBgGIAEoCBIqCghjaGlsZHJlbhgHIAMoCzIYLmdhdGVob3VzZS52MS5EZXJpdmF0aW9uIu8BCghPYnN0YWNsZRIoCgRraW5kGAEgASgOMhouZ2F0ZWhvdXNlLnYxLk9ic3RhY2xlS2luZBIRCgluYW1lc3BhY2UYAiABKAkSEQoJb2JqZWN0X2lkGAMgASgJEhAKCHJlbGF0aW9uGAQgASgJEioKBXR1cGxlGAUgASgLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUSLAoKZGVyaXZhdGlvbhgGIAEoCzIYLmdhdGVob3VzZS52MS5EZXJpdmF0aW9uEhYKDm1pc3NpbmdfaW5wdXRzGAcgAygJEg8KB21lc3NhZ2UYCCABKAkinQEKE0xpc3RTdWJqZWN0c1JlcXVlc3QSJwoFc2NvcGUYASABKAsyGC5nYXRlaG91c2UudjEuUXVlcnlTY29wZRIRCgluYW1lc3BhY2UYAiABKAkSEQoJb2JqZWN0X2lkGAMgASgJEhAKCHJlbGF0aW9uGAQgASgJEhEKCXBhZ2Vfc2l6ZRgFIAEoBRISCgpwYWdlX3Rva2VuGAYgASgJItsBChRMaXN0U3ViamVjdHNSZXNwb25zZRIQCgh1c2VyX2lkcxgBIAMoCRIQCgh3aWxkY2FyZBgCIAEoCBIZChFleGNsdWRlZF91c2VyX2lkcxgDIAMoCRIaChJ1bmRlY2lkZWRfdXNlcl9pZHMYBCADKAkSFwoPbmV4dF9wYWdlX3Rva2VuGAUgASgJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAYgASgJEhgKEHJldmlzaW9uX2NoYW5nZWQYByABKAgSGgoSd2lsZGNhcmRfdW5kZWNpZGVkGAggASgIIqABChRMaXN0UmVsYXRpb25zUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEhEKCW5hbWVzcGFjZRgCIAEoCRIRCglvYmplY3RfaWQYAyABKAkSJgoHc3ViamVjdBgEIAEoCzIVLndvcmtzcGFjZS52MS5TdWJqZWN0EhEKCXJlbGF0aW9ucxgFIAMoCSJiChVMaXN0UmVsYXRpb25zUmVzcG9uc2USEQoJcmVsYXRpb25zGAEgAygJEhsKE3VuZGVjaWRlZF9yZWxhdGlvbnMYAiADKAkSGQoRY29uc2lzdGVuY3lfdG9rZW4YAyABKAkioAEKFEZpbHRlck9iamVjdHNSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSEQoJbmFtZXNwYWNlGAIgASgJEhAKCHJlbGF0aW9uGAMgASgJEiYKB3N1YmplY3QYBCABKAsyFS53b3Jrc3BhY2UudjEuU3ViamVjdBISCgpvYmplY3RfaWRzGAUgAygJIkYKFUZpbHRlck9iamVjdHNSZXNwb25zZRISCgpvYmplY3RfaWRzGAEgAygJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAIgASgJIrEBChJMaXN0T2JqZWN0c1JlcXVlc3QSJwoFc2NvcGUYASABKAsyGC5nYXRlaG91c2UudjEuUXVlcnlTY29wZRIRCgluYW1lc3BhY2UYAiABKAkSEAoIcmVsYXRpb24YAyABKAkSJgoHc3ViamVjdBgEIAEoCzIVLndvcmtzcGFjZS52MS5TdWJqZWN0EhEKCXBhZ2Vfc2l6ZRgFIAEoBRISCgpwYWdlX3Rva2VuGAYgASgJIncKE0xpc3RPYmplY3RzUmVzcG9uc2USEgoKb2JqZWN0X2lkcxgBIAMoCRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSGQoRY29uc2lzdGVuY3lfdG9rZW4YAyABKAkSGAoQcmV2aXNpb25fY2hhbmdlZBgEIAEoCCKMAQoUU3RyZWFtT2JqZWN0c1JlcXVlc3QSJwoFc2NvcGUYASABKAsyGC5nYXRlaG91c2UudjEuUXVlcnlTY29wZRIRCgluYW1lc3BhY2UYAiABKAkSEAoIcmVsYXRpb24YAyABKAkSJgoHc3ViamVjdBgEIAEoCzIVLndvcmtzcGFjZS52MS5TdWJqZWN0IkYKFVN0cmVhbU9iamVjdHNSZXNwb25zZRISCgpvYmplY3RfaWRzGAEgAygJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAIgASgJIo8BCg1XaGF0SWZSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSKgoHdXBkYXRlcxgCIAMoCzIZLndvcmtzcGFjZS52MS5UdXBsZVVwZGF0ZRIpCglxdWVzdGlvbnMYAyADKAsyFi5nYXRlaG91c2UudjEuUXVlc3Rpb24ibwoOV2hhdElmUmVzcG9uc2USKwoHcmVzdWx0cxgBIAMoCzIaLmdhdGVob3VzZS52MS5XaGF0SWZSZXN1bHQSFQoNY2hhbmdlZF9jb3VudBgCIAEoBRIZChFjb25zaXN0ZW5jeV90b2tlbhgDIAEoCSJMCgxXaGF0SWZSZXN1bHQSFgoOYWxsb3dlZF9iZWZvcmUYASABKAgSFQoNYWxsb3dlZF9hZnRlchgCIAEoCBINCgVlcnJvchgDIAEoCSqNAgoORGVyaXZhdGlvblN0ZXASHwobREVSSVZBVElPTl9TVEVQX1VOU1BFQ0lGSUVEEAASGgoWREVSSVZBVElPTl9TVEVQX0RJUkVDVBABEhsKF0RFUklWQVRJT05fU1RFUF9VU0VSU0VUEAISHAoYREVSSVZBVElPTl9TVEVQX0NPTVBVVEVEEAMSJAogREVSSVZBVElPTl9TVEVQX1RVUExFX1RPX1VTRVJTRVQQBBIgChxERVJJVkFUSU9OX1NURVBfSU5URVJTRUNUSU9OEAUSHQoZREVSSVZBVElPTl9TVEVQX0VYQ0xVU0lPThAGEhwKGERFUklWQVRJT05fU1RFUF9JREVOVElUWRAHKrYCCgxPYnN0YWNsZUtpbmQSHQoZT0JTVEFDTEVfS0lORF9VTlNQRUNJRklFRBAAEhoKFk9CU1RBQ0xFX0tJTkRfTk9fR1JBTlQQARIaChZPQlNUQUNMRV9LSU5EX0VYQ0xVREVEEAISGQoVT0JTVEFDTEVfS0lORF9FWFBJUkVEEAMSIQodT0JTVEFDTEVfS0lORF9DT05ESVRJT05fRkFMU0UQBBIlCiFPQlNUQUNMRV9LSU5EX0NPTkRJVElPTl9VTkRFQ0lERUQQBRIeChpPQlNUQUNMRV9LSU5EX0lOVEVSU0VDVElPThAGEhcKE09CU1RBQ0xFX0tJTkRfREVQVEgQBxIXChNPQlNUQUNMRV9LSU5EX0NZQ0xFEAgSGAoUT0JTVEFDTEVfS0lORF9CVURHRVQQCTLpBQoMUXVlcnlTZXJ2aWNlEkAKBUNoZWNrEhouZ2F0ZWhvdXNlLnYxLkNoZWNrUmVxdWVzdBobLmdhdGVob3VzZS52MS5DaGVja1Jlc3BvbnNlEk8KCkJhdGNoQ2hlY2sSHy5nYXRlaG91c2UudjEuQmF0Y2hDaGVja1JlcXVlc3QaIC5nYXRlaG91c2UudjEuQmF0Y2hDaGVja1Jlc3BvbnNlEkYKB0V4cGxhaW4SHC5nYXRlaG91c2UudjEuRXhwbGFpblJlcXVlc3QaHS5nYXRlaG91c2UudjEuRXhwbGFpblJlc3BvbnNlElUKDExpc3RTdWJqZWN0cxIhLmdhdGVob3VzZS52MS5MaXN0U3ViamVjdHNSZXF1ZXN0GiIuZ2F0ZWhvdXNlLnYxLkxpc3RTdWJqZWN0c1Jlc3BvbnNlElgKDUxpc3RSZWxhdGlvbnMSIi5nYXRlaG91c2UudjEuTGlzdFJlbGF0aW9uc1JlcXVlc3QaIy5nYXRlaG91c2UudjEuTGlzdFJlbGF0aW9uc1Jlc3BvbnNlElgKDUZpbHRlck9iamVjdHMSIi5nYXRlaG91c2UudjEuRmlsdGVyT2JqZWN0c1JlcXVlc3QaIy5nYXRlaG91c2UudjEuRmlsdGVyT2JqZWN0c1Jlc3BvbnNlElIKC0xpc3RPYmplY3RzEiAuZ2F0ZWhvdXNlLnYxLkxpc3RPYmplY3RzUmVxdWVzdBohLmdhdGVob3VzZS52MS5MaXN0T2JqZWN0c1Jlc3BvbnNlEloKDVN0cmVhbU9iamVjdHMSIi5nYXRlaG91c2UudjEuU3RyZWFtT2JqZWN0c1JlcXVlc3QaIy5nYXRlaG91c2UudjEuU3RyZWFtT2JqZWN0c1Jlc3BvbnNlMAESQwoGV2hhdElmEhsuZ2F0ZWhvdXNlLnYxLldoYXRJZlJlcXVlc3QaHC5nYXRlaG91c2UudjEuV2hhdElmUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_workspace_v1_authz_service]);
+  fileDesc("CiBnYXRlaG91c2UvdjEvcXVlcnlfc2VydmljZS5wcm90bxIMZ2F0ZWhvdXNlLnYxIrkBCgpRdWVyeVNjb3BlEhIKCnByb2plY3RfaWQYASABKAkSEQoJdGVuYW50X2lkGAIgASgJEiIKGmF0X2xlYXN0X2NvbnNpc3RlbmN5X3Rva2VuGAMgASgJEigKB2NvbnRleHQYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjYKEWNvbnRleHR1YWxfdHVwbGVzGAUgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUiagoIUXVlc3Rpb24SEQoJbmFtZXNwYWNlGAEgASgJEhEKCW9iamVjdF9pZBgCIAEoCRIQCghyZWxhdGlvbhgDIAEoCRImCgdzdWJqZWN0GAQgASgLMhUud29ya3NwYWNlLnYxLlN1YmplY3QiYQoMQ2hlY2tSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSKAoIcXVlc3Rpb24YAiABKAsyFi5nYXRlaG91c2UudjEuUXVlc3Rpb24iTgoNQ2hlY2tSZXNwb25zZRIPCgdhbGxvd2VkGAEgASgIEhEKCXVuZGVjaWRlZBgCIAEoCBIZChFjb25zaXN0ZW5jeV90b2tlbhgDIAEoCSJpChFCYXRjaENoZWNrUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEisKBWl0ZW1zGAIgAygLMhwuZ2F0ZWhvdXNlLnYxLkJhdGNoQ2hlY2tJdGVtImQKDkJhdGNoQ2hlY2tJdGVtEigKCHF1ZXN0aW9uGAEgASgLMhYuZ2F0ZWhvdXNlLnYxLlF1ZXN0aW9uEigKB2NvbnRleHQYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0ImAKEkJhdGNoQ2hlY2tSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4uZ2F0ZWhvdXNlLnYxLkJhdGNoQ2hlY2tSZXN1bHQSGQoRY29uc2lzdGVuY3lfdG9rZW4YAiABKAkiRQoQQmF0Y2hDaGVja1Jlc3VsdBIPCgdhbGxvd2VkGAEgASgIEhEKCXVuZGVjaWRlZBgCIAEoCBINCgVlcnJvchgDIAEoCSJ5Cg5FeHBsYWluUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEigKCHF1ZXN0aW9uGAIgASgLMhYuZ2F0ZWhvdXNlLnYxLlF1ZXN0aW9uEhQKDHJlbWVkaWVzX21heBgDIAEoBSLxAgoPRXhwbGFpblJlc3BvbnNlEg8KB2FsbG93ZWQYASABKAgSEQoJdW5kZWNpZGVkGAIgASgIEiwKCmRlcml2YXRpb24YAyABKAsyGC5nYXRlaG91c2UudjEuRGVyaXZhdGlvbhIvCgtob2xkc191bnRpbBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoJb2JzdGFjbGVzGAUgAygLMhYuZ2F0ZWhvdXNlLnYxLk9ic3RhY2xlEi0KCHJlbWVkaWVzGAYgAygLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUSEQoJdHJ1bmNhdGVkGAcgASgIEg0KBXJlYWRzGAggASgDEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAkgASgJEhYKDm1lbWJlcl91c2VyX2lkGAogASgJEiwKCm1lbWJlcnNoaXAYCyABKAsyGC5nYXRlaG91c2UudjEuRGVyaXZhdGlvbiI5CgpEZXJpdmF0aW9uEisKBW5vZGVzGAEgAygLMhwuZ2F0ZWhvdXNlLnYxLkRlcml2YXRpb25Ob2RlIsYBCg5EZXJpdmF0aW9uTm9kZRIRCgluYW1lc3BhY2UYASABKAkSEQoJb2JqZWN0X2lkGAIgASgJEhAKCHJlbGF0aW9uGAMgASgJEioKBHN0ZXAYBCABKA4yHC5nYXRlaG91c2UudjEuRGVyaXZhdGlvblN0ZXASKgoFdHVwbGUYBSABKAsyGy53b3Jrc3BhY2UudjEuUmVsYXRpb25UdXBsZRISCgpjb250ZXh0dWFsGAYgASgIEhAKCGNoaWxkcmVuGAcgAygFIu8BCghPYnN0YWNsZRIoCgRraW5kGAEgASgOMhouZ2F0ZWhvdXNlLnYxLk9ic3RhY2xlS2luZBIRCgluYW1lc3BhY2UYAiABKAkSEQoJb2JqZWN0X2lkGAMgASgJEhAKCHJlbGF0aW9uGAQgASgJEioKBXR1cGxlGAUgASgLMhsud29ya3NwYWNlLnYxLlJlbGF0aW9uVHVwbGUSLAoKZGVyaXZhdGlvbhgGIAEoCzIYLmdhdGVob3VzZS52MS5EZXJpdmF0aW9uEhYKDm1pc3NpbmdfaW5wdXRzGAcgAygJEg8KB21lc3NhZ2UYCCABKAkinQEKE0xpc3RTdWJqZWN0c1JlcXVlc3QSJwoFc2NvcGUYASABKAsyGC5nYXRlaG91c2UudjEuUXVlcnlTY29wZRIRCgluYW1lc3BhY2UYAiABKAkSEQoJb2JqZWN0X2lkGAMgASgJEhAKCHJlbGF0aW9uGAQgASgJEhEKCXBhZ2Vfc2l6ZRgFIAEoBRISCgpwYWdlX3Rva2VuGAYgASgJItsBChRMaXN0U3ViamVjdHNSZXNwb25zZRIQCgh1c2VyX2lkcxgBIAMoCRIQCgh3aWxkY2FyZBgCIAEoCBIZChFleGNsdWRlZF91c2VyX2lkcxgDIAMoCRIaChJ1bmRlY2lkZWRfdXNlcl9pZHMYBCADKAkSFwoPbmV4dF9wYWdlX3Rva2VuGAUgASgJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAYgASgJEhgKEHJldmlzaW9uX2NoYW5nZWQYByABKAgSGgoSd2lsZGNhcmRfdW5kZWNpZGVkGAggASgIIqABChRMaXN0UmVsYXRpb25zUmVxdWVzdBInCgVzY29wZRgBIAEoCzIYLmdhdGVob3VzZS52MS5RdWVyeVNjb3BlEhEKCW5hbWVzcGFjZRgCIAEoCRIRCglvYmplY3RfaWQYAyABKAkSJgoHc3ViamVjdBgEIAEoCzIVLndvcmtzcGFjZS52MS5TdWJqZWN0EhEKCXJlbGF0aW9ucxgFIAMoCSJiChVMaXN0UmVsYXRpb25zUmVzcG9uc2USEQoJcmVsYXRpb25zGAEgAygJEhsKE3VuZGVjaWRlZF9yZWxhdGlvbnMYAiADKAkSGQoRY29uc2lzdGVuY3lfdG9rZW4YAyABKAkioAEKFEZpbHRlck9iamVjdHNSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSEQoJbmFtZXNwYWNlGAIgASgJEhAKCHJlbGF0aW9uGAMgASgJEiYKB3N1YmplY3QYBCABKAsyFS53b3Jrc3BhY2UudjEuU3ViamVjdBISCgpvYmplY3RfaWRzGAUgAygJIkYKFUZpbHRlck9iamVjdHNSZXNwb25zZRISCgpvYmplY3RfaWRzGAEgAygJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAIgASgJIrEBChJMaXN0T2JqZWN0c1JlcXVlc3QSJwoFc2NvcGUYASABKAsyGC5nYXRlaG91c2UudjEuUXVlcnlTY29wZRIRCgluYW1lc3BhY2UYAiABKAkSEAoIcmVsYXRpb24YAyABKAkSJgoHc3ViamVjdBgEIAEoCzIVLndvcmtzcGFjZS52MS5TdWJqZWN0EhEKCXBhZ2Vfc2l6ZRgFIAEoBRISCgpwYWdlX3Rva2VuGAYgASgJIncKE0xpc3RPYmplY3RzUmVzcG9uc2USEgoKb2JqZWN0X2lkcxgBIAMoCRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSGQoRY29uc2lzdGVuY3lfdG9rZW4YAyABKAkSGAoQcmV2aXNpb25fY2hhbmdlZBgEIAEoCCKMAQoUU3RyZWFtT2JqZWN0c1JlcXVlc3QSJwoFc2NvcGUYASABKAsyGC5nYXRlaG91c2UudjEuUXVlcnlTY29wZRIRCgluYW1lc3BhY2UYAiABKAkSEAoIcmVsYXRpb24YAyABKAkSJgoHc3ViamVjdBgEIAEoCzIVLndvcmtzcGFjZS52MS5TdWJqZWN0IkYKFVN0cmVhbU9iamVjdHNSZXNwb25zZRISCgpvYmplY3RfaWRzGAEgAygJEhkKEWNvbnNpc3RlbmN5X3Rva2VuGAIgASgJIo8BCg1XaGF0SWZSZXF1ZXN0EicKBXNjb3BlGAEgASgLMhguZ2F0ZWhvdXNlLnYxLlF1ZXJ5U2NvcGUSKgoHdXBkYXRlcxgCIAMoCzIZLndvcmtzcGFjZS52MS5UdXBsZVVwZGF0ZRIpCglxdWVzdGlvbnMYAyADKAsyFi5nYXRlaG91c2UudjEuUXVlc3Rpb24ibwoOV2hhdElmUmVzcG9uc2USKwoHcmVzdWx0cxgBIAMoCzIaLmdhdGVob3VzZS52MS5XaGF0SWZSZXN1bHQSFQoNY2hhbmdlZF9jb3VudBgCIAEoBRIZChFjb25zaXN0ZW5jeV90b2tlbhgDIAEoCSJMCgxXaGF0SWZSZXN1bHQSFgoOYWxsb3dlZF9iZWZvcmUYASABKAgSFQoNYWxsb3dlZF9hZnRlchgCIAEoCBINCgVlcnJvchgDIAEoCSqNAgoORGVyaXZhdGlvblN0ZXASHwobREVSSVZBVElPTl9TVEVQX1VOU1BFQ0lGSUVEEAASGgoWREVSSVZBVElPTl9TVEVQX0RJUkVDVBABEhsKF0RFUklWQVRJT05fU1RFUF9VU0VSU0VUEAISHAoYREVSSVZBVElPTl9TVEVQX0NPTVBVVEVEEAMSJAogREVSSVZBVElPTl9TVEVQX1RVUExFX1RPX1VTRVJTRVQQBBIgChxERVJJVkFUSU9OX1NURVBfSU5URVJTRUNUSU9OEAUSHQoZREVSSVZBVElPTl9TVEVQX0VYQ0xVU0lPThAGEhwKGERFUklWQVRJT05fU1RFUF9JREVOVElUWRAHKrYCCgxPYnN0YWNsZUtpbmQSHQoZT0JTVEFDTEVfS0lORF9VTlNQRUNJRklFRBAAEhoKFk9CU1RBQ0xFX0tJTkRfTk9fR1JBTlQQARIaChZPQlNUQUNMRV9LSU5EX0VYQ0xVREVEEAISGQoVT0JTVEFDTEVfS0lORF9FWFBJUkVEEAMSIQodT0JTVEFDTEVfS0lORF9DT05ESVRJT05fRkFMU0UQBBIlCiFPQlNUQUNMRV9LSU5EX0NPTkRJVElPTl9VTkRFQ0lERUQQBRIeChpPQlNUQUNMRV9LSU5EX0lOVEVSU0VDVElPThAGEhcKE09CU1RBQ0xFX0tJTkRfREVQVEgQBxIXChNPQlNUQUNMRV9LSU5EX0NZQ0xFEAgSGAoUT0JTVEFDTEVfS0lORF9CVURHRVQQCTLpBQoMUXVlcnlTZXJ2aWNlEkAKBUNoZWNrEhouZ2F0ZWhvdXNlLnYxLkNoZWNrUmVxdWVzdBobLmdhdGVob3VzZS52MS5DaGVja1Jlc3BvbnNlEk8KCkJhdGNoQ2hlY2sSHy5nYXRlaG91c2UudjEuQmF0Y2hDaGVja1JlcXVlc3QaIC5nYXRlaG91c2UudjEuQmF0Y2hDaGVja1Jlc3BvbnNlEkYKB0V4cGxhaW4SHC5nYXRlaG91c2UudjEuRXhwbGFpblJlcXVlc3QaHS5nYXRlaG91c2UudjEuRXhwbGFpblJlc3BvbnNlElUKDExpc3RTdWJqZWN0cxIhLmdhdGVob3VzZS52MS5MaXN0U3ViamVjdHNSZXF1ZXN0GiIuZ2F0ZWhvdXNlLnYxLkxpc3RTdWJqZWN0c1Jlc3BvbnNlElgKDUxpc3RSZWxhdGlvbnMSIi5nYXRlaG91c2UudjEuTGlzdFJlbGF0aW9uc1JlcXVlc3QaIy5nYXRlaG91c2UudjEuTGlzdFJlbGF0aW9uc1Jlc3BvbnNlElgKDUZpbHRlck9iamVjdHMSIi5nYXRlaG91c2UudjEuRmlsdGVyT2JqZWN0c1JlcXVlc3QaIy5nYXRlaG91c2UudjEuRmlsdGVyT2JqZWN0c1Jlc3BvbnNlElIKC0xpc3RPYmplY3RzEiAuZ2F0ZWhvdXNlLnYxLkxpc3RPYmplY3RzUmVxdWVzdBohLmdhdGVob3VzZS52MS5MaXN0T2JqZWN0c1Jlc3BvbnNlEloKDVN0cmVhbU9iamVjdHMSIi5nYXRlaG91c2UudjEuU3RyZWFtT2JqZWN0c1JlcXVlc3QaIy5nYXRlaG91c2UudjEuU3RyZWFtT2JqZWN0c1Jlc3BvbnNlMAESQwoGV2hhdElmEhsuZ2F0ZWhvdXNlLnYxLldoYXRJZlJlcXVlc3QaHC5nYXRlaG91c2UudjEuV2hhdElmUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp, file_workspace_v1_authz_service]);
 
 /**
  * What every question carries.
@@ -326,7 +326,8 @@ export const ExplainRequestSchema: GenMessage<ExplainRequest> = /*@__PURE__*/
   messageDesc(file_gatehouse_v1_query_service, 8);
 
 /**
- * Response of Explain. Its answer is always that of Check at the same revision.
+ * Response of Explain. Its answer is always that of Check at the same revision: where Check fails
+ * because the read budget ends, Explain fails, too.
  *
  * @generated from message gatehouse.v1.ExplainResponse
  */
@@ -346,7 +347,8 @@ export type ExplainResponse = Message<"gatehouse.v1.ExplainResponse"> & {
   undecided: boolean;
 
   /**
-   * Of an allow: the shortest derivation.
+   * Of an allow: the shortest derivation, that is the one with the fewest nodes; of those the one that
+   * holds longest.
    *
    * @generated from field: gatehouse.v1.Derivation derivation = 3;
    */
@@ -367,21 +369,23 @@ export type ExplainResponse = Message<"gatehouse.v1.ExplainResponse"> & {
   obstacles: Obstacle[];
 
   /**
-   * Of a deny: tuples each of which alone, if written, would make it an allow.
+   * Of a deny: tuples each of which alone, if written, would make it an allow. Each was verified by an
+   * evaluation as if it were stored, and is one that the model admits.
    *
    * @generated from field: repeated workspace.v1.RelationTuple remedies = 6;
    */
   remedies: RelationTuple[];
 
   /**
-   * Obstacles or remedies were left out, by their bound or by the read budget.
+   * Obstacles, remedies or a derivation were left out, or the derivation may not be the shortest: a
+   * bound was reached, or the read budget of the explanation.
    *
    * @generated from field: bool truncated = 7;
    */
   truncated: boolean;
 
   /**
-   * Reads that the evaluation took, of the budget.
+   * Reads that the evaluation took, of the budget. The explanation itself may take four times the budget.
    *
    * @generated from field: int64 reads = 8;
    */
@@ -395,11 +399,19 @@ export type ExplainResponse = Message<"gatehouse.v1.ExplainResponse"> & {
   consistencyToken: string;
 
   /**
-   * The version of the model that decided.
+   * Of an allow of a userset that is not included itself: the member through whom it holds the relation.
+   * `derivation` is then that user's.
    *
-   * @generated from field: int64 model_version = 10;
+   * @generated from field: string member_user_id = 10;
    */
-  modelVersion: bigint;
+  memberUserId: string;
+
+  /**
+   * Why that user is a member.
+   *
+   * @generated from field: gatehouse.v1.Derivation membership = 11;
+   */
+  membership?: Derivation | undefined;
 };
 
 /**
@@ -410,11 +422,33 @@ export const ExplainResponseSchema: GenMessage<ExplainResponse> = /*@__PURE__*/
   messageDesc(file_gatehouse_v1_query_service, 9);
 
 /**
- * A node of a derivation: a userset, why the subject is in it.
+ * Why a subject is in a userset: a tree of tuples and rewrites. Its nodes are a list, since derivations may
+ * be deeper than messages may be nested.
  *
  * @generated from message gatehouse.v1.Derivation
  */
 export type Derivation = Message<"gatehouse.v1.Derivation"> & {
+  /**
+   * The root first; every node stands before its children. At most some hundreds on one path.
+   *
+   * @generated from field: repeated gatehouse.v1.DerivationNode nodes = 1;
+   */
+  nodes: DerivationNode[];
+};
+
+/**
+ * Describes the message gatehouse.v1.Derivation.
+ * Use `create(DerivationSchema)` to create a new message.
+ */
+export const DerivationSchema: GenMessage<Derivation> = /*@__PURE__*/
+  messageDesc(file_gatehouse_v1_query_service, 10);
+
+/**
+ * A node of a derivation: a userset, why the subject is in it.
+ *
+ * @generated from message gatehouse.v1.DerivationNode
+ */
+export type DerivationNode = Message<"gatehouse.v1.DerivationNode"> & {
   /**
    * The namespace of the object.
    *
@@ -444,7 +478,8 @@ export type Derivation = Message<"gatehouse.v1.Derivation"> & {
   step: DerivationStep;
 
   /**
-   * The stored or contextual tuple that the step rests on, if it rests on one.
+   * The stored or contextual tuple that the step rests on, if it rests on one. That of a tuple to
+   * userset is the one that points to the object.
    *
    * @generated from field: workspace.v1.RelationTuple tuple = 5;
    */
@@ -458,19 +493,21 @@ export type Derivation = Message<"gatehouse.v1.Derivation"> & {
   contextual: boolean;
 
   /**
-   * What it follows from: one child but for an intersection.
+   * What it follows from, as places in `nodes`: one child, but none of a direct step and of an identity,
+   * and of an intersection as many as it has operands. The operands of an intersection or an exclusion
+   * are nodes of the same userset.
    *
-   * @generated from field: repeated gatehouse.v1.Derivation children = 7;
+   * @generated from field: repeated int32 children = 7;
    */
-  children: Derivation[];
+  children: number[];
 };
 
 /**
- * Describes the message gatehouse.v1.Derivation.
- * Use `create(DerivationSchema)` to create a new message.
+ * Describes the message gatehouse.v1.DerivationNode.
+ * Use `create(DerivationNodeSchema)` to create a new message.
  */
-export const DerivationSchema: GenMessage<Derivation> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 10);
+export const DerivationNodeSchema: GenMessage<DerivationNode> = /*@__PURE__*/
+  messageDesc(file_gatehouse_v1_query_service, 11);
 
 /**
  * What kept a grant from counting.
@@ -507,7 +544,7 @@ export type Obstacle = Message<"gatehouse.v1.Obstacle"> & {
   relation: string;
 
   /**
-   * The tuple that did not count, or that excluded the subject.
+   * The tuple that did not count; of an excluded subject the first one of the derivation.
    *
    * @generated from field: workspace.v1.RelationTuple tuple = 5;
    */
@@ -540,7 +577,7 @@ export type Obstacle = Message<"gatehouse.v1.Obstacle"> & {
  * Use `create(ObstacleSchema)` to create a new message.
  */
 export const ObstacleSchema: GenMessage<Obstacle> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 11);
+  messageDesc(file_gatehouse_v1_query_service, 12);
 
 /**
  * Request of ListSubjects.
@@ -596,7 +633,7 @@ export type ListSubjectsRequest = Message<"gatehouse.v1.ListSubjectsRequest"> & 
  * Use `create(ListSubjectsRequestSchema)` to create a new message.
  */
 export const ListSubjectsRequestSchema: GenMessage<ListSubjectsRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 12);
+  messageDesc(file_gatehouse_v1_query_service, 13);
 
 /**
  * Response of ListSubjects.
@@ -666,7 +703,7 @@ export type ListSubjectsResponse = Message<"gatehouse.v1.ListSubjectsResponse"> 
  * Use `create(ListSubjectsResponseSchema)` to create a new message.
  */
 export const ListSubjectsResponseSchema: GenMessage<ListSubjectsResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 13);
+  messageDesc(file_gatehouse_v1_query_service, 14);
 
 /**
  * Request of ListRelations.
@@ -716,7 +753,7 @@ export type ListRelationsRequest = Message<"gatehouse.v1.ListRelationsRequest"> 
  * Use `create(ListRelationsRequestSchema)` to create a new message.
  */
 export const ListRelationsRequestSchema: GenMessage<ListRelationsRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 14);
+  messageDesc(file_gatehouse_v1_query_service, 15);
 
 /**
  * Response of ListRelations.
@@ -751,7 +788,7 @@ export type ListRelationsResponse = Message<"gatehouse.v1.ListRelationsResponse"
  * Use `create(ListRelationsResponseSchema)` to create a new message.
  */
 export const ListRelationsResponseSchema: GenMessage<ListRelationsResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 15);
+  messageDesc(file_gatehouse_v1_query_service, 16);
 
 /**
  * Request of FilterObjects.
@@ -800,7 +837,7 @@ export type FilterObjectsRequest = Message<"gatehouse.v1.FilterObjectsRequest"> 
  * Use `create(FilterObjectsRequestSchema)` to create a new message.
  */
 export const FilterObjectsRequestSchema: GenMessage<FilterObjectsRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 16);
+  messageDesc(file_gatehouse_v1_query_service, 17);
 
 /**
  * Response of FilterObjects.
@@ -828,7 +865,7 @@ export type FilterObjectsResponse = Message<"gatehouse.v1.FilterObjectsResponse"
  * Use `create(FilterObjectsResponseSchema)` to create a new message.
  */
 export const FilterObjectsResponseSchema: GenMessage<FilterObjectsResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 17);
+  messageDesc(file_gatehouse_v1_query_service, 18);
 
 /**
  * Request of ListObjects.
@@ -884,7 +921,7 @@ export type ListObjectsRequest = Message<"gatehouse.v1.ListObjectsRequest"> & {
  * Use `create(ListObjectsRequestSchema)` to create a new message.
  */
 export const ListObjectsRequestSchema: GenMessage<ListObjectsRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 18);
+  messageDesc(file_gatehouse_v1_query_service, 19);
 
 /**
  * Response of ListObjects.
@@ -926,7 +963,7 @@ export type ListObjectsResponse = Message<"gatehouse.v1.ListObjectsResponse"> & 
  * Use `create(ListObjectsResponseSchema)` to create a new message.
  */
 export const ListObjectsResponseSchema: GenMessage<ListObjectsResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 19);
+  messageDesc(file_gatehouse_v1_query_service, 20);
 
 /**
  * Request of StreamObjects.
@@ -968,7 +1005,7 @@ export type StreamObjectsRequest = Message<"gatehouse.v1.StreamObjectsRequest"> 
  * Use `create(StreamObjectsRequestSchema)` to create a new message.
  */
 export const StreamObjectsRequestSchema: GenMessage<StreamObjectsRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 20);
+  messageDesc(file_gatehouse_v1_query_service, 21);
 
 /**
  * One part of StreamObjects. All parts are of one revision; a stream that ends without an error is complete.
@@ -996,7 +1033,7 @@ export type StreamObjectsResponse = Message<"gatehouse.v1.StreamObjectsResponse"
  * Use `create(StreamObjectsResponseSchema)` to create a new message.
  */
 export const StreamObjectsResponseSchema: GenMessage<StreamObjectsResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 21);
+  messageDesc(file_gatehouse_v1_query_service, 22);
 
 /**
  * Request of WhatIf.
@@ -1031,7 +1068,7 @@ export type WhatIfRequest = Message<"gatehouse.v1.WhatIfRequest"> & {
  * Use `create(WhatIfRequestSchema)` to create a new message.
  */
 export const WhatIfRequestSchema: GenMessage<WhatIfRequest> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 22);
+  messageDesc(file_gatehouse_v1_query_service, 23);
 
 /**
  * Response of WhatIf.
@@ -1066,7 +1103,7 @@ export type WhatIfResponse = Message<"gatehouse.v1.WhatIfResponse"> & {
  * Use `create(WhatIfResponseSchema)` to create a new message.
  */
 export const WhatIfResponseSchema: GenMessage<WhatIfResponse> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 23);
+  messageDesc(file_gatehouse_v1_query_service, 24);
 
 /**
  * A question's answer as it is and as it would be.
@@ -1101,7 +1138,7 @@ export type WhatIfResult = Message<"gatehouse.v1.WhatIfResult"> & {
  * Use `create(WhatIfResultSchema)` to create a new message.
  */
 export const WhatIfResultSchema: GenMessage<WhatIfResult> = /*@__PURE__*/
-  messageDesc(file_gatehouse_v1_query_service, 24);
+  messageDesc(file_gatehouse_v1_query_service, 25);
 
 /**
  * What kind of step a derivation takes.
@@ -1249,7 +1286,7 @@ export const ObstacleKind = {
   CYCLE: 8,
 
   /**
-   * The read budget ended.
+   * The read budget of the explanation ended: other obstacles and remedies may exist.
    *
    * @generated from enum value: OBSTACLE_KIND_BUDGET = 9;
    */

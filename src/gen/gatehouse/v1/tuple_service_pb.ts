@@ -59,7 +59,7 @@ export const TupleFilterSchema: GenMessage<TupleFilter> = /*@__PURE__*/
   messageDesc(file_gatehouse_v1_tuple_service, 0);
 
 /**
- * What must hold for a write, or nothing is written.
+ * What must hold for a write, or nothing is written. Tuples that have expired are not there.
  *
  * @generated from message gatehouse.v1.Precondition
  */
@@ -293,7 +293,7 @@ export type ImportTuplesRequest = Message<"gatehouse.v1.ImportTuplesRequest"> & 
   options?: ImportOptions | undefined;
 
   /**
-   * Any number, in any order; a message is bounded as any other.
+   * Any number, in any order; of a tuple that comes twice the later one counts. A message is bounded as any other.
    *
    * @generated from field: repeated workspace.v1.RelationTuple tuples = 2;
    */
@@ -335,7 +335,8 @@ export type ImportOptions = Message<"gatehouse.v1.ImportOptions"> & {
   dryRun: boolean;
 
   /**
-   * Names the import, at most 64 characters: sent again under the same name it goes on where it ended.
+   * Names the import, at most 64 characters: the same tuples sent again under it go on where they ended, and
+   * other tuples are refused. Kept for a day. Empty = cannot be resumed.
    *
    * @generated from field: string import_id = 4;
    */
@@ -356,7 +357,7 @@ export const ImportOptionsSchema: GenMessage<ImportOptions> = /*@__PURE__*/
  */
 export type ImportTuplesResponse = Message<"gatehouse.v1.ImportTuplesResponse"> & {
   /**
-   * Tuples that arrived, those of an earlier attempt included.
+   * Tuples that arrived, those that were skipped included.
    *
    * @generated from field: int64 received = 1;
    */
@@ -370,7 +371,7 @@ export type ImportTuplesResponse = Message<"gatehouse.v1.ImportTuplesResponse"> 
   written: bigint;
 
   /**
-   * Tuples that were there already.
+   * Tuples that were there already, or came again later in the stream.
    *
    * @generated from field: int64 unchanged = 3;
    */
@@ -384,7 +385,7 @@ export type ImportTuplesResponse = Message<"gatehouse.v1.ImportTuplesResponse"> 
   consistencyToken: string;
 
   /**
-   * Tuples at the start of the stream that an earlier attempt had applied, and that were skipped.
+   * Tuples at the start of the stream that an earlier attempt had stored, and that were skipped.
    *
    * @generated from field: int64 resumed_at = 5;
    */
@@ -765,7 +766,7 @@ export const TupleService: GenService<{
     output: typeof StreamTuplesResponseSchema;
   },
   /**
-   * Inserts the tuples of a stream of any length; can be resumed.
+   * Inserts the tuples of a stream of any length, once all of them were checked; can be resumed.
    *
    * @generated from rpc gatehouse.v1.TupleService.ImportTuples
    */
@@ -775,7 +776,7 @@ export const TupleService: GenService<{
     output: typeof ImportTuplesResponseSchema;
   },
   /**
-   * Deletes every tuple that the filter takes, in chunks.
+   * Deletes the tuples that the filter takes at one revision, in chunks. Those of the seat namespace are left.
    *
    * @generated from rpc gatehouse.v1.TupleService.DeleteTuples
    */

@@ -1,0 +1,143 @@
+import { type RelationTuple, type Subject, tupleIdentity } from '../../model/relation-tuple.ts';
+import type { Steps } from '../general/gate-system.ts';
+import type { BlameGraph, Vertex } from './blame-graph.ts';
+import type { ExplainContext } from './explain-ground.ts';
+import { HeldUsersets } from './held-usersets.ts';
+import { admittedTuple, subjectsOfObject } from './remedy-candidates.ts';
+import { RemedyPlaceSearch } from './remedy-places.ts';
+import { tupleOfEdge } from './tuple-of-edge.ts';
+
+/** Tuples each of which alone would make a deny an allow. */
+export type Remedies = {
+  readonly tuples: readonly RelationTuple[];
+  /** Others may exist: a bound was reached, or the read budget. */
+  readonly isTruncated: boolean;
+};
+
+type Place = { readonly namespace: string; readonly objectId: string; readonly relation: string };
+
+/**
+ * Remedies of a deny, each verified by a whole evaluation with that tuple added. First tuples that would
+ * hold but for their expiry or condition, then tuples that name the subject, nearest to the object
+ * first. Only where there is none of these, tuples that lead to something the subject holds already.
+ */
+export class RemedySearch {
+  readonly #context: ExplainContext;
+  readonly #graph: BlameGraph;
+  readonly #tried = new Set<string>();
+  readonly #tuples: RelationTuple[] = [];
+  #remediesMax = 0;
+  #isTruncated = false;
+  #isBarred = false;
+  /** Enough were found, or the read budget ended. */
+  #isStopped = false;
+
+  constructor(context: ExplainContext, graph: BlameGraph) {
+    this.#context = context;
+    this.#graph = graph;
+  }
+
+  /** Errors: none of the budget. */
+  *search(root: number, remediesMax: number): Steps<Remedies> {
+    this.#remediesMax = remediesMax;
+    const { subject } = this.#context.query;
+    const places = yield* new RemedyPlaceSearch(this.#graph).search(root);
+    for (const edge of places.dormant) {
+      if (this.#isStopped) break;
+      const tuple = tupleOfEdge(this.#context.reader, edge);
+      yield* this.#try(tuple, tuple.subject);
+    }
+    const leaves = places.leaves.map((leaf) => this.#graph.at(leaf));
+    for (const { op, entity, relation } of leaves) {
+      if (this.#isStopped) break;
+      if (op?.hasThis !== true) continue;
+      const place = this.#context.refOf(entity, relation);
+      yield* this.#try(place, subject);
+      yield* this.#try(place, { kind: 'wildcard' });
+    }
+    if (this.#tuples.length === 0 && !this.#isStopped) yield* this.#tryLinks(leaves);
+    if (places.isTruncated || this.#isStopped) this.#isTruncated = true;
+    if (this.#tuples.length === 0 && this.#isBarred) this.#isTruncated = true;
+    return { tuples: this.#tuples, isTruncated: this.#isTruncated };
+  }
+
+  /** Tuples that lead from a leaf to what the subject holds. */
+  *#tryLinks(leaves: readonly Vertex[]): Steps<void> {
+    const { target } = this.#context;
+    // Of a set nobody knows where it is included.
+    if (target.setEntity !== 0) this.#isTruncated = true;
+    if (target.setEntity !== 0 || leaves.length === 0 || this.#context.isSpent) return;
+    const scope = this.#context.scope();
+    const held = new HeldUsersets(scope);
+    try {
+      yield* held.find(target.userNode);
+    } catch (error) {
+      if (!scope.isExhausted) throw error;
+      this.#isTruncated = true;
+    }
+    this.#context.spend(scope.reads);
+    const { usersets } = held;
+    for (let at = 0; at < usersets.size; at++) {
+      const [entity, relation] = [usersets.firstOf(at), usersets.secondOf(at)];
+      const { namespace, objectId, relation: name } = this.#context.refOf(entity, relation);
+      for (const leaf of leaves) {
+        if (this.#isStopped) return;
+        const { walks, hasThis } = leaf.op ?? { walks: [], hasThis: false };
+        if (hasThis) {
+          const subject: Subject = { kind: 'set', namespace, objectId, relation: name };
+          yield* this.#try(this.#context.refOf(leaf.entity, leaf.relation), subject);
+        }
+        for (let i = 0; i < walks.length; i += 2) {
+          if (walks[i + 1] !== relation) continue;
+          const place = this.#context.refOf(leaf.entity, walks[i] as number);
+          const { model } = this.#context.ground;
+          for (const subject of subjectsOfObject(model, place, { namespace, objectId })) {
+            yield* this.#try(place, subject);
+          }
+        }
+      }
+    }
+  }
+
+  /** Evaluates the question with this tuple added, unless a bound was reached. */
+  *#try(place: Place, subject: Subject): Steps<void> {
+    const { ground, nowUs, query } = this.#context;
+    const { namespace, objectId, relation } = place;
+    const key = { namespace, objectId, relation, subject };
+    // An object itself holds nobody.
+    if (relation === '') return;
+    // The wildcard is for where the model admits it and not the subject itself.
+    if (subject.kind === 'wildcard' && !this.#isOnlyForAll(place)) return;
+    const tuple = admittedTuple(ground.model, key, nowUs);
+    if (tuple === 'barred') this.#isBarred = true;
+    if (tuple === undefined || tuple === 'barred') return;
+    const identity = tupleIdentity(tuple);
+    if (this.#tried.has(identity)) return;
+    this.#tried.add(identity);
+    if (this.#tuples.length >= this.#remediesMax || this.#context.isSpent) {
+      this.#isStopped = true;
+      return;
+    }
+    const { readsLeft } = this.#context;
+    const check = ground.withTuple(tuple).startCheck(query, ground.nowMs, readsLeft);
+    try {
+      while (check.run(0) === 'more') yield;
+    } catch (error) {
+      if ((check.reads ?? 0) <= readsLeft) throw error;
+      this.#context.spend(readsLeft);
+      this.#isStopped = true;
+      return;
+    }
+    this.#context.spend(check.reads ?? 0);
+    if (check.result()) this.#tuples.push(tuple);
+    yield;
+  }
+
+  #isOnlyForAll(place: Place): boolean {
+    const { ground, nowUs, query } = this.#context;
+    const { namespace, objectId, relation } = place;
+    if (query.subject.kind !== 'user' || ground.model.subjects.size === 0) return false;
+    const key = { namespace, objectId, relation, subject: query.subject };
+    return admittedTuple(ground.model, key, nowUs) === undefined;
+  }
+}

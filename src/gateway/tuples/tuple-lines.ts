@@ -1,0 +1,149 @@
+import { TextDecoder } from 'node:util';
+import { fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { RelationTupleSchema } from '../../gen/workspace/v1/authz_service_pb.ts';
+import { fieldError } from '../../model/field-error.ts';
+import type { RawSubject, RawTuple } from '../../services/tuple-requests.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { TuplesReason } from './tuples-reason.ts';
+
+const NEWLINE = 0x0a;
+/** Lines of one batch: others get their turn between batches. */
+const BATCH_LINES = 256;
+
+/**
+ * Reads lines of JSON, each a RelationTuple, or `{"tuple":{…}}` as exports have it. Lines of an export that hold no
+ * tuple (`cursor`, `end`) and empty ones are passed over; `error`, which says that an export was cut short, is refused.
+ * Errors: FIELD_INVALID that names the line, counted from 1; BODY_TOO_LARGE for a line of more than `lineBytesMax`.
+ */
+export async function* tuplesOfLines(
+  chunks: AsyncIterable<Uint8Array>,
+  lineBytesMax: number,
+): AsyncGenerator<readonly RawTuple[]> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let carry: Uint8Array[] = [];
+  let carried = 0;
+  let line = 0;
+  const parse = function* parseAll(bytes: Uint8Array): Generator<readonly RawTuple[]> {
+    let batch: RawTuple[] = [];
+    for (const text of decoded(decoder, bytes, line + 1).split('\n')) {
+      line += 1;
+      const tuple = tupleOfLine(text, line);
+      if (tuple !== undefined) batch.push(tuple);
+      if (batch.length < BATCH_LINES) continue;
+      yield batch;
+      batch = [];
+    }
+    if (batch.length > 0) yield batch;
+  };
+  for await (const chunk of chunks) {
+    const end = chunk.lastIndexOf(NEWLINE);
+    if (end < 0) {
+      carry.push(chunk);
+      carried += chunk.byteLength;
+    } else {
+      // Without the last newline: behind it begins what is carried on.
+      const whole = Buffer.concat([...carry, chunk.subarray(0, end)]);
+      carry = end + 1 < chunk.byteLength ? [chunk.subarray(end + 1)] : [];
+      carried = chunk.byteLength - end - 1;
+      yield* parse(whole);
+    }
+    if (carried > lineBytesMax) throw lineTooLong(line + 1, lineBytesMax);
+  }
+  if (carried > 0) yield* parse(Buffer.concat(carry));
+}
+
+function decoded(decoder: TextDecoder, bytes: Uint8Array, line: number): string {
+  try {
+    return decoder.decode(bytes);
+  } catch (error) {
+    throw lineError(line, 'this or one of the next lines is not UTF-8', error);
+  }
+}
+
+function tupleOfLine(text: string, line: number): RawTuple | undefined {
+  if (text === '' || text.trim() === '') return undefined;
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    throw lineError(line, 'is not JSON', error);
+  }
+  if (!isObject(json)) throw lineError(line, 'must be an object');
+  if ('error' in json) throw lineError(line, 'says that the export was cut short');
+  if ('tuple' in json) {
+    const { tuple, ...rest } = json;
+    if (!isObject(tuple) || Object.keys(rest).length > 0) {
+      throw lineError(line, 'must hold a tuple and nothing else');
+    }
+    json = tuple;
+  } else if (('cursor' in json || 'end' in json) && !('namespace' in json)) return undefined;
+  return plainTuple(json as JsonObjectLike) ?? messageOf(json as JsonValue, line);
+}
+
+type JsonObjectLike = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is JsonObjectLike {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A tuple in the form that nearly all have; undefined: the library decides what it is. Cost: a tenth of it. */
+function plainTuple(json: JsonObjectLike): RawTuple | undefined {
+  let [namespace, objectId, relation, tenantId, projectId] = ['', '', '', '', ''];
+  let kind: RawSubject | undefined;
+  for (const name in json) {
+    const value = json[name];
+    if (name === 'subject') {
+      if (!isObject(value)) return undefined;
+      kind = plainSubject(value);
+      if (kind === undefined) return undefined;
+      continue;
+    }
+    if (typeof value !== 'string') return undefined;
+    if (name === 'namespace') namespace = value;
+    else if (name === 'object_id') objectId = value;
+    else if (name === 'relation') relation = value;
+    else if (name === 'tenant_id') tenantId = value;
+    else if (name === 'project_id') projectId = value;
+    else return undefined;
+  }
+  const subject = kind === undefined ? undefined : { kind };
+  return { projectId, tenantId, namespace, objectId, relation, subject };
+}
+
+function plainSubject(json: JsonObjectLike): RawSubject | undefined {
+  const [name, ...others] = Object.keys(json);
+  if (others.length > 0 || name === undefined) return undefined;
+  const value = json[name];
+  if (name === 'user_id') return typeof value === 'string' ? { case: 'userId', value } : undefined;
+  if (name !== 'set' || !isObject(value)) return undefined;
+  const { namespace, object_id: objectId, relation, ...rest } = value;
+  const isPlain =
+    typeof namespace === 'string' &&
+    typeof objectId === 'string' &&
+    (relation === undefined || typeof relation === 'string') &&
+    Object.keys(rest).length === 0;
+  if (!isPlain) return undefined;
+  return { case: 'set', value: { namespace, objectId, relation: relation ?? '' } };
+}
+
+function messageOf(json: JsonValue, line: number): RawTuple {
+  try {
+    return fromJson(RelationTupleSchema, json);
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    throw lineError(line, problem.slice(0, 200), error);
+  }
+}
+
+function lineError(line: number, problem: string, cause?: unknown): AppError {
+  const error = fieldError(`line ${line}`, problem);
+  return cause === undefined ? error : Object.assign(error, { cause });
+}
+
+function lineTooLong(line: number, bytesMax: number): AppError {
+  return new AppError<TuplesReason>(
+    'BODY_TOO_LARGE',
+    `line ${line}: has more than ${bytesMax} bytes`,
+    { limit: String(bytesMax) },
+  );
+}

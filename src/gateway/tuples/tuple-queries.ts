@@ -1,0 +1,112 @@
+import { fieldError } from '../../model/field-error.ts';
+import type { ExportTuplesRequest } from '../../services/bulk/tuple-export.ts';
+import type { RawFilter } from '../../services/bulk/tuple-filter.ts';
+import type { RawSubject } from '../../services/tuple-requests.ts';
+import type { AppError } from '../../shared/app-error.ts';
+
+const EXPORT_NAMES = [
+  'project_id',
+  'tenant_id',
+  'all_tenants',
+  'namespace',
+  'object_id',
+  'relation',
+  'subject_user_id',
+  'subject_namespace',
+  'subject_object_id',
+  'subject_relation',
+  'subject_wildcard',
+  'at_least_consistency_token',
+  'cursor',
+] as const;
+const IMPORT_NAMES = ['project_id', 'tenant_id', 'dry_run', 'import_id'] as const;
+
+/** What an import is asked for by the part of its address behind `?`. */
+export type ImportQuery = {
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly dryRun: boolean;
+  readonly importId: string;
+};
+
+/** The request of an export by the part of its address behind `?`, or why it is none. */
+export function exportRequestOf(query: string): ExportTuplesRequest | AppError {
+  const read = valuesOf(query, EXPORT_NAMES);
+  if (!(read instanceof Map)) return read;
+  const text = (name: (typeof EXPORT_NAMES)[number]): string => read.get(name) ?? '';
+  const allTenants = flagOf(read, 'all_tenants');
+  if (typeof allTenants !== 'boolean') return allTenants;
+  const subject = subjectOf(read);
+  if (subject !== undefined && 'reason' in subject) return subject;
+  const filter: RawFilter = {
+    namespace: text('namespace'),
+    objectId: text('object_id'),
+    relation: text('relation'),
+    subject: subject === undefined ? undefined : { kind: subject },
+  };
+  return {
+    projectId: text('project_id'),
+    tenantId: text('tenant_id'),
+    allTenants,
+    filter,
+    token: text('at_least_consistency_token'),
+    cursor: text('cursor'),
+  };
+}
+
+/** The options of an import by the part of its address behind `?`, or why they are none. */
+export function importRequestOf(query: string): ImportQuery | AppError {
+  const read = valuesOf(query, IMPORT_NAMES);
+  if (!(read instanceof Map)) return read;
+  const dryRun = flagOf(read, 'dry_run');
+  if (typeof dryRun !== 'boolean') return dryRun;
+  return {
+    projectId: read.get('project_id') ?? '',
+    tenantId: read.get('tenant_id') ?? '',
+    dryRun,
+    importId: read.get('import_id') ?? '',
+  };
+}
+
+function valuesOf(query: string, names: readonly string[]): Map<string, string> | AppError {
+  const values = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(query)) {
+    const shown = name.slice(0, 64);
+    if (!names.includes(name)) return fieldError(shown, 'is no parameter of this address');
+    if (values.has(name)) return fieldError(shown, 'is there twice');
+    values.set(name, value);
+  }
+  return values;
+}
+
+function flagOf(values: ReadonlyMap<string, string>, name: string): boolean | AppError {
+  const value = values.get(name) ?? 'false';
+  if (value !== 'true' && value !== 'false') return fieldError(name, 'must be true or false');
+  return value === 'true';
+}
+
+function subjectOf(values: ReadonlyMap<string, string>): RawSubject | AppError | undefined {
+  const userId = values.get('subject_user_id');
+  const wildcard = values.get('subject_wildcard');
+  const set = ['subject_namespace', 'subject_object_id', 'subject_relation'].filter((name) =>
+    values.has(name),
+  );
+  const kinds =
+    Number(userId !== undefined) + Number(wildcard !== undefined) + Number(set.length > 0);
+  if (kinds === 0) return undefined;
+  if (kinds > 1) return fieldError('subject', 'must be of one kind');
+  if (userId !== undefined) return { case: 'userId', value: userId };
+  if (wildcard !== undefined) {
+    if (wildcard !== 'true') return fieldError('subject_wildcard', 'must be true where it is set');
+    return { case: 'wildcard', value: true };
+  }
+  const text = (name: string): string => values.get(name) ?? '';
+  return {
+    case: 'set',
+    value: {
+      namespace: text('subject_namespace'),
+      objectId: text('subject_object_id'),
+      relation: text('subject_relation'),
+    },
+  };
+}

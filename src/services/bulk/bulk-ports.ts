@@ -1,0 +1,51 @@
+import type { Pool } from 'pg';
+import type { ConditionProblem } from '../../model/condition-admission.ts';
+import type { TokenCodec } from '../../model/consistency-token.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { ShardOpening } from '../management-call.ts';
+import type { Places } from '../places.ts';
+import type { ReadPositions } from '../read-positions.ts';
+import type { ShardHeads } from '../shard-heads.ts';
+import type { TupleWrites } from '../tuple-writes.ts';
+import type { WriteRules } from '../write-rules.ts';
+
+/** Counts of the methods that move many tuples. */
+export interface BulkMetrics {
+  exported(tuples: number): void;
+  /** `whole`: into an empty shard, as one change. */
+  imported(tuples: number, way: 'whole' | 'chunks'): void;
+  deleted(tuples: number): void;
+  /** How long a chunk of an import or a delete held its shard. */
+  held(seconds: number): void;
+  /** A keyed or conditional write ended. */
+  guarded(outcome: 'written' | 'replayed' | 'refused'): void;
+}
+
+/** What the methods that move many tuples have in common. */
+export type BulkParts = ShardOpening & {
+  readonly pool: Pool;
+  readonly codec: TokenCodec;
+  readonly heads: ShardHeads;
+  readonly positions: ReadPositions;
+  readonly writer: TupleWrites;
+  /** What tuples of a project must fit. */
+  readonly rules: WriteRules;
+  /** Counts tuples that were written although no request can decide their condition. */
+  readonly onUndecidable: (field: ConditionProblem['field']) => void;
+  /** For work that keeps a connection for long. */
+  readonly places: Places;
+  readonly metrics: BulkMetrics;
+};
+
+/** The token of a position, or of the present head where it lies in an epoch that has ended, or there is none. */
+export async function tokenAt(
+  { codec, positions }: Pick<BulkParts, 'codec' | 'positions'>,
+  shard: ShardKey,
+  position: { readonly epoch: number; readonly seq: number } | null,
+): Promise<string> {
+  const { epoch, minSeq } = await positions.resolve(shard, '');
+  const isOfEpoch = position !== null && position.epoch >= epoch;
+  return isOfEpoch
+    ? codec.encode(shard, position.epoch, position.seq)
+    : codec.encode(shard, epoch, minSeq);
+}

@@ -1,0 +1,66 @@
+import type { Pool } from 'pg';
+import type { SharedWork } from '../../store/shared-work.ts';
+import { deleteImport, retireImport, selectOldImports } from '../../store/sql/tuple-imports.ts';
+import { deleteWriteKeys } from '../../store/sql/tuple-write-keys.ts';
+import { cleanImport } from './tuple-import.ts';
+
+export type BulkUpkeepOptions = {
+  readonly pool: Pool;
+  /** Runs on one instance at a time. */
+  readonly shared: SharedWork;
+  /** How long keys of writes are kept: as long as changes. */
+  readonly keyAgeMaxMs: number;
+  /** How long an import that nobody goes on with is kept. */
+  readonly importAgeMaxMs: number;
+  readonly intervalMs: number;
+  /** Told of a run that failed; the next one tries again. */
+  readonly onError: (error: unknown) => void;
+};
+
+const KEYS_PER_STATEMENT = 5_000;
+const IMPORTS_PER_RUN = 100;
+
+/** Forgets keys of writes and imports when they are old enough. */
+export class BulkUpkeep {
+  readonly #options: BulkUpkeepOptions;
+  readonly #abort = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(options: BulkUpkeepOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => {
+      this.#running ??= this.#options.shared
+        .run('bulk', (lost) => this.run(AbortSignal.any([lost, this.#abort.signal])))
+        .then(() => undefined, this.#options.onError)
+        .finally(() => (this.#running = undefined));
+    }, this.#options.intervalMs).unref();
+  }
+
+  /** Resolves when no run is under way. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#abort.abort();
+    await this.#running;
+  }
+
+  /** One run, until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { pool, keyAgeMaxMs, importAgeMaxMs } = this.#options;
+    for (;;) {
+      if (signal.aborted) return;
+      const deleted = await deleteWriteKeys(pool, keyAgeMaxMs, KEYS_PER_STATEMENT);
+      if (deleted < KEYS_PER_STATEMENT) break;
+    }
+    for (const importNo of await selectOldImports(pool, importAgeMaxMs, IMPORTS_PER_RUN)) {
+      await retireImport(pool, importNo, null);
+      await cleanImport(pool, importNo, signal);
+      if (signal.aborted) return;
+      await deleteImport(pool, importNo);
+    }
+  }
+}

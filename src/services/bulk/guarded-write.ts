@@ -1,0 +1,242 @@
+import { createHash } from 'node:crypto';
+import { fieldError } from '../../model/field-error.ts';
+import { checkTenantId, checkText, requiredError } from '../../model/names.ts';
+import { packChange } from '../../model/packed-changes.ts';
+import type { ShardKey, TupleChange } from '../../model/relation-tuple.ts';
+import { AppError } from '../../shared/app-error.ts';
+import { existMatches, type TupleMatch } from '../../store/sql/match-tuples.ts';
+import {
+  type GuardedShard,
+  insertWriteKey,
+  selectGuardedShard,
+} from '../../store/sql/tuple-write-keys.ts';
+import type { WriteTransaction } from '../exclusive-writer.ts';
+import { openShard } from '../management-call.ts';
+import type { WriteMeta } from '../ports.ts';
+import type { ServicesReason } from '../services-reason.ts';
+import { checkUpdates } from '../tuple-input.ts';
+import type { RawUpdate } from '../tuple-requests.ts';
+import { certainRefusal } from '../write-rules.ts';
+import { type BulkParts, tokenAt } from './bulk-ports.ts';
+import { countUndecidable } from './tuple-admission.ts';
+import { checkTupleFilter, isEverything, type RawFilter } from './tuple-filter.ts';
+
+/** The oneof `Precondition.kind`; undefined where none is set. */
+export type RawPrecondition =
+  | { readonly case: 'mustExist' | 'mustNotExist'; readonly value: RawFilter }
+  | { readonly case: 'unchangedSince'; readonly value: string }
+  | { readonly case: undefined; readonly value?: undefined };
+
+export type GuardedWriteRequest = {
+  /** '' is the default project. */
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly updates: readonly RawUpdate[];
+  readonly preconditions: readonly { readonly kind: RawPrecondition }[];
+  /** '' is none. */
+  readonly idempotencyKey: string;
+  readonly meta: WriteMeta;
+};
+
+export type GuardedWriteResult = { readonly token: string; readonly isReplayed: boolean };
+
+const PRECONDITIONS_MAX = 100;
+const KEY_CHARACTERS_MAX = 64;
+
+/** What must hold under the shard's lock. */
+type Preconditions = {
+  readonly positions: readonly {
+    readonly at: number;
+    readonly epoch: number;
+    readonly seq: number;
+  }[];
+  readonly matches: readonly {
+    readonly at: number;
+    readonly mustExist: boolean;
+    readonly match: TupleMatch;
+  }[];
+};
+
+/** Writes that depend on what is stored, and writes that may be sent again. */
+export class GuardedWrites {
+  readonly #parts: BulkParts;
+  readonly #updatesMax: number;
+
+  /** `updatesMax` is GATEWAY_MAX_WRITE_UPDATES. */
+  constructor(parts: BulkParts, updatesMax: number) {
+    this.#parts = parts;
+    this.#updatesMax = updatesMax;
+  }
+
+  /**
+   * WriteTuples. Errors: FIELD_*, NAMESPACE_RESERVED, BATCH_TOO_LARGE, TOKEN_INVALID, PRECONDITION_FAILED and
+   * IDEMPOTENCY_KEY_USED (nothing was written), those of the project and of TupleWrites. Cost: as a write; with a
+   * precondition or a key a transaction of its own, five round trips.
+   */
+  async write(request: GuardedWriteRequest): Promise<GuardedWriteResult> {
+    const { writer, codec, projects } = this.#parts;
+    const { tenantId, idempotencyKey: key, meta } = request;
+    checkTenantId('tenant_id', tenantId);
+    checkLimits(request);
+    const address = { projectId: projects.resolveId(request.projectId), tenantId };
+    const updates = checkUpdates(request.updates, address, this.#updatesMax);
+    const preconditions = this.#preconditions(address, request.preconditions);
+    const shard = await openShard(this.#parts, request);
+    if (key === '' && request.preconditions.length === 0) {
+      const { epoch, seq } = await writer.write(shard, updates, meta);
+      countUndecidable(this.#parts, shard, updates);
+      return { token: codec.encode(shard, epoch, seq), isReplayed: false };
+    }
+    const digest = digestOf(updates.map(packChange), preconditions);
+    return await this.#guarded(async () => {
+      const done = await this.#certain(shard, updates, meta, async (transaction) => {
+        const { client } = transaction;
+        const found = await selectGuardedShard(client, shard, key);
+        if (found.write !== undefined) {
+          if (!found.write.digest.equals(digest)) throw keyUsed();
+          return { ...found.write, isReplayed: true };
+        }
+        await checkPreconditions(transaction, shard, found, preconditions);
+        const { epoch, seq } = await transaction.write(shard, updates, meta);
+        if (key !== '') await insertWriteKey(client, shard, key, { digest, epoch, seq });
+        return { epoch, seq, isReplayed: false };
+      });
+      const { isReplayed } = done;
+      if (!isReplayed) countUndecidable(this.#parts, shard, updates);
+      const token = isReplayed
+        ? await tokenAt(this.#parts, shard, done)
+        : codec.encode(shard, done.epoch, done.seq);
+      return { token, isReplayed };
+    });
+  }
+
+  /** Runs it again where tuples were refused by rules that are over. */
+  async #certain<T>(
+    shard: ShardKey,
+    updates: readonly TupleChange[],
+    meta: WriteMeta,
+    work: (transaction: WriteTransaction) => Promise<T>,
+  ): Promise<T> {
+    const { writer, rules } = this.#parts;
+    try {
+      return await writer.exclusive([shard], meta, work);
+    } catch (error) {
+      if (!(error instanceof AppError) || error.reason !== 'TUPLE_NOT_ADMITTED') throw error;
+      const refusal = await certainRefusal(rules, shard, updates, 'updates');
+      if (refusal !== undefined) throw refusal;
+      return await writer.exclusive([shard], meta, work);
+    }
+  }
+
+  async #guarded(run: () => Promise<GuardedWriteResult>): Promise<GuardedWriteResult> {
+    const { metrics } = this.#parts;
+    try {
+      const result = await run();
+      metrics.guarded(result.isReplayed ? 'replayed' : 'written');
+      return result;
+    } catch (error) {
+      if (error instanceof AppError && REFUSALS.has(error.reason)) metrics.guarded('refused');
+      throw error;
+    }
+  }
+
+  #preconditions(
+    shard: ShardKey,
+    raw: readonly { readonly kind: RawPrecondition }[],
+  ): Preconditions {
+    const positions: { at: number; epoch: number; seq: number }[] = [];
+    const matches: { at: number; mustExist: boolean; match: TupleMatch }[] = [];
+    raw.forEach(({ kind }, at) => {
+      const field = `preconditions[${at}]`;
+      if (kind.case === 'unchangedSince') {
+        if (kind.value === '') throw requiredError(`${field}.unchanged_since`);
+        positions.push({ at, ...this.#parts.codec.decode(shard, kind.value) });
+      } else if (kind.case === undefined) throw requiredError(field);
+      else {
+        const mustExist = kind.case === 'mustExist';
+        const name = `${field}.${mustExist ? 'must_exist' : 'must_not_exist'}`;
+        const match = checkTupleFilter(name, kind.value);
+        if (isEverything(match)) throw fieldError(name, 'needs at least one field');
+        matches.push({ at, mustExist, match });
+      }
+    });
+    return { positions, matches };
+  }
+}
+
+const REFUSALS: ReadonlySet<string> = new Set(['PRECONDITION_FAILED', 'IDEMPOTENCY_KEY_USED']);
+
+function checkLimits({ preconditions, idempotencyKey }: GuardedWriteRequest): void {
+  if (preconditions.length > PRECONDITIONS_MAX) {
+    throw new AppError<ServicesReason>(
+      'BATCH_TOO_LARGE',
+      `preconditions: at most ${PRECONDITIONS_MAX} in one request`,
+      { field: 'preconditions', limit: String(PRECONDITIONS_MAX) },
+    );
+  }
+  checkName('idempotency_key', idempotencyKey);
+}
+
+/** A name that a caller gives, '' or at most 64 characters. Errors: FIELD_INVALID. */
+export function checkName(field: string, name: string): void {
+  checkText(field, name);
+  // A code point is at most two units, so that only long texts need counting.
+  if (name.length > KEY_CHARACTERS_MAX && Array.from(name).length > KEY_CHARACTERS_MAX) {
+    throw fieldError(field, `must have at most ${KEY_CHARACTERS_MAX} characters`);
+  }
+}
+
+async function checkPreconditions(
+  { client }: WriteTransaction,
+  shard: ShardKey,
+  found: GuardedShard,
+  { positions, matches }: Preconditions,
+): Promise<void> {
+  for (const { at, epoch, seq } of positions) {
+    if (epoch !== found.epoch || seq !== found.seq) {
+      throw refused(`preconditions[${at}].unchanged_since`, 'the tenant has changed since');
+    }
+  }
+  if (matches.length === 0) return;
+  const exist = await existMatches(
+    client,
+    shard,
+    matches.map(({ match }) => match),
+  );
+  matches.forEach(({ at, mustExist }, index) => {
+    if (exist[index] === mustExist) return;
+    if (mustExist) throw refused(`preconditions[${at}].must_exist`, 'there is no such tuple');
+    throw refused(`preconditions[${at}].must_not_exist`, 'there is such a tuple');
+  });
+}
+
+/** PRECONDITION_FAILED that names the field. */
+export function refused(field: string, problem: string): AppError {
+  return new AppError<ServicesReason>('PRECONDITION_FAILED', `${field}: ${problem}`, { field });
+}
+
+function keyUsed(): AppError {
+  const field = 'idempotency_key';
+  return new AppError<ServicesReason>(
+    'IDEMPOTENCY_KEY_USED',
+    `${field}: another write was sent under this key`,
+    { field },
+  );
+}
+
+/** Of what a write asks for; the order of updates and preconditions counts. */
+function digestOf(updates: readonly string[], { positions, matches }: Preconditions): Buffer {
+  const asked = JSON.stringify([
+    updates,
+    positions.map(({ at, epoch, seq }) => [at, epoch, seq]),
+    matches.map(({ at, mustExist, match }) => [
+      at,
+      mustExist,
+      match.namespace,
+      match.objectId,
+      match.relation,
+      match.subject,
+    ]),
+  ]);
+  return createHash('sha256').update(asked).digest();
+}

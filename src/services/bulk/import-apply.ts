@@ -1,0 +1,268 @@
+import type { ClientBase } from 'pg';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { violatedConstraint } from '../../store/pg-errors.ts';
+import {
+  applyImportChunk,
+  type EmptyLook,
+  finishWhole,
+  type ImportPart,
+  insertWhole,
+  isWaitedFor,
+  lookWhetherEmpty,
+  selectImportedChanges,
+  selectStaged,
+  touchImport,
+} from '../../store/sql/tuple-imports.ts';
+import { storeUnavailable } from '../exclusive-writer.ts';
+import type { AuditSink, WriteMeta } from '../ports.ts';
+import type { ServicesReason } from '../services-reason.ts';
+import { refusalOfTuple } from '../write-rules.ts';
+import type { BulkParts } from './bulk-ports.ts';
+
+/** An import whose rows are all staged. */
+export type StagedImport = {
+  readonly shard: ShardKey;
+  readonly importNo: string;
+  readonly attempt: string;
+  readonly parts: readonly ImportPart[];
+  readonly total: number;
+  /** Version of the rules that the rows fit. */
+  readonly rules: number;
+  /** Rows that an earlier attempt has applied, and what came of them. */
+  readonly applied: number;
+  readonly written: number;
+  readonly position: Position | null;
+  readonly meta: WriteMeta;
+  readonly signal: AbortSignal;
+};
+
+/** What came of an import. */
+export type AppliedImport = { readonly written: number; readonly position: Position | null };
+
+type Position = { readonly epoch: number; readonly seq: number };
+/** What has been committed, also when the rest fails. */
+type Progress = { applied: number; written: number; position: Position | null };
+
+export type ImportApplyParts = Pick<BulkParts, 'pool' | 'writer' | 'metrics' | 'rules'> & {
+  readonly clock: Clock;
+  /** Absent where audit is off. */
+  readonly audit?: AuditSink | undefined;
+  /** A chunk is given up after this long, in ms. */
+  readonly chunkTimeoutMs: number;
+};
+
+/** Rows of one statement into an empty shard: others that wait for one of them wait about this long. */
+const WHOLE_ROWS = 16_384;
+const CHUNK_ROWS_START = 250;
+const CHUNK_ROWS_MIN = 50;
+/** As many as a change row and a worker's step hold well. */
+const CHUNK_ROWS_MAX = 2_000;
+/** The shard is to be held this long; never more than 50 ms. */
+const HELD_MS = 20;
+const AUDIT_ROWS = 1_000;
+const RECHECK_ROWS = 1_000;
+/** Tries while what tuples must fit changes again and again. */
+const ATTEMPTS_MAX = 5;
+
+/** Somebody writes to the shard while an import is written whole: it must go on in chunks. */
+class ShardDisturbedError extends Error {}
+
+/** What tuples must fit is not what the rows were looked at by. */
+class RulesChangedError extends Error {}
+
+/**
+ * Writes staged rows to their shard. Into one that holds no tuple as a whole: inserted without its lock, which is taken for the
+ * moment in which they become visible, all at once; who has the shard in memory loads it anew. Else in chunks that are one
+ * change each.
+ */
+export class ImportApply {
+  readonly #parts: ImportApplyParts;
+
+  constructor(parts: ImportApplyParts) {
+    this.#parts = parts;
+  }
+
+  /** Errors: those of TupleWrites; CANCELLED; TUPLE_NOT_ADMITTED; `isTakenOver`. */
+  async apply(asStaged: StagedImport): Promise<AppliedImport> {
+    let staged = asStaged;
+    for (let attempt = 1; ; attempt++) {
+      const progress = { ...staged };
+      try {
+        return await this.#applyBy(staged, progress);
+      } catch (error) {
+        if (!(error instanceof RulesChangedError)) throw error;
+        if (attempt === ATTEMPTS_MAX) throw storeUnavailable(error);
+        const { applied, written, position } = progress;
+        const rules = await this.#recheck(staged, applied);
+        staged = { ...staged, rules, applied, written, position };
+      }
+    }
+  }
+
+  async #applyBy(staged: StagedImport, progress: Progress): Promise<AppliedImport> {
+    const { pool } = this.#parts;
+    if (staged.applied === 0 && staged.total > 0) {
+      const look = await lookWhetherEmpty(pool, staged.shard);
+      let whole = look.isEmpty ? await this.#whole(staged, true) : undefined;
+      if (whole === 'twice') whole = await this.#whole(staged, false);
+      if (whole !== undefined && whole !== 'twice') return whole;
+    }
+    return await this.#chunks(staged, progress);
+  }
+
+  /** Looks at the rows after `applied` by what tuples must fit now; returns its version. Errors: TUPLE_NOT_ADMITTED. */
+  async #recheck({ shard, importNo, signal }: StagedImport, applied: number): Promise<number> {
+    const { pool, rules } = this.#parts;
+    const now = await rules.fresh(shard.projectId);
+    if (now.version === 0) return now.version;
+    for (let from = applied; ; from += RECHECK_ROWS) {
+      if (signal.aborted) throw cancelled();
+      const tuples = await selectStaged(pool, importNo, from, RECHECK_ROWS);
+      for (const [index, tuple] of tuples.entries()) {
+        const refusal = refusalOfTuple(now, tuple, `tuples[${from + index}]`);
+        if (refusal !== undefined) throw refusal;
+      }
+      if (tuples.length < RECHECK_ROWS) return now.version;
+    }
+  }
+
+  /** The database has the last word; this saves what it would refuse. */
+  #checkRules({ shard, rules }: StagedImport): void {
+    const known = this.#parts.rules.peek(shard.projectId);
+    if (known !== undefined && known.version !== rules) throw new RulesChangedError();
+  }
+
+  /** undefined: not possible, since others write. 'twice': a tuple came twice, so that not all are distinct. */
+  async #whole(
+    staged: StagedImport,
+    isDistinct: boolean,
+  ): Promise<AppliedImport | 'twice' | undefined> {
+    const { pool, writer, metrics } = this.#parts;
+    const { shard, importNo, attempt, total, meta, signal } = staged;
+    let found: EmptyLook | undefined;
+    let written = 0;
+    const checkQuiet = async (client: ClientBase): Promise<void> => {
+      if (signal.aborted) throw cancelled();
+      const now = await lookWhetherEmpty(client, shard);
+      const isAsFound = now.epoch === found?.epoch && now.seq === found.seq;
+      if (!isAsFound || (await isWaitedFor(client))) throw new ShardDisturbedError();
+    };
+    const prepare = async (client: ClientBase): Promise<void> => {
+      await client.query(`set local work_mem = '32MB'; set local enable_seqscan = off`);
+      this.#checkRules(staged);
+      written = 0;
+      found = await lookWhetherEmpty(client, shard);
+      if (!found.isEmpty) throw new ShardDisturbedError();
+      for (let from = 0; from < total; from += WHOLE_ROWS) {
+        const to = Math.min(total, from + WHOLE_ROWS);
+        written += await insertWhole(client, shard, importNo, from, to, found.seq + 2, isDistinct);
+        await checkQuiet(client);
+      }
+      // Its commit takes what was inserted to the disk, so that the one under the lock has little left to.
+      await touchImport(pool, importNo);
+    };
+    let stamp = '';
+    let heldFromMs = 0;
+    try {
+      const result = await writer.prepared(shard, meta, { prepare, checkQuiet }, (transaction) => {
+        heldFromMs = performance.now();
+        this.#checkRules(staged);
+        return transaction.change(shard, meta, async (commit) => {
+          const { client } = transaction;
+          const { epoch, seq } = found as EmptyLook;
+          const { rules } = staged;
+          const whole = { importNo, attempt, rules, total, written, epoch, seq: seq + 2 };
+          const version = await finishWhole(client, shard, whole, { ...meta, ...commit });
+          if (version === undefined) throw new ShardDisturbedError();
+          ({ stamp } = commit);
+          return { epoch, seq: whole.seq, changes: '[]', settingsVersion: version };
+        });
+      });
+      metrics.held((performance.now() - heldFromMs) / 1_000);
+      metrics.imported(written, 'whole');
+      const position = { epoch: result.epoch, seq: result.seq };
+      await this.#audit(staged, position, stamp);
+      return { written, position };
+    } catch (error) {
+      if (error instanceof ShardDisturbedError) return undefined;
+      if (isDistinct && violatedConstraint(error) === 'relation_tuple_pkey') return 'twice';
+      throw error;
+    }
+  }
+
+  async #chunks(staged: StagedImport, progress: Progress): Promise<AppliedImport> {
+    const { metrics } = this.#parts;
+    const { total, signal } = staged;
+    let rows = CHUNK_ROWS_START;
+    while (progress.applied < total) {
+      if (signal.aborted) throw cancelled();
+      const to = chunkEnd(staged.parts, progress.applied, rows);
+      const chunk = await this.#chunk(staged, progress.applied, to);
+      metrics.held(chunk.heldMs / 1_000);
+      metrics.imported(chunk.written, 'chunks');
+      progress.applied = to;
+      progress.written += chunk.written;
+      progress.position = { epoch: chunk.epoch, seq: chunk.seq };
+      const aim = Math.floor((rows * HELD_MS) / Math.max(1, chunk.heldMs));
+      rows = Math.min(CHUNK_ROWS_MAX, rows * 2, Math.max(CHUNK_ROWS_MIN, aim));
+    }
+    return { written: progress.written, position: progress.position };
+  }
+
+  async #chunk(
+    staged: StagedImport,
+    from: number,
+    to: number,
+  ): Promise<Position & { readonly written: number; readonly heldMs: number }> {
+    const { writer, chunkTimeoutMs } = this.#parts;
+    const { shard, importNo, attempt, rules, meta } = staged;
+    const nowMs = performance.timeOrigin + performance.now();
+    const deadlineMs = Math.min(meta.deadlineMs, nowMs + chunkTimeoutMs);
+    const chunkMeta = { ...meta, deadlineMs };
+    let heldFromMs = 0;
+    const done = await writer.exclusive([shard], chunkMeta, async (transaction) => {
+      heldFromMs = performance.now();
+      this.#checkRules(staged);
+      let written = 0;
+      const result = await transaction.change(shard, meta, async (commit) => {
+        const ids = { ...meta, ...commit };
+        const run = { importNo, attempt, rules };
+        const chunk = await applyImportChunk(transaction.client, shard, run, from, to, ids);
+        ({ written } = chunk);
+        return chunk;
+      });
+      return { epoch: result.epoch, seq: result.seq, written };
+    });
+    return { ...done, heldMs: performance.now() - heldFromMs };
+  }
+
+  /** A record for each row, as of any write; the change itself tells of none. */
+  async #audit(staged: StagedImport, position: Position, stamp: string): Promise<void> {
+    const { pool, audit, clock } = this.#parts;
+    if (audit === undefined) return;
+    const { shard, importNo, total, meta } = staged;
+    const { rpc, actingUserId, requestId } = meta;
+    const atMs = clock.nowMs();
+    for (let from = 0; from < total; from += AUDIT_ROWS) {
+      const changes = await selectImportedChanges(pool, importNo, from, from + AUDIT_ROWS);
+      const written = { ...shard, ...position, stamp, changes, firstOrdinal: from };
+      audit.tuplesChanged([{ ...written, rpc, actingUserId, requestId, atMs }]);
+    }
+  }
+}
+
+/** Chunks end where parts do, so that their size in bytes is bounded, too. */
+function chunkEnd(parts: readonly ImportPart[], applied: number, rows: number): number {
+  let end = 0;
+  for (const part of parts) {
+    end += part.rowCount;
+    if (end > applied) break;
+  }
+  return Math.min(end, applied + rows);
+}
+
+function cancelled(): AppError {
+  return new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
+}

@@ -1,0 +1,70 @@
+import { problemOfCondition } from '../../model/condition-admission.ts';
+import type { ConditionDeclarations } from '../../model/model-conditions.ts';
+import type { RelationTuple, ShardKey, TupleChange } from '../../model/relation-tuple.ts';
+import { type ProjectRules, refusalOfTuple } from '../write-rules.ts';
+import type { BulkParts } from './bulk-ports.ts';
+
+const NO_CONDITIONS: ConditionDeclarations = new Map();
+
+/** Looks at the tuples of one stream by what their project asks for. */
+export class TupleAdmission {
+  readonly #parts: Pick<BulkParts, 'rules' | 'onUndecidable'>;
+  readonly #projectId: string;
+  #rules: ProjectRules = { version: 0, models: [] };
+  #conditions = NO_CONDITIONS;
+  #isMixed = false;
+
+  constructor(parts: Pick<BulkParts, 'rules' | 'onUndecidable'>, projectId: string) {
+    this.#parts = parts;
+    this.#projectId = projectId;
+  }
+
+  /** Of the rules that all tuples fit; -1: of none, since they changed on the way. */
+  get version(): number {
+    return this.#isMixed ? -1 : this.#rules.version;
+  }
+
+  /** Before the first tuple. Errors: those of WriteRules. */
+  async begin(): Promise<void> {
+    this.#use(await this.#parts.rules.of(this.#projectId));
+  }
+
+  /** Whether a tuple fits what is known. Hot: where nothing is asked for, a look at its condition. */
+  admits(tuple: RelationTuple): boolean {
+    if (tuple.conditionName !== undefined) this.#countUndecidable(tuple);
+    return refusalOfTuple(this.#rules, tuple, '') === undefined;
+  }
+
+  /** Of one that does not fit what was known before. Errors: TUPLE_NOT_ADMITTED, with `at` before its field. */
+  async checkAnew(tuple: RelationTuple, at: string): Promise<void> {
+    const now = await this.#parts.rules.fresh(this.#projectId);
+    this.#isMixed ||= now.version !== this.#rules.version;
+    this.#use(now);
+    const refusal = refusalOfTuple(now, tuple, at);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  #use(rules: ProjectRules): void {
+    this.#rules = rules;
+    this.#conditions = rules.models[0]?.conditions ?? NO_CONDITIONS;
+  }
+
+  #countUndecidable(tuple: RelationTuple): void {
+    const problem = problemOfCondition(this.#conditions, tuple);
+    if (problem !== undefined) this.#parts.onUndecidable(problem.field);
+  }
+}
+
+/** Counts those of a write that was done. */
+export function countUndecidable(
+  { rules, onUndecidable }: Pick<BulkParts, 'rules' | 'onUndecidable'>,
+  { projectId }: ShardKey,
+  updates: readonly TupleChange[],
+): void {
+  const conditions = rules.peek(projectId)?.models[0]?.conditions ?? NO_CONDITIONS;
+  for (const { op, tuple } of updates) {
+    if (op === 'delete') continue;
+    const problem = problemOfCondition(conditions, tuple);
+    if (problem !== undefined) onUndecidable(problem.field);
+  }
+}

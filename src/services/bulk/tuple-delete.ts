@@ -1,0 +1,174 @@
+import type { PoolClient } from 'pg';
+import { fieldError } from '../../model/field-error.ts';
+import { SEAT_NAMESPACE, checkTenantId } from '../../model/names.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import { AppError } from '../../shared/app-error.ts';
+import {
+  type KeyRow,
+  type TupleMatch,
+  countDeletable,
+  declareDeletable,
+  deleteKeys,
+  fetchDeletable,
+} from '../../store/sql/match-tuples.ts';
+import { selectHeads } from '../../store/sql/select-heads.ts';
+import { selectGuardedShard } from '../../store/sql/tuple-write-keys.ts';
+import { storeError } from '../../store/store-error.ts';
+import { inTransaction } from '../../store/transaction.ts';
+import { openShard } from '../management-call.ts';
+import type { WriteMeta } from '../ports.ts';
+import type { ServicesReason } from '../services-reason.ts';
+import type { BulkParts } from './bulk-ports.ts';
+import { refused } from './guarded-write.ts';
+import { checkTupleFilter, isEverything, type RawFilter } from './tuple-filter.ts';
+
+export type DeleteTuplesRequest = {
+  /** '' is the default project. */
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly filter: RawFilter | undefined;
+  readonly dryRun: boolean;
+  /** '' is none. */
+  readonly unchangedSince: string;
+  /** 0 is no bound. */
+  readonly countMax: bigint;
+  readonly meta: WriteMeta;
+  readonly signal: AbortSignal;
+};
+
+export type DeleteTuplesResult = { readonly count: number; readonly token: string };
+
+type Position = { readonly epoch: number; readonly seq: number };
+
+/** Keys of one chunk: its shard is held for about 10 ms. */
+const CHUNK_KEYS = 500;
+
+/** Deletes what a filter takes. */
+export class TupleDelete {
+  readonly #parts: BulkParts;
+
+  constructor(parts: BulkParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * DeleteTuples: what the filter takes at one revision, but for what is written again meanwhile, in chunks that are one
+   * change each. Tuples of the seat namespace are left. Errors: FIELD_*, NAMESPACE_RESERVED, TOKEN_INVALID, PRECONDITION_FAILED (nothing was
+   * deleted), those of the project and of TupleWrites: then some chunks may have been deleted, and the same call goes on.
+   */
+  async delete(request: DeleteTuplesRequest): Promise<DeleteTuplesResult> {
+    const { pool, codec, places, heads, metrics, projects } = this.#parts;
+    const { tenantId, unchangedSince } = request;
+    checkTenantId('tenant_id', tenantId);
+    const match = checkRequest(request);
+    const address = { projectId: projects.resolveId(request.projectId), tenantId };
+    const since = unchangedSince === '' ? undefined : codec.decode(address, unchangedSince);
+    const shard = await openShard(this.#parts, request);
+    await places.take();
+    try {
+      const done = await inTransaction(
+        pool,
+        async (client) => {
+          const [head] = await selectHeads(client, [shard]);
+          if (head === undefined) throw new Error('every shard has a head');
+          heads.raise(shard.projectId, tenantId, head.epoch, head.seq);
+          if (since !== undefined) checkUnchanged(since, head);
+          if (request.dryRun || request.countMax > 0n) {
+            const count = await countDeletable(client, shard, match);
+            checkCount(count, request.countMax);
+            if (request.dryRun) return { count, position: head };
+          }
+          return await this.#chunks(client, shard, match, head, since, request);
+        },
+        'repeatable read, read only',
+      );
+      if (!request.dryRun) metrics.deleted(done.count);
+      const { epoch, seq } = done.position;
+      return { count: done.count, token: codec.encode(shard, epoch, seq) };
+    } catch (error) {
+      throw storeError(error);
+    } finally {
+      places.giveBack();
+    }
+  }
+
+  /** Looks up keys in the snapshot of `client`, and deletes them elsewhere. */
+  async #chunks(
+    client: PoolClient,
+    shard: ShardKey,
+    match: TupleMatch,
+    head: Position,
+    since: Position | undefined,
+    { meta, signal }: DeleteTuplesRequest,
+  ): Promise<{ readonly count: number; readonly position: Position }> {
+    await declareDeletable(client, shard, match);
+    let count = 0;
+    let position: Position = { epoch: head.epoch, seq: head.seq };
+    for (let isFirst = true; ; isFirst = false) {
+      const keys = await fetchDeletable(client, CHUNK_KEYS);
+      if (keys.length === 0) return { count, position };
+      if (signal.aborted) {
+        throw new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
+      }
+      const mustBe = isFirst ? since : undefined;
+      const chunk = await this.#chunk(shard, keys, head, mustBe, meta);
+      count += chunk.deleted;
+      if (chunk.deleted > 0) position = chunk;
+    }
+  }
+
+  async #chunk(
+    shard: ShardKey,
+    keys: readonly KeyRow[],
+    head: Position,
+    mustBe: Position | undefined,
+    meta: WriteMeta,
+  ): Promise<Position & { readonly deleted: number }> {
+    const { writer, metrics } = this.#parts;
+    let heldFromMs = 0;
+    const chunk = await writer.exclusive([shard], meta, async (transaction) => {
+      heldFromMs = performance.now();
+      const { client } = transaction;
+      if (mustBe !== undefined) {
+        checkUnchanged(mustBe, await selectGuardedShard(client, shard, ''));
+      }
+      let deleted = 0;
+      const result = await transaction.change(shard, meta, async (commit) => {
+        const row = await deleteKeys(client, shard, keys, head.seq, { ...meta, ...commit });
+        // What is left of an epoch that has ended has no seq to compare.
+        if (row.epoch !== head.epoch) throw refused('filter', 'the history has changed: try again');
+        deleted = row.deleted;
+        return row;
+      });
+      return { epoch: result.epoch, seq: result.seq, deleted };
+    });
+    metrics.held((performance.now() - heldFromMs) / 1_000);
+    return chunk;
+  }
+}
+
+function checkRequest({ filter, countMax }: DeleteTuplesRequest): TupleMatch {
+  const match = checkTupleFilter('filter', filter);
+  if (isEverything(match)) throw fieldError('filter', 'needs at least one field');
+  if (match.namespace === SEAT_NAMESPACE) {
+    throw new AppError<ServicesReason>(
+      'NAMESPACE_RESERVED',
+      'filter.namespace: tuples of the seat namespace are deleted by RevokeSeat and DeprovisionUser only',
+      { field: 'filter.namespace' },
+    );
+  }
+  if (countMax < 0n) throw fieldError('count_max', 'must not be negative');
+  return match;
+}
+
+function checkUnchanged(since: Position, { epoch, seq }: Position): void {
+  if (since.epoch !== epoch || since.seq !== seq) {
+    throw refused('unchanged_since', 'the tenant has changed since');
+  }
+}
+
+function checkCount(count: number, countMax: bigint): void {
+  if (countMax > 0n && BigInt(count) > countMax) {
+    throw refused('count_max', `${count} tuples would be deleted`);
+  }
+}

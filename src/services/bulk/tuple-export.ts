@@ -1,0 +1,165 @@
+import { fieldError } from '../../model/field-error.ts';
+import { checkTenantId } from '../../model/names.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import { AppError } from '../../shared/app-error.ts';
+import { matchText } from '../../store/sql/match-tuples.ts';
+import { selectTenants } from '../../store/sql/select-heads.ts';
+import { storeError } from '../../store/store-error.ts';
+import { ROW_BOUNDS, streamTuples, type TuplePage } from '../../store/tuple-stream.ts';
+import { openShard } from '../management-call.ts';
+import type { ServicesReason } from '../services-reason.ts';
+import type { BulkParts } from './bulk-ports.ts';
+import type { StreamCursors, StreamPosition, StreamScope } from './stream-cursor.ts';
+import { checkTupleFilter, type RawFilter } from './tuple-filter.ts';
+
+export type ExportTuplesRequest = {
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly allTenants: boolean;
+  readonly filter: RawFilter | undefined;
+  /** '' is none. */
+  readonly token: string;
+  /** '' from the start. */
+  readonly cursor: string;
+};
+
+/** A part of an export: rows of one shard. */
+export type ExportedPart = {
+  readonly shard: ShardKey;
+  readonly page: TuplePage;
+  readonly cursor: string;
+  readonly token: string;
+  readonly isRevisionChanged: boolean;
+};
+
+const KEY_COLUMNS = 6;
+const TENANTS_PAGE = 256;
+/** A caller that takes nothing for this long loses the snapshot, and may go on by its cursor. */
+const STALL_MS = 60_000;
+
+/** Streams stored tuples, expired ones too, in order of tenant and key. */
+export class TupleExport {
+  readonly #parts: BulkParts;
+  readonly #cursors: StreamCursors;
+
+  constructor(parts: BulkParts, cursors: StreamCursors) {
+    this.#parts = parts;
+    this.#cursors = cursors;
+  }
+
+  /**
+   * StreamTuples: each shard from one snapshot. A connection is taken from the first part of a shard until its last.
+   * Errors: FIELD_*, TOKEN_INVALID, those of the project, QUEUE_FULL, STORE_UNAVAILABLE; SHARD_UNAVAILABLE where the
+   * caller takes nothing for a minute.
+   */
+  async *stream(
+    request: ExportTuplesRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<ExportedPart, void, undefined> {
+    const { positions, places, pool } = this.#parts;
+    const { allTenants, tenantId, token } = request;
+    checkTenantId('tenant_id', tenantId);
+    if (allTenants && tenantId !== '') throw fieldError('tenant_id', 'excludes all_tenants');
+    if (allTenants && token !== '') {
+      throw fieldError('at_least_consistency_token', 'is of one tenant, and excludes all_tenants');
+    }
+    const match = checkTupleFilter('filter', request.filter);
+    const { projectId } = await openShard(this.#parts, request);
+    const scope = { projectId, tenantId: allTenants ? null : tenantId, match };
+    const from = request.cursor === '' ? undefined : this.#cursors.decode(scope, request.cursor);
+    // The database has every commit: a token that is valid needs no waiting.
+    if (token !== '') await positions.resolve({ projectId, tenantId }, token);
+    if (!allTenants) {
+      await places.take();
+      try {
+        yield* this.#shard({ projectId, tenantId }, scope, from, signal);
+      } finally {
+        places.giveBack();
+      }
+      return;
+    }
+    for (let after: string | null = null, isFirst = true; ; isFirst = false) {
+      const start: string | null = isFirst && from !== undefined ? from.tenantId : after;
+      const isInclusive = isFirst && from !== undefined;
+      const tenantIds: readonly string[] = await selectTenants(
+        pool,
+        projectId,
+        start,
+        isInclusive,
+        TENANTS_PAGE,
+      ).catch(rethrowStoreError);
+      for (const id of tenantIds) {
+        await places.take();
+        try {
+          const position = from?.tenantId === id ? from : undefined;
+          for await (const part of this.#shard(
+            { projectId, tenantId: id },
+            scope,
+            position,
+            signal,
+          )) {
+            if (part.page.rows > 0) yield part;
+          }
+        } finally {
+          places.giveBack();
+        }
+      }
+      after = tenantIds.at(-1) ?? null;
+      if (tenantIds.length < TENANTS_PAGE) return;
+    }
+  }
+
+  async *#shard(
+    shard: ShardKey,
+    scope: StreamScope,
+    from: StreamPosition | undefined,
+    signal: AbortSignal,
+  ): AsyncGenerator<ExportedPart, void, undefined> {
+    const { pool, heads, codec, metrics } = this.#parts;
+    const { match } = scope;
+    const pages = streamTuples(
+      pool,
+      {
+        shard,
+        clauses: (client) => matchText(match, (value) => client.escapeLiteral(value)),
+        isByKey: match.subject === null,
+        after: from?.key ?? null,
+        stallMs: STALL_MS,
+      },
+      signal,
+    );
+    let key = from?.key ?? null;
+    let isFirst = true;
+    try {
+      for await (const page of pages) {
+        const { epoch, seq } = page.head;
+        if (isFirst) heads.raise(shard.projectId, shard.tenantId, epoch, seq);
+        if (page.rows > 0) key = lastKey(page);
+        metrics.exported(page.rows);
+        yield {
+          shard,
+          page,
+          cursor: this.#cursors.encode(scope, { tenantId: shard.tenantId, epoch, seq, key }),
+          token: codec.encode(shard, epoch, seq),
+          isRevisionChanged:
+            isFirst && from !== undefined && (from.epoch !== epoch || from.seq !== seq),
+        };
+        isFirst = false;
+      }
+    } catch (error) {
+      if (signal.aborted) throw new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
+      throw storeError(error);
+    }
+  }
+}
+
+function lastKey({ bytes, bounds, rows }: TuplePage): readonly string[] {
+  const at = (rows - 1) * ROW_BOUNDS;
+  return Array.from({ length: KEY_COLUMNS }, (_, i) =>
+    bytes.toString('utf8', bounds[at + 2 * i], bounds[at + 2 * i + 1]),
+  );
+}
+
+function rethrowStoreError(error: unknown): never {
+  throw storeError(error);
+}

@@ -1,0 +1,34 @@
+import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import { ExplainRun } from '../../engine/questions/explain-run.ts';
+import type { Explanation } from '../../model/explanation.ts';
+import type { QuestionArgs } from '../../protocol/questions.ts';
+import type { QuestionGround, QuestionSpec } from './question-spec.ts';
+
+/** Why Check answers as it does. */
+export const explainQuestion: QuestionSpec<'explain'> = {
+  rpc: 'Explain',
+  // Of a deny everything is read that could have granted, and each remedy is evaluated.
+  isLong: () => true,
+  start: startExplainQuestion,
+};
+
+function startExplainQuestion(
+  ground: QuestionGround,
+  { question, contextual, context: contextJson, remediesMax }: QuestionArgs['explain'],
+): EvaluationTask<Explanation> {
+  const { namespace, objectId, relation, subject } = question;
+  const query = { namespace, objectId, relation, subject, contextJson };
+  const { evaluator, model, nowMs, readBudget, context } = ground;
+  const held = contextual.map((tuple) => ({ op: 'insert' as const, tuple }));
+  const explained = {
+    evaluator,
+    // The request's tuples stand above what is stored, so a remedy counts only where they leave it to.
+    withTuple: (tuple: (typeof contextual)[number]) =>
+      ground.over([{ op: 'insert', tuple }, ...held]),
+    model,
+    contextual,
+    nowMs,
+    readBudget,
+  };
+  return new ExplainRun(explained, query, remediesMax, context.clock);
+}

@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { createPool } from '../../src/store/pool.ts';
+import { type Service, startService } from '../support/service.ts';
+import {
+  exported,
+  type JsonTuple,
+  linesOf,
+  plainTuples,
+  postLines,
+  setOf,
+  textOf,
+} from './support.ts';
+
+/* An instance is killed in the middle of an import, and another one goes on with it. */
+
+let server: EmbeddedPostgres;
+let dataDirectory: string;
+let survivor: Service;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  dataDirectory = mkdtempSync(join(tmpdir(), 'gatehouse-killed-'));
+  server = await startEmbeddedPostgres({ dataDirectory });
+  const { user, password, database, host } = server.target;
+  env = {
+    DATABASE_URL: `postgres://${user}:${password}@/${database}?host=${host}`,
+    GATEWAY_WORKERS: '1',
+    GATEWAY_INDEX_BYTES: String(64 * 1024 * 1024),
+  };
+  survivor = await startService({ env });
+}, 120_000);
+afterAll(async () => {
+  expect(await survivor.stop()).toBe(0);
+  await server.stop();
+  rmSync(dataDirectory, { recursive: true, force: true });
+});
+
+const TUPLES = 40_000;
+
+async function tuplesOf(service: Service, tenantId: string): Promise<readonly string[]> {
+  const stored = await exported(service, `?tenant_id=${tenantId}`);
+  return stored.map(textOf).toSorted();
+}
+
+test.each([
+  ['while it receives', 0, 0.4],
+  ['while it writes into an empty tenant', 0, 1],
+  ['while it writes into one that holds tuples', 10, 1],
+])(
+  '%s',
+  async (name, held, part) => {
+    const tenantId = `k${held}-${part * 10}`;
+    const before = plainTuples(held, 900_000);
+    if (held > 0) await postLines(survivor, `?tenant_id=${tenantId}`, linesOf(before));
+    const tuples = plainTuples(TUPLES);
+    const query = `?tenant_id=${tenantId}&import_id=killed`;
+    const victim = await startService({ env });
+    const text = linesOf(tuples);
+    const sent =
+      part === 1
+        ? postLines(victim, query, text)
+        : fetch(`${victim.baseUrl}/v1/tuples:import${query}`, {
+            method: 'POST',
+            headers: {
+              authorization: `Bearer ${victim.token}`,
+              'content-type': 'application/x-ndjson',
+            },
+            // Never ends.
+            body: new ReadableStream({
+              start: (controller) =>
+                controller.enqueue(Buffer.from(text.slice(0, text.length * part))),
+            }),
+            duplex: 'half',
+          } as RequestInit);
+    const failed = expect(sent, name).rejects.toThrow();
+    const pool = createPool(server.target, { max: 1, applicationName: 'test' });
+    const isUnderWay = async (): Promise<boolean> => {
+      const { rows } = await pool.query<{
+        is_applying: boolean;
+        applied: number;
+        is_staging: boolean;
+      }>(
+        `select i.total is not null as is_applying, i.applied::int as applied,
+           exists (select from tuple_import_part p where p.import_no = i.import_no) as is_staging
+         from tuple_import i where i.tenant_id = $1 and i.import_id = 'killed'`,
+        [tenantId],
+      );
+      const [row] = rows;
+      if (row === undefined) return false;
+      if (part < 1) return row.is_staging;
+      return held > 0 ? row.applied > 0 : row.is_applying;
+    };
+    try {
+      while (!(await isUnderWay())) await new Promise((next) => setImmediate(next));
+    } finally {
+      await pool.end();
+    }
+    await victim.kill();
+    await failed;
+    const seen = await tuplesOf(survivor, tenantId);
+    // As a whole or not at all; in chunks any part of it.
+    if (held === 0 && seen.length !== TUPLES) expect(seen).toEqual(setOf(before));
+    const done = await postLines(survivor, query, text);
+    expect(done.status, JSON.stringify(done.body)).toBe(200);
+    expect(done.body).toMatchObject({ received: String(TUPLES), written: String(TUPLES) });
+    expect(Number(done.body['resumed_at'])).toBeGreaterThan(0);
+    expect(await tuplesOf(survivor, tenantId)).toEqual(setOf(before, tuples));
+    const [last] = tuples.slice(-1) as [JsonTuple];
+    const response = await fetch(`${survivor.baseUrl}/workspace.v1.AuthzService/Check`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${survivor.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        tenant_id: tenantId,
+        namespace: last.namespace,
+        object_id: last.object_id,
+        relation: last.relation,
+        subject_user_id: (last.subject as { user_id: string }).user_id,
+      }),
+    });
+    expect(await response.json()).toEqual({ allowed: true });
+  },
+  120_000,
+);
