@@ -163,6 +163,21 @@ describe(`lists of subjects (SEED=${seed})`, () => {
     );
   });
 
+  test('are undecided where Check is, on a cycle through a union beside an intersection', () => {
+    const walk = (tupleset: string) => ({ tuple_to_userset: { tupleset, computed: 'r0' } });
+    const r0 = { union: [walk('parent'), { intersection: [walk('r0'), {}] }] };
+    const subject: Subject = { kind: 'set', namespace: 'doc', objectId: 'a', relation: 'r0' };
+    const tuple = { namespace: 'doc', objectId: 'a', relation: 'parent', subject };
+    const ref = { namespace: 'doc', objectId: 'a', relation: 'r0' };
+    for (let depthMax = 1; depthMax < 12; depthMax++) {
+      const modelJson = JSON.stringify({ namespaces: { doc: { relations: { r0 } } } });
+      const evaluator = evaluatorOf({ modelJson, tuples: [tuple, tuple] }, depthMax);
+      compareSubjects(subjectsOf(evaluator, ref, ''), ref, (userId) =>
+        decide(evaluator, ref, { kind: 'user', userId }),
+      );
+    }
+  });
+
   test('are the pages put together', () => {
     fc.assert(
       fc.property(
