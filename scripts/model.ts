@@ -2,20 +2,52 @@
  * Models on the command line, without a service: npm run model -- SUBCOMMAND …
  * Ends with 0 when all is well, 1 when something is wrong with a model, 2 when the command or a file is.
  */
-import { check } from './model/check.ts';
-import { convert } from './model/convert.ts';
-import { format } from './model/format.ts';
-import { importModel } from './model/import.ts';
 import { EXIT_USAGE, type Subcommand, UsageError } from './model/subcommand.ts';
-import { test } from './model/test.ts';
 
-/** By name; a new one is one more line. */
-const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([
-  ['format', format],
-  ['check', check],
-  ['convert', convert],
-  ['import', importModel],
-  ['test', test],
+/** A subcommand is loaded when it is run: the parsers of other systems take longer than a format. */
+type Entry = {
+  /** One line for the list of them. */
+  readonly summary: string;
+  readonly load: () => Promise<Subcommand>;
+};
+
+/** By name; a new one is one more entry. */
+const SUBCOMMANDS: ReadonlyMap<string, Entry> = new Map<string, Entry>([
+  [
+    'format',
+    {
+      summary: 'lay .gate files out, comments kept',
+      load: async () => (await import('./model/format.ts')).format,
+    },
+  ],
+  [
+    'check',
+    {
+      summary: 'say what is wrong with models, by line and column',
+      load: async () => (await import('./model/check.ts')).check,
+    },
+  ],
+  [
+    'convert',
+    {
+      summary: 'write a model as .gate or as JSON',
+      load: async () => (await import('./model/convert.ts')).convert,
+    },
+  ],
+  [
+    'import',
+    {
+      summary: 'write a model of OpenFGA or SpiceDB as .gate, and try its own assertions',
+      load: async () => (await import('./model/import.ts')).importModel,
+    },
+  ],
+  [
+    'test',
+    {
+      summary: 'run files of assertions against a model',
+      load: async () => (await import('./model/test.ts')).test,
+    },
+  ],
 ]);
 
 const [name = '--help', ...args] = process.argv.slice(2);
@@ -26,7 +58,7 @@ async function run(subcommandName: string, rest: readonly string[]): Promise<num
     process.stdout.write(overview());
     return process.argv.length > 2 ? 0 : EXIT_USAGE;
   }
-  const subcommand = SUBCOMMANDS.get(subcommandName);
+  const subcommand = await SUBCOMMANDS.get(subcommandName)?.load();
   if (subcommand === undefined) {
     process.stderr.write(`model: there is no ${subcommandName}\n\n${overview()}`);
     return EXIT_USAGE;

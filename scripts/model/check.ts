@@ -14,7 +14,6 @@ exit codes: 0 no errors; 1 errors; 2 the command or a file is wrong
 
 /** Says what is wrong with models. */
 export const check: Subcommand = {
-  summary: 'say what is wrong with models, by line and column',
   help: HELP,
   run: (args) => {
     const { positionals } = parseArgs({ args: [...args], options: {}, allowPositionals: true });

@@ -22,7 +22,6 @@ exit codes: 0 written; 1 FILE is no model; 2 the command or a file is wrong
 
 /** Writes a model in its other form. */
 export const convert: Subcommand = {
-  summary: 'write a model as .gate or as JSON',
   help: HELP,
   run: (args) => {
     const { values, positionals } = parseArgs({

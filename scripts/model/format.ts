@@ -17,7 +17,6 @@ exit codes: 0 all are laid out so, now or already; 1 one is not (--check), or is
 
 /** Formats `.gate` files in place. */
 export const format: Subcommand = {
-  summary: 'lay .gate files out, comments kept',
   help: HELP,
   run: (args) => {
     const { values, positionals } = parseArgs({

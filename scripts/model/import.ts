@@ -30,7 +30,6 @@ a file is wrong
 
 /** Imports models of OpenFGA and SpiceDB. */
 export const importModel: Subcommand = {
-  summary: 'write a model of OpenFGA or SpiceDB as .gate, and try its own assertions',
   help: HELP,
   run: (args) => {
     const { values, positionals } = parseArgs({

@@ -1,7 +1,5 @@
 /** One of the things that `npm run model` does. */
 export type Subcommand = {
-  /** One line for the list of them. */
-  readonly summary: string;
   /** What `--help` shows: usage, options, exit codes. */
   readonly help: string;
   /** Does it with the arguments behind its name. Resolves to the exit code. */

@@ -26,7 +26,6 @@ const LIMITS = { depthMax: 256, readBudget: 10_000 };
 
 /** Runs files of assertions. */
 export const test: Subcommand = {
-  summary: 'run files of assertions against a model',
   help: HELP,
   run: (args) => {
     const { values, positionals } = parseArgs({

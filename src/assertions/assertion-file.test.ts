@@ -175,7 +175,10 @@ describe('a file of assertions', () => {
       'context: { a: !!binary aGk= }\ntests: [{ allow: [a:b#c@user:d] }]',
       ['1: anchors, aliases and tags are not taken'],
     ],
-    ['tests: []\ntests: []', ['2: Map keys must be unique']],
+    [
+      'tests: []\ntests: []',
+      ['2: "tests" stands twice in one mapping', '1: tests: a file has one at least'],
+    ],
     ['tests: []\n---\ntests: []', ['2: one file holds one document']],
     [
       'tests: [',

@@ -7,7 +7,6 @@ import {
   type Node,
   type Pair,
   parseDocument,
-  type YAMLMap,
 } from 'yaml';
 import type { JsonValue } from '../model/canonical-json.ts';
 import { nearestName } from '../shared/nearest-name.ts';
@@ -25,6 +24,7 @@ export type Field = { readonly key: string; readonly keyNode: Node; readonly val
 
 const PROBLEMS_MAX = 20;
 const DEPTH_MAX = 64;
+const BRACKETS_MAX = 200;
 
 /**
  * Reads a YAML 1.2 text (core schema) by its nodes, so that every problem has its line. Keys stand once in a
@@ -75,16 +75,13 @@ export class YamlReader {
       this.problem(node ?? at, `${what} must be a mapping`);
       return fields;
     }
-    for (const { key, value } of (node as YAMLMap<unknown, Node | null>).items as Pair<
-      unknown,
-      Node | null
-    >[]) {
-      const keyNode = key as Node;
+    for (const { key: keyNode, value } of node.items as Pair<Node, Node | null>[]) {
       if (!isScalar(keyNode) || this.#isMarked(keyNode)) {
         this.problem(keyNode, 'a key must be a plain text');
         continue;
       }
       const text = typeof keyNode.value === 'string' ? keyNode.value : (keyNode.source ?? '');
+      if (fields.has(text)) this.problem(keyNode, `"${text}" stands twice in one mapping`);
       fields.set(text, { key: text, keyNode, value: value ?? null });
     }
     return fields;
@@ -105,7 +102,7 @@ export class YamlReader {
       this.problem(node ?? at, `${what} must be a text`);
       return '';
     }
-    return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value));
+    return typeof node.value === 'string' ? node.value : (node.source ?? '');
   }
 
   /** `true` or `false`. */
@@ -142,12 +139,17 @@ export class YamlReader {
   }
 
   #parse(text: string): Node | null {
+    if (isTooDeep(text)) {
+      this.#add(1, 1, `is nested more than ${DEPTH_MAX} deep`);
+      return null;
+    }
     try {
       const document = parseDocument(text, {
         version: '1.2',
         schema: 'core',
         merge: false,
-        uniqueKeys: true,
+        // Compares each key with all before it; see anyFields.
+        uniqueKeys: false,
         lineCounter: this.#lines,
         prettyErrors: false,
         logLevel: 'error',
@@ -173,6 +175,29 @@ export class YamlReader {
   #add(line: number, column: number, message: string): void {
     if (this.problems.length < PROBLEMS_MAX) this.problems.push({ line, column, message });
   }
+}
+
+/**
+ * Whether brackets stand open, or a line begins, deeper than a file has reason to: the parser's time grows with the
+ * square of its depth. Brackets in texts count too, where far more open than close. O(text).
+ */
+function isTooDeep(text: string): boolean {
+  let open = 0;
+  let indicators = 0;
+  let isLineStart = true;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i] as string;
+    if (character === '\n') {
+      isLineStart = true;
+      indicators = 0;
+    } else if (character === '[' || character === '{') open += 1;
+    else if (character === ']' || character === '}') open = Math.max(0, open - 1);
+    else if (isLineStart && (character === '-' || character === '?' || character === '&')) {
+      indicators += 1;
+    } else if (character !== ' ' && character !== '\t') isLineStart = false;
+    if (open > BRACKETS_MAX || indicators > BRACKETS_MAX) return true;
+  }
+  return false;
 }
 
 /** Whether a key has no value behind it. */

@@ -37,7 +37,7 @@ export function modelOptions(
     timeoutMsMax,
     history: services.modelHistory,
     activations: services.models,
-    operatorName: services.operatorName,
+    operatorName: (secret) => services.operatorName(secret),
     tests: new AssertionTests({
       threads: new AssertionThreads(),
       depthMax: config.maxCheckDepth,

@@ -312,7 +312,7 @@ export function createCalls(
       batchItemsMax,
       recorder,
     }),
-    admin: createAdminService(projects, services.operatorName),
+    admin: createAdminService(projects, (secret) => services.operatorName(secret)),
     workspace: createWorkspaceService({ ...services, timeoutMsMax }),
     group: createGroupService({ ...services, timeoutMsMax }),
     seat: createSeatService({ ...services, timeoutMsMax }),

@@ -1,15 +1,11 @@
 import type { Config } from '../config/options.ts';
-import { secretFingerprint } from '../config/secret-fingerprint.ts';
 import { TokenCodec } from '../model/consistency-token.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
-import { ActivationJob } from '../services/models/activation-job.ts';
-import { ModelHistory } from '../services/models/model-history.ts';
-import { ACTIVATION_ROWS, StagedModels } from '../services/models/staged-models.ts';
 import type { AuditSink } from '../services/ports.ts';
-import { ProjectService } from '../services/project-service.ts';
+import type { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
 import { ReadPositions } from '../services/read-positions.ts';
 import { ShardHeads } from '../services/shard-heads.ts';
@@ -26,21 +22,15 @@ import { startIndexLinks } from './index-links.ts';
 import { createManagement, type Management } from './management.ts';
 import { MeasuredWriter } from './measured-writer.ts';
 import type { Metrics } from './metrics.ts';
+import { createProjectServices, type ProjectServices } from './project-services.ts';
 
-/** GATEWAY_MAX_CHECK_READS must not go below it, for a project either. */
-const READ_BUDGET_FLOOR = 100;
 const READ_TUPLES_MAX = 10_000;
 const EXPORT_GRANTS_MAX = 100_000;
 /** As many as a change row and a worker's step hold well. */
 const DELETES_PER_SEQ_MAX = 2_000;
-const PROJECTS_MAX = 10_000;
 const HEADS_MAX = 200_000;
 const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
-/** How often it is asked whether a model is pending that nobody brings into force. */
-const ACTIVATION_INTERVAL_MS = 5_000;
-/** So long a call that writes a model waits for it to come into force. */
-const ACTIVATION_WAIT_MS = 10_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
 const WRITE_LANES = 2;
 /** Commits within this time share notifications, with one seq for each shard. */
@@ -50,12 +40,8 @@ const NOTIFY_SHARDS_MAX = 4_096;
 
 /** The use cases of this instance. */
 export type Services = Management &
-  Bulk & {
-    readonly projects: ProjectService;
-    /** The versions of projects' models. */
-    readonly modelHistory: ModelHistory;
-    /** What versions and audit records call whoever knows an operator secret. */
-    operatorName(secret: string): string;
+  Bulk &
+  ProjectServices & {
     readonly heads: ShardHeads;
     readonly index: ReadIndex;
     readonly positions: ReadPositions;
@@ -63,8 +49,6 @@ export type Services = Management &
     readonly notifier: ChangeNotifier;
     readonly tuples: TupleService;
     readonly purge: ExpiredTuplePurge;
-    readonly models: StagedModels;
-    readonly activations: ActivationJob;
     /** What tuples of projects must fit. */
     readonly rules: WriteRules;
     /** For what one instance at a time does. */
@@ -90,7 +74,7 @@ export type ServicesOptions = {
 
 /** Wires the services to the database and the workers. */
 export function createServices(options: ServicesOptions): Services {
-  const { config, database, clock, shards, metrics, audit, log } = options;
+  const { config, database, clock, metrics, audit } = options;
   const { pool } = database;
   const ids = new IdSource(clock);
   const codec = new TokenCodec({
@@ -99,36 +83,13 @@ export function createServices(options: ServicesOptions): Services {
   });
   const isAlone = options.isAlone ?? ((): boolean => database.membership.isAlone());
   const heads = new ShardHeads({ entriesMax: HEADS_MAX });
-  const models = new StagedModels({
-    pool,
-    projects: () => projects,
-    onPending: () => activations.kick(),
-    waitMaxMs: ACTIVATION_WAIT_MS,
+  const shared = new SharedWork({
+    target: database.target,
+    onRun: (work, outcome) => metrics.upkeepRuns.inc({ work, outcome }),
+    log: options.log,
   });
-  const projects = new ProjectService({
-    pool,
-    admission: database.membership,
-    clock,
-    region: config.region,
-    defaultProjectId: config.defaultProjectId,
-    readBudgetDefault: config.maxCheckReads,
-    readBudgetFloor: READ_BUDGET_FLOOR,
-    ttlMs: config.projectTtlSeconds * 1000,
-    cacheMax: PROJECTS_MAX,
-    listMax: PROJECTS_MAX,
-    distributor: shards,
-    models,
-    onUnsoundModel: (projectId, { path, message }) => {
-      metrics.models.unsound.add();
-      log('warn', 'stored_model_unsound', { project_id: projectId, path, problem: message });
-    },
-    onRegionRefused: () => metrics.regionRefused.inc(),
-    onOld: () => metrics.readIndex.settingsReloaded(),
-    isAlone,
-    audit,
-  });
-  const modelHistory = new ModelHistory({ pool, projects, models });
-  const operatorName = (secret: string): string => operatorNameOf(database, secret);
+  const ofProjects = createProjectServices(options, isAlone, shared);
+  const { projects } = ofProjects;
   const { index, stopIndex } = createIndex(options, { clock, heads, projects });
   const positions = new ReadPositions({ codec, heads, index });
   const notifier = createNotifier(options);
@@ -150,62 +111,24 @@ export function createServices(options: ServicesOptions): Services {
     deletesPerSeqMax: DELETES_PER_SEQ_MAX,
     exportGrantsMax: EXPORT_GRANTS_MAX,
   });
-  const shared = new SharedWork({
-    target: database.target,
-    onRun: (work, outcome) => metrics.upkeepRuns.inc({ work, outcome }),
-    log: options.log,
-  });
   const purge = createPurge(options, writes, ids, shared);
-  const activations = new ActivationJob({
-    pool,
-    shared,
-    projects,
-    region: config.region,
-    intervalMs: ACTIVATION_INTERVAL_MS,
-    rowsMax: ACTIVATION_ROWS,
-    metrics: metrics.models,
-    onError: (error) => log('warn', 'model_activation_failed', { error: String(error) }),
-  });
-  const management = createManagement(config, {
-    pool,
-    clock,
-    ids,
-    projects,
-    heads,
-    index,
-    isAlone,
-    writer: writes,
-  });
+  const parts = { pool, clock, ids, projects, heads, index, isAlone, writer: writes };
+  const management = createManagement(config, parts);
   const reads = { heads, index, positions, rules, isAlone, stopIndex };
-  const named = { projects, models, modelHistory, activations, operatorName };
   const bulk = createBulk(config, {
-    ...{
-      pool,
-      clock,
-      ids,
-      codec,
-      heads,
-      positions,
-      projects,
-      rules,
-      index,
-      isAlone,
-      shared,
-      audit,
-    },
-    writer: writes,
+    ...parts,
+    codec,
+    positions,
+    rules,
+    shared,
+    audit,
     onUndecidable: (field) => metrics.undecidableTuples[field].add(1),
     tokenKey: database.deployment.tokenKey,
     metrics: metrics.bulk,
     log: options.log,
   });
   const writing = { writer, notifier, tuples, purge, shared };
-  return { ...reads, ...named, ...writing, ...management, ...bulk };
-}
-
-/** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */
-function operatorNameOf({ deployment }: Database, secret: string): string {
-  return `operator:${secretFingerprint(deployment.tokenKey, 'admin_secret', [secret])}`;
+  return { ...reads, ...ofProjects, ...writing, ...management, ...bulk };
 }
 
 function createIndex(

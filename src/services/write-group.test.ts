@@ -95,17 +95,19 @@ describe('planGroup', () => {
   });
 
   test('shards are locked in sorted order, and each counts its own seqs', () => {
-    const plan = planGroup([
+    const writes = [
       write('q/a', '+doc:a#viewer@u'),
       write('p/b', '+doc:a#viewer@u'),
       write('p/a', '-doc:a#viewer@u'),
       write('q/a', '+doc:b#viewer@u'),
       write('p/b', '-doc:c#viewer@u'),
-    ]);
+    ];
+    const plan = planGroup(writes, (projectId) => (projectId === 'p' ? 7 : 0));
     expect(plan.shardOfWrite).toEqual([3, 2, 1, 3, 2]);
     expect(plan.offsets).toEqual([1, 1, 0, 2, 1]);
-    const [isResend, projects, tenants, counts, stamps, shardOf] = plan.values;
+    const [isResend, projects, tenants, rules, counts, stamps, shardOf] = plan.values;
     expect([isResend, projects, tenants]).toEqual([false, '{"p","p","q"}', '{"a","b","a"}']);
+    expect(rules).toBe('{7,7,0}');
     expect([counts, shardOf]).toEqual(['{0,1,2}', '{3,2,1,3,2}']);
     // The stamp of a shard is that of its last write that has an effect for sure.
     const stampOf = (back: number): string => `${made - back}00`;
@@ -149,13 +151,13 @@ describe('planGroup', () => {
       write('p/t', '-doc:a#viewer@u'),
       write('p/t', '-doc:a#viewer@u', '+doc:b#viewer@u', '-doc:c#viewer@group:g#member'),
     ]);
-    const [writes, effects] = plan.values.slice(14, 16);
+    const [writes, effects] = plan.values.slice(15, 17);
     expect([writes, effects]).toEqual(['{3,3,3}', '{0,1,-1}']);
     const packed = ['-doc:a#viewer@u', '+doc:b#viewer@u', '-doc:c#viewer@group:g#member']
       .map((text) => packChange(changeOf(text)))
       .map((text) => text.replaceAll('"', '\\"'));
-    expect(plan.values[16]).toBe(`{"${packed.join('","')}"}`);
-    expect(plan.values.slice(17, 23)).toEqual([
+    expect(plan.values[17]).toBe(`{"${packed.join('","')}"}`);
+    expect(plan.values.slice(18, 24)).toEqual([
       '{"doc","doc","doc"}',
       '{"a","b","c"}',
       '{"viewer","viewer","viewer"}',
@@ -163,7 +165,7 @@ describe('planGroup', () => {
       '{"u","u","g"}',
       '{"","","member"}',
     ]);
-    expect(plan.values.slice(12, 13)).toEqual(['{t,t,f}']);
+    expect(plan.values.slice(13, 14)).toEqual(['{t,t,f}']);
   });
 
   test('several updates of one write are one change', () => {
@@ -176,7 +178,7 @@ describe('planGroup', () => {
     const first = { ...named, meta: { ...named.meta, rpc: 'Other', actingUserId: 'anne' } };
     const plan = planGroup([first, writes[1] as ShardWrite]);
     const [a, b] = [made - 1, made];
-    expect(plan.values.slice(6, 11)).toEqual([
+    expect(plan.values.slice(7, 12)).toEqual([
       `{c${a},c${b}}`,
       `{${a}00,${b}00}`,
       '{"Other","rpc"}',
@@ -184,8 +186,8 @@ describe('planGroup', () => {
       `{"r${a}","r${b}"}`,
     ]);
     // A shard without an effect for sure keeps the stamp that it has.
-    expect(plan.values.slice(3, 5)).toEqual(['{1,0}', `{${a}00,0}`]);
-    expect(plan.values[13]).toBe(`{"${(plan.changes[0] ?? '').replaceAll('"', '\\"')}",NULL}`);
+    expect(plan.values.slice(4, 6)).toEqual(['{1,0}', `{${a}00,0}`]);
+    expect(plan.values[14]).toBe(`{"${(plan.changes[0] ?? '').replaceAll('"', '\\"')}",NULL}`);
   });
 
   test('what is sent again is the same but for its mark', () => {

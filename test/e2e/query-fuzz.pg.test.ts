@@ -18,6 +18,7 @@ import { call } from '../support/service.ts';
 /* Whatever a request holds, no method answers 500, and nobody is let in whom no tuple names. */
 const { instance } = await instanceForFile();
 const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const timeout = 60_000 * Math.max(1, FUZZ_RUNS);
 const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const params = (runs: number) => ({ numRuns: Math.ceil(runs * FUZZ_RUNS), seed });
 
@@ -118,7 +119,7 @@ function allows(body: Record<string, unknown>): boolean {
   return /"allowed(_before|_after)?":true/.test(JSON.stringify(body));
 }
 
-describe(`JSON (SEED=${seed})`, () => {
+describe(`JSON (SEED=${seed})`, { timeout }, () => {
   test.each(METHODS)('%s', async (method) => {
     let answered = 0;
     const property = fc.asyncProperty(patches, async (list) => {
@@ -142,7 +143,7 @@ describe(`JSON (SEED=${seed})`, () => {
       if (answer.status === 200) answered++;
       if (!isHonest && allows(answer.body) && !text.includes('wildcard')) throw new Error(shown);
     });
-    await fc.assert(property, params(250));
+    await fc.assert(property, params(120));
     expect(answered).toBeGreaterThan(5);
   });
 
@@ -180,7 +181,7 @@ describe(`JSON (SEED=${seed})`, () => {
   });
 });
 
-describe(`protobuf over Connect and gRPC (SEED=${seed})`, () => {
+describe(`protobuf over Connect and gRPC (SEED=${seed})`, { timeout }, () => {
   const client = new grpc.Client(
     instance.baseUrl.replace('http://', ''),
     grpc.credentials.createInsecure(),
@@ -303,7 +304,7 @@ describe(`protobuf over Connect and gRPC (SEED=${seed})`, () => {
       const allowed = [...responses[method](body), ...responses[method](reply)];
       if (allowed.includes(true) && !mayAllow(method, bytes)) throw new Error(`allowed: ${what}`);
     });
-    await fc.assert(property, params(250));
+    await fc.assert(property, params(120));
     expect(answered).toBeGreaterThan(5);
   });
 });

@@ -54,6 +54,18 @@ function done(task: EvaluationTask<boolean>): EvaluationTask<boolean> {
 const ask = (tuples: readonly (string | RelationTuple)[], question: string): boolean =>
   done(taskOf(tuples, question)).result();
 
+test('a member by an undecided tuple, whom a wildcard lets in besides, leaves a deny undecided, and no more', () => {
+  const index = new TupleIndex();
+  const tuples = [keyOf('group:g#member@*'), undecided('group:g#member@user:a')];
+  for (const tuple of [...tuples, keyOf('doc:d#viewer@user:a')]) index.applyChange('insert', tuple);
+  const options = { depthMax: 256, closureBytesMax: 1 << 16 };
+  const { general } = new Evaluator(index, MODEL, options, systemClock);
+  const question = { ...keyOf('doc:d#viewer@group:g#member'), contextJson: '' };
+  const task = general.startDecision(question, 0, 100_000);
+  expect([task.run(Infinity), task.result()]).toEqual(['done', CUT]);
+  expect(done(general.startCheck(question, 0, 100_000)).result()).toBe(false);
+});
+
 describe('a set holds an object', () => {
   const members = ['group:g#member@user:a', 'group:g#member@user:b', 'group:g#member@user:c'];
 

@@ -2,12 +2,15 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 
 /* `npm run model -- …` as people run it, in a process of its own. */
 const SCRIPT = path.join(import.meta.dirname, '..', '..', 'scripts', 'model.ts');
 const folder = mkdtempSync(path.join(tmpdir(), 'model-command-'));
 afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Processes start slowly beside others. */
+vi.setConfig({ testTimeout: 120_000 });
 
 type Result = { readonly code: number | null; readonly out: string; readonly err: string };
 
@@ -37,17 +40,19 @@ const JSON_TEXT =
   '{"namespaces":{"doc":{"relations":{"owner":{"subjects":["user"]},"viewer":{"union":[{"this":{}},{"computed":"owner"}],"subjects":["user"]}}}}}';
 
 describe('help and usage', () => {
-  test('the list of subcommands, and the help of each', () => {
+  const NAMES = ['format', 'check', 'convert', 'import', 'test'];
+
+  test('the list of subcommands', () => {
     const help = model(['--help']);
     expect(help.code).toBe(0);
-    const names = [...help.out.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name ?? '');
-    expect(names).toEqual(expect.arrayContaining(['format', 'check', 'convert', 'import']));
-    for (const name of names) {
-      const own = model([name, '--help']);
-      expect(own).toMatchObject({ code: 0, err: '' });
-      expect(own.out).toContain(`usage: npm run model -- ${name}`);
-      expect(own.out).toContain('exit codes: 0 ');
-    }
+    expect([...help.out.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name)).toEqual(NAMES);
+  });
+
+  test.each(NAMES)('the help of %s', (name) => {
+    const help = model([name, '--help']);
+    expect(help).toMatchObject({ code: 0, err: '' });
+    expect(help.out).toContain(`usage: npm run model -- ${name}`);
+    expect(help.out).toContain('exit codes: 0 ');
   });
 
   test.each([

@@ -192,7 +192,7 @@ test('of writers that expect the same version exactly one wins', async () => {
   const answers = await Promise.all(
     Array.from({ length: 8 }, () => write(id, EDITORS_VIEW, { expected_version: '1' })),
   );
-  const statuses = answers.map(({ status }) => status).toSorted();
+  const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
   expect(statuses).toEqual([200, ...Array.from({ length: 7 }, () => 412)]);
   expect(await versionsOf(id)).toHaveLength(2);
 });

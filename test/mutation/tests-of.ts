@@ -70,6 +70,10 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/cache/'], ['src/cache/{entity-lookup,index-changes,parts,tuple-index}.test.ts']],
   [['src/model/consistency-token.ts'], ['src/model/consistency-token.test.ts']],
   [['src/model/conditions.ts'], ['src/model/conditions.test.ts']],
+  [
+    ['src/model/cel-', 'src/model/condition-', 'src/model/declared-condition.ts'],
+    ['src/model/declared-condition.test.ts', 'test/model/*.test.ts'],
+  ],
   [['src/model/namespace-model.ts'], ['src/model/{namespace-model,duplicate-key}.test.ts']],
   [['src/services/shard-heads.ts'], ['src/services/{shard-heads,read-positions}.test.ts']],
   [

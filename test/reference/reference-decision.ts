@@ -39,8 +39,8 @@ export function memoizedValues(valuesOf: ValuesOf): ValuesOf {
 
 /**
  * Check with the third value. Of a userset it is the greatest of its own value and, over every user of the worlds,
- * of the lesser of "is a member of it" and "holds the object": but only users who are stored below it count, which
- * are all who are not held by a wildcard alone.
+ * of the lesser of "is a member of it" and "holds the object". But a wildcard adds no members: users count who are
+ * stored below it, and those who are stored by undecided tuples alone may be members at most.
  */
 export function decisionOf(
   reference: ReferenceEvaluator,
@@ -55,12 +55,13 @@ export function decisionOf(
   const set = { namespace, objectId, relation };
   if (isSame(set, ref)) return 'true';
   let value = valuesOf({ kind: 'set', ref: set }).get(key) ?? 'false';
-  const stored = reference.usersBelow(set);
+  const [certain, stored] = [reference.usersBelow(set, false), reference.usersBelow(set, true)];
   for (const userId of USERS) {
     if (!stored.has(userId)) continue;
     const values = valuesOf({ kind: 'user', userId });
     const member = values.get(keyOf(set, false)) ?? 'false';
-    value = greatest(value, least(member, values.get(key) ?? 'false'));
+    const both = least(member, values.get(key) ?? 'false');
+    value = greatest(value, certain.has(userId) ? both : least(both, 'cut'));
   }
   // Who is stored below it by an undecided tuple alone allows nothing, although a wildcard makes the user a member.
   return value === 'true' && !reference.check(ref, subject, valuesOf) ? 'cut' : value;

@@ -124,7 +124,7 @@ export class ReferenceEvaluator {
     const { namespace, objectId, relation } = subject;
     const set = { namespace, objectId, relation };
     if (valuesOf({ kind: 'set', ref: set }).get(key) === 'true') return true;
-    for (const userId of this.#usersBelow(set)) {
+    for (const userId of this.usersBelow(set, false)) {
       const values = valuesOf({ kind: 'user', userId });
       const isMember = values.get(keyOf(set, false)) === 'true';
       if (isMember && values.get(key) === 'true') return true;
@@ -184,12 +184,8 @@ export class ReferenceEvaluator {
     }
   }
 
-  /** Concrete users stored below a userset, exclude sides apart; also by tuples that could not be decided. */
-  usersBelow(root: UsersetRef): Set<string> {
-    return this.#usersBelow(root, true);
-  }
-
-  #usersBelow(root: UsersetRef, withUndecided = false): Set<string> {
+  /** Concrete users stored below a userset, exclude sides apart; if asked for, also by tuples that could not be decided. */
+  usersBelow(root: UsersetRef, withUndecided: boolean): Set<string> {
     const users = new Set<string>();
     const seen = new Set<string>();
     const visit = (ref: UsersetRef): void => {

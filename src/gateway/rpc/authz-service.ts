@@ -47,19 +47,24 @@ export function createAuthzService(options: AuthzServiceOptions): ServiceImpl<ty
 
 type DecisionMethod = 'check' | 'batchCheck' | 'expand' | 'listObjects';
 
-function decisionHandlers(
-  options: AuthzServiceOptions,
-): Pick<ServiceImpl<typeof AuthzService>, DecisionMethod> {
-  const { shards, scopes, meter } = options;
-  const decide = <T>(
+/** Resolves the scope of a call and asks within it. */
+function decideBy(options: AuthzServiceOptions) {
+  return <T>(
     request: Scoped,
     context: HandlerContext,
     ask: (scope: ReadScope) => Promise<T>,
   ): Promise<T> => {
     const { projectId, tenantId, atLeastConsistencyToken: token } = request;
     const deadlineMs = deadlineOf(context, options);
-    return scopes.decide({ projectId, tenantId, token, deadlineMs }, context.signal, ask);
+    return options.scopes.decide({ projectId, tenantId, token, deadlineMs }, context.signal, ask);
   };
+}
+
+function decisionHandlers(
+  options: AuthzServiceOptions,
+): Pick<ServiceImpl<typeof AuthzService>, DecisionMethod> {
+  const { shards, scopes, meter } = options;
+  const decide = decideBy(options);
   return {
     check: (request, context) =>
       meter.measure(request.subjectSet === undefined ? 'Check' : 'CheckSet', async () => {

@@ -369,8 +369,8 @@ describe('beside running writers', () => {
 
   test('writes of several projects in one group: only those that do not fit are refused', async () => {
     const ids = await Promise.all([newProject(UNTYPED), newProject(UNTYPED), newProject(UNTYPED)]);
-    await write(ids[0] as string, [tuple('doc:a#viewer', user('u'))], other);
-    await update(ids[1] as string, TYPED);
+    await write(ids[0], [tuple('doc:a#viewer', user('u'))], other);
+    await update(ids[1], TYPED);
     const results = await Promise.allSettled(
       ids.flatMap((id) => [
         write(id, [tuple('doc:b#viewer', group)], other),
@@ -385,7 +385,7 @@ describe('beside running writers', () => {
       'fulfilled',
       'fulfilled',
     ]);
-    expect(await stored(ids[1] as string)).toEqual(['doc:c#viewer']);
+    expect(await stored(ids[1])).toEqual(['doc:c#viewer']);
   });
 });
 

@@ -1,10 +1,5 @@
 import type { ClientBase, Pool } from 'pg';
-import {
-  MODEL_ACTIVE,
-  MODEL_CANCELLED,
-  MODEL_PENDING,
-  type StoredModelState,
-} from './model-versions.ts';
+import { MODEL_CANCELLED, MODEL_PENDING, type StoredModelState } from './model-versions.ts';
 
 /** Columns of `model_activation` with the state of its version, which is there also without a row. */
 export type ActivationRow = {

@@ -1,0 +1,95 @@
+import type { Config } from '../config/options.ts';
+import { secretFingerprint } from '../config/secret-fingerprint.ts';
+import type { EventLog } from '../observability/logger.ts';
+import { ActivationJob } from '../services/models/activation-job.ts';
+import { ModelHistory } from '../services/models/model-history.ts';
+import { ACTIVATION_ROWS, StagedModels } from '../services/models/staged-models.ts';
+import type { AuditSink, ModelDistributor } from '../services/ports.ts';
+import { ProjectService } from '../services/project-service.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { SharedWork } from '../store/shared-work.ts';
+import type { Database } from './database.ts';
+import type { Metrics } from './metrics.ts';
+
+/** GATEWAY_MAX_CHECK_READS must not go below it, for a project either. */
+const READ_BUDGET_FLOOR = 100;
+/** How often it is asked whether a model is pending that nobody brings into force. */
+const ACTIVATION_INTERVAL_MS = 5_000;
+/** So long a call that writes a model waits for it to come into force. */
+const ACTIVATION_WAIT_MS = 10_000;
+const PROJECTS_MAX = 10_000;
+
+/** Projects, and how their models come into force. */
+export type ProjectServices = {
+  readonly projects: ProjectService;
+  readonly models: StagedModels;
+  /** The versions of projects' models. */
+  readonly modelHistory: ModelHistory;
+  readonly activations: ActivationJob;
+  /** What versions and audit records call whoever knows an operator secret. */
+  operatorName(secret: string): string;
+};
+
+/** Wires projects to the database, and to the workers that decide by their models. */
+export function createProjectServices(
+  options: {
+    readonly config: Config;
+    readonly database: Database;
+    readonly clock: Clock;
+    readonly shards: ModelDistributor;
+    readonly metrics: Metrics;
+    readonly audit: AuditSink | undefined;
+    readonly log: EventLog;
+  },
+  isAlone: () => boolean,
+  shared: SharedWork,
+): ProjectServices {
+  const { config, database, clock, shards, metrics, audit, log } = options;
+  const { pool } = database;
+  const models = new StagedModels({
+    pool,
+    projects: () => projects,
+    onPending: () => activations.kick(),
+    waitMaxMs: ACTIVATION_WAIT_MS,
+  });
+  const projects = new ProjectService({
+    pool,
+    admission: database.membership,
+    clock,
+    region: config.region,
+    defaultProjectId: config.defaultProjectId,
+    readBudgetDefault: config.maxCheckReads,
+    readBudgetFloor: READ_BUDGET_FLOOR,
+    ttlMs: config.projectTtlSeconds * 1000,
+    cacheMax: PROJECTS_MAX,
+    listMax: PROJECTS_MAX,
+    distributor: shards,
+    models,
+    onUnsoundModel: (projectId, { path, message }) => {
+      metrics.models.unsound.add();
+      log('warn', 'stored_model_unsound', { project_id: projectId, path, problem: message });
+    },
+    onRegionRefused: () => metrics.regionRefused.inc(),
+    onOld: () => metrics.readIndex.settingsReloaded(),
+    isAlone,
+    audit,
+  });
+  const activations = new ActivationJob({
+    pool,
+    shared,
+    projects,
+    region: config.region,
+    intervalMs: ACTIVATION_INTERVAL_MS,
+    rowsMax: ACTIVATION_ROWS,
+    metrics: metrics.models,
+    onError: (error) => log('warn', 'model_activation_failed', { error: String(error) }),
+  });
+  const modelHistory = new ModelHistory({ pool, projects, models });
+  const operatorName = (secret: string): string => operatorNameOf(database, secret);
+  return { projects, models, modelHistory, activations, operatorName };
+}
+
+/** The fingerprint is that of the metric, where one secret is in force; keyed, so that it betrays nothing of it. */
+function operatorNameOf({ deployment }: Database, secret: string): string {
+  return `operator:${secretFingerprint(deployment.tokenKey, 'admin_secret', [secret])}`;
+}

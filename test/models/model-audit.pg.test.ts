@@ -1,0 +1,90 @@
+import { expect, onTestFinished, test } from 'vitest';
+import type { AuditRecord } from '../../src/authz/audit-log.ts';
+import { createAuditSink } from '../../src/authz/audit-sink.ts';
+import { ModelHistory } from '../../src/services/models/model-history.ts';
+import { ProjectService } from '../../src/services/project-service.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { docModel } from '../support/model-calls.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { stagedModels } from '../support/staged-models.ts';
+import { NO_INSTANCES } from '../support/write-admission.ts';
+
+const PLAIN = docModel({ viewer: {} });
+const OTHER = docModel({ viewer: {}, editor: {} });
+
+test('who wrote, forced or brought back which model stands in the audit log, once it is committed', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const { pool } = database;
+  const records: AuditRecord[] = [];
+  const models = stagedModels(pool, () => projects);
+  const projects = new ProjectService({
+    pool,
+    admission: NO_INSTANCES,
+    clock: systemClock,
+    region: '',
+    defaultProjectId: 'default',
+    readBudgetDefault: 10_000,
+    readBudgetFloor: 100,
+    ttlMs: 1_000,
+    cacheMax: 10,
+    listMax: 10,
+    distributor: { setModel: () => Promise.resolve() },
+    models,
+    onUnsoundModel: () => undefined,
+    onRegionRefused: () => undefined,
+    onOld: () => undefined,
+    isAlone: () => true,
+    audit: createAuditSink({ write: (record) => void records.push(record) }),
+  });
+  const history = new ModelHistory({ pool, projects, models });
+  const fresh = { id: 'p', name: 'p', modelJson: PLAIN, dataRegion: '', maxCheckReads: 0 };
+  await projects.create(fresh, 'r1', 'operator:a');
+  const call = {
+    projectId: 'p',
+    expectedVersion: null,
+    comment: '',
+    force: true,
+    author: { createdBy: 'operator:b', rpc: 'WriteModel', requestId: 'r2' },
+    deadlineMs: Infinity,
+  };
+  await history.write({ ...call, modelJson: OTHER, modelGate: '' });
+  const author = { createdBy: 'operator:c', rpc: 'RollBackModel', requestId: 'r3' };
+  await history.rollBack({ ...call, author, force: false, version: 0 });
+  const refused = history.write({ ...call, modelJson: OTHER, modelGate: '', expectedVersion: 1 });
+  await expect(refused).rejects.toMatchObject({ reason: 'MODEL_VERSION_CHANGED' });
+  const sha256 = expect.stringMatching(/^[0-9a-f]{64}$/) as string;
+  const at = expect.stringMatching(/^\d{4}-.*Z$/) as string;
+  const common = { kind: 'admin_action', project_id: 'p', at, model_sha256: sha256 };
+  expect(records).toEqual([
+    {
+      ...common,
+      operation: 'create_project',
+      by: 'operator:a',
+      rpc: 'CreateProject',
+      request_id: 'r1',
+      model_version: 1,
+      model_state: 'active',
+    },
+    {
+      ...common,
+      operation: 'write_model',
+      by: 'operator:b',
+      rpc: 'WriteModel',
+      request_id: 'r2',
+      model_version: 2,
+      model_state: 'active',
+      forced: true,
+    },
+    {
+      ...common,
+      operation: 'roll_back_model',
+      by: 'operator:c',
+      rpc: 'RollBackModel',
+      request_id: 'r3',
+      model_version: 3,
+      model_state: 'active',
+      rolled_back_to: 1,
+    },
+  ]);
+});
