@@ -163,6 +163,21 @@ describe(`lists of subjects (SEED=${seed})`, () => {
     );
   });
 
+  test('are undecided where Check is, on a cycle through a union beside an intersection', () => {
+    const walk = (tupleset: string) => ({ tuple_to_userset: { tupleset, computed: 'r0' } });
+    const r0 = { union: [walk('parent'), { intersection: [walk('r0'), {}] }] };
+    const subject: Subject = { kind: 'set', namespace: 'doc', objectId: 'a', relation: 'r0' };
+    const tuple = { namespace: 'doc', objectId: 'a', relation: 'parent', subject };
+    const ref = { namespace: 'doc', objectId: 'a', relation: 'r0' };
+    for (let depthMax = 1; depthMax < 12; depthMax++) {
+      const modelJson = JSON.stringify({ namespaces: { doc: { relations: { r0 } } } });
+      const evaluator = evaluatorOf({ modelJson, tuples: [tuple, tuple] }, depthMax);
+      compareSubjects(subjectsOf(evaluator, ref, ''), ref, (userId) =>
+        decide(evaluator, ref, { kind: 'user', userId }),
+      );
+    }
+  });
+
   test('are the pages put together', () => {
     fc.assert(
       fc.property(
@@ -246,6 +261,50 @@ describe(`lists of objects (SEED=${seed})`, () => {
       ),
       params(60),
     );
+  });
+
+  test('also where one check would find out more than the next one may, on a cycle at the depth bound', () => {
+    const r0 = { computed: 'r0' };
+    const walk = (to: string) => ({ tuple_to_userset: { tupleset: 'parent', computed: to } });
+    const exclusion = (include: object, exclude: object) => ({ exclusion: { include, exclude } });
+    const relations = {
+      r0: exclusion(walk('r1'), {}),
+      r1: { intersection: [r0, { union: [{}, r0] }] },
+      r2: { union: [{}, exclusion(r0, {})] },
+      parent: exclusion({ union: [{}, walk('parent')] }, r0),
+    };
+    const set = (relation: string): Subject => ({
+      kind: 'set',
+      namespace: 'doc',
+      objectId: 'a',
+      relation,
+    });
+    const tuple = (objectId: string, relation: string, subject: Subject) => ({
+      namespace: 'doc',
+      objectId,
+      relation,
+      subject,
+    });
+    const user: Subject = { kind: 'user', userId: 'u0' };
+    const tuples = [
+      tuple('a', 'r2', user),
+      tuple('b', 'parent', set('r0')),
+      tuple('a', 'parent', set('r2')),
+    ];
+    const modelJson = JSON.stringify({ namespaces: { doc: { relations } } });
+    for (let depthMax = 1; depthMax < 10; depthMax++) {
+      const index = createIndex();
+      for (const one of tuples) index.insert(one);
+      const options = { depthMax, closureBytesMax: 1 << 20 };
+      const evaluator = new Evaluator(index.reader, parseModel(modelJson), options, systemClock);
+      compareObjects(evaluator.general, user, '', 1);
+      const query = { namespace: 'doc', relation: 'parent' };
+      const list = finish(evaluator.startListObjects({ ...query, userId: 'u0' }, NOW_MS, READS));
+      const wanted = OBJECTS.filter(
+        (objectId) => decide(evaluator.general, { ...query, objectId }, user) === TRUE,
+      );
+      expect([depthMax, list]).toEqual([depthMax, wanted]);
+    }
   });
 
   test('of a set, too', () => {

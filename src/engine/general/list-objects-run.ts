@@ -1,7 +1,7 @@
 import { WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import type { EvaluationTask } from '../bound/evaluator-api.ts';
-import { type Scope, TRUE } from '../bound/scope.ts';
-import { CheckRun } from './check-run.ts';
+import type { Scope } from '../bound/scope.ts';
+import { ObjectCheck } from './object-check.ts';
 import { ObjectWalk, SURE } from './object-walk.ts';
 import { SlicedSort } from './sliced-sort.ts';
 
@@ -23,7 +23,7 @@ export class ListObjectsRun implements EvaluationTask<readonly string[]> {
   readonly #namespace: number;
   readonly #relation: number;
   readonly #userNode: number;
-  readonly #confirmation: CheckRun;
+  readonly #confirmation: ObjectCheck;
   readonly #walk: ObjectWalk;
   readonly #found: number[] = [];
   readonly #texts: string[] = [];
@@ -39,7 +39,7 @@ export class ListObjectsRun implements EvaluationTask<readonly string[]> {
     this.#relation = relation;
     this.#userNode = userNode;
     this.#walk = new ObjectWalk(scope, namespace, relation);
-    this.#confirmation = new CheckRun(scope, { userNode, setEntity: 0, setRelation: 0 });
+    this.#confirmation = new ObjectCheck(scope, userNode, relation);
   }
 
   get backstops(): number {
@@ -101,11 +101,11 @@ export class ListObjectsRun implements EvaluationTask<readonly string[]> {
     }
     const entity = this.#walk.entityAt(this.#next);
     if (!this.#walk.isSureAt(this.#next)) {
-      if (!this.#isConfirming) this.#confirmation.start(entity, this.#relation);
+      if (!this.#isConfirming) this.#confirmation.start(entity);
       this.#isConfirming = true;
       if (this.#confirmation.run(sliceEndMs) === 'more') return false;
       this.#isConfirming = false;
-      if (this.#confirmation.outcome.value === TRUE) this.#found.push(entity);
+      if (this.#confirmation.isHeld) this.#found.push(entity);
     } else {
       this.#found.push(entity);
     }

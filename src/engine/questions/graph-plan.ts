@@ -12,7 +12,7 @@ export type Component = {
   readonly isCyclic: boolean;
   /** They do so through an exclude side. */
   readonly isNegative: boolean;
-  /** One of them is an intersection or exclusion. */
+  /** One of them is an intersection or exclusion, or an operand of a rewrite that has one. */
   readonly hasOperators: boolean;
 };
 
@@ -161,7 +161,8 @@ class ComponentSearch {
     let work = 0;
     for (const vertex of vertices) {
       if (isUserset[vertex] === true) usersets++;
-      if (gate[vertex] !== ANY) hasOperators = true;
+      // An operand of its own is of a rewrite that is no plain union: Check solves such a cycle by rounds, too.
+      if (gate[vertex] !== ANY || isUserset[vertex] === false) hasOperators = true;
       const end = this.#inputStart[vertex + 1] as number;
       for (let at = this.#inputStart[vertex] as number; at < end; at++) {
         if (++work % WORK_PER_STEP === 0) yield;

@@ -3,9 +3,9 @@ import type { ListPage } from '../../model/subject-list.ts';
 import { EMPTY_NAME, WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import { type Scope, TRUE } from '../bound/scope.ts';
 import type { GeneralEvaluator } from '../general-evaluator.ts';
-import { CheckRun } from '../general/check-run.ts';
 import type { Steps } from '../general/gate-system.ts';
 import { MemberSearch } from '../general/member-search.ts';
+import { ObjectCheck } from '../general/object-check.ts';
 import { MAYBE, ObjectWalk, SURE } from '../general/object-walk.ts';
 import { SubjectSetRun, type UsersetIds } from '../general/subject-set-run.ts';
 import { compareUtf8 } from '../general/utf8-order.ts';
@@ -118,13 +118,12 @@ function* beginAtSet(scope: Scope, walk: ObjectWalk, set: UsersetIds): Steps<voi
 
 type Holds = (entity: number) => Steps<boolean>;
 
-/** Checks of one user, which share what they find out. */
 function userCheck(scope: Scope, userNode: number, relation: number): Holds {
-  const run = new CheckRun(scope, { userNode, setEntity: 0, setRelation: 0 });
+  const check = new ObjectCheck(scope, userNode, relation);
   return function* (entity) {
-    run.start(entity, relation);
-    yield* stepsOf(run);
-    return run.outcome.value === TRUE;
+    check.start(entity);
+    yield* stepsOf(check);
+    return check.isHeld;
   };
 }
 
