@@ -90,11 +90,16 @@ describe('an allow', () => {
       b: THIS,
       viewer: { union: [THIS, { intersection: [{ computed: 'a' }, { computed: 'b' }] }] },
     };
-    const chain = ['doc:plan#viewer@group:1#member', 'group:1#member@group:2#member'];
-    const tuples = [
-      ...[...chain, 'group:2#member@group:3#member', 'group:3#member@ann'],
-      ...['doc:plan#a@group:x#member', 'doc:plan#b@group:x#member', 'group:x#member@ann'],
-    ].map((text) => tuple(text));
+    const texts = [
+      'doc:plan#viewer@group:1#member',
+      'group:1#member@group:2#member',
+      'group:2#member@group:3#member',
+      'group:3#member@ann',
+      'doc:plan#a@group:x#member',
+      'doc:plan#b@group:x#member',
+      'group:x#member@ann',
+    ];
+    const tuples = texts.map((text) => tuple(text));
     const asked = 'doc:plan#viewer@ann';
     const free = explain(relations, tuples, asked).derivation;
     const bound = explain(relations, tuples, asked, { depthMax: 3 }).derivation;
