@@ -4,11 +4,14 @@ import { TokenCodec } from '../model/consistency-token.ts';
 import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
+import { TupleWatch } from '../services/watch/tuple-watch.ts';
+import { WatchCursors } from '../services/watch/watch-cursor.ts';
+import { WatchHub } from '../services/watch/watch-hub.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
 import { ActivationJob } from '../services/models/activation-job.ts';
 import { ModelHistory } from '../services/models/model-history.ts';
 import { ACTIVATION_ROWS, StagedModels } from '../services/models/staged-models.ts';
-import type { AuditSink } from '../services/ports.ts';
+import type { AuditSink, ChangeHints } from '../services/ports.ts';
 import { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
 import { ReadPositions } from '../services/read-positions.ts';
@@ -61,6 +64,9 @@ export type Services = Management &
     readonly positions: ReadPositions;
     readonly writer: TupleWriter;
     readonly notifier: ChangeNotifier;
+    /** Told of changes, for those who follow them. */
+    readonly hub: WatchHub;
+    readonly tupleWatch: TupleWatch;
     readonly tuples: TupleService;
     readonly purge: ExpiredTuplePurge;
     readonly models: StagedModels;
@@ -133,7 +139,14 @@ export function createServices(options: ServicesOptions): Services {
   const positions = new ReadPositions({ codec, heads, index });
   const notifier = createNotifier(options);
   const rules = new SettingsRules(projects);
-  const writer = createWriter(options, { clock, ids, heads, hints: notifier, projects, rules });
+  const hub = new WatchHub();
+  const hints: ChangeHints = {
+    hint: (shard, seq) => {
+      notifier.hint(shard, seq);
+      hub.changed(shard);
+    },
+  };
+  const writer = createWriter(options, { clock, ids, heads, hints, projects, rules });
   const writes = new MeasuredWriter(writer, metrics.writeDuration);
   const tuples = new TupleService({
     pool,
@@ -199,7 +212,13 @@ export function createServices(options: ServicesOptions): Services {
     metrics: metrics.bulk,
     log: options.log,
   });
-  const writing = { writer, notifier, tuples, purge, shared };
+  const tupleWatch = new TupleWatch({
+    ...{ pool, projects, index, isAlone, hub, codec, positions, clock },
+    cursors: new WatchCursors(database.deployment.tokenKey),
+    streamsMax: config.watchStreams,
+    metrics: metrics.watch,
+  });
+  const writing = { writer, notifier, tuples, purge, shared, hub, tupleWatch };
   return { ...reads, ...named, ...writing, ...management, ...bulk };
 }
 
