@@ -18,13 +18,13 @@ import type { WatchMetrics } from '../services/watch/tuple-watch.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { QUEUE_BOUNDS, type QueueBound } from '../workers/slot/queue-bound.ts';
 import { createBulkMetrics } from './bulk-metrics.ts';
-import { createWatchMetrics } from './watch-metrics.ts';
 import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
 import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 import { MembershipMetrics } from './membership-metrics.ts';
 import { createModelMetrics, type ModelMetrics } from './model-metrics.ts';
+import { createWatchMetrics } from './watch-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
 const CONNECT_CODES = [

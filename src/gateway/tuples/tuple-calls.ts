@@ -37,7 +37,10 @@ export type TupleCall = {
 };
 
 /** null: it was refused, and answered. */
-export function openTupleCall(exchange: HttpExchange, parts: TupleRoutesParts | null): TupleCall | null {
+export function openTupleCall(
+  exchange: HttpExchange,
+  parts: TupleRoutesParts | null,
+): TupleCall | null {
   const requestId = requestIdOf(exchange.header('x-request-id'));
   const refuse = (reason: TuplesReason, message: string): null => {
     sendConnectError(exchange, new AppError<TuplesReason>(reason, message), requestId);

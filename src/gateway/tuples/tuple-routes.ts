@@ -6,8 +6,8 @@ import type { ImportTuplesResult } from '../../services/bulk/tuple-import.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { streamedBodyOfExchange } from '../connect/adapter-body.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
-import { openTupleCall, shownError, type TupleCall, type TupleRoutesParts } from './tuple-calls.ts';
 import { tuplesToLines } from './tuple-bytes.ts';
+import { openTupleCall, shownError, type TupleCall, type TupleRoutesParts } from './tuple-calls.ts';
 import { tuplesOfLines } from './tuple-lines.ts';
 import { exportRequestOf, importRequestOf } from './tuple-queries.ts';
 
@@ -121,4 +121,3 @@ function importAnswer(result: ImportTuplesResult): string {
     alwaysEmitImplicit: true,
   });
 }
-

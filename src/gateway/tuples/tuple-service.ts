@@ -14,8 +14,8 @@ import type { TupleDelete } from '../../services/bulk/tuple-delete.ts';
 import type { TupleExport } from '../../services/bulk/tuple-export.ts';
 import type { TupleImport } from '../../services/bulk/tuple-import.ts';
 import type { WriteMeta } from '../../services/ports.ts';
-import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import type { RawTuple } from '../../services/tuple-requests.ts';
+import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import {
   type CallDefaults,
   deadlineOf,

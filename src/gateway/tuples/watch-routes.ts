@@ -39,7 +39,12 @@ async function sendEvents(
   const begin = (): void => {
     if (hasBegun) return;
     hasBegun = true;
-    exchange.begin(200, 'text/event-stream', ['cache-control', 'no-store', 'x-request-id', requestId]);
+    exchange.begin(200, 'text/event-stream', [
+      'cache-control',
+      'no-store',
+      'x-request-id',
+      requestId,
+    ]);
     exchange.write(':\n\n');
   };
   try {

@@ -341,7 +341,10 @@ function writeOf(row: WatchedRow, match: TupleMatch): WatchedWrite | undefined {
   return { ...rest, kind: 'changes', updates: updates.map(unpackChange) };
 }
 
-function isTaken({ namespace, objectId, relation, subject }: TupleMatch, change: PackedChange): boolean {
+function isTaken(
+  { namespace, objectId, relation, subject }: TupleMatch,
+  change: PackedChange,
+): boolean {
   return (
     (namespace === null || change[1] === namespace) &&
     (objectId === null || change[2] === objectId) &&

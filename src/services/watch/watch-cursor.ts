@@ -44,7 +44,15 @@ export class WatchCursors {
     const fields =
       cursor.kind === 'shard'
         ? [1, cursor.epoch, cursor.seq, cursor.modelVersion]
-        : [2, cursor.epoch, cursor.modelVersion, cursor.since, cursor.upto, cursor.tenantId, cursor.seq];
+        : [
+            2,
+            cursor.epoch,
+            cursor.modelVersion,
+            cursor.since,
+            cursor.upto,
+            cursor.tenantId,
+            cursor.seq,
+          ];
     const text = Buffer.from(JSON.stringify(fields)).toString('base64url');
     return `${text}.${this.#mac(projectId, tenantId, text)}`;
   }
@@ -52,7 +60,8 @@ export class WatchCursors {
   /** Errors: FIELD_INVALID, which does not say why: malformed, forged, or of another stream. */
   decode(projectId: string, tenantId: string | null, cursor: string): WatchCursor {
     const dot = cursor.length - MAC_CHARACTERS - 1;
-    if (dot < 1 || cursor.length > CURSOR_CHARACTERS_MAX || cursor[dot] !== '.') throw cursorError();
+    if (dot < 1 || cursor.length > CURSOR_CHARACTERS_MAX || cursor[dot] !== '.')
+      throw cursorError();
     const text = cursor.slice(0, dot);
     const expected = Buffer.from(this.#mac(projectId, tenantId, text));
     const given = Buffer.from(cursor.slice(dot + 1));

@@ -36,7 +36,11 @@ export type WatchedWindow = {
   /** Whether rows of the window are left. */
   readonly hasMore: boolean;
   /** Tenants whose changes since the earlier snapshot are not all kept, with their heads. */
-  readonly pruned: readonly { readonly tenantId: string; readonly epoch: number; readonly seq: number }[];
+  readonly pruned: readonly {
+    readonly tenantId: string;
+    readonly epoch: number;
+    readonly seq: number;
+  }[];
 };
 
 /** A page ends after the row that reaches either. */
