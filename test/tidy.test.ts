@@ -51,6 +51,7 @@ const TABLE: ImportTable = {
   'services/rules': ['gen/workspace'],
   services: ['model', 'services/rules', 'store', 'store/sql'],
   'services/bulk': ['model', 'services', 'store', 'store/sql'],
+  'services/watch': ['model', 'services', 'services/bulk', 'store', 'store/sql'],
   'services/groups': ['model', 'services', 'services/rules', 'store/sql'],
   'services/models': ['model', 'services', 'store', 'store/sql'],
   'services/seats': ['model', 'services', 'store', 'store/sql'],
@@ -122,6 +123,7 @@ const TABLE: ImportTable = {
     'model',
     'services',
     'services/bulk',
+    'services/watch',
   ],
   gateway: [
     'gateway/connect',
@@ -329,6 +331,7 @@ const TABLE: ImportTable = {
     'protocol',
     'services',
     'services/bulk',
+    'services/watch',
     'services/groups',
     'services/models',
     'services/seats',

@@ -14,6 +14,7 @@ import { MetricStore, type HotCounter, type HotHistogram } from '../observabilit
 import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { FsckStats, WorkerStats } from '../protocol/messages.ts';
 import type { BulkMetrics } from '../services/bulk/bulk-ports.ts';
+import type { WatchMetrics } from '../services/watch/tuple-watch.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { QUEUE_BOUNDS, type QueueBound } from '../workers/slot/queue-bound.ts';
 import { createBulkMetrics } from './bulk-metrics.ts';
@@ -23,6 +24,7 @@ import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 import { MembershipMetrics } from './membership-metrics.ts';
 import { createModelMetrics, type ModelMetrics } from './model-metrics.ts';
+import { createWatchMetrics } from './watch-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
 const CONNECT_CODES = [
@@ -96,6 +98,7 @@ export type Metrics = PartMetrics & {
   readonly upkeepRuns: Counter<'work' | 'outcome'>;
   readonly readIndex: IndexMetrics;
   readonly bulk: BulkMetrics;
+  readonly watch: WatchMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
   /** How long the start loaded shards before it was ready. */
@@ -114,6 +117,7 @@ export function createMetrics(build: Build): Metrics {
     ...createClockMetrics(store),
     ...createFeedMetrics(store),
     bulk: createBulkMetrics(store),
+    watch: createWatchMetrics(store),
     ...createModelMetrics(store),
     readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({

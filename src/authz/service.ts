@@ -200,8 +200,11 @@ function startFeed(
   return startChangeFeed({
     target: database.target,
     sender: services.notifier.sender,
-    isHeld: (shard) => held.mayHold(shard),
-    onHint: (shard, seq) => workers.hint(shard, seq),
+    isHeld: (shard) => held.mayHold(shard) || services.hub.follows(shard),
+    onHint: (shard, seq) => {
+      workers.hint(shard, seq);
+      services.hub.changed(shard);
+    },
     onConnected: (isConnected) => {
       if (!isConnected) metrics.feedReconnects.inc();
     },

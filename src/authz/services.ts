@@ -4,7 +4,7 @@ import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
-import type { AuditSink } from '../services/ports.ts';
+import type { AuditSink, ChangeHints } from '../services/ports.ts';
 import type { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
 import { ReadPositions } from '../services/read-positions.ts';
@@ -12,6 +12,9 @@ import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
+import { TupleWatch } from '../services/watch/tuple-watch.ts';
+import { WatchCursors } from '../services/watch/watch-cursor.ts';
+import { WatchHub } from '../services/watch/watch-hub.ts';
 import { SettingsRules, type WriteRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
 import { IdSource } from '../shared/ids.ts';
@@ -47,6 +50,9 @@ export type Services = Management &
     readonly positions: ReadPositions;
     readonly writer: TupleWriter;
     readonly notifier: ChangeNotifier;
+    /** Told of changes, for those who follow them. */
+    readonly hub: WatchHub;
+    readonly tupleWatch: TupleWatch;
     readonly tuples: TupleService;
     readonly purge: ExpiredTuplePurge;
     /** What tuples of projects must fit. */
@@ -94,7 +100,14 @@ export function createServices(options: ServicesOptions): Services {
   const positions = new ReadPositions({ codec, heads, index });
   const notifier = createNotifier(options);
   const rules = new SettingsRules(projects);
-  const writer = createWriter(options, { clock, ids, heads, hints: notifier, projects, rules });
+  const hub = new WatchHub();
+  const hints: ChangeHints = {
+    hint: (shard, seq) => {
+      notifier.hint(shard, seq);
+      hub.changed(shard);
+    },
+  };
+  const writer = createWriter(options, { clock, ids, heads, hints, projects, rules });
   const writes = new MeasuredWriter(writer, metrics.writeDuration);
   const tuples = new TupleService({
     pool,
@@ -127,7 +140,13 @@ export function createServices(options: ServicesOptions): Services {
     metrics: metrics.bulk,
     log: options.log,
   });
-  const writing = { writer, notifier, tuples, purge, shared };
+  const tupleWatch = new TupleWatch({
+    ...{ pool, projects, index, isAlone, hub, codec, positions, clock },
+    cursors: new WatchCursors(database.deployment.tokenKey),
+    streamsMax: config.watchStreams,
+    metrics: metrics.watch,
+  });
+  const writing = { writer, notifier, tuples, purge, shared, hub, tupleWatch };
   return { ...reads, ...ofProjects, ...writing, ...management, ...bulk };
 }
 

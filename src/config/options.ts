@@ -163,6 +163,15 @@ export const OPTIONS = {
     max: GIB,
     unit: 'bytes',
   }),
+  watchStreams: integerOption({
+    env: 'GATEWAY_WATCH_STREAMS',
+    description:
+      'Streams that may follow changes of tuples at once (Watch and GET /v1/watch). 0 lets nobody follow.',
+    fallback: 0,
+    min: 0,
+    max: 10_000,
+    unit: 'streams',
+  }),
   maxBodyBytes: integerOption({
     env: 'GATEWAY_MAX_BODY_BYTES',
     description: 'Largest request body, after decompression.',

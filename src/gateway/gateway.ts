@@ -41,7 +41,9 @@ import type { ReadScopes } from './reads/read-scopes.ts';
 import { type Credentials, createAuthorize } from './rpc/authorization.ts';
 import { HealthState } from './rpc/health-service.ts';
 import { reflectionRoutes } from './rpc/reflection-service.ts';
-import { addTupleRoutes, type TupleRoutes, type TupleRoutesParts } from './tuples/tuple-routes.ts';
+import type { TupleRoutes, TupleRoutesParts } from './tuples/tuple-calls.ts';
+import { addTupleRoutes } from './tuples/tuple-routes.ts';
+import { addWatchRoute } from './tuples/watch-routes.ts';
 
 export type GatewayOptions = {
   readonly host: string;
@@ -163,6 +165,7 @@ class ListenerPair implements Gateway {
     }
     addHealthRoutes(this.#server, options.readiness);
     addTupleRoutes(this.#server, () => this.#tuples, this.#draining.signal);
+    addWatchRoute(this.#server, () => this.#tuples, this.#draining.signal);
     this.#server.fallback((exchange) => this.#handle(exchange));
     this.#metricsServer = createMetricsServer(options);
     addFsckRoutes(this.#metricsServer, () => this.#fsck);

@@ -48,7 +48,12 @@ export function parsePackedChanges(text: string): readonly PackedChange[] {
 
 /** Inverse of `packChanges`. Trusts its input: it comes from our own table. Cost: O(changes). */
 export function unpackChanges(text: string): TupleChange[] {
-  return parsePackedChanges(text).map((entry) => ({
+  return parsePackedChanges(text).map(unpackChange);
+}
+
+/** Inverse of `packChange`, of an entry as it stands. */
+export function unpackChange(entry: PackedChange): TupleChange {
+  return {
     op: entry[0] === 1 ? 'insert' : 'delete',
     tuple: {
       namespace: entry[1],
@@ -59,5 +64,5 @@ export function unpackChanges(text: string): TupleChange[] {
       ...(entry[8] === null ? {} : { conditionName: entry[8] }),
       ...(entry[9] === null ? {} : { conditionParams: entry[9] }),
     },
-  }));
+  };
 }

@@ -29,6 +29,8 @@ export type ServicesReason =
   | 'IDEMPOTENCY_KEY_USED' // by another write
   | 'IMPORT_DIFFERS' // what came is not what came before under its id
   | 'IMPORT_TAKEN_OVER' // a later attempt goes on with it
+  | 'WATCH_OFF' // this service lets nobody follow changes
+  | 'WATCH_TOO_OLD' // changes behind the start are no longer kept
   | 'BATCH_TOO_LARGE'
   | 'RESULT_TOO_LARGE'
   | 'QUEUE_FULL'

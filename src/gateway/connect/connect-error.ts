@@ -38,6 +38,8 @@ export const CODE_OF_REASON = {
   MODEL_NOT_PENDING: Code.FailedPrecondition,
   MODEL_TESTS_FAILED: Code.FailedPrecondition,
   MODEL_GUARD_REFUSED: Code.FailedPrecondition,
+  WATCH_OFF: Code.FailedPrecondition,
+  WATCH_TOO_OLD: Code.FailedPrecondition,
   ACTION_FORBIDDEN: Code.PermissionDenied,
   WORKSPACE_UNKNOWN: Code.NotFound,
   GROUP_UNKNOWN: Code.NotFound,

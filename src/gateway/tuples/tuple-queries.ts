@@ -2,12 +2,10 @@ import { fieldError } from '../../model/field-error.ts';
 import type { ExportTuplesRequest } from '../../services/bulk/tuple-export.ts';
 import type { RawFilter } from '../../services/bulk/tuple-filter.ts';
 import type { RawSubject } from '../../services/tuple-requests.ts';
+import type { WatchTuplesRequest } from '../../services/watch/tuple-watch.ts';
 import type { AppError } from '../../shared/app-error.ts';
 
-const EXPORT_NAMES = [
-  'project_id',
-  'tenant_id',
-  'all_tenants',
+const FILTER_NAMES = [
   'namespace',
   'object_id',
   'relation',
@@ -16,8 +14,22 @@ const EXPORT_NAMES = [
   'subject_object_id',
   'subject_relation',
   'subject_wildcard',
+] as const;
+const EXPORT_NAMES = [
+  'project_id',
+  'tenant_id',
+  'all_tenants',
+  ...FILTER_NAMES,
   'at_least_consistency_token',
   'cursor',
+] as const;
+const WATCH_NAMES = [
+  'project_id',
+  'tenant_id',
+  'all_tenants',
+  ...FILTER_NAMES,
+  'start_after',
+  'heartbeat_seconds',
 ] as const;
 const IMPORT_NAMES = ['project_id', 'tenant_id', 'dry_run', 'import_id'] as const;
 
@@ -36,14 +48,8 @@ export function exportRequestOf(query: string): ExportTuplesRequest | AppError {
   const text = (name: (typeof EXPORT_NAMES)[number]): string => read.get(name) ?? '';
   const allTenants = flagOf(read, 'all_tenants');
   if (typeof allTenants !== 'boolean') return allTenants;
-  const subject = subjectOf(read);
-  if (subject !== undefined && 'reason' in subject) return subject;
-  const filter: RawFilter = {
-    namespace: text('namespace'),
-    objectId: text('object_id'),
-    relation: text('relation'),
-    subject: subject === undefined ? undefined : { kind: subject },
-  };
+  const filter = filterOf(read);
+  if ('reason' in filter) return filter;
   return {
     projectId: text('project_id'),
     tenantId: text('tenant_id'),
@@ -51,6 +57,29 @@ export function exportRequestOf(query: string): ExportTuplesRequest | AppError {
     filter,
     token: text('at_least_consistency_token'),
     cursor: text('cursor'),
+  };
+}
+
+/**
+ * The request of a watch by the part of its address behind `?`, or why it is none. `lastEventId` is where a client that comes again
+ * had come to, and counts more than where it began.
+ */
+export function watchRequestOf(query: string, lastEventId: string): WatchTuplesRequest | AppError {
+  const read = valuesOf(query, WATCH_NAMES);
+  if (!(read instanceof Map)) return read;
+  const allTenants = flagOf(read, 'all_tenants');
+  if (typeof allTenants !== 'boolean') return allTenants;
+  const filter = filterOf(read);
+  if ('reason' in filter) return filter;
+  const heartbeat = read.get('heartbeat_seconds') ?? '0';
+  if (!/^\d{1,4}$/.test(heartbeat)) return fieldError('heartbeat_seconds', 'must be a number');
+  return {
+    projectId: read.get('project_id') ?? '',
+    tenantId: read.get('tenant_id') ?? '',
+    allTenants,
+    filter,
+    startAfter: lastEventId === '' ? (read.get('start_after') ?? '') : lastEventId,
+    heartbeatSeconds: Number(heartbeat),
   };
 }
 
@@ -65,6 +94,17 @@ export function importRequestOf(query: string): ImportQuery | AppError {
     tenantId: read.get('tenant_id') ?? '',
     dryRun,
     importId: read.get('import_id') ?? '',
+  };
+}
+
+function filterOf(read: ReadonlyMap<string, string>): RawFilter | AppError {
+  const subject = subjectOf(read);
+  if (subject !== undefined && 'reason' in subject) return subject;
+  return {
+    namespace: read.get('namespace') ?? '',
+    objectId: read.get('object_id') ?? '',
+    relation: read.get('relation') ?? '',
+    subject: subject === undefined ? undefined : { kind: subject },
   };
 }
 

@@ -16,6 +16,7 @@ import type { TupleExport } from '../../services/bulk/tuple-export.ts';
 import type { TupleImport } from '../../services/bulk/tuple-import.ts';
 import type { WriteMeta } from '../../services/ports.ts';
 import type { RawTuple } from '../../services/tuple-requests.ts';
+import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import {
   type CallDefaults,
   deadlineOf,
@@ -25,12 +26,14 @@ import {
 import { tupleToProto } from '../rpc/tuple-to-proto.ts';
 import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { tupleOfRow, tuplesToBinary } from './tuple-bytes.ts';
+import { watchEventToProto } from './watch-event.ts';
 
 export type TupleServiceOptions = CallDefaults & {
   readonly guardedWrites: GuardedWrites;
   readonly tupleExport: TupleExport;
   readonly tupleImport: TupleImport;
   readonly tupleDelete: TupleDelete;
+  readonly tupleWatch: TupleWatch;
 };
 
 type Handlers = ServiceImpl<typeof TupleService>;
@@ -56,6 +59,13 @@ export function createTupleService(options: TupleServiceOptions): Partial<Handle
     streamTuples: (request, context) => streamed(tupleExport, request, context),
 
     importTuples: (requests, context) => imported(options, requests, context),
+
+    async *watch(request, context) {
+      assertNoUnknownFields(request);
+      for await (const event of options.tupleWatch.watch(request, context.signal)) {
+        yield watchEventToProto(event);
+      }
+    },
 
     async deleteTuples(request, context) {
       assertNoUnknownFields(request);

@@ -1,0 +1,38 @@
+-- Runs beside: 0003_workspaces
+-- Which transaction made a change, so that a follower of a whole project can ask for what one snapshot of the database
+-- shows and an earlier one did not. Changes of before have none: no follower is that far behind.
+alter table tuple_change add column txid xid8;
+alter table tuple_change alter column txid set default pg_current_xact_id();
+
+create index tuple_change_by_txid on tuple_change (project_id, txid);
+
+-- The latest transaction whose changes are no longer kept.
+alter table shard add column pruned_txid xid8;
+
+create index shard_by_pruned_txid on shard (project_id, pruned_txid) where pruned_txid is not null;
+
+-- Changes go by raising retained_from: those that are stored below it are deleted, and where the seq is raised with
+-- it (an import as a whole) they were never written.
+create function gatehouse_note_pruned() returns trigger
+language plpgsql
+as $$
+declare
+  v_pruned xid8;
+begin
+  if new.seq > old.seq then
+    v_pruned := pg_current_xact_id();
+  else
+    select t.txid into v_pruned from tuple_change t
+      where t.project_id = new.project_id and t.tenant_id = new.tenant_id
+        and t.seq < new.retained_from and t.txid is not null
+      order by t.txid desc limit 1;
+  end if;
+  if v_pruned is not null then
+    new.pruned_txid := greatest(coalesce(old.pruned_txid, v_pruned), v_pruned);
+  end if;
+  return new;
+end
+$$;
+
+create trigger pruned_noted before update of retained_from on shard
+  for each row when (new.retained_from > old.retained_from) execute function gatehouse_note_pruned();

@@ -1,0 +1,363 @@
+import type { Pool } from 'pg';
+import type { TokenCodec } from '../../model/consistency-token.ts';
+import { fieldError } from '../../model/field-error.ts';
+import { checkTenantId } from '../../model/names.ts';
+import { type PackedChange, parsePackedChanges, unpackChange } from '../../model/packed-changes.ts';
+import type { TupleChange } from '../../model/relation-tuple.ts';
+import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { TupleMatch } from '../../store/sql/match-tuples.ts';
+import {
+  selectWatchStart,
+  selectWatchedProject,
+  selectWatchedShard,
+  type WatchedRow,
+} from '../../store/sql/watched-changes.ts';
+import { storeError } from '../../store/store-error.ts';
+import { checkTupleFilter, type RawFilter } from '../bulk/tuple-filter.ts';
+import { openShard, type ShardOpening } from '../management-call.ts';
+import type { ReadPositions } from '../read-positions.ts';
+import type { ServicesReason } from '../services-reason.ts';
+import type { ProjectCursor, ShardCursor, WatchCursors } from './watch-cursor.ts';
+import type { Following, WatchHub } from './watch-hub.ts';
+
+export type WatchTuplesRequest = {
+  readonly projectId: string;
+  readonly tenantId: string;
+  readonly allTenants: boolean;
+  readonly filter?: RawFilter | undefined;
+  /** A consistency token of the shard, or a cursor; '' is now. */
+  readonly startAfter: string;
+  /** 0 is 15. */
+  readonly heartbeatSeconds: number;
+};
+
+/** The effective changes of one write, as far as the filter takes them. */
+export type WatchedWrite = Omit<WatchedRow, 'changes'> & {
+  readonly kind: 'changes';
+  readonly updates: readonly TupleChange[];
+};
+
+/** What a follower is told; it goes on behind `cursor`. */
+export type WatchEvent = { readonly projectId: string; readonly cursor: string } & (
+  | (WatchedWrite & { readonly token: string })
+  | { readonly kind: 'heartbeat'; readonly atMs: number }
+  | { readonly kind: 'modelChanged'; readonly version: number }
+  | { readonly kind: 'resync'; readonly tenantId: string; readonly token: string }
+);
+
+/** Counts of followers, for metrics. */
+export interface WatchMetrics {
+  streams(change: 1 | -1): void;
+  sent(kind: WatchEvent['kind']): void;
+  /** From a commit's transaction to its being told, by the database's clock. */
+  lag(seconds: number): void;
+}
+
+export type TupleWatchOptions = ShardOpening & {
+  readonly pool: Pool;
+  readonly hub: WatchHub;
+  readonly cursors: WatchCursors;
+  readonly codec: TokenCodec;
+  readonly positions: Pick<ReadPositions, 'resolve' | 'decode'>;
+  /** The database's time. */
+  readonly clock: Clock;
+  /** Followers at once; 0 is off. */
+  readonly streamsMax: number;
+  readonly metrics: WatchMetrics;
+};
+
+const HEARTBEAT_SECONDS_DEFAULT = 15;
+const HEARTBEAT_SECONDS_MAX = 60;
+/** Hints may be lost: so often a follower looks without one. */
+const LOOK_MS = 1_000;
+/** Looks of one follower are at least so far apart, so that many writes share one. */
+const LOOK_APART_MS = 10;
+/** So often a follower asks whether its project is still served. */
+const GUARD_MS = 1_000;
+
+/** Follows what is committed to tuples, from a position on: Watch. */
+export class TupleWatch {
+  readonly #options: TupleWatchOptions;
+  #streams = 0;
+
+  constructor(options: TupleWatchOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Every write of the shard, or of all shards of the project, once and those of a shard in their order. The next page is
+   * read when the last one was taken. `onBegun` is called when the start is valid. Errors: FIELD_*, TOKEN_INVALID, WATCH_OFF, WATCH_TOO_OLD, QUEUE_FULL, those of the
+   * project (also later on), STORE_UNAVAILABLE; CANCELLED when `signal` aborts.
+   */
+  async *watch(
+    request: WatchTuplesRequest,
+    signal: AbortSignal,
+    onBegun?: () => void,
+  ): AsyncGenerator<WatchEvent, void, undefined> {
+    const { streamsMax, metrics, hub } = this.#options;
+    const { allTenants, tenantId } = request;
+    checkTenantId('tenant_id', tenantId);
+    if (allTenants && tenantId !== '') throw fieldError('tenant_id', 'excludes all_tenants');
+    const match = checkTupleFilter('filter', request.filter);
+    const heartbeatMs = heartbeatOf(request.heartbeatSeconds);
+    if (streamsMax === 0) {
+      throw new AppError<ServicesReason>('WATCH_OFF', 'watching is off: set GATEWAY_WATCH_STREAMS');
+    }
+    const { projectId } = await openShard(this.#options, request);
+    if (this.#streams >= streamsMax) {
+      throw new AppError<ServicesReason>('QUEUE_FULL', `${streamsMax} streams follow already`, {
+        queue: 'watch',
+      });
+    }
+    this.#streams++;
+    const following = hub.follow(projectId, allTenants ? null : tenantId);
+    metrics.streams(1);
+    const begun = onBegun ?? ignore;
+    const stream = { request, projectId, match, heartbeatMs, following, signal, begun };
+    try {
+      if (allTenants) yield* this.#project(stream);
+      else yield* this.#shard(stream);
+    } catch (error) {
+      throw error instanceof AppError ? error : storeError(error);
+    } finally {
+      metrics.streams(-1);
+      following.end();
+      this.#streams--;
+    }
+  }
+
+  async *#shard(stream: Stream): AsyncGenerator<WatchEvent, void, undefined> {
+    const { pool, codec, cursors } = this.#options;
+    const { request, projectId, match } = stream;
+    const shard = { projectId, tenantId: request.tenantId };
+    let cursor = await this.#shardStart(stream);
+    const isResumed = request.startAfter !== '';
+    let isFirst = true;
+    const encoded = (): string => cursors.encode(projectId, shard.tenantId, cursor);
+    const pace = new Pace(stream, this.#options);
+    for (;;) {
+      const head = await selectWatchedShard(pool, shard, cursor.seq);
+      if (head.epoch !== cursor.epoch || head.seq < cursor.seq) throw tooOld();
+      const isGone = cursor.seq + 1 < head.retainedFrom && head.seq > cursor.seq;
+      if (isGone && isFirst && isResumed) throw tooOld();
+      if (isFirst) stream.begun();
+      if (head.modelVersion !== cursor.modelVersion) {
+        cursor = { ...cursor, modelVersion: head.modelVersion };
+        const changed = { kind: 'modelChanged', version: head.modelVersion } as const;
+        yield this.#told({ projectId, cursor: encoded(), ...changed });
+      }
+      if (isGone) {
+        cursor = { ...cursor, seq: head.seq };
+        const token = codec.encode(shard, head.epoch, head.seq);
+        const { tenantId } = shard;
+        yield this.#told({ projectId, cursor: encoded(), kind: 'resync', tenantId, token });
+      }
+      for (const row of isGone ? [] : head.rows) {
+        const own = { ...row, tenantId: shard.tenantId, epoch: head.epoch };
+        cursor = { ...cursor, seq: row.seq };
+        const write = writeOf(own, match);
+        if (write !== undefined) {
+          const token = codec.encode(shard, head.epoch, row.seq);
+          yield this.#told({ projectId, cursor: encoded(), token, ...write });
+          pace.spoke();
+        }
+      }
+      isFirst = false;
+      if (cursor.seq >= head.seq) {
+        if (await pace.wait()) yield this.#heartbeat(projectId, encoded());
+      } else await pace.look();
+    }
+  }
+
+  async #shardStart({ request, projectId }: Stream): Promise<ShardCursor> {
+    const { pool, cursors, positions, codec } = this.#options;
+    const { startAfter, tenantId } = request;
+    const shard = { projectId, tenantId };
+    if (startAfter.includes('.')) {
+      const cursor = cursors.decode(projectId, tenantId, startAfter);
+      if (cursor.kind === 'shard') return cursor;
+      throw fieldError('start_after', 'is a cursor of all tenants');
+    }
+    const position =
+      startAfter === '' ? await positions.resolve(shard, '') : codec.decode(shard, startAfter);
+    const seq = 'minSeq' in position ? position.minSeq : position.seq;
+    const { modelVersion } = await selectWatchedShard(pool, shard, seq);
+    return { kind: 'shard', epoch: position.epoch, seq, modelVersion };
+  }
+
+  async *#project(stream: Stream): AsyncGenerator<WatchEvent, void, undefined> {
+    const { pool, codec, cursors } = this.#options;
+    const { request, projectId, match } = stream;
+    const isResumed = request.startAfter !== '';
+    let cursor = await this.#projectStart(stream);
+    let isFirst = true;
+    const encoded = (): string => cursors.encode(projectId, null, cursor);
+    const pace = new Pace(stream, this.#options);
+    // Heads of tenants that were told to be read anew: what came before is not told as well.
+    const reread = new Map<string, number>();
+    for (;;) {
+      const { since, upto } = cursor;
+      const window = await selectWatchedProject(pool, projectId, since, upto, [
+        cursor.tenantId,
+        cursor.seq,
+      ]);
+      if (window.epoch !== cursor.epoch) throw tooOld();
+      if (isFirst && isResumed && window.pruned.length > 0) throw tooOld();
+      if (isFirst) stream.begun();
+      isFirst = false;
+      if (window.modelVersion !== cursor.modelVersion) {
+        cursor = { ...cursor, modelVersion: window.modelVersion };
+        const changed = { kind: 'modelChanged', version: window.modelVersion } as const;
+        yield this.#told({ projectId, cursor: encoded(), ...changed });
+      }
+      const gone = new Set(window.pruned.map(({ tenantId }) => tenantId));
+      for (const row of window.rows) {
+        cursor = { ...cursor, upto: window.to, tenantId: row.tenantId, seq: row.seq };
+        // What came before it is not kept: the tenant is told to be read anew instead.
+        if (gone.has(row.tenantId) || row.seq <= (reread.get(row.tenantId) ?? -1)) continue;
+        const write = writeOf(row, match);
+        if (write === undefined) continue;
+        const token = codec.encode({ projectId, tenantId: row.tenantId }, row.epoch, row.seq);
+        yield this.#told({ projectId, cursor: encoded(), token, ...write });
+        pace.spoke();
+      }
+      if (window.hasMore) {
+        await pace.look();
+        continue;
+      }
+      cursor = { ...cursor, since: window.to, upto: null, tenantId: '', seq: -1 };
+      for (const { tenantId, epoch, seq } of window.pruned) {
+        reread.set(tenantId, seq);
+        const token = codec.encode({ projectId, tenantId }, epoch, seq);
+        yield this.#told({ projectId, cursor: encoded(), kind: 'resync', tenantId, token });
+      }
+      if (await pace.wait()) yield this.#heartbeat(projectId, encoded());
+    }
+  }
+
+  async #projectStart({ request, projectId }: Stream): Promise<ProjectCursor> {
+    const { pool, cursors } = this.#options;
+    if (request.startAfter !== '') {
+      const cursor = cursors.decode(projectId, null, request.startAfter);
+      if (cursor.kind === 'project') return cursor;
+      throw fieldError('start_after', 'is a cursor of one tenant');
+    }
+    const { snapshot, epoch, modelVersion } = await selectWatchStart(pool, projectId);
+    const start = { kind: 'project', upto: null, tenantId: '', seq: -1 } as const;
+    return { ...start, epoch, since: snapshot, modelVersion };
+  }
+
+  #heartbeat(projectId: string, cursor: string): WatchEvent {
+    const atMs = this.#options.clock.nowMs();
+    return this.#told({ projectId, cursor, kind: 'heartbeat', atMs });
+  }
+
+  #told(event: WatchEvent): WatchEvent {
+    const { metrics, clock } = this.#options;
+    metrics.sent(event.kind);
+    if (event.kind === 'changes') {
+      metrics.lag(Math.max(0, clock.nowMs() / 1_000 - Number(event.committedAtUs) / 1e6));
+    }
+    return event;
+  }
+}
+
+type Stream = {
+  readonly request: WatchTuplesRequest;
+  readonly projectId: string;
+  readonly match: TupleMatch;
+  readonly heartbeatMs: number;
+  readonly following: Following;
+  readonly signal: AbortSignal;
+  readonly begun: () => void;
+};
+
+function ignore(): void {
+  // Nobody waits for it.
+}
+
+/** When a follower looks, speaks and is still let in. */
+class Pace {
+  readonly #stream: Stream;
+  readonly #options: Pick<TupleWatchOptions, 'clock'> & ShardOpening;
+  #spokeMs: number;
+  #lookedMs: number;
+  #guardedMs: number;
+
+  constructor(stream: Stream, options: Pick<TupleWatchOptions, 'clock'> & ShardOpening) {
+    this.#stream = stream;
+    this.#options = options;
+    const now = options.clock.monotonicMs();
+    this.#spokeMs = now;
+    this.#lookedMs = now;
+    this.#guardedMs = now;
+  }
+
+  spoke(): void {
+    this.#spokeMs = this.#options.clock.monotonicMs();
+  }
+
+  /** Before the next look, while more is known to be there. Errors: CANCELLED, those of the project. */
+  async look(): Promise<void> {
+    const { signal, request, projectId } = this.#stream;
+    if (signal.aborted) throw new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
+    const now = this.#options.clock.monotonicMs();
+    if (now - this.#guardedMs >= GUARD_MS) {
+      await openShard(this.#options, { projectId, tenantId: request.tenantId });
+      this.#guardedMs = now;
+    }
+    this.#lookedMs = this.#options.clock.monotonicMs();
+  }
+
+  /** Until something may have changed. Whether it is time for a heartbeat. Errors: as `look`. */
+  async wait(): Promise<boolean> {
+    const { following, heartbeatMs, signal } = this.#stream;
+    const { clock } = this.#options;
+    const now = clock.monotonicMs();
+    const restMs = Math.max(0, heartbeatMs - (now - this.#spokeMs));
+    await following.news(Math.min(LOOK_MS, restMs), signal);
+    const earlyMs = LOOK_APART_MS - (clock.monotonicMs() - this.#lookedMs);
+    if (earlyMs > 0) await new Promise((resolve) => setTimeout(resolve, earlyMs));
+    await this.look();
+    if (clock.monotonicMs() - this.#spokeMs < heartbeatMs) return false;
+    this.spoke();
+    return true;
+  }
+}
+
+function heartbeatOf(seconds: number): number {
+  if (!Number.isInteger(seconds) || seconds < 0 || seconds > HEARTBEAT_SECONDS_MAX) {
+    throw fieldError('heartbeat_seconds', `must be 0 to ${HEARTBEAT_SECONDS_MAX}`);
+  }
+  return (seconds || HEARTBEAT_SECONDS_DEFAULT) * 1_000;
+}
+
+/** undefined: the filter takes none of its changes. */
+function writeOf(row: WatchedRow, match: TupleMatch): WatchedWrite | undefined {
+  const { changes, ...rest } = row;
+  const updates = parsePackedChanges(changes).filter((change) => isTaken(match, change));
+  if (updates.length === 0) return undefined;
+  return { ...rest, kind: 'changes', updates: updates.map(unpackChange) };
+}
+
+function isTaken(
+  { namespace, objectId, relation, subject }: TupleMatch,
+  change: PackedChange,
+): boolean {
+  return (
+    (namespace === null || change[1] === namespace) &&
+    (objectId === null || change[2] === objectId) &&
+    (relation === null || change[3] === relation) &&
+    (subject === null ||
+      (change[4] === subject[0] && change[5] === subject[1] && change[6] === subject[2]))
+  );
+}
+
+function tooOld(): AppError {
+  return new AppError<ServicesReason>(
+    'WATCH_TOO_OLD',
+    'start_after: changes behind it are no longer kept, or its history ended: read the tuples anew with StreamTuples, and go on behind the token of that',
+    { field: 'start_after' },
+  );
+}

@@ -1,0 +1,467 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { WatchRequest, WatchResponse } from '../../src/gen/gatehouse/v1/tuple_service_pb.ts';
+import { TupleUpdate_Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import { pruneChanges } from '../../src/store/retention.ts';
+import { startInstance, type Instance } from '../support/instance.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { linesOf, plainTuples, postLines, tuplesOver, type Wire } from '../tuples/support.ts';
+
+/* Every write is told once, those of a tenant in their order, to whoever follows, from wherever they go on. */
+
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
+const PRUNE_ALL = { ageMaxMs: 0, countMax: 0, ageMinMs: 0 };
+
+let database: TestDatabase;
+let instances: readonly [Instance, Instance];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const start = (): Promise<Instance> =>
+    startInstance(database, { GATEWAY_WATCH_STREAMS: '100', GATEWAY_PG_POOL_SIZE: '8' });
+  instances = [await start(), await start()];
+}, 120_000);
+afterAll(async () => {
+  for (const instance of instances) {
+    await instance.stop();
+    expect(instance.failures).toEqual([]);
+  }
+  await database.drop();
+});
+
+let projects = 0;
+async function newProject(instance = instances[0]): Promise<string> {
+  const id = `p${++projects}`;
+  await call(instance, 'AdminService/CreateProject', { id, name: id });
+  return id;
+}
+
+async function call(
+  { baseUrl, token, adminSecret }: Instance,
+  method: string,
+  body: object,
+): Promise<Record<string, unknown>> {
+  const response = await fetch(`${baseUrl}/workspace.v1.${method}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      'x-admin-secret': adminSecret,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify(body),
+  });
+  const answer = (await response.json()) as Record<string, unknown>;
+  expect([response.status, answer]).toEqual([200, answer]);
+  return answer;
+}
+
+/** Writes tuples `doc:ID#viewer@USER`; '-' in front of an id deletes. Returns the token. */
+async function write(
+  instance: Instance,
+  projectId: string,
+  tenantId: string,
+  ...ids: readonly string[]
+): Promise<string> {
+  const updates = ids.map((id) => ({
+    op: id.startsWith('-') ? 'OP_DELETE' : 'OP_INSERT',
+    tuple: {
+      namespace: 'doc',
+      object_id: id.replace('-', ''),
+      relation: 'viewer',
+      subject: { user_id: 'u' },
+    },
+  }));
+  const body = { project_id: projectId, tenant_id: tenantId, updates };
+  const answer = await call(instance, 'AuthzService/WriteRelationTuples', body);
+  return String(answer['consistency_token']);
+}
+
+type Asked = Partial<
+  Pick<WatchRequest, 'projectId' | 'tenantId' | 'allTenants' | 'startAfter' | 'heartbeatSeconds'>
+> & {
+  readonly filter?: { readonly objectId?: string; readonly namespace?: string };
+};
+
+/** One stream, read in the background. */
+class Reader {
+  readonly messages: WatchResponse[] = [];
+  error: ConnectError | undefined;
+  readonly #stop = new AbortController();
+  readonly ended: Promise<void>;
+
+  constructor(instance: Instance, asked: Asked, wire: Wire = 'grpc') {
+    const stream = tuplesOver(instance, wire).watch(asked, { signal: this.#stop.signal });
+    this.ended = (async () => {
+      try {
+        for await (const message of stream) this.messages.push(message);
+      } catch (error) {
+        if (!this.#stop.signal.aborted) this.error = ConnectError.from(error);
+      }
+    })();
+    onTestFinished(() => this.stop());
+  }
+
+  /** Writes as text: `tenant: +id -id`. */
+  get told(): readonly string[] {
+    return this.messages.flatMap(({ kind }) => {
+      if (kind.case !== 'changes') return [];
+      const ids = kind.value.updates.map(
+        ({ op, tuple }) => `${op === TupleUpdate_Op.INSERT ? '+' : '-'}${tuple?.objectId ?? ''}`,
+      );
+      return [`${kind.value.tenantId}: ${ids.join(' ')}`];
+    });
+  }
+
+  get cursor(): string {
+    return this.messages.at(-1)?.cursor ?? '';
+  }
+
+  async until(isDone: () => boolean): Promise<void> {
+    const deadline = performance.now() + 20_000;
+    while (!isDone()) {
+      if (this.error !== undefined) throw this.error;
+      if (performance.now() > deadline) throw new Error(`told so far: ${this.told.join('; ')}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  /** Until there was a first message: then it follows. */
+  async begun(): Promise<this> {
+    await this.until(() => this.messages.length > 0);
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.ended;
+  }
+}
+
+const of = (text: string, told: readonly string[]): readonly string[] =>
+  told.filter((one) => one.startsWith(text));
+
+describe.each<Wire>(['grpc', 'connect', 'connect-json'])('over %s', (wire) => {
+  test('tells what is written at another instance, once and in order, and goes on from a token', async () => {
+    const projectId = await newProject();
+    const [here, there] = instances;
+    const first = await write(here, projectId, 't', 'a', 'b');
+    const reader = new Reader(there, { projectId, tenantId: 't', startAfter: first }, wire);
+    await write(here, projectId, 't', 'c');
+    await write(here, projectId, 'other', 'x');
+    await write(there, projectId, 't', '-a', 'd');
+    await write(there, projectId, 't', '-nothing'); // changes nothing
+    await reader.until(() => reader.told.length === 2);
+    expect(reader.told).toEqual(['t: +c', 't: -a +d']);
+    const [changes] = reader.messages.map(({ kind }) => kind);
+    if (changes?.case !== 'changes') throw new Error('a write');
+    expect(changes.value).toMatchObject({ rpc: 'WriteRelationTuples', expired: false });
+    expect(Number(changes.value.committedAt?.seconds)).toBeGreaterThan(1_700_000_000);
+
+    const [, second] = reader.messages;
+    await reader.stop();
+    await write(here, projectId, 't', 'e');
+    for (const startAfter of [changes.value.consistencyToken, reader.messages[0]?.cursor ?? '']) {
+      const again = new Reader(here, { projectId, tenantId: 't', startAfter }, wire);
+      await again.until(() => again.told.length === 2);
+      expect(again.told).toEqual(['t: -a +d', 't: +e']);
+      expect(again.messages[0]?.cursor).toBe(second?.cursor);
+    }
+  });
+});
+
+test('tells the writes of all tenants, and only those that the filter takes', async () => {
+  const projectId = await newProject();
+  const [here, there] = instances;
+  const heartbeatSeconds = 1;
+  const all = await new Reader(here, { projectId, allTenants: true, heartbeatSeconds }).begun();
+  const filter = { namespace: 'doc', objectId: 'x' };
+  const some = await new Reader(there, {
+    projectId,
+    allTenants: true,
+    heartbeatSeconds,
+    filter,
+  }).begun();
+  await write(here, projectId, 'a', 'x', 'y');
+  await write(there, projectId, 'b', 'z');
+  await write(there, projectId, 'a', '-x');
+  await all.until(() => all.told.length === 3);
+  await some.until(() => some.told.length === 2);
+  expect(of('a', all.told)).toEqual(['a: +x +y', 'a: -x']);
+  expect(of('b', all.told)).toEqual(['b: +z']);
+  expect(some.told).toEqual(['a: +x', 'a: -x']);
+  // Its cursor has gone on beyond what it was not told.
+  await some.until(() => some.messages.at(-1)?.kind.case === 'heartbeat');
+  const again = new Reader(there, {
+    projectId,
+    allTenants: true,
+    startAfter: some.cursor,
+    heartbeatSeconds,
+  });
+  await again.begun();
+  expect(again.told).toEqual([]);
+});
+
+test(`every write once and in order, of one tenant and of all, with cuts at any place (SEED=${seed})`, async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 5, maxLength: 40 }),
+      fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 6 }),
+      async (tenantsOfWrites, cuts) => {
+        const projectId = await newProject();
+        const ofTenant = new Map<string, string[]>();
+        const start = await new Reader(instances[0], {
+          projectId,
+          allTenants: true,
+          heartbeatSeconds: 1,
+        }).begun();
+        const writing = (async () => {
+          // Writers on both instances at once; each tenant's writes one after the other.
+          await Promise.all(
+            [0, 1, 2, 3].map(async (tenant) => {
+              let n = 0;
+              for (const [at, of] of tenantsOfWrites.entries()) {
+                if (of !== tenant) continue;
+                const id = `w${n++}`;
+                const list = ofTenant.get(`t${tenant}`) ?? [];
+                ofTenant.set(`t${tenant}`, [...list, `t${tenant}: +${id}`]);
+                await write(instances[at % 2] as Instance, projectId, `t${tenant}`, id);
+              }
+            }),
+          );
+        })();
+        const told: string[] = [];
+        let cursor = start.cursor;
+        for (const [at, cut] of cuts.entries()) {
+          const reader = new Reader(instances[at % 2] as Instance, {
+            projectId,
+            allTenants: true,
+            startAfter: cursor,
+            heartbeatSeconds: 1,
+          });
+          await reader.until(
+            () => reader.told.length >= cut || reader.messages.at(-1)?.kind.case === 'heartbeat',
+          );
+          // Cut behind any message: what came after it is told again.
+          const kept = reader.messages.slice(0, cut);
+          cursor = kept.at(-1)?.cursor ?? cursor;
+          const changes = kept.filter(({ kind }) => kind.case === 'changes').length;
+          told.push(...reader.told.slice(0, changes));
+          await reader.stop();
+        }
+        await writing;
+        const last = new Reader(instances[0], {
+          projectId,
+          allTenants: true,
+          startAfter: cursor,
+          heartbeatSeconds: 1,
+        });
+        await last.until(() => told.length + last.told.length >= tenantsOfWrites.length);
+        await last.stop();
+        const everything = [...told, ...last.told];
+        expect(everything).toHaveLength(tenantsOfWrites.length);
+        for (const [tenant, writes] of ofTenant)
+          expect(of(`${tenant}:`, everything)).toEqual(writes);
+        await start.until(() => start.told.length === tenantsOfWrites.length);
+        for (const [tenant, writes] of ofTenant)
+          expect(of(`${tenant}:`, start.told)).toEqual(writes);
+        await start.stop();
+      },
+    ),
+    { seed, numRuns: Math.max(1, Math.round(6 * FUZZ_RUNS)) },
+  );
+}, 120_000);
+
+test('refuses a start whose changes are gone, and tells who follows meanwhile to read anew', async () => {
+  const projectId = await newProject();
+  const [here] = instances;
+  const token = await write(here, projectId, 't', 'a');
+  const all = await new Reader(here, { projectId, allTenants: true, heartbeatSeconds: 1 }).begun();
+  const cursor = all.cursor;
+  await all.stop();
+  await write(here, projectId, 't', 'b');
+  await write(here, projectId, 't', 'c');
+  await pruneChanges(database.pool, PRUNE_ALL);
+  for (const asked of [
+    { projectId, tenantId: 't', startAfter: token },
+    { projectId, allTenants: true, startAfter: cursor },
+  ]) {
+    const reader = new Reader(here, asked);
+    await reader.ended;
+    expect([reader.error?.code, reader.error?.rawMessage]).toEqual([
+      Code.FailedPrecondition,
+      expect.stringContaining('start_after'),
+    ]);
+  }
+  const one = await new Reader(here, { projectId, tenantId: 't2', heartbeatSeconds: 1 }).begun();
+  const every = await new Reader(here, {
+    projectId,
+    allTenants: true,
+    heartbeatSeconds: 1,
+  }).begun();
+  const { status, body } = await postLines(
+    here,
+    `?project_id=${projectId}&tenant_id=t2`,
+    linesOf(plainTuples(30)),
+  );
+  expect([status, body]).toEqual([200, body]);
+  for (const reader of [one, every]) {
+    await reader.until(() => reader.messages.some(({ kind }) => kind.case === 'resync'));
+    const { value } = reader.messages.find(({ kind }) => kind.case === 'resync')?.kind as {
+      value: { tenantId: string; consistencyToken: string };
+    };
+    expect(value).toMatchObject({ tenantId: 't2', consistencyToken: body['consistency_token'] });
+    expect(reader.told).toEqual([]);
+  }
+  await write(here, projectId, 't2', 'after');
+  for (const reader of [one, every]) {
+    await reader.until(() => reader.told.length === 1);
+    expect(reader.told).toEqual(['t2: +after']);
+  }
+});
+
+test('tells of another model, and ends when the project is suspended', async () => {
+  const projectId = await newProject();
+  const [here, there] = instances;
+  const readers = [
+    await new Reader(there, { projectId, allTenants: true, heartbeatSeconds: 1 }).begun(),
+    await new Reader(there, { projectId, tenantId: 't', heartbeatSeconds: 1 }).begun(),
+  ];
+  const modelJson = JSON.stringify({ namespaces: { doc: { relations: { viewer: {} } } } });
+  await call(here, 'AdminService/UpdateProject', { id: projectId, model_json: modelJson });
+  for (const reader of readers) {
+    await reader.until(() => reader.messages.some(({ kind }) => kind.case === 'modelChanged'));
+  }
+  await call(here, 'AdminService/UpdateProject', {
+    id: projectId,
+    status: 'PROJECT_STATUS_SUSPENDED',
+  });
+  for (const reader of readers) {
+    await reader.ended;
+    expect(reader.error?.rawMessage).toContain('suspended');
+  }
+});
+
+test('is off unless a setting says otherwise, and refuses more streams than that', async () => {
+  const off = await startInstance(database, {});
+  onTestFinished(() => off.stop());
+  const refused = new Reader(off, {});
+  await refused.ended;
+  expect([refused.error?.code, refused.error?.rawMessage]).toEqual([
+    Code.FailedPrecondition,
+    expect.stringContaining('GATEWAY_WATCH_STREAMS'),
+  ]);
+  const one = await startInstance(database, { GATEWAY_WATCH_STREAMS: '1' });
+  onTestFinished(() => one.stop());
+  const first = await new Reader(one, { heartbeatSeconds: 1 }).begun();
+  const second = new Reader(one, {});
+  await second.ended;
+  expect(second.error?.code).toBe(Code.ResourceExhausted);
+  await first.stop();
+  const third = await new Reader(one, { heartbeatSeconds: 1 }).begun();
+  expect(third.error).toBeUndefined();
+});
+
+test.each([
+  [{ tenantId: 't', allTenants: true }, 'tenant_id'],
+  [{ startAfter: 'x' }, 'token'],
+  [{ startAfter: 'a.b' }, 'start_after'],
+  [{ startAfter: `${'a'.repeat(100)}.${'b'.repeat(16)}` }, 'start_after'],
+  [{ allTenants: true, startAfter: 'x'.repeat(40) }, 'start_after'],
+  [{ heartbeatSeconds: -1 }, 'heartbeat_seconds'],
+  [{ heartbeatSeconds: 61 }, 'heartbeat_seconds'],
+  [{ filter: { objectId: 'x' } }, 'filter.object_id'],
+  [{ tenantId: 'a\u0000b' }, 'tenant_id'],
+] as const)('refuses %j', async (asked, named) => {
+  const reader = new Reader(instances[0], asked as Asked);
+  await reader.ended;
+  expect(reader.error?.code).toBe(Code.InvalidArgument);
+  expect(reader.error?.rawMessage).toContain(named);
+});
+
+test('a cursor is good for its own watch only', async () => {
+  const [a, b] = [await newProject(), await newProject()];
+  const [here] = instances;
+  const ofTenant = await new Reader(here, {
+    projectId: a,
+    tenantId: 't',
+    heartbeatSeconds: 1,
+  }).begun();
+  const ofAll = await new Reader(here, {
+    projectId: a,
+    allTenants: true,
+    heartbeatSeconds: 1,
+  }).begun();
+  for (const asked of [
+    { projectId: b, tenantId: 't', startAfter: ofTenant.cursor },
+    { projectId: a, tenantId: 'other', startAfter: ofTenant.cursor },
+    { projectId: a, allTenants: true, startAfter: ofTenant.cursor },
+    { projectId: a, tenantId: 't', startAfter: ofAll.cursor },
+    { projectId: b, allTenants: true, startAfter: ofAll.cursor },
+  ]) {
+    const reader = new Reader(here, asked);
+    await reader.ended;
+    expect(reader.error?.code).toBe(Code.InvalidArgument);
+  }
+});
+
+describe('server-sent events', () => {
+  async function events(query: string, headers: Readonly<Record<string, string>> = {}) {
+    const [, there] = instances;
+    const stop = new AbortController();
+    onTestFinished(() => stop.abort());
+    const response = await fetch(`${there.baseUrl}/v1/watch${query}`, {
+      headers: { authorization: `Bearer ${there.token}`, ...headers },
+      signal: stop.signal,
+    });
+    return { response, stop };
+  }
+
+  test('tell the same, and go on behind the last id', async () => {
+    const projectId = await newProject();
+    const [here] = instances;
+    const token = await write(here, projectId, 't', 'a');
+    await write(here, projectId, 't', 'b');
+    await write(here, projectId, 't', 'c');
+    const query = `?project_id=${projectId}&tenant_id=t&start_after=${token}`;
+    const read = async (headers: Readonly<Record<string, string>>, count: number) => {
+      const { response, stop } = await events(query, headers);
+      expect(response.headers.get('content-type')).toBe('text/event-stream');
+      let text = '';
+      const decoder = new TextDecoder();
+      for await (const chunk of response.body as ReadableStream<Uint8Array>) {
+        text += decoder.decode(chunk, { stream: true });
+        if (text.split('event: changes').length > count && text.endsWith('\n\n')) break;
+      }
+      stop.abort();
+      return text
+        .split('\n\n')
+        .filter((event) => event.startsWith('event: changes'))
+        .map((event) => {
+          const [, id = ''] = /^id: (.*)$/m.exec(event) ?? [];
+          const [, data = ''] = /^data: (.*)$/m.exec(event) ?? [];
+          const { changes } = JSON.parse(data) as {
+            changes: { updates: readonly { tuple: { object_id: string } }[] };
+          };
+          return [id, changes.updates.map(({ tuple }) => tuple.object_id).join()] as const;
+        });
+    };
+    const both = await read({}, 2);
+    expect(both.map(([, ids]) => ids)).toEqual(['b', 'c']);
+    const rest = await read({ 'last-event-id': both[0]?.[0] ?? '' }, 1);
+    expect(rest).toEqual([both[1]]);
+  });
+
+  test.each([
+    ['?unknown=1', {}, 400],
+    ['?start_after=nonsense', {}, 400],
+    ['?heartbeat_seconds=x', {}, 400],
+    ['', { authorization: 'Bearer wrong' }, 401],
+    ['', { origin: 'http://elsewhere.example' }, 403],
+  ] as const)('refuse %s %j', async (query, headers, status) => {
+    const { response } = await events(query, headers);
+    expect(response.status).toBe(status);
+    await response.body?.cancel();
+  });
+});
