@@ -20,7 +20,7 @@ export type ProjectRules = {
  * version by which its tuples were looked at, and is refused where it is another one.
  *
  * R1 No tuple is committed that does not fit what was asked for when it was committed: the statement compares
- *    under the lock of the shard. Test: test/faults/typed-models.pg.test.ts.
+ *    under the lock of the shard. Test: test/faults/typed-models.host.test.ts.
  * R2 No write is refused for rules that were over before it came: those that refuse are asked for anew first.
  */
 export interface WriteRules {
