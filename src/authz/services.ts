@@ -4,7 +4,7 @@ import type { EventLog } from '../observability/logger.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { ChangeNotifier } from '../services/change-notifier.ts';
 import { ExpiredTuplePurge } from '../services/expired-tuple-purge.ts';
-import type { AuditSink, ChangeHints } from '../services/ports.ts';
+import type { AuditSink } from '../services/ports.ts';
 import type { ProjectService } from '../services/project-service.ts';
 import { ReadIndex } from '../services/read-index.ts';
 import { ReadPositions } from '../services/read-positions.ts';
@@ -12,8 +12,6 @@ import { ShardHeads } from '../services/shard-heads.ts';
 import { TupleService } from '../services/tuple-service.ts';
 import { TupleWriter, type TupleWriterOptions } from '../services/tuple-writer.ts';
 import type { TupleWrites } from '../services/tuple-writes.ts';
-import { TupleWatch } from '../services/watch/tuple-watch.ts';
-import { WatchCursors } from '../services/watch/watch-cursor.ts';
 import { WatchHub } from '../services/watch/watch-hub.ts';
 import { SettingsRules, type WriteRules } from '../services/write-rules.ts';
 import type { Clock } from '../shared/clock.ts';
@@ -26,6 +24,7 @@ import { createManagement, type Management } from './management.ts';
 import { MeasuredWriter } from './measured-writer.ts';
 import type { Metrics } from './metrics.ts';
 import { createProjectServices, type ProjectServices } from './project-services.ts';
+import { createWatch, hintsTo, type Watch } from './watch.ts';
 
 const READ_TUPLES_MAX = 10_000;
 const EXPORT_GRANTS_MAX = 100_000;
@@ -44,15 +43,13 @@ const NOTIFY_SHARDS_MAX = 4_096;
 /** The use cases of this instance. */
 export type Services = Management &
   Bulk &
+  Watch &
   ProjectServices & {
     readonly heads: ShardHeads;
     readonly index: ReadIndex;
     readonly positions: ReadPositions;
     readonly writer: TupleWriter;
     readonly notifier: ChangeNotifier;
-    /** Told of changes, for those who follow them. */
-    readonly hub: WatchHub;
-    readonly tupleWatch: TupleWatch;
     readonly tuples: TupleService;
     readonly purge: ExpiredTuplePurge;
     /** What tuples of projects must fit. */
@@ -101,12 +98,7 @@ export function createServices(options: ServicesOptions): Services {
   const notifier = createNotifier(options);
   const rules = new SettingsRules(projects);
   const hub = new WatchHub();
-  const hints: ChangeHints = {
-    hint: (shard, seq) => {
-      notifier.hint(shard, seq);
-      hub.changed(shard);
-    },
-  };
+  const hints = hintsTo(notifier, hub);
   const writer = createWriter(options, { clock, ids, heads, hints, projects, rules });
   const writes = new MeasuredWriter(writer, metrics.writeDuration);
   const tuples = new TupleService({
@@ -140,14 +132,16 @@ export function createServices(options: ServicesOptions): Services {
     metrics: metrics.bulk,
     log: options.log,
   });
-  const tupleWatch = new TupleWatch({
-    ...{ pool, projects, index, isAlone, hub, codec, positions, clock },
-    cursors: new WatchCursors(database.deployment.tokenKey),
+  const watch = createWatch(hub, {
+    ...parts,
+    codec,
+    positions,
+    tokenKey: database.deployment.tokenKey,
     streamsMax: config.watchStreams,
     metrics: metrics.watch,
   });
-  const writing = { writer, notifier, tuples, purge, shared, hub, tupleWatch };
-  return { ...reads, ...ofProjects, ...writing, ...management, ...bulk };
+  const writing = { writer, notifier, tuples, purge, shared };
+  return { ...reads, ...ofProjects, ...writing, ...management, ...bulk, ...watch };
 }
 
 function createIndex(

@@ -139,7 +139,7 @@ class Reader {
   }
 }
 
-const of = (text: string, told: readonly string[]): readonly string[] =>
+const ofTenantIn = (text: string, told: readonly string[]): readonly string[] =>
   told.filter((one) => one.startsWith(text));
 
 describe.each<Wire>(['grpc', 'connect', 'connect-json'])('over %s', (wire) => {
@@ -188,8 +188,8 @@ test('tells the writes of all tenants, and only those that the filter takes', as
   await write(there, projectId, 'a', '-x');
   await all.until(() => all.told.length === 3);
   await some.until(() => some.told.length === 2);
-  expect(of('a', all.told)).toEqual(['a: +x +y', 'a: -x']);
-  expect(of('b', all.told)).toEqual(['b: +z']);
+  expect(ofTenantIn('a', all.told)).toEqual(['a: +x +y', 'a: -x']);
+  expect(ofTenantIn('b', all.told)).toEqual(['b: +z']);
   expect(some.told).toEqual(['a: +x', 'a: -x']);
   // Its cursor has gone on beyond what it was not told.
   await some.until(() => some.messages.at(-1)?.kind.case === 'heartbeat');
@@ -262,10 +262,10 @@ test(`every write once and in order, of one tenant and of all, with cuts at any 
         const everything = [...told, ...last.told];
         expect(everything).toHaveLength(tenantsOfWrites.length);
         for (const [tenant, writes] of ofTenant)
-          expect(of(`${tenant}:`, everything)).toEqual(writes);
+          expect(ofTenantIn(`${tenant}:`, everything)).toEqual(writes);
         await start.until(() => start.told.length === tenantsOfWrites.length);
         for (const [tenant, writes] of ofTenant)
-          expect(of(`${tenant}:`, start.told)).toEqual(writes);
+          expect(ofTenantIn(`${tenant}:`, start.told)).toEqual(writes);
         await start.stop();
       },
     ),
@@ -308,10 +308,9 @@ test('refuses a start whose changes are gone, and tells who follows meanwhile to
   expect([status, body]).toEqual([200, body]);
   for (const reader of [one, every]) {
     await reader.until(() => reader.messages.some(({ kind }) => kind.case === 'resync'));
-    const { value } = reader.messages.find(({ kind }) => kind.case === 'resync')?.kind as {
-      value: { tenantId: string; consistencyToken: string };
-    };
-    expect(value).toMatchObject({ tenantId: 't2', consistencyToken: body['consistency_token'] });
+    const told = reader.messages.find(({ kind }) => kind.case === 'resync');
+    const value = { tenantId: 't2', consistencyToken: body['consistency_token'] };
+    expect(told?.kind).toMatchObject({ case: 'resync', value });
     expect(reader.told).toEqual([]);
   }
   await write(here, projectId, 't2', 'after');
@@ -374,7 +373,7 @@ test.each([
   [{ filter: { objectId: 'x' } }, 'filter.object_id'],
   [{ tenantId: 'a\u0000b' }, 'tenant_id'],
 ] as const)('refuses %j', async (asked, named) => {
-  const reader = new Reader(instances[0], asked as Asked);
+  const reader = new Reader(instances[0], asked);
   await reader.ended;
   expect(reader.error?.code).toBe(Code.InvalidArgument);
   expect(reader.error?.rawMessage).toContain(named);
