@@ -18,6 +18,7 @@ import {
 } from './scenarios/rolling-restart.ts';
 import { severalInstances } from './scenarios/several-instances.ts';
 import { warmRestart } from './scenarios/warm-restart.ts';
+import { watchLag } from './scenarios/watch-lag.ts';
 import { writeOne } from './scenarios/write-one.ts';
 
 /** Every scenario, by its name on the command line. Results stand in docs/benchmarks.md. */
@@ -33,6 +34,7 @@ export const SCENARIOS: readonly Scenario[] = [
   checkBesideLists,
   checkBesideFsck,
   writeOne,
+  watchLag,
   feedFlood,
   notifyLive,
   rollingRestart,
