@@ -4,8 +4,6 @@
 alter table tuple_change add column txid xid8;
 alter table tuple_change alter column txid set default pg_current_xact_id();
 
-create index tuple_change_by_txid on tuple_change (project_id, txid);
-
 -- The latest transaction whose changes are no longer kept.
 alter table shard add column pruned_txid xid8;
 
@@ -22,10 +20,13 @@ begin
   if new.seq > old.seq then
     v_pruned := pg_current_xact_id();
   else
-    select t.txid into v_pruned from tuple_change t
+    -- Materialized, so that these rows are read by their key and not the whole project's by their transactions.
+    with pruned as materialized (
+      select t.txid from tuple_change t
       where t.project_id = new.project_id and t.tenant_id = new.tenant_id
         and t.seq < new.retained_from and t.txid is not null
-      order by t.txid desc limit 1;
+    )
+    select p.txid into v_pruned from pruned p order by p.txid desc limit 1;
   end if;
   if v_pruned is not null then
     new.pruned_txid := greatest(coalesce(old.pruned_txid, v_pruned), v_pruned);

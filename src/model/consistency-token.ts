@@ -21,6 +21,8 @@ const EPOCH_AT = 9;
 const SEQ_AT = 13;
 const MAC_AT = 19;
 const TOKEN_BYTES = 30;
+/** Where most requests hold one. */
+const TOKEN_FIELD = 'at_least_consistency_token';
 const TOKEN_CHARACTERS = 40;
 const TOKEN_FORM = /^[A-Za-z0-9_-]{40}$/;
 const BLOCK_BYTES = 64;
@@ -71,23 +73,24 @@ export class TokenCodec {
   }
 
   /**
-   * The position that `text` names in this shard. Errors: TOKEN_INVALID, which does not say why:
+   * The position that `text` names in this shard; `field` is that of the request which holds it. Errors: TOKEN_INVALID, which does not say why:
    * malformed, forged, or of another shard. Epoch and head are the caller's to compare.
    */
-  decode(shard: ShardKey, text: string): TokenPosition {
+  decode(shard: ShardKey, text: string, field = TOKEN_FIELD): TokenPosition {
     const known = this.#decoded.get(text);
     if (known !== undefined) {
       if (known.projectId === shard.projectId && known.tenantId === shard.tenantId) return known;
-      throw tokenError();
+      throw tokenError(field);
     }
     // 30 bytes fill 40 characters exactly: the form alone makes the text canonical.
-    if (text.length !== TOKEN_CHARACTERS || !TOKEN_FORM.test(text)) throw tokenError();
+    if (text.length !== TOKEN_CHARACTERS || !TOKEN_FORM.test(text)) throw tokenError(field);
     const token = Buffer.from(text, 'base64url');
     this.#expected.write(this.#mac(token), 0, 'latin1');
-    if (!equalBytes(this.#expected, 0, token, MAC_AT, TOKEN_BYTES - MAC_AT)) throw tokenError();
+    if (!equalBytes(this.#expected, 0, token, MAC_AT, TOKEN_BYTES - MAC_AT))
+      throw tokenError(field);
     const shardId = this.#shardId(shard.projectId, shard.tenantId);
     if (token[0] !== VERSION || !equalBytes(shardId, 0, token, SHARD_ID_AT, SHARD_ID_BYTES)) {
-      throw tokenError();
+      throw tokenError(field);
     }
     const position = {
       projectId: shard.projectId,
@@ -126,11 +129,11 @@ export class TokenCodec {
 }
 
 /** TOKEN_INVALID with the same text for every cause. */
-export function tokenError(): AppError {
+export function tokenError(field = TOKEN_FIELD): AppError {
   return new AppError<ModelReason>(
     'TOKEN_INVALID',
-    'at_least_consistency_token: is not a token of this project and tenant',
-    { field: 'at_least_consistency_token' },
+    `${field}: is not a token of this project and tenant`,
+    { field },
   );
 }
 

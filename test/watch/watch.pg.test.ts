@@ -398,10 +398,12 @@ test('a cursor is good for its own watch only', async () => {
     { projectId: a, allTenants: true, startAfter: ofTenant.cursor },
     { projectId: a, tenantId: 't', startAfter: ofAll.cursor },
     { projectId: b, allTenants: true, startAfter: ofAll.cursor },
+    { projectId: a, tenantId: 't', startAfter: await write(here, a, 'other', 'x') },
   ]) {
     const reader = new Reader(here, asked);
     await reader.ended;
     expect(reader.error?.code).toBe(Code.InvalidArgument);
+    expect(reader.error?.rawMessage).toMatch(/^start_after: /);
   }
 });
 
@@ -463,4 +465,53 @@ describe('server-sent events', () => {
     expect(response.status).toBe(status);
     await response.body?.cancel();
   });
+});
+
+test('ends where the changes of more tenants are gone than can be named, instead of leaving some out', async () => {
+  const projectId = await newProject();
+  const { pool } = database;
+  const [here] = instances;
+  const asked = { projectId, allTenants: true, heartbeatSeconds: 1 };
+  const reader = await new Reader(here, asked).begun();
+  await pool.query(
+    `insert into shard (project_id, tenant_id, seq, retained_from, pruned_txid)
+     select $1, 't' || n, 1, 2, pg_current_xact_id() from generate_series(1, 1001) n`,
+    [projectId],
+  );
+  await reader.ended;
+  expect(reader.error?.code).toBe(Code.FailedPrecondition);
+  expect(reader.messages.some(({ kind }) => kind.case === 'resync')).toBe(false);
+});
+
+test('what is pruned of a tenant is found without looking through those of the others', async () => {
+  const projectId = await newProject();
+  const { pool } = database;
+  await pool.query(`insert into shard (project_id, tenant_id, seq)
+    values ('${projectId}', 'old', 2000), ('${projectId}', 'new', 20000)`);
+  for (const [tenant, count] of [
+    ['old', 2_000],
+    ['new', 20_000],
+  ]) {
+    await pool.query(
+      `insert into tuple_change (project_id, tenant_id, seq, stamp, commit_id, rpc, request_id, changes, settings_version)
+       select $1, $2, n, n, gen_random_uuid(), 'R', '', '[]', 0 from generate_series(1, $3::int) n`,
+      [projectId, tenant, count],
+    );
+  }
+  await pool.query('analyze tuple_change');
+  const read = async (): Promise<unknown> => {
+    await pool.query('select pg_stat_force_next_flush()');
+    const { rows } = await pool.query(
+      `select idx_tup_read::int as read from pg_stat_user_indexes where indexrelname = 'tuple_change_by_txid'`,
+    );
+    return rows[0];
+  };
+  const before = await read();
+  const { rows } = await pool.query(
+    `update shard set retained_from = 1900 where project_id = $1 and tenant_id = 'old'
+     returning pruned_txid is not null as noted`,
+    [projectId],
+  );
+  expect(rows).toEqual([{ noted: true }]);
+  expect(await read()).toEqual(before);
 });

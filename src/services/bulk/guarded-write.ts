@@ -149,8 +149,9 @@ export class GuardedWrites {
     raw.forEach(({ kind }, at) => {
       const field = `preconditions[${at}]`;
       if (kind.case === 'unchangedSince') {
-        if (kind.value === '') throw requiredError(`${field}.unchanged_since`);
-        positions.push({ at, ...this.#parts.codec.decode(shard, kind.value) });
+        const name = `${field}.unchanged_since`;
+        if (kind.value === '') throw requiredError(name);
+        positions.push({ at, ...this.#parts.codec.decode(shard, kind.value, name) });
       } else if (kind.case === undefined) throw requiredError(field);
       else {
         const mustExist = kind.case === 'mustExist';

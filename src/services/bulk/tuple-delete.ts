@@ -62,7 +62,8 @@ export class TupleDelete {
     checkTenantId('tenant_id', tenantId);
     const match = checkRequest(request);
     const address = { projectId: projects.resolveId(request.projectId), tenantId };
-    const since = unchangedSince === '' ? undefined : codec.decode(address, unchangedSince);
+    const field = 'unchanged_since';
+    const since = unchangedSince === '' ? undefined : codec.decode(address, unchangedSince, field);
     const shard = await openShard(this.#parts, request);
     await places.take();
     try {

@@ -180,7 +180,9 @@ export class TupleWatch {
       throw fieldError('start_after', 'is a cursor of all tenants');
     }
     const position =
-      startAfter === '' ? await positions.resolve(shard, '') : codec.decode(shard, startAfter);
+      startAfter === ''
+        ? await positions.resolve(shard, '')
+        : codec.decode(shard, startAfter, 'start_after');
     const seq = 'minSeq' in position ? position.minSeq : position.seq;
     const { modelVersion } = await selectWatchedShard(pool, shard, seq);
     return { kind: 'shard', epoch: position.epoch, seq, modelVersion };
@@ -202,8 +204,9 @@ export class TupleWatch {
         cursor.tenantId,
         cursor.seq,
       ]);
-      if (window.epoch !== cursor.epoch) throw tooOld();
-      if (isFirst && isResumed && window.pruned.length > 0) throw tooOld();
+      const { pruned } = window;
+      if (window.epoch !== cursor.epoch || pruned === undefined) throw tooOld();
+      if (isFirst && isResumed && pruned.length > 0) throw tooOld();
       if (isFirst) stream.begun();
       isFirst = false;
       if (window.modelVersion !== cursor.modelVersion) {
@@ -211,7 +214,7 @@ export class TupleWatch {
         const changed = { kind: 'modelChanged', version: window.modelVersion } as const;
         yield this.#told({ projectId, cursor: encoded(), ...changed });
       }
-      const gone = new Set(window.pruned.map(({ tenantId }) => tenantId));
+      const gone = new Set(pruned.map(({ tenantId }) => tenantId));
       for (const row of window.rows) {
         cursor = { ...cursor, upto: window.to, tenantId: row.tenantId, seq: row.seq };
         // What came before it is not kept: the tenant is told to be read anew instead.
@@ -227,7 +230,7 @@ export class TupleWatch {
         continue;
       }
       cursor = { ...cursor, since: window.to, upto: null, tenantId: '', seq: -1 };
-      for (const { tenantId, epoch, seq } of window.pruned) {
+      for (const { tenantId, epoch, seq } of pruned) {
         reread.set(tenantId, seq);
         const token = codec.encode({ projectId, tenantId }, epoch, seq);
         yield this.#told({ projectId, cursor: encoded(), kind: 'resync', tenantId, token });

@@ -35,17 +35,20 @@ export type WatchedWindow = {
   readonly rows: readonly WatchedRow[];
   /** Whether rows of the window are left. */
   readonly hasMore: boolean;
-  /** Tenants whose changes since the earlier snapshot are not all kept, with their heads. */
-  readonly pruned: readonly {
-    readonly tenantId: string;
-    readonly epoch: number;
-    readonly seq: number;
-  }[];
+  /** Tenants whose changes since the earlier snapshot are not all kept, with their heads; undefined: too many to name. */
+  readonly pruned:
+    | readonly {
+        readonly tenantId: string;
+        readonly epoch: number;
+        readonly seq: number;
+      }[]
+    | undefined;
 };
 
 /** A page ends after the row that reaches either. */
 const ROWS_MAX = 500;
 const BYTES_MAX = 1024 * 1024;
+/** Of `WatchedWindow.pruned`. */
 const PRUNED_MAX = 1_000;
 
 type Row = {
@@ -172,11 +175,14 @@ export async function selectWatchedProject(
     modelVersion: Number(first.model_version),
     rows: found,
     hasMore: found.length === ROWS_MAX || bytes >= BYTES_MAX,
-    pruned: pruned.map(({ tenant_id: tenantId, epoch, seq }) => ({
-      tenantId,
-      epoch: Number(epoch),
-      seq: Number(seq),
-    })),
+    pruned:
+      pruned.length > PRUNED_MAX
+        ? undefined
+        : pruned.map(({ tenant_id: tenantId, epoch, seq }) => ({
+            tenantId,
+            epoch: Number(epoch),
+            seq: Number(seq),
+          })),
   };
 }
 
