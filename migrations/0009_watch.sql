@@ -4,8 +4,12 @@
 alter table tuple_change add column txid xid8;
 alter table tuple_change alter column txid set default pg_current_xact_id();
 
--- The latest transaction whose changes are no longer kept.
-alter table shard add column pruned_txid xid8;
+alter table shard
+  -- The latest transaction whose changes are no longer kept.
+  add column pruned_txid xid8,
+  -- Changes up to this seq are of an earlier epoch. A dump brings along the transactions of another server, whose numbers
+  -- are still to come in this one.
+  add column epoch_base_seq bigint not null default 0;
 
 create index shard_by_pruned_txid on shard (project_id, pruned_txid) where pruned_txid is not null;
 
@@ -24,7 +28,7 @@ begin
     with pruned as materialized (
       select t.txid from tuple_change t
       where t.project_id = new.project_id and t.tenant_id = new.tenant_id
-        and t.seq < new.retained_from and t.txid is not null
+        and t.seq < new.retained_from and t.seq > new.epoch_base_seq and t.txid is not null
     )
     select p.txid into v_pruned from pruned p order by p.txid desc limit 1;
   end if;
@@ -37,3 +41,16 @@ $$;
 
 create trigger pruned_noted before update of retained_from on shard
   for each row when (new.retained_from > old.retained_from) execute function gatehouse_note_pruned();
+
+create function gatehouse_shard_epoch() returns trigger
+language plpgsql
+as $$
+begin
+  new.epoch_base_seq := new.seq;
+  new.pruned_txid := null;
+  return new;
+end
+$$;
+
+create trigger shard_epoch_opened before update of epoch on shard
+  for each row when (new.epoch <> old.epoch) execute function gatehouse_shard_epoch();

@@ -110,6 +110,24 @@ describe('preconditions', () => {
     await client.writeTuples({ tenantId, updates, preconditions: [mustNotExist(any)] });
   });
 
+  test('a token of another tenant is refused under the name of its field', async () => {
+    const client = tuplesOver(instances[0]);
+    const [tenantId, other] = [newTenant(), newTenant()];
+    const { consistencyToken } = await client.writeTuples({
+      tenantId: other,
+      updates: [insert('a', 'x')],
+    });
+    const updates = [insert('b', 'x')];
+    const preconditions = [mustExist({ namespace: 'doc' }), unchangedSince(consistencyToken)];
+    await expect(client.writeTuples({ tenantId, updates, preconditions })).rejects.toThrow(
+      'preconditions[1].unchanged_since: is not a token',
+    );
+    const filter = { namespace: 'doc' };
+    await expect(
+      client.deleteTuples({ tenantId, filter, unchangedSince: consistencyToken }),
+    ).rejects.toThrow('] unchanged_since: is not a token');
+  });
+
   test.each([
     ['that nobody owns it yet', () => mustNotExist({ namespace: 'doc', objectId: 'won' })],
     ['a token', (token: string) => unchangedSince(token)],

@@ -121,6 +121,7 @@ const PROJECT = `
       select t.*, row_number() over (order by t.tenant_id, t.seq) as n,
         sum(octet_length(t.changes)) over (order by t.tenant_id, t.seq) - octet_length(t.changes) as before
       from tuple_change t
+        join shard o on o.project_id = t.project_id and o.tenant_id = t.tenant_id and o.epoch_base_seq < t.seq
       where t.project_id = $1 and t.txid >= pg_snapshot_xmin(w.since) and t.txid < pg_snapshot_xmax(w.upto)
         and not pg_visible_in_snapshot(t.txid, w.since) and pg_visible_in_snapshot(t.txid, w.upto)
         and (t.tenant_id, t.seq) > ($4, $5::bigint)
