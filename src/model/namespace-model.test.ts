@@ -29,12 +29,9 @@ describe('parseModel', () => {
     '',
     '{"namespaces":{}}',
     '{"$schema":"./model.schema.json","schema_version":1,"namespaces":{}}',
-  ])(
-    'the built-in model: %s',
-    (json) => {
-      expect([...parseModel(json).namespaces.keys()]).toEqual(['workspace', 'group', 'resource']);
-    },
-  );
+  ])('the built-in model: %s', (json) => {
+    expect([...parseModel(json).namespaces.keys()]).toEqual(['workspace', 'group', 'resource']);
+  });
 
   test('merges workspace and group unless the document defines them', () => {
     const model = parseModel('{"namespaces":{"doc":{"relations":{}},"group":{"relations":{}}}}');

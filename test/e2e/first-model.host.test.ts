@@ -39,8 +39,13 @@ test('the transcript of a first model prints what it says', async () => {
   const script = steps.map(({ commands }, index) => `${commands}echo "step ${index} done"\n`);
   const { stdout } = await promisify(execFile)(
     'bash',
-    ['--norc', '-uc', `exec 2>&1\n${script.join('')}`.replaceAll(FOLDER, folder)
-      .replaceAll('localhost:8080', service.address)],
+    [
+      '--norc',
+      '-uc',
+      `exec 2>&1\n${script.join('')}`
+        .replaceAll(FOLDER, folder)
+        .replaceAll('localhost:8080', service.address),
+    ],
     { timeout: 80_000, env: { ...process.env, npm_config_loglevel: 'error' } },
   );
   const printed = stdout

@@ -69,8 +69,10 @@ test('built-in conditions decide as they are shown', () => {
 function tuplesOf(cell: string): readonly string[] {
   const [, tuple = '', rest = ''] = /^`([^`]+)`(.*)$/.exec(cell) ?? [];
   const condition = /the condition `(\w+)`/.exec(rest)?.[1];
-  if (rest === ' with or without it') return [`{ tuple: '${tuple}' }`, `{ tuple: '${tuple}', condition: not_after }`];
-  if (rest === ' with an expiry') return [`{ tuple: '${tuple}', expires_at: 2030-01-01T00:00:00Z }`];
+  if (rest === ' with or without it')
+    return [`{ tuple: '${tuple}' }`, `{ tuple: '${tuple}', condition: not_after }`];
+  if (rest === ' with an expiry')
+    return [`{ tuple: '${tuple}', expires_at: 2030-01-01T00:00:00Z }`];
   if (condition !== undefined) return [`{ tuple: '${tuple}', condition: ${condition} }`];
   expect(rest).toBe('');
   return [`{ tuple: '${tuple}' }`];
@@ -93,13 +95,19 @@ test('type rules admit and refuse what the table says', () => {
 test.each(['docs/models.md', 'docs/first-model.md', 'docs/questions.md', 'docs/tuples.md'])(
   'links of %s lead somewhere',
   (path) => {
-    const links = [...readFileSync(path, 'utf8').matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)];
+    const links = [
+      ...readFileSync(path, 'utf8').matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g),
+    ];
     const broken = links.filter(([, file = '', anchor]) => {
       const target = file === '' ? path : join(dirname(path), file);
       if (!existsSync(target)) return true;
       if (anchor === undefined) return false;
-      const anchors = [...readFileSync(target, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-        heading.toLowerCase().replaceAll(/[^\w -]/g, '').replaceAll(' ', '-'),
+      const anchors = [...readFileSync(target, 'utf8').matchAll(/^#+ (.*)$/gm)].map(
+        ([, heading = '']) =>
+          heading
+            .toLowerCase()
+            .replaceAll(/[^\w -]/g, '')
+            .replaceAll(' ', '-'),
       );
       return !anchors.includes(anchor);
     });

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { test as testCommand } from '../../scripts/model/test.ts';
 import { modelOfText, testFiles } from '../../src/assertions/test-files.ts';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
 import { formatGate, printGate } from '../../src/language/gate/print-gate.ts';
@@ -11,7 +12,6 @@ import type {
   SubjectDocument,
 } from '../../src/language/model-document.ts';
 import { inspectModel, type NamespaceModel, parseModel } from '../../src/model/namespace-model.ts';
-import { test as testCommand } from '../../scripts/model/test.ts';
 
 /* The worked patterns of docs/models.md: models with files of assertions, which hold and which say something. */
 const FOLDER = 'docs/patterns';
