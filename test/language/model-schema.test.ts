@@ -3,6 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseGate } from '../../src/language/gate/parse-gate.ts';
+import { printGate } from '../../src/language/gate/print-gate.ts';
 import { readModelDocument } from '../../src/model/model-document.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 
@@ -166,4 +167,11 @@ test('the schema takes what the parser takes, and refuses what it refuses for it
     { numRuns: 4_000 },
   );
   expect(Math.min(taken, refused)).toBeGreaterThan(200);
+});
+
+test('the readable form leaves $schema out, and nothing else', () => {
+  const { $schema, ...rest } = EVERYTHING;
+  expect($schema).toBeDefined();
+  expect(parseGate(printGate(EVERYTHING)).document).toEqual(rest);
+  expect(() => printGate({ ...rest, $schema: 1 })).toThrow('$schema');
 });
