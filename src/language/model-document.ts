@@ -1,5 +1,7 @@
 /** The JSON form of a model, as it is stored: what `parseModel` takes, as a value. */
 export type ModelDocument = {
+  /** Where editors of JSON find the schema; says nothing of the model. */
+  readonly $schema?: string;
   readonly schema_version?: number;
   readonly conditions?: { readonly [name: string]: ConditionDocument };
   readonly namespaces: { readonly [name: string]: NamespaceDocument };

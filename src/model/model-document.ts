@@ -24,7 +24,11 @@ type Subjects = Map<string, Map<string, readonly SubjectType[]>>;
  */
 export function readModelDocument(json: string): NamespaceModel {
   const root = objectOf(parseJson(json), '$');
-  refuseUnknown(root, ['schema_version', 'conditions', 'namespaces'], '$');
+  refuseUnknown(root, ['$schema', 'schema_version', 'conditions', 'namespaces'], '$');
+  // For editors; nothing follows from it.
+  if (Object.hasOwn(root, '$schema') && typeof root['$schema'] !== 'string') {
+    throw modelError('$.$schema', 'must be a string');
+  }
   if (Object.hasOwn(root, 'schema_version') && root['schema_version'] !== SCHEMA_VERSION) {
     throw modelError('$.schema_version', 'must be 1');
   }

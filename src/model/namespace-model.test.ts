@@ -25,12 +25,13 @@ function nested(depth: number): unknown {
 }
 
 describe('parseModel', () => {
-  test.each(['', '{"namespaces":{}}', '{"schema_version":1,"namespaces":{}}'])(
-    'the built-in model: %s',
-    (json) => {
-      expect([...parseModel(json).namespaces.keys()]).toEqual(['workspace', 'group', 'resource']);
-    },
-  );
+  test.each([
+    '',
+    '{"namespaces":{}}',
+    '{"$schema":"./model.schema.json","schema_version":1,"namespaces":{}}',
+  ])('the built-in model: %s', (json) => {
+    expect([...parseModel(json).namespaces.keys()]).toEqual(['workspace', 'group', 'resource']);
+  });
 
   test('merges workspace and group unless the document defines them', () => {
     const model = parseModel('{"namespaces":{"doc":{"relations":{}},"group":{"relations":{}}}}');
@@ -79,6 +80,7 @@ describe('parseModel', () => {
     ['{"namespaces":[]}', '$.namespaces'],
     ['{"schema_version":2,"namespaces":{}}', '$.schema_version'],
     ['{"schema_version":"1","namespaces":{}}', '$.schema_version'],
+    ['{"$schema":1,"namespaces":{}}', '$.$schema'],
     ['{"namespaces":{},"extra":1}', '$.extra'],
     ['{"namespaces":{"Doc":{"relations":{}}}}', '$.namespaces.Doc'],
     ['{"namespaces":{"seat":{"relations":{}}}}', '$.namespaces.seat'],

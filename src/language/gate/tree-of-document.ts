@@ -18,11 +18,14 @@ type JsonObject = { readonly [member: string]: unknown };
 
 /**
  * The tree of a model's JSON form. What it cannot hold is refused, so that nothing is lost: unknown
- * members, values of another type, ill-formed text. Names and references are not looked at.
+ * members, values of another type, ill-formed text. Names and references are not looked at. `$schema`, which
+ * is for editors of JSON, is left out.
  * Errors: MODEL_INVALID naming the JSON path. O(size).
  */
 export function treeOfDocument(document: unknown): GateTree {
-  const root = objectOf(document, '$', ['schema_version', 'conditions', 'namespaces']);
+  const root = objectOf(document, '$', ['$schema', 'schema_version', 'conditions', 'namespaces']);
+  const schema = root['$schema'];
+  if (schema !== undefined) textOf(schema, '$.$schema');
   const version = root['schema_version'];
   if (version !== undefined && version !== 1) throw documentError('$.schema_version', 'must be 1');
   const conditions = root['conditions'];
