@@ -112,7 +112,8 @@ async function loseHistory(
   await watcher.stop();
   expect(watcher.wrong).toEqual([]);
   expect(watcher.answers).toBeGreaterThan(100);
-  expect(openedEpochs(services)).toBe(1);
+  // None has said so where the answer to the one that opened it was lost.
+  expect(openedEpochs(services)).toBeLessThanOrEqual(1);
   expect(failures(services)).toEqual([]);
 }
 

@@ -69,12 +69,15 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   ],
   [['src/cache/'], ['src/cache/{entity-lookup,index-changes,parts,tuple-index}.test.ts']],
   [['src/model/consistency-token.ts'], ['src/model/consistency-token.test.ts']],
-  [['src/model/conditions.ts'], ['src/model/conditions.test.ts']],
+  [['src/model/conditions.ts', 'src/model/ip-address.ts'], ['src/model/conditions.test.ts']],
   [
     ['src/model/cel-', 'src/model/condition-', 'src/model/declared-condition.ts'],
     ['src/model/declared-condition.test.ts', 'test/model/*.test.ts'],
   ],
-  [['src/model/namespace-model.ts'], ['src/model/{namespace-model,duplicate-key}.test.ts']],
+  [
+    ['src/model/namespace-model.ts', 'src/model/model-document.ts', 'src/model/model-json.ts'],
+    ['src/model/{namespace-model,duplicate-key,model-references,model-admission}.test.ts'],
+  ],
   [['src/services/shard-heads.ts'], ['src/services/{shard-heads,read-positions}.test.ts']],
   [
     ['src/services/read-index.ts', 'src/services/head-loads.ts'],
@@ -93,7 +96,10 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['src/workers/shard/shard-fsck.ts', 'src/workers/shard/index-fsck.ts'],
     ['test/workers/index-fsck.test.ts'],
   ],
-  [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,actor-lives,turns}.test.ts']],
+  [
+    ['src/workers/shard/shard-actor.ts', 'src/workers/shard/shard-revision.ts'],
+    ['test/workers/{actor-steps,actor-lives,turns}.test.ts'],
+  ],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
       (name) => `src/workers/shard/${name}.ts`,

@@ -114,6 +114,8 @@ export class Scope {
   readonly depthMax: number;
   readonly nowMs: number;
   backstops = 0;
+  /** A cycle was solved of so many usersets that the depth bound may have decided some of them. */
+  hasDeepCycle = false;
   reads = 0;
   /** Expiries of the tuples that are read are noted here, in milliseconds, while there is a set. */
   notedExpiries: Set<number> | undefined;

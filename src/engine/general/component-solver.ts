@@ -34,6 +34,8 @@ export function* solveComponent(
   const root = yield* equations.ground(entity, relation, isExcluding);
   yield* equations.gates.solve(levelMax);
   const value = equations.gates.valueOf(root);
+  // A value rests on each userset once at most: of fewer than these the bound cannot decide, from wherever one begins.
+  if (2 * equations.size >= scope.depthMax) scope.hasDeepCycle = true;
   return {
     value,
     height: Math.min(levelMax, equations.gates.heightOf(root)),
@@ -70,6 +72,11 @@ class Equations implements LeafSink {
     this.#scope = scope;
     this.#target = target;
     this.#levelMax = levelMax;
+  }
+
+  /** Usersets that the equations are of. */
+  get size(): number {
+    return this.#vertexOfKey.length;
   }
 
   /** Builds the equations of everything reachable, nearest first. Returns the vertex of the root. */

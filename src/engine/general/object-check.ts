@@ -1,10 +1,10 @@
-import { BACKSTOP_CYCLE, BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
+import { BACKSTOP_DEPTH } from '../bound/evaluator-api.ts';
 import { type Scope, TRUE } from '../bound/scope.ts';
 import { CheckRun } from './check-run.ts';
 
 /**
- * Checks of one user on many objects. They share what they find out until the depth bound or a cycle has shown itself: where
- * those decide, what one check found may be more than another one would find from where it begins, and a list
+ * Checks of one user on many objects. They share what they find out until the depth bound has shown itself, or
+ * a cycle of so many usersets that it may have decided: where it does, what one check found may be more than another one would find from where it begins, and a list
  * must say what Check says of each object alone. From then on each check is one of its own.
  */
 export class ObjectCheck {
@@ -37,7 +37,8 @@ export class ObjectCheck {
   /** As `EvaluationTask.run`. Errors: BUDGET_EXHAUSTED. */
   run(sliceEndMs: number): 'done' | 'more' {
     if (this.#run.run(sliceEndMs) === 'more') return 'more';
-    const isShown = (this.#scope.backstops & (BACKSTOP_DEPTH | BACKSTOP_CYCLE)) !== 0;
+    const { backstops, hasDeepCycle } = this.#scope;
+    const isShown = hasDeepCycle || (backstops & BACKSTOP_DEPTH) !== 0;
     if (this.#isAlone || !isShown) return 'done';
     this.#isAlone = true;
     this.start(this.#entity);
