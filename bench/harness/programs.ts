@@ -86,6 +86,12 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/snapshot-load.ts',
   },
   {
+    name: 'tuples-in-bulk',
+    yields:
+      'tuples a second out and in, over plain COPY; ROWS and RUNS set others than 500,000 and 3',
+    file: 'bench/tuples-in-bulk.ts',
+  },
+  {
     name: 'worker-host',
     yields: 'items a second that a worker answers, without its thread',
     file: 'bench/worker-host.ts',
