@@ -320,6 +320,33 @@ test('refuses a start whose changes are gone, and tells who follows meanwhile to
   }
 });
 
+test('who was told of one of several tenants to read anew, and goes on from there, is refused', async () => {
+  const projectId = await newProject();
+  const [here] = instances;
+  const { tupleWatch } = here.services;
+  const asked = { projectId, tenantId: '', allTenants: true, heartbeatSeconds: 1 };
+  const stop = new AbortController();
+  const events = tupleWatch.watch({ ...asked, startAfter: '' }, stop.signal);
+  expect((await events.next()).value).toMatchObject({ kind: 'heartbeat' });
+  // Nobody looks meanwhile, so that one window has both.
+  for (const tenantId of ['a', 'b']) {
+    const query = `?project_id=${projectId}&tenant_id=${tenantId}`;
+    expect((await postLines(here, query, linesOf(plainTuples(9)))).status).toBe(200);
+  }
+  const told = [(await events.next()).value, (await events.next()).value];
+  expect(told).toMatchObject([
+    { kind: 'resync', tenantId: 'a' },
+    { kind: 'resync', tenantId: 'b' },
+  ]);
+  await events.return();
+  const [first, second] = told.map((event) => event?.cursor ?? '');
+  const early = tupleWatch.watch({ ...asked, startAfter: first ?? '' }, stop.signal);
+  await expect(early.next()).rejects.toMatchObject({ reason: 'WATCH_TOO_OLD' });
+  const late = tupleWatch.watch({ ...asked, startAfter: second ?? '' }, stop.signal);
+  expect((await late.next()).value).toMatchObject({ kind: 'heartbeat' });
+  await late.return();
+});
+
 test('tells of another model, and ends when the project is suspended', async () => {
   const projectId = await newProject();
   const [here, there] = instances;

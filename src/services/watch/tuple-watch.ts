@@ -87,8 +87,8 @@ export class TupleWatch {
 
   /**
    * Every write of the shard, or of all shards of the project, once and those of a shard in their order. The next page is
-   * read when the last one was taken. `onBegun` is called when the start is valid. Errors: FIELD_*, TOKEN_INVALID, WATCH_OFF, WATCH_TOO_OLD, QUEUE_FULL, those of the
-   * project (also later on), STORE_UNAVAILABLE; CANCELLED when `signal` aborts.
+   * read when the last one was taken. `onBegun` is called when the start is valid. Errors: FIELD_*, TOKEN_INVALID, WATCH_OFF,
+   * WATCH_TOO_OLD, QUEUE_FULL, those of the project (also later on), STORE_UNAVAILABLE; CANCELLED when `signal` aborts.
    */
   async *watch(
     request: WatchTuplesRequest,
@@ -229,12 +229,15 @@ export class TupleWatch {
         await pace.look();
         continue;
       }
-      cursor = { ...cursor, since: window.to, upto: null, tenantId: '', seq: -1 };
-      for (const { tenantId, epoch, seq } of pruned) {
+      const next = { ...cursor, since: window.to, upto: null, tenantId: '', seq: -1 };
+      for (const [at, { tenantId, epoch, seq }] of pruned.entries()) {
         reread.set(tenantId, seq);
+        // Whoever goes on before the last one was told is refused, since the others would be missing.
+        if (at === pruned.length - 1) cursor = next;
         const token = codec.encode({ projectId, tenantId }, epoch, seq);
         yield this.#told({ projectId, cursor: encoded(), kind: 'resync', tenantId, token });
       }
+      cursor = next;
       if (await pace.wait()) yield this.#heartbeat(projectId, encoded());
     }
   }
