@@ -34,7 +34,7 @@ export function* solveComponent(
   const root = yield* equations.ground(entity, relation, isExcluding);
   yield* equations.gates.solve(levelMax);
   const value = equations.gates.valueOf(root);
-  // A value rests on each userset once at most: of fewer than these the bound cannot decide, from wherever one begins.
+  // Heights of these values count rounds: only of small cycles do they say enough for whoever begins elsewhere.
   if (2 * equations.size >= scope.depthMax) scope.hasDeepCycle = true;
   return {
     value,

@@ -3,9 +3,9 @@ import { type Scope, TRUE } from '../bound/scope.ts';
 import { CheckRun } from './check-run.ts';
 
 /**
- * Checks of one user on many objects. They share what they find out until the depth bound has shown itself, or
- * a cycle of so many usersets that it may have decided: where it does, what one check found may be more than another one would find from where it begins, and a list
- * must say what Check says of each object alone. From then on each check is one of its own.
+ * Checks of one user on many objects. They share what they find out until the depth bound has shown itself, or a cycle
+ * of so many usersets that it may have decided: where it does, what one check found may be more than another one would
+ * find from where it begins, and a list must say what Check says of each object alone. From then on each check is one of its own.
  */
 export class ObjectCheck {
   readonly #scope: Scope;
