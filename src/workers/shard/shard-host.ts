@@ -29,11 +29,12 @@ import { IndexBudget } from './index-budget.ts';
 import { IndexFsck } from './index-fsck.ts';
 import { LoadPlaces } from './load-places.ts';
 import { ModelRegistry } from './model-registry.ts';
-import type { ShardIndex, ShardSource } from './ports.ts';
+import type { IndexUser, ShardIndex, ShardSource } from './ports.ts';
 import { ShardActor } from './shard-actor.ts';
 import type { ActorHost } from './shard-actor.ts';
 import type { ShardReason } from './shard-reason.ts';
 import { ShardTurns } from './shard-turns.ts';
+import { SmallShards } from './small-shards.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
 const SWEEP_MS = 20;
@@ -66,7 +67,7 @@ export type ShardHostOptions = {
   >;
   readonly clock: Clock;
   readonly source: ShardSource;
-  readonly createIndex: () => ShardIndex;
+  readonly createIndex: (shared: SmallShards, user: IndexUser) => ShardIndex;
   /** Posts deferred answers by a message of their own, at once: they are views of memory that is used again. */
   readonly post: (answers: AnswerBatch) => void;
   /** Told which shards are held; absent where nobody asks. */
@@ -89,6 +90,7 @@ export class ShardHost {
   readonly #writer = new AnswerWriter();
   readonly #stats = new DecisionStats();
   readonly #budget: IndexBudget;
+  readonly #small: SmallShards;
   readonly #loads: LoadPlaces;
   readonly #context: JobContext;
   readonly #actorHost: ActorHost;
@@ -111,7 +113,12 @@ export class ShardHost {
     this.#options = options;
     const { settings, clock } = options;
     const { underEvaluation } = options;
-    this.#budget = new IndexBudget(settings.indexBytesMax);
+    this.#small = new SmallShards({
+      bytesMax: settings.indexBytesMax,
+      shareBytes: settings.indexBytesMax,
+      cacheBytesOf: (reader) => this.#context.cacheBytesOf(reader),
+    });
+    this.#budget = new IndexBudget(settings.indexBytesMax, () => this.#small.bytes);
     this.#turns = new ShardTurns({
       clock,
       sliceMs: settings.sliceMs,
@@ -127,7 +134,7 @@ export class ShardHost {
       },
     });
     // One connection stays free for catching up while snapshots are being read.
-    this.#loads = new LoadPlaces(Math.max(1, settings.poolMax - 1));
+    this.#loads = new LoadPlaces(options.source.loadPlaces ?? Math.max(1, settings.poolMax - 1));
     this.#context = new JobContext({
       writer: this.#writer,
       stats: this.#stats,
@@ -148,8 +155,11 @@ export class ShardHost {
       clock,
       source: options.source,
       loadTimeoutMs: settings.loadTimeoutMs,
-      createIndex: options.createIndex,
-      cacheBytesOf: (index) => this.#context.cacheBytesOf(index),
+      createIndex: (user) => options.createIndex(this.#small, user),
+      cacheBytesOf: (index) => {
+        const reader = index.ownReader === undefined ? index.reader : index.ownReader;
+        return reader === null ? 0 : this.#context.cacheBytesOf(reader);
+      },
       withLoadPlace: (load) => this.#loads.run(load),
       runnable: (actor) => this.#turns.addShort(actor),
       longRunnable: (actor) => this.#turns.addLong(actor),
@@ -213,6 +223,7 @@ export class ShardHost {
     this.#isPolling = true;
     try {
       const loaded = this.#allActors().filter((actor) => actor.isLoaded);
+      this.#small.reaccount();
       for (const actor of loaded) this.#budget.reaccount(actor);
       for (let i = 0; i < loaded.length; i += HEADS_PER_QUERY_MAX) {
         await this.#pollSome(loaded.slice(i, i + HEADS_PER_QUERY_MAX));
