@@ -39,6 +39,8 @@ export interface ActorHost {
   runnable(actor: ShardActor): void;
   /** It has long ones: begun, or expected to take more than a slice. */
   longRunnable(actor: ShardActor): void;
+  /** It has jobs that wait for a newer state of the shard: to be swept until it has none. */
+  waits?(actor: ShardActor): void;
   /** State, size or idleness changed: eviction looks again. */
   settled(actor: ShardActor): void;
   counted(what: 'load' | 'loadFailure' | 'catchUp'): void;
@@ -116,6 +118,11 @@ export class ShardActor implements IndexUser {
     return this.#jobs.count;
   }
 
+  /** Whether jobs wait for a newer state of the shard. */
+  get hasWaiting(): boolean {
+    return this.#jobs.hasWaiting;
+  }
+
   /** Whether nothing would be lost but warmth if the index went now (I8). */
   get isEvictable(): boolean {
     return this.#state === 'ready' && this.depth === 0;
@@ -135,7 +142,7 @@ export class ShardActor implements IndexUser {
     if (verdict === 'serve') this.#admit(job);
     else if (job.scope.isHeldOnly && verdict !== 'settingsOld') job.fail(behind());
     else if (verdict === 'wait') {
-      this.#jobs.wait(job);
+      this.#wait(job);
       this.#wake();
     } else this.#turnAway(job, verdict);
   }
@@ -234,6 +241,7 @@ export class ShardActor implements IndexUser {
     this.#host.report('shard_index_damaged', this.key, error);
     this.#drop('damaged');
     this.#jobs.waitAgain();
+    this.#host.waits?.(this);
     this.#wake();
   }
 
@@ -263,9 +271,14 @@ export class ShardActor implements IndexUser {
       job.fail(unavailable('the history of the shard has changed'));
     } else {
       job.hasDropped = true;
-      this.#jobs.wait(job);
+      this.#wait(job);
       this.#startLoad('diverged');
     }
+  }
+
+  #wait(job: Job): void {
+    this.#jobs.wait(job);
+    this.#host.waits?.(this);
   }
 
   #admit(job: Job): void {
@@ -325,7 +338,7 @@ export class ShardActor implements IndexUser {
     for (const job of this.#jobs.takeReady(isOver)) {
       const verdict = this.#revision.judge(job);
       if (verdict === 'serve') this.#admit(job);
-      else if (verdict === 'wait') this.#jobs.wait(job);
+      else if (verdict === 'wait') this.#wait(job);
       else this.#turnAway(job, verdict);
     }
   }
@@ -356,6 +369,7 @@ export class ShardActor implements IndexUser {
     if (event === 'diverged') {
       this.#drop(event);
       this.#jobs.waitAgain();
+      this.#host.waits?.(this);
     } else this.#moved(event);
     this.#generation += 1;
     const generation = this.#generation;

@@ -95,6 +95,8 @@ export class ShardHost {
   readonly #context: JobContext;
   readonly #actorHost: ActorHost;
   readonly #timers: NodeJS.Timeout[] = [];
+  /** Shards with requests that wait for a newer state of them. */
+  readonly #waiting = new Set<ShardActor>();
   readonly #counts = { load: 0, loadFailure: 0, catchUp: 0 };
   readonly #turns: ShardTurns;
   readonly #fsck: IndexFsck;
@@ -163,6 +165,7 @@ export class ShardHost {
       withLoadPlace: (load) => this.#loads.run(load),
       runnable: (actor) => this.#turns.addShort(actor),
       longRunnable: (actor) => this.#turns.addLong(actor),
+      waits: (actor) => void this.#waiting.add(actor),
       settled: (actor) => this.#settled(actor),
       counted: (what) => {
         this.#counts[what] += 1;
@@ -222,7 +225,7 @@ export class ShardHost {
     if (this.#isPolling) return;
     this.#isPolling = true;
     try {
-      const loaded = this.#allActors().filter((actor) => actor.isLoaded);
+      const loaded = [...this.#eachActor()].filter((actor) => actor.isLoaded);
       this.#small.reaccount();
       for (const actor of loaded) this.#budget.reaccount(actor);
       for (let i = 0; i < loaded.length; i += HEADS_PER_QUERY_MAX) {
@@ -438,8 +441,8 @@ export class ShardHost {
     if (tenants.size === 0) this.#actors.delete(projectId);
   }
 
-  #allActors(): ShardActor[] {
-    return [...this.#actors.values()].flatMap((tenants) => [...tenants.values()]);
+  *#eachActor(): Generator<ShardActor> {
+    for (const tenants of this.#actors.values()) yield* tenants.values();
   }
 
   #report(event: string, shard: ShardKey | null, error: unknown): void {
@@ -462,11 +465,12 @@ export class ShardHost {
   #sweep(): void {
     const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
     let open = 0;
-    for (const actor of this.#allActors()) {
-      if (actor.depth === 0) continue;
+    for (const actor of this.#waiting) {
       actor.sweep(nowMs);
+      if (!actor.hasWaiting) this.#waiting.delete(actor);
       open += actor.depth;
     }
+    if (open === 0 && !this.#turns.isIdle) open = 1;
     for (const [key, jobs] of this.#modelWaiters) {
       const kept = jobs.filter((job) => !job.isCancelled && job.waitUntilMs > nowMs);
       for (const job of jobs) {
@@ -494,7 +498,7 @@ export class ShardHost {
     let tuples = 0;
     let watermarkLagMax = 0;
     let queueDepth = 0;
-    for (const actor of this.#allActors()) {
+    for (const actor of this.#eachActor()) {
       if (actor.isLoaded) shardsLoaded += 1;
       tuples += actor.tupleCount;
       watermarkLagMax = Math.max(watermarkLagMax, actor.lag);
