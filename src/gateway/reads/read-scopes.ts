@@ -25,7 +25,7 @@ export type ReadScopesOptions = {
   >;
   readonly positions: Pick<
     ReadPositions,
-    'resolve' | 'tokenWithin' | 'decode' | 'encode' | 'isKnownToReach' | 'checkToken'
+    'resolve' | 'known' | 'tokenWithin' | 'decode' | 'encode' | 'isKnownToReach' | 'checkToken'
   >;
   readonly index: Pick<ReadIndex, 'ask' | 'load'>;
   /**
