@@ -123,6 +123,8 @@ export class NameTable {
   /** Forgets every name, the pinned ones too: `restorePinned` brings them back. The dictionary is empty already. */
   clear(): void {
     this.words.clear();
+    // A free id has no mentions, wherever it comes from.
+    (this.words.pages[0] as Uint32Array).fill(0);
     this.#free = 0;
     this.#top = 1;
     this.#recent.fill('');

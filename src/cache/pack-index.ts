@@ -105,8 +105,7 @@ function carriedColumns(index: TupleIndex, node: number, subject: number, from: 
     bounds[13] = at;
   }
   const condition = qualifiers.condition(node, subject);
-  if (condition === EMPTY_NAME) return;
-  at = putText(names.text(condition), 14, at);
+  if (condition !== EMPTY_NAME) at = putText(names.text(condition), 14, at);
   const params = qualifiers.params(node, subject);
   if (params !== '') putText(params, 16, at);
 }

@@ -14,10 +14,7 @@ const tuple = (objectId: string, payload: Partial<RelationTuple> = {}): Relation
 });
 
 const indexOf = (bytesMax: number): FoldingShardIndex =>
-  new FoldingShardIndex(
-    new SmallShards({ bytesMax, shareBytes: bytesMax, cacheBytesOf: () => 0 }),
-    { isInUse: false },
-  );
+  new FoldingShardIndex(new SmallShards({ bytesMax, cacheBytesOf: () => 0 }), { isInUse: false });
 
 /** The edge of a document to the user, with what it carries. */
 function edgeOf(reader: TupleReader, objectId: string): unknown {

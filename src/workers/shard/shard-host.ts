@@ -117,7 +117,6 @@ export class ShardHost {
     const { underEvaluation } = options;
     this.#small = new SmallShards({
       bytesMax: settings.indexBytesMax,
-      shareBytes: settings.indexBytesMax,
       cacheBytesOf: (reader) => this.#context.cacheBytesOf(reader),
     });
     this.#budget = new IndexBudget(settings.indexBytesMax, () => this.#small.bytes);

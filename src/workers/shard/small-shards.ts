@@ -28,10 +28,10 @@ export interface Borrower {
 }
 
 export type SmallShardsOptions = {
-  /** Bound of one index. */
+  /** Bound of all indexes of the worker, and of one. */
   readonly bytesMax: number;
-  /** Of all indexes of the worker together. */
-  readonly shareBytes: number;
+  /** Shards that are unfolded at once, unless more are in use; absent: UNFOLDED_MAX. */
+  readonly unfoldedMax?: number | undefined;
   /** Tuples of a shard that is folded at most; absent: FOLDED_ROWS_MAX, which is also the most. 0: none is. */
   readonly foldedRowsMax?: number | undefined;
   /** Bytes of what evaluators remember beside an index. */
@@ -94,10 +94,10 @@ export class SmallShards {
 
   /** An empty index, until `giveBack`, `keep` or `discard`. Folds whoever was used least recently if there are many. */
   lend(borrower: Borrower): TupleIndex {
-    const { shareBytes } = this.#options;
-    const bytesMax = Math.min(UNFOLDED_BYTES_MAX, shareBytes * UNFOLDED_SHARE_MAX);
+    const { unfoldedMax = UNFOLDED_MAX } = this.#options;
+    const bytesMax = Math.min(UNFOLDED_BYTES_MAX, this.#options.bytesMax * UNFOLDED_SHARE_MAX);
     if (this.#free.length === 0) {
-      const isFull = this.#lent.size >= UNFOLDED_MAX || this.#lentBytes >= bytesMax;
+      const isFull = this.#lent.size >= unfoldedMax || this.#lentBytes >= bytesMax;
       if (isFull) this.#foldOldest();
     }
     const free = this.#free.pop();
