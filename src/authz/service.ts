@@ -33,6 +33,7 @@ import { showClock } from './clock-metrics.ts';
 import type { Database } from './database.ts';
 import { showFeed } from './feed-metrics.ts';
 import { createFsckRuns } from './fsck-runs.ts';
+import { indexShare } from './index-share.ts';
 import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createRecorder, modelOptions } from './model-parts.ts';
@@ -240,7 +241,7 @@ async function warmParts(parts: Parts, log: EventLog, metrics: Metrics): Promise
     workers,
     places: config.workers * WARM_UP_PLACES,
     timeMaxMs: config.warmUpSeconds * 1_000,
-    bytesMax: config.warmUpBytes ?? config.indexBytes,
+    bytesMax: config.warmUpBytes ?? indexShare(config.indexBytes),
     log,
   });
   metrics.warmUpShards.set(shards);

@@ -14,6 +14,7 @@ import {
   type WorkerPoolEvent,
 } from '../workers/slot/worker-pool.ts';
 import { WORKER_CONNECTIONS } from './database.ts';
+import { indexShare } from './index-share.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Bodies that wait for one worker, together; beyond it requests are refused. */
@@ -51,7 +52,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         slot,
         database: await target,
         poolMax: WORKER_CONNECTIONS,
-        indexBytesMax: Math.floor(config.indexBytes / config.workers),
+        indexBytesMax: Math.floor(indexShare(config.indexBytes) / config.workers),
         depthMax: config.maxCheckDepth,
         batchItemsMax: config.maxBatchItems,
         pollMs: config.pollIntervalMs,

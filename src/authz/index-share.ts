@@ -1,0 +1,11 @@
+/** At most so much, and this share, is left to the process around the indexes. */
+const AROUND_BYTES_MAX = 32 * 1024 * 1024;
+const AROUND_SHARE = 3 / 8;
+
+/**
+ * Bytes that indexes may take of GATEWAY_INDEX_BYTES, all workers together. The rest is for what grows with their use and is no
+ * index: young generations of the heaps, garbage until it is collected, heads of tenants that have gone (load/scenarios/many-tenants.ts).
+ */
+export function indexShare(indexBytes: number): number {
+  return indexBytes - Math.min(AROUND_BYTES_MAX, Math.floor(indexBytes * AROUND_SHARE));
+}
