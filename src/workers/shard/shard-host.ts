@@ -436,6 +436,7 @@ export class ShardHost {
     const tenants = this.#actors.get(projectId);
     if (tenants?.get(tenantId) !== actor) return;
     tenants.delete(tenantId);
+    this.#waiting.delete(actor);
     this.#options.held?.remove(actor.key);
     if (tenants.size === 0) this.#actors.delete(projectId);
   }
