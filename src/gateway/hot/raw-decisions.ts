@@ -2,6 +2,7 @@ import { type BodyLease, BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
 import type {
   Cancellable,
   RawAnswer,
@@ -30,7 +31,7 @@ import {
 
 export type RawDecisionsOptions = {
   readonly authenticator: Authenticator;
-  readonly shards: Pick<ShardClient, 'raw'>;
+  readonly shards: Pick<ShardClient, 'raw' | 'refusalBefore'>;
   readonly scopes: Pick<ReadScopes, 'peek' | 'park' | 'settled' | 'isMoved'>;
   readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
   readonly general: Pick<ConnectAdapter, 'handleHttp1' | 'handleBuffered'>;
@@ -119,6 +120,12 @@ export class RawDecisions {
       return;
     }
     const call = new HotCall(this.#options, exchange, hot, format, timeout, timeoutMs);
+    const refusal = this.#refusalBefore(exchange, Number(length), timeoutMs);
+    if (refusal !== null) {
+      // The listener throws away what comes of the body, at most as much as was declared.
+      call.refuse(refusal);
+      return;
+    }
     exchange.readBody(
       bodyBytesMax,
       (body, lease) => this.#route(call, body, lease),
@@ -126,6 +133,13 @@ export class RawDecisions {
       this.#bodies,
       Number(length),
     );
+  }
+
+  /** Of a long body, by the shard that a header names for the balancer: what the body says is not known yet. */
+  #refusalBefore(exchange: HttpExchange, bytes: number, timeoutMs: number): AppError | null {
+    if (bytes <= LARGE_BODY_BYTES) return null;
+    const shard = shardOfHeader(exchange.header(SHARD_HEADER));
+    return this.#options.shards.refusalBefore(shard, bytes, sharedNowMs() + timeoutMs);
   }
 
   #isRecorded({ rpc }: HotMethod, bodyBytes: number): boolean {
@@ -244,6 +258,11 @@ class HotCall implements ParkedCall {
     });
   }
 
+  /** Answers before the body was received. */
+  refuse(error: AppError): void {
+    this.#fail(error);
+  }
+
   /** Hands the request to the general path. The credential was checked. */
   fallBack(): void {
     const headers = new Headers({
@@ -310,6 +329,15 @@ class HotCall implements ParkedCall {
     this.#options.meter.failed(this.hot.rpc, error);
     this.#options.meter.ended(this.hot.rpc, this.#startedMs);
   }
+}
+
+/** `<project>/<tenant>`, as docs/operations.md has it. A wrong one may only refuse the request of who sent it. */
+const SHARD_HEADER = 'x-gatehouse-shard';
+
+function shardOfHeader(value: string): ShardKey | undefined {
+  const slash = value.indexOf('/');
+  if (slash === -1) return undefined;
+  return { projectId: value.slice(0, slash), tenantId: value.slice(slash + 1) };
 }
 
 const TENANT_ID_LENGTH_MAX = 128;
