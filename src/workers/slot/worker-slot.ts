@@ -22,6 +22,7 @@ import { FairQueue } from './fair-queue.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import { type QueueBound, refusalOf } from './queue-bound.ts';
 import { batchOfRequests } from './request-batcher.ts';
+import { SentRequests } from './sent-requests.ts';
 import type { PendingRequest, ShardQueue } from './shard-queue.ts';
 import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport, SlotTransport } from './slot-transport.ts';
@@ -80,7 +81,7 @@ export class WorkerSlot {
   readonly #clock: Clock;
   readonly #control = new ControlQueue();
   readonly #acks = new Map<number, { resolve(): void; reject(error: AppError): void }>();
-  readonly #sent = new Map<number, PendingRequest>();
+  readonly #sent = new SentRequests();
   #state: SlotState = 'idle';
   #transport: SlotTransport | null = null;
   readonly #queue = new FairQueue();
@@ -280,7 +281,7 @@ export class WorkerSlot {
     this.#settleAcks();
     transport.stop().catch((error: unknown) => this.#reports.onLost(this.index, error, null));
     const killer = wasReady ? (this.#sent.get(killerId) ?? null) : null;
-    const lost = [...this.#sent.values()];
+    const lost = this.#sent.values();
     this.#reports.onLost(this.index, cause, killer);
     for (const request of lost) {
       this.#finish(request);
@@ -336,7 +337,7 @@ export class WorkerSlot {
   #flush(): void {
     while (this.#state === 'ready' && this.#batchesInFlight < BATCHES_IN_FLIGHT_MAX) {
       const requests = this.#queue.take();
-      for (const request of requests) this.#sent.set(request.id, request);
+      for (const request of requests) this.#sent.add(request);
       if (requests.length === 0 && this.#cancelled.length === 0 && this.#control.isEmpty) return;
       const transport = this.#transport;
       if (transport === null) return;
