@@ -75,9 +75,9 @@ process.on('unhandledRejection', () => {});
 
 if (active !== undefined)
   Object.assign(stryker, { activeMutant: active, hitCount: 0, hitLimit: LOAD_HITS_MAX });
-const { finishers, gathered, loaded } = await import('./small-vitest.ts');
+const { beginFile, finishers, gathered } = await import('./small-vitest.ts');
 for (const path of testFiles) {
-  loaded.file = path;
+  beginFile(path);
   await import(pathToFileURL(path).href);
 }
 
