@@ -491,3 +491,59 @@ test('nothing is lost where more groups of a line wait than the stack holds', ()
   );
   expectNothingLost('folder:l0#open', stacks);
 });
+
+test('nothing is lost where groups of a line wait behind parents that fill the stack', () => {
+  const link = (from: string, to: string): string => `folder:${from}#parent@folder:${to}`;
+  const groups = (end: string, count: number, isLast: boolean): string[] =>
+    Array.from({ length: count }, (_, i) => {
+      const group = i === (isLast ? count - 1 : 0) ? 'own' : `other${i}`;
+      return `folder:${end}#open@group:${group}#member`;
+    });
+  // Too many for a closure, so that each group of the last folder is looked into.
+  const many = Array.from({ length: 70 }, (_, i) => `group:many${i}#member@user:anne`);
+  const stacks = [true, false].flatMap((isLast) =>
+    [2, 5, 9, 14, 20, 27, 35, 44].map((count) => {
+      const [tuples, end] = tower(link, [17, 60, 1], isLast);
+      return [...tuples, ...groups(end, count, isLast), ...many, 'group:own#member@user:anne'];
+    }),
+  );
+  expectNothingLost('folder:base#open', stacks);
+});
+
+test('an object that is visited in each of many states is another one in each', () => {
+  const named = (count: number): string[] => Array.from({ length: count }, (_, i) => `r${i}`);
+  const related = (names: readonly string[]): Record<string, object> =>
+    Object.fromEntries(
+      names.map((name) => [name, { union: [{ this: {} }, { computed: 'none' }] }]),
+    );
+  const names = named(200);
+  const others = named(250);
+  const model = JSON.stringify({
+    schema_version: 1,
+    namespaces: {
+      folder: { relations: { start: {}, none: {}, ...related(names) } },
+      other: { relations: { none: {}, ...related(others) } },
+    },
+  });
+  const index = indexOf(
+    ...names.flatMap((name) => [
+      `folder:${name}#start@folder:before#r0`,
+      `folder:${name}#start@folder:x#r0`,
+      `folder:${name}#start@folder:x#${name}`,
+      `folder:${name}#start@folder:xx#r0`,
+      `folder:x#${name}@user:${name}`,
+    ]),
+    ...others.map((name) => `other:x#${name}@user:v`),
+  );
+  for (const [way, ask] of waysOf(index, model).entries()) {
+    // States are numbered as they are met: with those of others between them some of the later ones have the place of the
+    // first in the table of visits.
+    ask('folder:x#r0', 'nobody');
+    for (const name of others) ask(`other:x#${name}`, 'nobody');
+    const lost = names.filter((name) => {
+      const codes = ['r0', name].map((user) => ask(`folder:${name}#start`, user).code);
+      return codes.some((code) => code !== CHECK_ALLOWED);
+    });
+    expect([way, lost]).toEqual([way, []]);
+  }
+});

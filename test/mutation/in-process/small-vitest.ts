@@ -103,12 +103,12 @@ export const { vi } = real;
 Object.assign(globalThis, { ['__vitest_worker__']: { config: { fakeTimers: {} } } });
 
 /** `expect(await read())...`, until it holds. */
-function poll(read: () => unknown, isNot = false): unknown {
+function polled(read: () => unknown, isNot: boolean): unknown {
   return new Proxy(
     {},
     {
       get: (_, matcher: string) => {
-        if (matcher === 'not') return poll(read, !isNot);
+        if (matcher === 'not') return polled(read, !isNot);
         return async (...args: readonly unknown[]): Promise<void> => {
           for (let i = 0; ; i++) {
             try {
@@ -129,5 +129,5 @@ function poll(read: () => unknown, isNot = false): unknown {
 export const expect = Object.assign(
   (value: unknown, message?: string) => real.expect(value, message),
   real.expect,
-  { poll },
+  { poll: (read: () => unknown) => polled(read, false) },
 );
