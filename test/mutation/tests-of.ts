@@ -80,9 +80,10 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   ],
   [['src/services/shard-heads.ts'], ['src/services/{shard-heads,read-positions}.test.ts']],
   [
-    ['src/services/read-index.ts', 'src/services/head-loads.ts'],
-    ['test/services/read-index.test.ts', 'src/services/shard-heads.test.ts'],
+    ['src/services/read-index.ts'],
+    ['test/services/read-index*.test.ts', 'src/services/shard-heads.test.ts'],
   ],
+  [['src/services/head-loads.ts'], ['src/services/head-loads.test.ts']],
   [['src/services/read-positions.ts'], ['src/services/read-positions.test.ts']],
   [['src/services/commit-publisher.ts'], ['src/services/commit-publisher.test.ts']],
   [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],
@@ -96,10 +97,8 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['src/workers/shard/shard-fsck.ts', 'src/workers/shard/index-fsck.ts'],
     ['test/workers/index-fsck.test.ts'],
   ],
-  [
-    ['src/workers/shard/shard-actor.ts', 'src/workers/shard/shard-revision.ts'],
-    ['test/workers/{actor-steps,actor-lives,turns}.test.ts'],
-  ],
+  [['src/workers/shard/shard-revision.ts'], ['src/workers/shard/shard-revision.test.ts']],
+  [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,actor-lives,turns}.test.ts']],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
       (name) => `src/workers/shard/${name}.ts`,

@@ -24,14 +24,17 @@ export class FoundFaults {
   readonly #found = new Map<string, Found>();
   readonly #digests = new Map<string, string>();
 
-  constructor(path: string, source: string) {
+  /** `tests` are paths of all that are run. */
+  constructor(path: string, source: string, tests: readonly string[]) {
     this.#path = path;
     this.#source = digestOf(source);
     if (!existsSync(path)) return;
     const kept = JSON.parse(readFileSync(path, 'utf8')) as Kept;
     if (kept.source !== this.#source) return;
     for (const [key, found] of Object.entries(kept.found)) {
-      if (this.#digestOf(found.by) === found.digest) this.#found.set(key, found);
+      // Tests that are new may find what others did not.
+      const by = found.status === 'Survived' ? tests : found.by;
+      if (this.#digestOf(by) === found.digest) this.#found.set(key, found);
     }
   }
 

@@ -190,7 +190,7 @@ export async function mutateInProcess(
   const init: WorkerInit = { file: resolve(file), code, tests: paths, active: undefined };
   const dry = await dryRun(init);
   const results: Mutant[] = [];
-  const known = new FoundFaults(memory, source);
+  const known = new FoundFaults(memory, source, paths);
   const open = faults.values();
   const work = async (): Promise<void> => {
     const trial = new Trial(init, dry, known, concurrency);
