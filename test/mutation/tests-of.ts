@@ -24,6 +24,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['src/engine/general/expand.ts'],
     ['test/engine/{expand,long-evaluations,engine-equals-reference}.test.ts'],
   ],
+  [['src/engine/general/region.ts'], ['test/engine/{region,check-run,conformance}.test.ts']],
   [
     ['list-objects-run', 'member-search', 'subject-set-run'].map(
       (name) => `src/engine/general/${name}.ts`,
