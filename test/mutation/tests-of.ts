@@ -24,6 +24,33 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['src/engine/general/expand.ts'],
     ['test/engine/{expand,long-evaluations,engine-equals-reference}.test.ts'],
   ],
+  [
+    ['src/engine/overlay/'],
+    ['test/engine/{overlay-reader,overlay-equals-reference,previewed-models}.test.ts'],
+  ],
+  [
+    [
+      'src/engine/questions/explain',
+      'src/engine/questions/blame',
+      'src/engine/questions/derivation',
+    ],
+    ['test/engine/{explain,explain-equals-reference}.test.ts'],
+  ],
+  [
+    ['src/engine/questions/remed', 'src/engine/questions/obstacle', 'src/engine/questions/proof'],
+    ['test/engine/{explain,explain-equals-reference}.test.ts'],
+  ],
+  [
+    ['src/engine/questions/'],
+    ['test/engine/{list-subjects,list-objects,list-questions-equal-check,explain}.test.ts'],
+  ],
+  [
+    ['src/engine/general-evaluator.ts'],
+    [
+      'test/engine/{evaluator,subject-sets,list-objects,list-subjects,expand,explain,slices}.test.ts',
+    ],
+  ],
+  [['src/engine/general/gate-system.ts'], ['test/engine/{gate-system,component-solver}.test.ts']],
   [['src/engine/general/region.ts'], ['test/engine/{region,check-run,conformance}.test.ts']],
   [
     ['list-objects-run', 'member-search', 'subject-set-run'].map(
