@@ -57,7 +57,8 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
       (name) => `src/engine/general/${name}.ts`,
     ),
     [
-      'test/engine/{list-objects,member-search,subject-sets,evaluator,slices}.test.ts',
+      'test/engine/{list-objects,member-search,subject-sets,subject-set-decisions}.test.ts',
+      'test/engine/{evaluator,slices}.test.ts',
       'test/engine/{conformance,long-evaluations,killer-graphs,engine-equals-reference}.test.ts',
     ],
   ],

@@ -272,9 +272,13 @@ describe('a connection that is lost', () => {
     const desk = new Desk(1);
     desk.ask('a');
     await pass(1);
-    await desk.lose(0, 0);
+    // The query tells so before the connection does.
+    desk.up[0] = false;
+    desk.at(0).reject();
+    await pass(1);
     await pass(AWAY_AFTER_MS - 10);
     expect(desk.index.isAway).toBe(false);
+    desk.index.disconnected();
     await pass(10);
     expect(desk.index.isAway).toBe(true);
   });
@@ -401,8 +405,8 @@ test('nothing is looked at while nobody waits', async () => {
   desk.ask('a');
   await pass(1);
   desk.at(0).resolve([rowAt(0, 1)]);
-  await pass(50);
-  expect(vi.getTimerCount()).toBe(0);
+  await pass(2 * STALL_MS);
+  expect([vi.getTimerCount(), desk.counts.stalled]).toEqual([0, 0]);
   desk.ask('a', 30);
   await pass(60);
   expect(desk.told).toEqual(['a found 1 1', 'a DEADLINE_EXCEEDED']);
@@ -416,6 +420,7 @@ describe('once it has stopped', () => {
       await pass(1);
       desk.index.stop();
       expect([how, desk.told]).toEqual([how, ['a SHUTTING_DOWN']]);
+      expect([how, vi.getTimerCount()]).toEqual([how, 0]);
       if (how === 'answer') desk.at(0).resolve([rowAt(0, 1)]);
       else desk.at(0).reject();
       desk.index.connected();
