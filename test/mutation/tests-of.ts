@@ -47,7 +47,8 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [
     ['src/engine/general-evaluator.ts'],
     [
-      'test/engine/{evaluator,subject-sets,list-objects,list-subjects,expand,explain,slices}.test.ts',
+      'test/engine/{general-evaluator,evaluator,subject-sets,expand,explain,slices}.test.ts',
+      'test/engine/list-{objects,subjects}.test.ts',
     ],
   ],
   [['src/engine/general/gate-system.ts'], ['test/engine/{gate-system,component-solver}.test.ts']],
