@@ -54,9 +54,11 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/engine/general/gate-system.ts'], ['test/engine/{gate-system,component-solver}.test.ts']],
   [['src/engine/general/region.ts'], ['test/engine/{region,check-run,conformance}.test.ts']],
   [
-    ['list-objects-run', 'member-search', 'subject-set-run'].map(
-      (name) => `src/engine/general/${name}.ts`,
-    ),
+    ['src/engine/general/subject-set-run.ts'],
+    ['test/engine/{subject-sets,subject-set-decisions,conformance,explain,list-subjects}.test.ts'],
+  ],
+  [
+    ['list-objects-run', 'member-search'].map((name) => `src/engine/general/${name}.ts`),
     [
       'test/engine/{list-objects,member-search,subject-sets,subject-set-decisions}.test.ts',
       'test/engine/{evaluator,slices}.test.ts',
