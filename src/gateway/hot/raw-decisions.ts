@@ -35,6 +35,8 @@ export type RawDecisionsOptions = {
   readonly scopes: Pick<ReadScopes, 'peek' | 'park' | 'settled' | 'isMoved'>;
   readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
   readonly general: Pick<ConnectAdapter, 'handleHttp1' | 'handleBuffered'>;
+  /** Takes calls of gRPC-Web; false for all others. */
+  readonly web?: ((exchange: HttpExchange, hot: HotMethod) => boolean) | undefined;
   readonly bodyBytesMax: number;
   /** Answers shorter than this are not compressed; the general path's own bound. */
   readonly compressMinBytes: number;
@@ -116,6 +118,7 @@ export class RawDecisions {
       !isKnownVersion(exchange.header(VERSION_HEADER)) ||
       this.#isRecorded(hot, Number(length))
     ) {
+      if (format === null && this.#options.web?.(exchange, hot) === true) return;
       general.handleHttp1(exchange);
       return;
     }
@@ -168,7 +171,7 @@ export class RawDecisions {
 }
 
 /** Some hundred items, whose parse on the general path takes milliseconds. */
-const LARGE_BODY_BYTES = 32 * 1024;
+export const LARGE_BODY_BYTES = 32 * 1024;
 const NO_SCOPE: RawScope = { projectId: '', tenantId: '', token: '' };
 
 /** One call on the hot path, from its headers to its answer. */
@@ -343,7 +346,7 @@ function shardOfHeader(value: string): ShardKey | undefined {
 const TENANT_ID_LENGTH_MAX = 128;
 
 /** As `checkTenantId` of model/names.ts, without an error: the general path gives it. */
-function isTenantId(tenantId: string): boolean {
+export function isTenantId(tenantId: string): boolean {
   if (tenantId.length > TENANT_ID_LENGTH_MAX) return false;
   for (let i = 0; i < tenantId.length; i++) {
     const code = tenantId.charCodeAt(i);
