@@ -332,6 +332,7 @@ export function createCalls(
     }),
     tuple: createTupleService({ ...services, timeoutMsMax }),
     tupleRoutes: { ...services, bodyBytesMax: config.maxBodyBytes },
+    writes: tuples,
     shards,
     scopes,
     meter,

@@ -28,6 +28,7 @@ import { createHostGuard } from './connect/host-guard.ts';
 import { addFsckRoutes, type FsckRuns } from './fsck-routes.ts';
 import type { GatewayReason } from './gateway-reason.ts';
 import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
+import { type HotWrites, RawWrites, WRITE_PATH } from './hot/raw-writes.ts';
 import {
   addHealthRoutes,
   addMetricsRoute,
@@ -74,6 +75,8 @@ export type CallOptions = {
   readonly tuple: Partial<ServiceImpl<typeof TupleService>>;
   /** The same over lines of JSON. */
   readonly tupleRoutes: TupleRoutes;
+  /** What writes the tuples of WriteRelationTuples. */
+  readonly writes: HotWrites;
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
@@ -134,6 +137,7 @@ class ListenerPair implements Gateway {
   #adapter: ConnectAdapter | null = null;
   #ports: { readonly port: number; readonly metricsPort: number } | null = null;
   #rawDecisions: RawDecisions | null = null;
+  #rawWrites: RawWrites | null = null;
   #tuples: TupleRoutesParts | null = null;
   #fsck: { readonly authenticator: Authenticator; readonly runs: FsckRuns } | null = null;
 
@@ -163,6 +167,10 @@ class ListenerPair implements Gateway {
         else this.#rawDecisions.handle(exchange, hot);
       });
     }
+    this.#server.route('POST', WRITE_PATH, (exchange) => {
+      if (this.#rawWrites === null) this.#handle(exchange);
+      else this.#rawWrites.handle(exchange);
+    });
     addHealthRoutes(this.#server, options.readiness);
     addTupleRoutes(this.#server, () => this.#tuples, this.#draining.signal);
     addWatchRoute(this.#server, () => this.#tuples, this.#draining.signal);
@@ -220,6 +228,7 @@ class ListenerPair implements Gateway {
       general: adapter,
       compressMinBytes,
     });
+    this.#rawWrites = new RawWrites({ ...options, authenticator, general: adapter });
   }
 
   updateHealth(): void {

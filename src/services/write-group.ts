@@ -56,20 +56,24 @@ type Final = {
   subject: SubjectColumns;
 };
 
-/** Effects of an update, as gatehouse_write takes them. */
+const NO_VALUES = '{}';
+
+/** Effects of an update, as gatehouse_write_group takes them. */
 const EFFECT_NONE = 0;
 const EFFECT_SURE = 1;
 const EFFECT_IF_STORED = -1;
 
 /**
- * Arguments with which gatehouse_write applies `writes` in order, each as if it came alone. Effects
+ * Arguments with which gatehouse_write_group applies `writes` in order, each as if it came alone. Effects
  * that depend only on earlier writes of the group are decided here: the database looks up the rest. `rulesOf` is the
- * version of a project's rules by which its writes were looked at.
+ * version of a project's rules by which its writes were looked at; `areNew` whether what is inserted is expected not to be
+ * stored: only how it is done depends on it.
  * Pure. Cost: O(updates), one map entry per identity.
  */
 export function planGroup(
   writes: readonly ShardWrite[],
   rulesOf: (projectId: string) => number = noRules,
+  areNew = true,
 ): PlannedGroup {
   const shards = new ShardTable(writes);
   const finals = new Map<string, Final>();
@@ -95,6 +99,8 @@ export function planGroup(
   });
   const values = [
     false,
+    areNew,
+    made.areLoneDeletes && made.count === finals.size,
     textArray(shards.sorted.map((key) => key.projectId)),
     textArray(shards.sorted.map((key) => key.tenantId)),
     plainArray(shards.sorted.map((key) => rulesOf(key.projectId))),
@@ -113,7 +119,7 @@ export function planGroup(
     ...insertArguments(finals),
     ...deleteArguments(finals),
   ];
-  assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write');
+  assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write_group');
   return { values, shardOfWrite: shards.positionOf, changes, offsets };
 }
 
@@ -123,7 +129,7 @@ function noRules(): number {
 
 /** The same arguments for a group that may have been applied by an attempt whose answer was lost. */
 export function argumentsOfResend(group: PlannedGroup): WriteGroupArguments {
-  return [true, ...group.values.slice(1)];
+  return [true, false, ...group.values.slice(2)];
 }
 
 /** Results by write of a group that was applied just now. */
@@ -199,11 +205,19 @@ class MadeChanges {
   readonly #effect: number[] = [];
   readonly #packed: string[] = [];
   readonly #identity: string[][] = [[], [], [], [], [], []];
+  /** Whether nothing was added but deletes that the database decides. */
+  areLoneDeletes = true;
+
+  /** Updates that were added. */
+  get count(): number {
+    return this.#write.length;
+  }
 
   add(write: number, updates: readonly TupleChange[], effects: readonly number[]): void {
     updates.forEach((update, index) => {
       this.#write.push(write);
       this.#effect.push(effects[index] as number);
+      if (effects[index] !== EFFECT_IF_STORED) this.areLoneDeletes = false;
       this.#packed.push(packChange(update));
       pushIdentity(this.#identity, update.tuple, subjectToColumns(update.tuple.subject));
     });
@@ -238,20 +252,26 @@ function insertArguments(finals: Map<string, Final>): string[] {
   const expires: (string | null)[] = [];
   const conditions: (string | null)[] = [];
   const parameters: (string | null)[] = [];
+  let hasExpiry = false;
+  let hasCondition = false;
   for (const final of finals.values()) {
     if (!final.isInsert) continue;
     writes.push(final.write);
     pushIdentity(identity, final.tuple, final.subject);
-    expires.push(final.tuple.expiresAtUs?.toString() ?? null);
-    conditions.push(final.tuple.conditionName ?? null);
+    const { expiresAtUs, conditionName } = final.tuple;
+    if (expiresAtUs !== undefined) hasExpiry = true;
+    if (conditionName !== undefined) hasCondition = true;
+    expires.push(expiresAtUs?.toString() ?? null);
+    conditions.push(conditionName ?? null);
     parameters.push(final.tuple.conditionParams ?? null);
   }
   return [
     plainArray(writes),
     ...identity.map(textArray),
-    plainArray(expires),
-    textArray(conditions),
-    textArray(parameters),
+    // Shorter arrays are filled with nulls.
+    hasExpiry ? plainArray(expires) : NO_VALUES,
+    hasCondition ? textArray(conditions) : NO_VALUES,
+    hasCondition ? textArray(parameters) : NO_VALUES,
   ];
 }
 
