@@ -53,7 +53,9 @@ async function one<T>(pool: Pool, text: string): Promise<T> {
 }
 
 async function walOf(pool: Pool): Promise<number> {
-  return Number(await one<string>(pool, `select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::text`));
+  return Number(
+    await one<string>(pool, `select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::text`),
+  );
 }
 
 function median(values: readonly number[]): number {
@@ -89,7 +91,8 @@ class Contestant {
       const { callers } = workload;
       const result = await closedLoop(this.service.port(), callers, SECONDS, () => requests[at++]);
       at = Math.min(at, requests.length);
-      if (isCounted) this.#add(`${name}.p99Ms`, result.latencies[Math.floor(result.requests * 0.99)] ?? 0);
+      if (isCounted)
+        this.#add(`${name}.p99Ms`, result.latencies[Math.floor(result.requests * 0.99)] ?? 0);
       return result.requests;
     });
     // What was not sent was not written.
@@ -98,7 +101,9 @@ class Contestant {
 
   /** The reference: PostgreSQL alone, four sessions, a prepared statement and a commit for each 100 rows. */
   async plainInserts(isCounted: boolean): Promise<void> {
-    await this.pool.query('create table if not exists bench_tuple (like relation_tuple including all)');
+    await this.pool.query(
+      'create table if not exists bench_tuple (like relation_tuple including all)',
+    );
     await this.#measured('plain100', 100, isCounted, async () => {
       let statements = 0;
       const endMs = performance.now() + SECONDS * 1000;
@@ -183,18 +188,25 @@ try {
   const first = contestants[0]?.figures ?? {};
   for (const { service, figures, ...contestant } of contestants) {
     const medians = Object.fromEntries(
-      Object.entries(figures).map(([name, values]) => [name, Number(median(values).toPrecision(4))]),
+      Object.entries(figures).map(([name, values]) => [
+        name,
+        Number(median(values).toPrecision(4)),
+      ]),
     );
     // Pairs of one round: both saw the same neighbours.
     const ratios = Object.fromEntries(
       Object.entries(figures).map(([name, values]) => [
         name,
-        Number(median(values.map((value, i) => value / (first[name]?.[i] ?? Number.NaN))).toPrecision(3)),
+        Number(
+          median(values.map((value, i) => value / (first[name]?.[i] ?? Number.NaN))).toPrecision(3),
+        ),
       ]),
     );
     void contestant;
     const bytes = await (contestants.find((c) => c.service === service) as Contestant).tableBytes();
-    console.log(JSON.stringify({ bench: 'write-cost', directory: service.directory, medians, ratios, bytes }));
+    console.log(
+      JSON.stringify({ bench: 'write-cost', directory: service.directory, medians, ratios, bytes }),
+    );
   }
 } finally {
   for (const { pool, service } of contestants) {

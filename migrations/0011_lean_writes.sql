@@ -11,7 +11,7 @@
 -- i_expires, i_condition and i_params may be empty where no tuple has any.
 create function gatehouse_write_group(
   r_instance uuid,
-  check_applied boolean, i_are_new boolean, d_alone boolean,
+  check_applied boolean,
   s_project text[], s_tenant text[], s_rules bigint[], s_offset int[], s_stamp bigint[],
   r_shard int[], r_commit uuid[], r_stamp bigint[], r_rpc text[], r_user text[], r_request_id text[],
   r_offset int[], r_applied boolean[], r_changes text[],
@@ -23,6 +23,7 @@ create function gatehouse_write_group(
   i_expires bigint[], i_condition text[], i_params text[],
   d_shard int[], d_namespace text[], d_object text[], d_relation text[],
   d_subject_namespace text[], d_subject text[], d_subject_relation text[],
+  i_are_new boolean, d_alone boolean,
   out was_applied boolean,
   -- Comma-separated, by shard: the epoch, and the seq before the group.
   out epochs text, out bases text,

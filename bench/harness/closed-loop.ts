@@ -55,7 +55,9 @@ export class Caller {
       try {
         if (!this.#cutter.push(chunk)) return;
         const isOk = this.#cutter.status === '200';
-        this.#settle(isOk ? undefined : new Error(`status ${this.#cutter.status}: ${String(chunk)}`));
+        this.#settle(
+          isOk ? undefined : new Error(`status ${this.#cutter.status}: ${String(chunk)}`),
+        );
       } catch (error) {
         this.#settle(error as Error);
       }
@@ -110,5 +112,9 @@ export async function closedLoop(
   };
   await Promise.all(Array.from({ length: callers }, run));
   const lasted = (performance.now() - startMs) / 1000;
-  return { requests: latencies.length, seconds: lasted, latencies: latencies.sort((a, b) => a - b) };
+  return {
+    requests: latencies.length,
+    seconds: lasted,
+    latencies: latencies.sort((a, b) => a - b),
+  };
 }

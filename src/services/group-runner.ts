@@ -94,7 +94,8 @@ export class GroupRunner {
   ): Promise<WriteResult[]> {
     assert(writes.length > 0, 'a group has writes');
     if (this.#knownGroups > 0) this.#knownGroups--;
-    const group = planGroup(writes, rulesOf, this.#knownGroups === 0);
+    const areNew = this.#knownGroups === 0;
+    const group = planGroup(writes, rulesOf, areNew);
     let lost: BackendIdentity | undefined;
     let isUnknown = false;
     for (let attempt = 1; ; attempt++) {
@@ -169,10 +170,11 @@ export class GroupRunner {
     mayBeApplied: boolean,
   ): Promise<WriteResult[]> {
     const values = mayBeApplied ? argumentsOfResend(group) : group.values;
-    const row = await writeGroup(client, writeId, values, this.#options.answerTimeoutMs);
+    const { answerTimeoutMs } = this.#options;
+    const row = await writeGroup(client, writeId, values, answerTimeoutMs, group.hints);
     if (row.was_applied) return await readBack(client, writes);
     // What was expected to be new was tried, undone and written again: whoever writes so will go on with it.
-    if (row.found_stored === true && group.values[1] === true) this.#knownGroups = KNOWN_GROUPS;
+    if (row.found_stored === true && this.#knownGroups === 0) this.#knownGroups = KNOWN_GROUPS;
     return readGroupResults(group, row);
   }
 

@@ -126,8 +126,7 @@ function plainSubject(kind: RawSubject | undefined): Subject | undefined {
   }
   if (kind?.case !== 'set') return undefined;
   const { namespace, objectId, relation } = kind.value;
-  const isPlain =
-    isName(namespace) && isShortId(objectId) && (relation === '' || isName(relation));
+  const isPlain = isName(namespace) && isShortId(objectId) && (relation === '' || isName(relation));
   return isPlain ? { kind: 'set', namespace, objectId, relation } : undefined;
 }
 

@@ -9,6 +9,7 @@ import { assert } from '../shared/assert.ts';
 import {
   WRITE_GROUP_ARGUMENTS,
   type WriteGroupArguments,
+  type WriteGroupHints,
   type WriteGroupRow,
   plainArray,
   textArray,
@@ -40,6 +41,7 @@ export type WriteResult = {
 /** Arguments for the database, and what is needed to read its answer. */
 export type PlannedGroup = {
   readonly values: (string | boolean)[];
+  readonly hints: WriteGroupHints;
   readonly shardOfWrite: readonly number[];
   readonly changes: readonly (string | null)[];
   /** Effective writes of its shard up to each write; final unless the database decides effects. */
@@ -99,8 +101,6 @@ export function planGroup(
   });
   const values = [
     false,
-    areNew,
-    made.areLoneDeletes && made.count === finals.size,
     textArray(shards.sorted.map((key) => key.projectId)),
     textArray(shards.sorted.map((key) => key.tenantId)),
     plainArray(shards.sorted.map((key) => rulesOf(key.projectId))),
@@ -120,7 +120,9 @@ export function planGroup(
     ...deleteArguments(finals),
   ];
   assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write_group');
-  return { values, shardOfWrite: shards.positionOf, changes, offsets };
+  const areLoneDeletes = made.areLoneDeletes && made.count === finals.size;
+  const hints = { areNew, areLoneDeletes };
+  return { values, hints, shardOfWrite: shards.positionOf, changes, offsets };
 }
 
 function noRules(): number {
@@ -129,7 +131,7 @@ function noRules(): number {
 
 /** The same arguments for a group that may have been applied by an attempt whose answer was lost. */
 export function argumentsOfResend(group: PlannedGroup): WriteGroupArguments {
-  return [true, false, ...group.values.slice(2)];
+  return [true, ...group.values.slice(1)];
 }
 
 /** Results by write of a group that was applied just now. */

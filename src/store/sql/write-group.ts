@@ -1,12 +1,22 @@
 import type { ClientBase } from 'pg';
 
-/** Arguments of gatehouse_write_group (migrations/0011) after the instance: flags, then Postgres array literals. */
+/** Arguments of gatehouse_write_group (migrations/0011) between the instance and the hints: Postgres array literals. */
 export type WriteGroupArguments = readonly (string | boolean)[];
 
-export const WRITE_GROUP_ARGUMENTS = 43;
+export const WRITE_GROUP_ARGUMENTS = 41;
+
+/** How a group is written; what is written does not depend on it. */
+export type WriteGroupHints = {
+  /** Nothing of what is inserted is expected to be stored. */
+  readonly areNew: boolean;
+  /** There are deletes whose effect the database decides, each of another identity, and nothing else: else it must be false. */
+  readonly areLoneDeletes: boolean;
+};
+
+const NO_HINTS: WriteGroupHints = { areNew: false, areLoneDeletes: false };
 
 const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes, settings, found_stored from gatehouse_write_group($1::uuid,${Array.from(
-  { length: WRITE_GROUP_ARGUMENTS },
+  { length: WRITE_GROUP_ARGUMENTS + 2 },
   (_, i) => `$${i + 2}`,
 ).join(',')})`;
 
@@ -38,11 +48,12 @@ export async function writeGroup(
   instanceId: string | null,
   values: WriteGroupArguments,
   timeoutMs: number,
+  { areNew, areLoneDeletes } = NO_HINTS,
 ): Promise<WriteGroupRow> {
   const { rows } = await client.query<WriteGroupRow>({
     name: 'gatehouse_write_group',
     text: TEXT,
-    values: [instanceId, ...values],
+    values: [instanceId, ...values, areNew, areLoneDeletes],
     query_timeout: timeoutMs,
   } as { name: string; text: string; values: (string | boolean | null)[] });
   const row = rows[0];
