@@ -299,3 +299,123 @@ begin
   settings := array_to_string(v_settings, ',');
 end
 $$;
+
+-- As gatehouse_import_chunk of migration 0008, of which it says the same: rows are tried as new ones, without a look for each, before they are
+-- put in the place of what is stored; and their change is made as arrays of one type, not as lists of any.
+create function gatehouse_import_rows(
+  r_import bigint, r_attempt uuid, r_rules bigint, r_from bigint, r_to bigint,
+  project text, tenant text, the_stamp bigint,
+  the_commit uuid, the_rpc text, the_acting_user text, the_request_id text,
+  out epoch bigint, out seq bigint, out written bigint, out changes text, out settings_version bigint
+)
+language plpgsql volatile
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_epoch bigint;
+  v_seq bigint;
+  v_settings bigint;
+  v_written bigint;
+  v_changes text;
+begin
+  perform gatehouse_check_rules(project, r_rules);
+  select s.epoch, s.seq into v_epoch, v_seq
+    from shard s where s.project_id = project and s.tenant_id = tenant;
+  v_settings := coalesce((select p.version from project p where p.id = project), 0);
+  begin
+    with part as materialized (
+      select distinct on (
+          r.namespace, r.object_id, r.relation,
+          r.subject_namespace, r.subject_id, r.subject_relation
+        ) r.*
+      from tuple_import_row r
+      where r.import_no = r_import and r.n > r_from and r.n <= r_to
+      order by r.namespace, r.object_id, r.relation,
+        r.subject_namespace, r.subject_id, r.subject_relation, r.n desc
+    ), stored as (
+      insert into relation_tuple (
+        project_id, tenant_id, namespace, object_id, relation,
+        subject_namespace, subject_id, subject_relation,
+        expires_at_us, condition_name, condition_params, seq
+      )
+      select project, tenant, p.namespace, p.object_id, p.relation,
+        p.subject_namespace, p.subject_id, p.subject_relation,
+        p.expires_at_us, p.condition_name, p.condition_params, v_seq + 1
+      from part p
+    )
+    select count(*), '[' || string_agg('[1,' || substr(array_to_json(array[
+        p.namespace, p.object_id, p.relation,
+        p.subject_namespace, p.subject_id, p.subject_relation,
+        p.expires_at_us::text, p.condition_name, p.condition_params
+      ])::text, 2), ',') || ']'
+      into v_written, v_changes from part p;
+  exception when unique_violation then
+    -- At the first that is stored, which comes soon where many are.
+    with part as materialized (
+      select distinct on (
+          r.namespace, r.object_id, r.relation,
+          r.subject_namespace, r.subject_id, r.subject_relation
+        ) r.*
+      from tuple_import_row r
+      where r.import_no = r_import and r.n > r_from and r.n <= r_to
+      order by r.namespace, r.object_id, r.relation,
+        r.subject_namespace, r.subject_id, r.subject_relation, r.n desc
+    ), stored as (
+      insert into relation_tuple as t (
+        project_id, tenant_id, namespace, object_id, relation,
+        subject_namespace, subject_id, subject_relation,
+        expires_at_us, condition_name, condition_params, seq
+      )
+      select project, tenant, p.namespace, p.object_id, p.relation,
+        p.subject_namespace, p.subject_id, p.subject_relation,
+        p.expires_at_us, p.condition_name, p.condition_params, v_seq + 1
+      from part p
+      on conflict (
+        project_id, tenant_id, namespace, object_id, relation,
+        subject_namespace, subject_id, subject_relation
+      ) do update set expires_at_us = excluded.expires_at_us,
+        condition_name = excluded.condition_name, condition_params = excluded.condition_params,
+        seq = excluded.seq
+      where (t.expires_at_us, t.condition_name, t.condition_params)
+        is distinct from (excluded.expires_at_us, excluded.condition_name, excluded.condition_params)
+      returning t.namespace, t.object_id, t.relation,
+        t.subject_namespace, t.subject_id, t.subject_relation,
+        t.expires_at_us, t.condition_name, t.condition_params
+    )
+    select count(*), '[' || string_agg('[1,' || substr(array_to_json(array[
+        w.namespace, w.object_id, w.relation,
+        w.subject_namespace, w.subject_id, w.subject_relation,
+        w.expires_at_us::text, w.condition_name, w.condition_params
+      ])::text, 2), ',') || ']'
+      into v_written, v_changes from stored w;
+  end;
+  if v_written > 0 then
+    v_seq := v_seq + 1;
+    update shard s set seq = v_seq, stamp = the_stamp,
+        settings_version = greatest(s.settings_version, v_settings)
+      where s.project_id = project and s.tenant_id = tenant;
+    insert into tuple_change (
+      project_id, tenant_id, seq, stamp, commit_id, rpc, acting_user, request_id, changes,
+      settings_version
+    ) values (
+      project, tenant, v_seq, the_stamp, the_commit, the_rpc, the_acting_user, the_request_id,
+      v_changes, v_settings
+    );
+  end if;
+  update tuple_import i set applied = r_to, written = i.written + v_written,
+      epoch = v_epoch, seq = v_seq, touched_at = now()
+    where i.import_no = r_import and i.attempt = r_attempt and i.applied = r_from;
+  if not found then
+    raise exception 'import % was taken over', r_import using errcode = 'GH010';
+  end if;
+  epoch := v_epoch;
+  seq := v_seq;
+  written := v_written;
+  changes := v_changes;
+  settings_version := v_settings;
+end
+$$;
