@@ -343,6 +343,7 @@ export function createCalls(
     }),
     tuple: createTupleService({ ...services, timeoutMsMax }),
     tupleRoutes: { ...services, bodyBytesMax: config.maxBodyBytes },
+    writes: tuples,
     shards,
     scopes,
     meter,

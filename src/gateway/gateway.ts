@@ -29,6 +29,7 @@ import { addFsckRoutes, type FsckRuns } from './fsck-routes.ts';
 import type { GatewayReason } from './gateway-reason.ts';
 import { FramedDecisions } from './hot/framed-decisions.ts';
 import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
+import { type HotWrites, RawWrites, WRITE_PATH } from './hot/raw-writes.ts';
 import {
   addHealthRoutes,
   addMetricsRoute,
@@ -75,6 +76,8 @@ export type CallOptions = {
   readonly tuple: Partial<ServiceImpl<typeof TupleService>>;
   /** The same over lines of JSON. */
   readonly tupleRoutes: TupleRoutes;
+  /** What writes the tuples of WriteRelationTuples. */
+  readonly writes: HotWrites;
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
@@ -136,6 +139,7 @@ class ListenerPair implements Gateway {
   #ports: { readonly port: number; readonly metricsPort: number } | null = null;
   #rawDecisions: RawDecisions | null = null;
   #framedDecisions: FramedDecisions | null = null;
+  #rawWrites: RawWrites | null = null;
   #tuples: TupleRoutesParts | null = null;
   #fsck: { readonly authenticator: Authenticator; readonly runs: FsckRuns } | null = null;
 
@@ -167,6 +171,10 @@ class ListenerPair implements Gateway {
         else this.#rawDecisions.handle(exchange, hot);
       });
     }
+    this.#server.route('POST', WRITE_PATH, (exchange) => {
+      if (this.#rawWrites === null) this.#handle(exchange);
+      else this.#rawWrites.handle(exchange);
+    });
     addHealthRoutes(this.#server, options.readiness);
     addTupleRoutes(this.#server, () => this.#tuples, this.#draining.signal);
     addWatchRoute(this.#server, () => this.#tuples, this.#draining.signal);
@@ -225,6 +233,7 @@ class ListenerPair implements Gateway {
       ...parts,
       web: (exchange, hot) => framed.handleWeb(exchange, hot),
     });
+    this.#rawWrites = new RawWrites({ ...options, authenticator, general: adapter });
   }
 
   updateHealth(): void {
