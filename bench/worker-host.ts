@@ -7,8 +7,8 @@ import type { RawMethod } from '../src/protocol/shard-client.ts';
 import { systemClock } from '../src/shared/clock.ts';
 import { JsonScanner } from '../src/workers/raw/json-scanner.ts';
 import { createRawFields } from '../src/workers/raw/raw-fields.ts';
+import { FoldingShardIndex } from '../src/workers/shard/folding-index.ts';
 import { ShardHost } from '../src/workers/shard/shard-host.ts';
-import { TupleShardIndex } from '../src/workers/shard/shard-index.ts';
 import { WORKER_DEFAULTS } from '../src/workers/shard/worker-settings.ts';
 import { DATASET_MODEL_JSON } from './dataset/model.ts';
 import { mixedQuestions } from './dataset/questions.ts';
@@ -24,7 +24,7 @@ const host = new ShardHost({
   settings: { ...WORKER_DEFAULTS, sliceMs: 1e9, poolMax: 2, indexBytesMax: bytes, pollMs: 1e9 },
   clock: systemClock,
   source: memorySourceOf(world),
-  createIndex: () => new TupleShardIndex(bytes),
+  createIndex: (shared, user) => new FoldingShardIndex(shared, user),
   post: () => undefined,
   underEvaluation: new Float64Array(1),
 });

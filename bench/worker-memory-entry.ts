@@ -3,8 +3,8 @@ import type { MessagePort } from 'node:worker_threads';
 import type { HelloMessage, HelloReply } from '../src/protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../src/protocol/messages.ts';
 import { systemClock } from '../src/shared/clock.ts';
+import { FoldingShardIndex } from '../src/workers/shard/folding-index.ts';
 import { ShardHost } from '../src/workers/shard/shard-host.ts';
-import { TupleShardIndex } from '../src/workers/shard/shard-index.ts';
 import { postAnswers, serveBatches } from '../src/workers/shard/worker-port.ts';
 import type { WorkerSettings } from '../src/workers/shard/worker-settings.ts';
 import { World } from './dataset/world.ts';
@@ -17,7 +17,7 @@ export default function memoryWorker(hello: HelloMessage<MessagePort, WorkerSett
     settings,
     clock: systemClock,
     source: memorySourceOf(new World(scale, BENCH_SEED)),
-    createIndex: () => new TupleShardIndex(settings.indexBytesMax),
+    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
     post: (answers) => postAnswers(port, 0, answers),
     underEvaluation: new Float64Array(underEvaluation),
   });

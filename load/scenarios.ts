@@ -6,6 +6,7 @@ import { checkUniform, checkZipf } from './scenarios/check.ts';
 import { coldStart } from './scenarios/cold-start.ts';
 import { feedFlood } from './scenarios/feed-flood.ts';
 import { listObjects } from './scenarios/list-objects.ts';
+import { manyTenants, tenantChurn } from './scenarios/many-tenants.ts';
 import { mixed } from './scenarios/mixed.ts';
 import { neighbours } from './scenarios/neighbours.ts';
 import { notifyLive } from './scenarios/notify-live.ts';
@@ -31,6 +32,8 @@ export const SCENARIOS: readonly Scenario[] = [
   neighbours,
   overload,
   coldStart,
+  manyTenants,
+  tenantChurn,
   checkBesideLists,
   checkBesideFsck,
   writeOne,

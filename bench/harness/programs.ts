@@ -81,6 +81,13 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/runner-vs-act.ts',
   },
   {
+    name: 'small-shards',
+    yields:
+      'bytes of the process a small shard, and shards a second [TENANTS] [LIMIT_MIB] [TUPLES]',
+    file: 'bench/small-shards.ts',
+    nodeFlags: ['--expose-gc'],
+  },
+  {
     name: 'snapshot-load',
     yields: 'tuples a second out of Postgres, cut into rows',
     file: 'bench/snapshot-load.ts',

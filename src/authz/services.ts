@@ -31,6 +31,9 @@ const EXPORT_GRANTS_MAX = 100_000;
 /** As many as a change row and a worker's step hold well. */
 const DELETES_PER_SEQ_MAX = 2_000;
 const HEADS_MAX = 200_000;
+const HEADS_MIN = 10_000;
+/** Heads are beside the indexes: a fifth of what these may take, at some 200 bytes each, or less. */
+const INDEX_BYTES_PER_HEAD = 1_024;
 const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
@@ -85,7 +88,7 @@ export function createServices(options: ServicesOptions): Services {
     rememberMax: TOKENS_REMEMBERED_MAX,
   });
   const isAlone = options.isAlone ?? ((): boolean => database.membership.isAlone());
-  const heads = new ShardHeads({ entriesMax: HEADS_MAX });
+  const heads = new ShardHeads({ entriesMax: headsMax(config.indexBytes) });
   const shared = new SharedWork({
     target: database.target,
     onRun: (work, outcome) => metrics.upkeepRuns.inc({ work, outcome }),
@@ -248,4 +251,8 @@ function createPurge(
     requestId: () => ids.uuid(),
     onError: (error) => log('warn', 'purge_failed', { error: String(error) }),
   });
+}
+
+function headsMax(indexBytes: number): number {
+  return Math.min(HEADS_MAX, Math.max(HEADS_MIN, Math.floor(indexBytes / INDEX_BYTES_PER_HEAD)));
 }

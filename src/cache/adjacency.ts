@@ -45,6 +45,12 @@ export class Adjacency {
     this.positions = new SegmentedHash(allocator);
   }
 
+  /** Forgets every list. */
+  clear(): void {
+    this.lists.clear();
+    this.positions.clear();
+  }
+
   count(word: number): number {
     if (word === 0) return 0;
     return (word & ADJACENCY_LIST) === 0 ? 1 : this.lists.count(word & ADJACENCY_MASK);

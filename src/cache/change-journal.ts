@@ -26,6 +26,11 @@ export class ChangeJournal {
     this.#from = revision;
   }
 
+  /** Forgets all changes up to `revision`, the last one. */
+  clear(revision: number): void {
+    this.#from = revision;
+  }
+
   /** Notes the change that led to `revision`, which is the one after the last noted. */
   add(
     revision: number,

@@ -123,6 +123,33 @@ export class Dictionary {
     this.count -= 1;
   }
 
+  /** Forgets every record; keeps the memory of the first page and of the hash. */
+  clear(): void {
+    this.records.clear();
+    this.table.clear();
+    this.count = 0;
+    this.#bins.fill(0);
+    this.#top = ADDRESS_FIRST;
+    this.#decoders.length = 0;
+  }
+
+  /** Bytes of a record's string. */
+  textBytes(address: number): number {
+    const page = this.records.pages[address >>> RECORD_PAGE_SHIFT] as Uint32Array;
+    return (page[address & RECORD_PAGE_MASK] as number) & RECORD_LENGTH_MASK;
+  }
+
+  /** Copies the bytes of a record's string to `out` from `at` on, which has room; returns how many. */
+  copyText(address: number, out: Uint8Array, at: number): number {
+    const page = this.records.pages[address >>> RECORD_PAGE_SHIFT] as Uint32Array;
+    const from = address & RECORD_PAGE_MASK;
+    const length = (page[from] as number) & RECORD_LENGTH_MASK;
+    for (let i = 0; i < length; i++) {
+      out[at + i] = (page[from + RECORD_HEADER + (i >>> 2)] as number) >>> ((i & 3) << 3);
+    }
+    return length;
+  }
+
   /** The string of a record. Allocates it. */
   text(address: number): string {
     const index = address >>> RECORD_PAGE_SHIFT;

@@ -44,8 +44,30 @@ export class ListStore {
     this.#allocator = allocator;
     this.pages.push(allocator.words(1 << PAGE_ORDER_FIRST));
     this.#tags.push(allocator.octets(1 << (PAGE_ORDER_FIRST - ORDER_MIN)));
-    // The first block stays taken: address 0 is no list.
-    for (let order = ORDER_MIN; order < PAGE_ORDER_FIRST; order++) this.#link(1 << order, order);
+    this.#linkFirst();
+  }
+
+  /** Forgets every list; keeps the first page, unless it is full-sized. */
+  clear(): void {
+    const isKept = (this.pages[0] as Uint32Array).length < PAGE_WORDS;
+    const from = isKept ? 1 : 0;
+    for (const page of this.pages.splice(from)) this.#allocator.release(page);
+    for (const tags of this.#tags.splice(from)) this.#allocator.release(tags);
+    if (!isKept) {
+      this.pages.push(this.#allocator.words(1 << PAGE_ORDER_FIRST));
+      this.#tags.push(this.#allocator.octets(1 << (PAGE_ORDER_FIRST - ORDER_MIN)));
+    }
+    this.#free.fill(0);
+    (this.#tags[0] as Uint8Array).fill(0);
+    this.#released.length = 0;
+    this.#spare = 0;
+    this.#linkFirst();
+  }
+
+  /** The first block stays taken: address 0 is no list. */
+  #linkFirst(): void {
+    const words = (this.pages[0] as Uint32Array).length;
+    for (let order = ORDER_MIN; 1 << order < words; order++) this.#link(1 << order, order);
   }
 
   /** Per page a tag for each 4 words: BLOCK_FREE and the order at the start of a free block, else 0. */

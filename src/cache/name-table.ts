@@ -28,7 +28,8 @@ export class NameTable {
   readonly #recent: string[] = Array.from({ length: RECENT }, () => '');
   readonly #recentIds = new Uint32Array(RECENT);
   #misses = 0;
-  #pinnedCount = 0;
+  /** In the order in which they were pinned. */
+  #pinned: (readonly [id: number, name: string])[] = [];
 
   constructor(dictionary: Dictionary, allocator: PageAllocator) {
     this.#dictionary = dictionary;
@@ -77,7 +78,7 @@ export class NameTable {
     const id = this.intern(name);
     if (id === 0 || this.isPinned(id)) return id;
     this.#setReferences(id, (this.#references(id) | PINNED) >>> 0);
-    this.#pinnedCount += 1;
+    this.#pinned.push([id, name]);
     return id;
   }
 
@@ -92,7 +93,12 @@ export class NameTable {
 
   /** Names that are pinned. */
   get pinnedCount(): number {
-    return this.#pinnedCount;
+    return this.#pinned.length;
+  }
+
+  /** Pinned names with their ids, in the order of the ids, as `restorePinned` takes them. Allocates. */
+  get pinned(): readonly (readonly [id: number, name: string])[] {
+    return this.#pinned.toSorted(([a], [b]) => a - b);
   }
 
   /** The record of a live name; of a free id the next free one. */
@@ -112,6 +118,18 @@ export class NameTable {
     assert((references & REFERENCES_MASK) > 0, 'a released name has mentions');
     this.#setReferences(id, references - 1);
     if (references === 1) this.#drop(id);
+  }
+
+  /** Forgets every name, the pinned ones too: `restorePinned` brings them back. The dictionary is empty already. */
+  clear(): void {
+    this.words.clear();
+    // A free id has no mentions, wherever it comes from.
+    (this.words.pages[0] as Uint32Array).fill(0);
+    this.#free = 0;
+    this.#top = 1;
+    this.#recent.fill('');
+    this.#recentIds.fill(0);
+    this.#pinned = [];
   }
 
   text(id: number): string {

@@ -87,6 +87,15 @@ export class NodeTable {
     return this.#free;
   }
 
+  /** Forgets every node; keeps the memory of the first page. The dictionary and the lists are emptied beside it. */
+  clear(): void {
+    this.words.clear();
+    this.table.clear();
+    this.count = 0;
+    this.#free = 0;
+    this.#top = 1;
+  }
+
   /** Node of a live entity and a relation, or 0. Hot. */
   find(entity: number, relation: number): number {
     const record = this.#records[entity >>> RECORD_PAGE_SHIFT] as Uint32Array;

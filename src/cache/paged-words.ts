@@ -27,6 +27,11 @@ export class PagedWords {
     return this.capacity * 4;
   }
 
+  /** Gives all pages but the first back, which keeps its size and what stands in it. */
+  clear(): void {
+    for (const page of this.pages.splice(1)) this.#allocator.release(page);
+  }
+
   /** Doubles the first page, or adds a page once that one is full-sized. O(page). */
   grow(): void {
     const first = this.pages[0] as Uint32Array;

@@ -62,6 +62,18 @@ export class QualifierStore {
     return condition;
   }
 
+  /** Forgets everything; the lists are emptied beside it. */
+  clear(): void {
+    this.table.clear();
+  }
+
+  /** Expiry as int64, NEVER_US for none. */
+  expiry(node: number, subject: number): bigint {
+    const record = this.#mustFind(node, subject);
+    const high = BigInt.asIntN(32, BigInt(this.#lists.get(record, EXPIRES_HIGH)));
+    return (high << 32n) | BigInt(this.#lists.get(record, EXPIRES_LOW));
+  }
+
   /** Expiry in microseconds since the epoch, or Infinity. Exact below 2^53. */
   expiresAtUs(node: number, subject: number): number {
     const record = this.#mustFind(node, subject);

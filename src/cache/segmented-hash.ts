@@ -73,6 +73,21 @@ export class SegmentedHash {
     }
   }
 
+  /** Forgets everything; keeps the memory of a table that never was split. O(slots). */
+  clear(): void {
+    let [kept] = this.directory as [Uint32Array];
+    if (this.directory.length > 1) {
+      for (const segment of new Set(this.directory)) this.#allocator.release(segment);
+      kept = this.#segment(SLOTS_FIRST, 0);
+      this.directory = [kept];
+      this.depth = 0;
+    }
+    if (this.entries === 0) return;
+    kept.fill(0, SEGMENT_HEADER);
+    kept[SEGMENT_ENTRIES] = 0;
+    this.entries = 0;
+  }
+
   /** Adds a pair. Amortized O(1); at worst one segment is rebuilt. Throws SHARD_TOO_LARGE. */
   add(hash: number, value: number): void {
     let segment = this.segmentOf(hash);

@@ -330,6 +330,30 @@ export class TupleIndex implements TupleReader {
     });
   }
 
+  /**
+   * Forgets every tuple, for those of another shard to take their place in the same memory. Pinned names keep their ids, so
+   * that models stay bound; whatever else was derived is void by the revision, of which no change is known. O(memory).
+   */
+  reset(): void {
+    const { pinned } = this.#names;
+    this.#dictionary.clear();
+    this.#names.clear();
+    this.#adjacency.clear();
+    this.#nodes.clear();
+    this.#qualifiers.clear();
+    this.revision += 1;
+    this.#journal.clear(this.revision);
+    this.tupleCount = 0;
+    this.nextCursor = -1;
+    for (const [id, name] of pinned) this.#names.restorePinned(id, name);
+    this.#addWildcard();
+  }
+
+  /** Names that models have pinned. */
+  get pinnedCount(): number {
+    return this.#names.pinnedCount;
+  }
+
   /** The node of a row's subject, 0 when nothing mentions it. */
   subjectNodeOf(row: TupleRow): number {
     if (row.subjectNamespace === WILDCARD_NAMESPACE) return WILDCARD_NODE;
@@ -364,10 +388,7 @@ export class TupleIndex implements TupleReader {
 
   /** Starts over with the pinned names. O(names). */
   #rebuildEmpty(): void {
-    const pinned: [number, string][] = [];
-    for (let id = 1; id < this.#names.top; id++) {
-      if (this.#names.isPinned(id)) pinned.push([id, this.#names.text(id)]);
-    }
+    const { pinned } = this.#names;
     this.#allocator.bytes = 0;
     this.#dictionary = new Dictionary(this.#allocator);
     this.#names = new NameTable(this.#dictionary, this.#allocator);

@@ -36,6 +36,7 @@ export class Evaluator {
   readonly #clock: Clock;
   /** Checks by the general evaluation alone. */
   readonly general: GeneralEvaluator;
+  readonly #conditions: ConditionCache;
   readonly #hotNodesMax: number;
 
   /**
@@ -56,10 +57,11 @@ export class Evaluator {
       hot instanceof HotEvaluator ? hot : new HotEvaluator(reader, this.#bound, options, hot);
     this.#options = options;
     this.#clock = clock;
-    this.general = this.#generalOver(
-      reader,
-      new ConditionCache(options.cachesOff?.includes('conditions'), model.conditions),
+    this.#conditions = new ConditionCache(
+      options.cachesOff?.includes('conditions'),
+      model.conditions,
     );
+    this.general = this.#generalOver(reader, this.#conditions);
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }
 
@@ -178,6 +180,6 @@ export class Evaluator {
 
   /** Bytes of the caches that grow with use; of all evaluators that share a hot path together. */
   get cacheBytes(): number {
-    return this.hot.bytes;
+    return this.hot.bytes + this.#conditions.bytes;
   }
 }

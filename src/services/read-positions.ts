@@ -36,6 +36,13 @@ export class ReadPositions {
     return this.#load(shard, position);
   }
 
+  /** As `resolve` where the head is known and above the token; undefined: it is to be looked for. Errors: TOKEN_INVALID. Hot. */
+  known(shard: ShardKey, token: string): ShardHead | undefined {
+    const head = this.#heads.peek(shard.projectId, shard.tenantId);
+    if (head === undefined || token === '') return head;
+    return isWithin(this.#codec.decode(shard, token), head) ? head : undefined;
+  }
+
   /**
    * The position that `token` names. That somebody was told of it is proven, but not that its epoch is
    * still the present one. Errors: TOKEN_INVALID. Hot.

@@ -57,6 +57,19 @@ export async function streamRows(
   sink: SnapshotSink,
   signal?: AbortSignal,
 ): Promise<ShardHead> {
+  const shape = { heads: 1, columns: SNAPSHOT_COLUMNS.length };
+  const [head] = await streamHeadsAndRows(pool, textOf, shape, sink, signal);
+  return head as ShardHead; // as many as were asked for
+}
+
+/** As `streamRows`, of a text that asks for `heads` heads, which are returned in their order, and rows of so many columns. */
+export async function streamHeadsAndRows(
+  pool: Pool,
+  textOf: (client: ClientBase) => string,
+  shape: { readonly heads: number; readonly columns: number },
+  sink: Partial<SnapshotSink> & Pick<SnapshotSink, 'row'>,
+  signal?: AbortSignal,
+): Promise<readonly ShardHead[]> {
   const client = await pool.connect();
   let broken: Error | undefined;
   const onError = (error: Error): void => {
@@ -65,8 +78,8 @@ export async function streamRows(
   client.on('error', onError);
   try {
     const text = textOf(client);
-    return await new Promise<ShardHead>((resolve, reject) => {
-      client.query(new SnapshotQuery(text, sink, signal, resolve, reject));
+    return await new Promise<readonly ShardHead[]>((resolve, reject) => {
+      client.query(new SnapshotQuery(text, shape, sink, signal, resolve, reject));
     });
   } catch (error) {
     // A COPY cannot be left halfway: the connection goes with it.
@@ -108,18 +121,19 @@ export function rowsText(
 }
 
 /**
- * A query for `client.query` that takes the head, then the rows of COPY as they arrive. (pg-copy-streams gathers
+ * A query for `client.query` that takes the heads, then the rows of COPY as they arrive. (pg-copy-streams gathers
  * them in a stream of buffers, which must be cut into rows again: 3 times the time.)
  */
 class SnapshotQuery implements Submittable {
   readonly #text: string;
-  readonly #sink: SnapshotSink;
+  readonly #sink: Partial<SnapshotSink> & Pick<SnapshotSink, 'row'>;
+  readonly #headCount: number;
   readonly #signal: AbortSignal | undefined;
-  readonly #resolve: (head: ShardHead) => void;
+  readonly #resolve: (heads: readonly ShardHead[]) => void;
   readonly #reject: (error: unknown) => void;
   readonly #parser: CopyRowParser;
   #connection: Connection | undefined;
-  #head: ShardHead | undefined;
+  readonly #heads: ShardHead[] = [];
   #failed = false;
   #paused = false;
   #sliceStartMs = 0;
@@ -127,19 +141,19 @@ class SnapshotQuery implements Submittable {
 
   constructor(
     text: string,
-    sink: SnapshotSink,
+    shape: { readonly heads: number; readonly columns: number },
+    sink: Partial<SnapshotSink> & Pick<SnapshotSink, 'row'>,
     signal: AbortSignal | undefined,
-    resolve: (head: ShardHead) => void,
+    resolve: (heads: readonly ShardHead[]) => void,
     reject: (error: unknown) => void,
   ) {
     this.#text = text;
+    this.#headCount = shape.heads;
     this.#sink = sink;
     this.#signal = signal;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#parser = new CopyRowParser(SNAPSHOT_COLUMNS.length, (bytes, bounds) =>
-      sink.row(bytes, bounds),
-    );
+    this.#parser = new CopyRowParser(shape.columns, (bytes, bounds) => sink.row(bytes, bounds));
   }
 
   submit(connection: Connection): void {
@@ -157,20 +171,22 @@ class SnapshotQuery implements Submittable {
     // Five columns of text.
   }
 
-  /** Only the head comes as a row, before the COPY. */
+  /** Only the heads come as rows, before the COPY. */
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
     if (this.#failed) return;
     const [epoch, seq, stamp, retainedFrom, settingsVersion] = fields;
     try {
-      assert(this.#head === undefined && typeof stamp === 'string', 'a shard has one head');
-      this.#head = {
+      const isOne = this.#heads.length < this.#headCount && typeof stamp === 'string';
+      assert(isOne, 'a shard has one head');
+      const head = {
         epoch: Number(epoch),
         seq: Number(seq),
         stamp,
         retainedFrom: Number(retainedFrom),
         settingsVersion: Number(settingsVersion),
       };
-      this.#sink.begin(this.#head);
+      this.#heads.push(head);
+      this.#sink.begin?.(head);
     } catch (error) {
       this.#fail(error);
     }
@@ -202,8 +218,8 @@ class SnapshotQuery implements Submittable {
   handleReadyForQuery(): void {
     this.#signal?.removeEventListener('abort', this.#onAbort);
     if (this.#failed) return;
-    if (this.#head === undefined) this.#reject(new Error('a snapshot without its head'));
-    else this.#resolve(this.#head);
+    if (this.#heads.length === this.#headCount) this.#resolve(this.#heads);
+    else this.#reject(new Error('a snapshot without its head'));
   }
 
   handleError(error: Error): void {

@@ -3,7 +3,7 @@ import type { ShardKey } from '../../src/model/relation-tuple.ts';
 import { type AppError } from '../../src/shared/app-error.ts';
 import type { Job, JobShard } from '../../src/workers/jobs/job.ts';
 import { type ActorHost, ShardActor } from '../../src/workers/shard/shard-actor.ts';
-import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
+import { foldingIndex } from './folding-index.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { viewer } from './pool-fixture.ts';
 
@@ -92,7 +92,7 @@ export function start() {
     clock: { nowMs: () => 0, monotonicMs: () => time.nowMs ?? performance.now() },
     source,
     loadTimeoutMs: 10_000,
-    createIndex: () => new TupleShardIndex(1e9),
+    createIndex: (user) => foldingIndex(user),
     withLoadPlace: (load) => load(),
     cacheBytesOf: () => 1_000_000,
     runnable: () => void told.push('runnable'),

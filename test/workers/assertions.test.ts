@@ -6,10 +6,10 @@ import { DEBUG_ASSERTIONS } from '../../src/shared/assert.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import type { ChangePage } from '../../src/store/changes.ts';
 import { ShardActor } from '../../src/workers/shard/shard-actor.ts';
-import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
 import { RawRequest } from '../../src/workers/slot/pending-request.ts';
 import { ShardQueue } from '../../src/workers/slot/shard-queue.ts';
 import { WorkerSlot } from '../../src/workers/slot/worker-slot.ts';
+import { foldingIndex } from './folding-index.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { scopeOf, viewer } from './pool-fixture.ts';
 
@@ -36,7 +36,7 @@ test('a change that skips a seq is never applied: the shard is loaded again', as
     clock: systemClock,
     source,
     loadTimeoutMs: 10_000,
-    createIndex: () => new TupleShardIndex(1e9),
+    createIndex: (user) => foldingIndex(user),
     withLoadPlace: (load) => load(),
     runnable: () => undefined,
     longRunnable: () => undefined,

@@ -10,8 +10,8 @@ import type {
   WorkerStats,
 } from '../../src/protocol/messages.ts';
 import { AppError } from '../../src/shared/app-error.ts';
+import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
-import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { EPOCH, MemoryShardSource } from './memory-shard-source.ts';
 import { MODEL_VERSION, viewer } from './pool-fixture.ts';
@@ -67,7 +67,7 @@ function start(options: { indexBytesMax?: number; loadTimeoutMs?: number } = {})
     },
     clock: { nowMs: () => 0, monotonicMs: () => time.nowMs ?? performance.now() },
     source,
-    createIndex: () => new TupleShardIndex(options.indexBytesMax ?? 1e9),
+    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
     post: (batch) => {
       posts += 1;
       take(batch);

@@ -1,9 +1,9 @@
 import type { AnswerBatch, RequestBatch } from '../../src/protocol/messages.ts';
 import type { Clock } from '../../src/shared/clock.ts';
 import { systemClock } from '../../src/shared/clock.ts';
+import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
 import type { ShardSource } from '../../src/workers/shard/ports.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
-import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
 import type { WorkerSettings } from '../../src/workers/shard/worker-settings.ts';
 import type { SlotEvents, SlotTransport } from '../../src/workers/slot/slot-transport.ts';
 
@@ -36,7 +36,7 @@ export class InProcessTransport implements SlotTransport {
       settings,
       clock: clock ?? systemClock,
       source,
-      createIndex: () => new TupleShardIndex(settings.indexBytesMax),
+      createIndex: (shared, user) => new FoldingShardIndex(shared, user),
       post: (answers) => {
         const copy = structuredClone(answers);
         setImmediate(() => {

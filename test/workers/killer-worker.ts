@@ -6,9 +6,9 @@ import { PROTOCOL_VERSION } from '../../src/protocol/messages.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import type { ShardIndex } from '../../src/workers/shard/ports.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
-import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
 import { postAnswers, serveBatches } from '../../src/workers/shard/worker-port.ts';
 import type { WorkerSettings } from '../../src/workers/shard/worker-settings.ts';
+import { foldingIndex, smallShards } from './folding-index.ts';
 import { MemoryShardSource } from './memory-shard-source.ts';
 import { viewer } from './pool-fixture.ts';
 
@@ -31,7 +31,7 @@ function killerReader(reader: TupleReader): TupleReader {
 }
 
 function killerIndex(bytesMax: number): ShardIndex {
-  const index = new TupleShardIndex(bytesMax);
+  const index = foldingIndex({ isInUse: true }, smallShards(bytesMax, 0));
   const reader = killerReader(index.reader);
   return {
     reader,

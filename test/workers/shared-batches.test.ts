@@ -9,8 +9,8 @@ import {
 } from '../../src/protocol/messages.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { ownAnswers } from '../../src/workers/jobs/answer-writer.ts';
+import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
-import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { RawRequest } from '../../src/workers/slot/pending-request.ts';
 import { batchOfRequests } from '../../src/workers/slot/request-batcher.ts';
@@ -46,7 +46,7 @@ function startHost(source: MemoryShardSource): { host: ShardHost; posted: Answer
     settings,
     clock: systemClock,
     source,
-    createIndex: () => new TupleShardIndex(settings.indexBytesMax),
+    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
     post: (answers) => posted.push(ownAnswers(answers)),
     underEvaluation: new Float64Array(1),
   });

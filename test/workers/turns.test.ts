@@ -6,8 +6,8 @@ import type {
   ScopeEntry,
   WorkerRequest,
 } from '../../src/protocol/messages.ts';
+import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
 import { ShardHost } from '../../src/workers/shard/shard-host.ts';
-import { TupleShardIndex } from '../../src/workers/shard/shard-index.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
 import { EPOCH, MemoryShardSource } from './memory-shard-source.ts';
 import { MODEL_VERSION, viewer } from './pool-fixture.ts';
@@ -70,7 +70,7 @@ async function start() {
     settings: { ...WORKER_DEFAULTS, poolMax: 3, indexBytesMax: 1e9, pollMs: 1e9 },
     clock: { nowMs: () => 0, monotonicMs: () => (nowMs += WORKER_DEFAULTS.sliceMs / 4) },
     source,
-    createIndex: () => new TupleShardIndex(1e9),
+    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
     post: (answers) => void record(answers),
     underEvaluation: new Float64Array(1),
   });

@@ -39,6 +39,7 @@ const ENTRIES_PER_READ_SHIFT = 6;
 const CONDITIONS_CACHED_MAX = 1024;
 /** Characters of the names and parameters of those, at most: what is prepared of them takes some ten times more. */
 const CONDITIONS_CACHED_CHARACTERS_MAX = 1 << 20;
+const BYTES_PER_CHARACTER = 12;
 /** Entries of a list that one step looks at. */
 const ENTRIES_PER_STEP = 256;
 const chunk = new Uint32Array(ENTRIES_PER_STEP);
@@ -78,6 +79,11 @@ export class ConditionCache {
   /** Whether the model declares the condition: then evaluating it has a cost. */
   isDeclared(name: string): boolean {
     return this.#declared.has(name);
+  }
+
+  /** About what it takes. */
+  get bytes(): number {
+    return this.#characters * BYTES_PER_CHARACTER;
   }
 
   get(name: string, params: string): PreparedCondition {

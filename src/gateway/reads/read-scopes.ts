@@ -25,7 +25,7 @@ export type ReadScopesOptions = {
   >;
   readonly positions: Pick<
     ReadPositions,
-    'resolve' | 'tokenWithin' | 'decode' | 'encode' | 'isKnownToReach' | 'checkToken'
+    'resolve' | 'known' | 'tokenWithin' | 'decode' | 'encode' | 'isKnownToReach' | 'checkToken'
   >;
   readonly index: Pick<ReadIndex, 'ask' | 'load'>;
   /**
@@ -97,11 +97,8 @@ export class ReadScopes {
     const shard = { projectId: settings.projectId, tenantId };
     try {
       if (!isAlone) return this.#tokenScope(settings, shard, token, deadlineMs);
-      const head = this.#options.positions.resolve(shard, token);
-      if (!(head instanceof Promise)) return scopeOf(settings, tenantId, head, '', deadlineMs);
-      // The general path waits for it, and for its error; a second look joins this one.
-      head.catch(ignoreLoadError);
-      return undefined;
+      const head = this.#options.positions.known(shard, token);
+      return head === undefined ? undefined : scopeOf(settings, tenantId, head, '', deadlineMs);
     } catch (error) {
       if (error instanceof AppError) return undefined;
       throw error;
@@ -114,7 +111,7 @@ export class ReadScopes {
    */
   park(request: ScopeRequest, call: ParkedCall): Cancellable | null {
     const { projects, positions, index, isAlone } = this.#options;
-    if (isAlone()) return null;
+    if (isAlone()) return this.#parkAlone(request, call);
     const settings = projects.known(request.projectId);
     if (settings === undefined) return null;
     const { tenantId, token, deadlineMs } = request;
@@ -130,6 +127,20 @@ export class ReadScopes {
       return projects.atLeast(shard.projectId, version ?? 0).then((newer) => scopeFor(newer, head));
     });
     read.waits = index.ask(shard.projectId, tenantId, read);
+    return read;
+  }
+
+  /** The first read of a tenant: only its head is not known. Nobody else changes the settings meanwhile. */
+  #parkAlone(request: ScopeRequest, call: ParkedCall): Cancellable | null {
+    const { projects, index } = this.#options;
+    const { tenantId, token, deadlineMs } = request;
+    const settings = projects.peek(request.projectId);
+    if (settings === undefined || settings.suspended || !settings.regionServed) return null;
+    if (token !== '') return null;
+    const read = new ParkedRead(call, deadlineMs, (head) =>
+      scopeOf(settings, tenantId, head, '', deadlineMs),
+    );
+    read.waits = index.ask(settings.projectId, tenantId, read);
     return read;
   }
 

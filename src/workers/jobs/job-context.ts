@@ -3,6 +3,7 @@ import { Evaluator } from '../../engine/evaluator.ts';
 import type { HotEvaluator } from '../../engine/hot/hot-evaluator.ts';
 import { HotScratch } from '../../engine/hot/hot-scratch.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { BatchScan } from '../raw/batch-scan.ts';
 import { JsonScanner } from '../raw/json-scanner.ts';
@@ -115,7 +116,7 @@ export class JobContext {
   readonly #evaluatorOptions: EvaluatorOptions;
   /** Of all evaluators of this thread. */
   readonly #scratch = new HotScratch();
-  readonly #bound = new WeakMap<JobIndex, Bound[]>();
+  readonly #bound = new WeakMap<TupleReader, Bound[]>();
 
   constructor(options: JobContextOptions) {
     this.writer = options.writer;
@@ -141,10 +142,11 @@ export class JobContext {
 
   /** The evaluator of this index and model; made at first use. */
   boundOf(index: JobIndex, model: NamespaceModel): Bound {
-    let bound = this.#bound.get(index);
+    const { reader } = index;
+    let bound = this.#bound.get(reader);
     if (bound === undefined) {
       bound = [];
-      this.#bound.set(index, bound);
+      this.#bound.set(reader, bound);
     }
     for (let i = 0; i < bound.length; i++) {
       const known = bound[i] as Bound; // below length
@@ -153,23 +155,17 @@ export class JobContext {
     const made = new Bound(
       model,
       (hot) =>
-        new Evaluator(
-          index.reader,
-          model,
-          this.#evaluatorOptions,
-          this.clock,
-          hot ?? this.#scratch,
-        ),
+        new Evaluator(reader, model, this.#evaluatorOptions, this.clock, hot ?? this.#scratch),
     );
     if (bound.length >= EVALUATORS_PER_INDEX) bound.shift();
     bound.push(made);
     return made;
   }
 
-  /** Bytes of what evaluators remember beside an index; they count in the shard's size. */
-  cacheBytesOf(index: JobIndex): number {
+  /** Bytes of what evaluators remember beside an index. */
+  cacheBytesOf(reader: TupleReader): number {
     let bytes = 0;
-    for (const bound of this.#bound.get(index) ?? []) bytes += bound.cacheBytes;
+    for (const bound of this.#bound.get(reader) ?? []) bytes += bound.cacheBytes;
     return bytes;
   }
 

@@ -4,8 +4,9 @@ import type { ScopeEntry } from '../../protocol/messages.ts';
 import type { Revision } from '../../protocol/questions.ts';
 import type { AppError } from '../../shared/app-error.ts';
 
-/** The index of a shard as jobs read it; one object for the life of the index. */
+/** The index of a shard as jobs read it. */
 export interface JobIndex {
+  /** Stands as long as an evaluation over it has begun; afterwards it may be another one, and this one of another shard. */
   readonly reader: TupleReader;
 }
 

@@ -5,9 +5,9 @@ import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
 import { createClockMemory, DatabaseClock } from '../../shared/database-clock.ts';
 import { DeploymentWatch } from '../../store/deployment-watch.ts';
 import { createPool } from '../../store/pool.ts';
+import { FoldingShardIndex } from './folding-index.ts';
 import { PostgresShardSource } from './postgres-shard-source.ts';
 import { ShardHost } from './shard-host.ts';
-import { TupleShardIndex } from './shard-index.ts';
 import { postAnswers, serveBatches } from './worker-port.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
@@ -32,8 +32,8 @@ export default function decisionWorker(
   const host = new ShardHost({
     settings,
     clock: new DatabaseClock(settings.clockMemory ?? createClockMemory()),
-    source: new PostgresShardSource(pool),
-    createIndex: () => new TupleShardIndex(settings.indexBytesMax),
+    source: new PostgresShardSource(pool, settings.loadTimeoutMs),
+    createIndex: (shared, user) => new FoldingShardIndex(shared, user),
     post: (answers) => postAnswers(port, 0, answers),
     held,
     underEvaluation: new Float64Array(underEvaluation),

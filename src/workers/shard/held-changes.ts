@@ -8,21 +8,23 @@ const HELD_BYTES_MAX = 4 * 1024 * 1024;
  * evaluation). Bounded: what does not fit is dropped, and caught up from the store.
  */
 export class HeldChanges {
-  #changes: CommittedChange[] = [];
+  /** null: none, as in most shards. */
+  #changes: CommittedChange[] | null = null;
   #bytes = 0;
 
   get isEmpty(): boolean {
-    return this.#changes.length === 0;
+    return this.#changes === null;
   }
 
   /** Whether there was room. */
   add(change: CommittedChange): boolean {
     if (
-      this.#changes.length >= HELD_CHANGES_MAX ||
+      (this.#changes?.length ?? 0) >= HELD_CHANGES_MAX ||
       this.#bytes + change.changes.length > HELD_BYTES_MAX
     ) {
       return false;
     }
+    this.#changes ??= [];
     this.#changes.push(change);
     this.#bytes += change.changes.length;
     return true;
@@ -30,8 +32,8 @@ export class HeldChanges {
 
   /** Everything held, by seq. Empties it. */
   take(): readonly CommittedChange[] {
-    const taken = this.#changes;
-    this.#changes = [];
+    const taken = this.#changes ?? [];
+    this.#changes = null;
     this.#bytes = 0;
     if (taken.length > 1) taken.sort((a, b) => a.seq - b.seq);
     return taken;

@@ -10,20 +10,23 @@ const GROWTH_SHARE = 1 / 8;
  */
 export class IndexBudget {
   readonly #bytesMax: number;
+  readonly #besideBytes: () => number;
   readonly #idle: LRUCache<ShardActor, ShardActor>;
   readonly #pinned = new Map<ShardActor, number>();
   #pinnedBytes = 0;
   #evictions = 0;
 
-  constructor(bytesMax: number) {
+  /** `besideBytes`: of what no single shard is accounted with. */
+  constructor(bytesMax: number, besideBytes: () => number = () => 0) {
     this.#bytesMax = bytesMax;
+    this.#besideBytes = besideBytes;
     // Sizes only: what goes is decided by #fit, which counts the pinned ones too.
     this.#idle = new LRUCache({ maxSize: Number.MAX_SAFE_INTEGER });
   }
 
-  /** Accounted bytes, pinned and idle. */
+  /** Accounted bytes: of the shards, pinned and idle, and of what they share. */
   get bytes(): number {
-    return this.#pinnedBytes + this.#idle.calculatedSize;
+    return this.#pinnedBytes + this.#idle.calculatedSize + this.#besideBytes();
   }
 
   /** Evictions since the last call. */
@@ -97,11 +100,17 @@ export class IndexBudget {
     this.#pinnedBytes -= bytes;
   }
 
+  /** As `bytes`, but what is shared leaves at least half of the limit to the shards, however small that is. */
+  get #fittedBytes(): number {
+    const own = this.#pinnedBytes + this.#idle.calculatedSize;
+    return own + Math.min(this.#besideBytes(), this.#bytesMax / 2);
+  }
+
   /** Evicts the least recently used; `latest` only when nothing else is left (admitted alone). */
   #fit(latest: ShardActor): void {
-    if (this.bytes <= this.#bytesMax) return;
+    if (this.#fittedBytes <= this.#bytesMax) return;
     this.#idle.get(latest);
-    while (this.bytes > this.#bytesMax && this.#idle.size > 0) {
+    while (this.#fittedBytes > this.#bytesMax && this.#idle.size > 0) {
       const victim = this.#idle.pop();
       if (victim === undefined) return;
       if (victim === latest) {

@@ -5,14 +5,29 @@ import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.t
 import type { SnapshotPage } from '../../store/snapshot-page.ts';
 import type { SnapshotSink } from '../../store/snapshot.ts';
 
+/** Who an index belongs to. */
+export interface IndexUser {
+  /** Whether an evaluation over the index has begun and not ended. */
+  readonly isInUse: boolean;
+}
+
 /** The index of one shard as its actor sees it. */
 export interface ShardIndex {
+  /** To be asked for anew in each turn: between two turns it may become another one, unless an evaluation has begun. */
   readonly reader: TupleReader;
   /** Memory that it takes, all of it. */
   readonly bytes: number;
   readonly tupleCount: number;
+  /** `reader`, if it is of this shard alone for as long as the index lives; null: asking for `reader` may cost something. */
+  readonly ownReader?: TupleReader | null;
   /** One row of a snapshot, as in `SnapshotSink.row`. */
   insertRow(bytes: Uint8Array, bounds: Int32Array): void;
+  /** Rows of a snapshot begin, anew if some have come. */
+  begin?(): void;
+  /** All rows have come. */
+  loaded?(): void;
+  /** The shard is not held any more: gives memory back that others may use. Nothing else is called afterwards. */
+  drop?(): void;
   /** All changes of one seq, as packed in `tuple_change.changes`. */
   apply(changes: string): void;
   /**
@@ -25,7 +40,9 @@ export interface ShardIndex {
 
 /** The truth about shards: Postgres, or memory in tests. */
 export interface ShardSource {
-  /** Streams the shard into `sink` in slices; resolves with the position that it is the state of. */
+  /** Loads at once that it takes, where it shares connections among them by itself. */
+  readonly loadPlaces?: number;
+  /** Streams the shard into `sink` in slices; rows that came before `sink.begin` are void. Resolves with the position that it is the state of. */
   loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead>;
   /** Changes after `afterSeq`, one page. */
   readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage>;

@@ -7,16 +7,32 @@ import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.t
 import { type SnapshotPage, readSnapshotPage } from '../../store/snapshot-page.ts';
 import { loadSnapshot } from '../../store/snapshot.ts';
 import type { SnapshotSink } from '../../store/snapshot.ts';
+import { loadSnapshotsOfMany } from '../../store/snapshots-of-many.ts';
 import { BatchedChanges } from './batched-changes.ts';
+import { BatchedLoads } from './batched-loads.ts';
 import type { ShardSource } from './ports.ts';
+
+/** Loads that may wait for a query to share. */
+const LOADS_MAX = 4_096;
 
 /** Shards as Postgres holds them, over the worker's own pool. */
 export class PostgresShardSource implements ShardSource {
   readonly #pool: Pool;
+  readonly loadPlaces = LOADS_MAX;
   readonly #changes: BatchedChanges;
+  readonly #loads: BatchedLoads;
 
-  constructor(pool: Pool) {
+  /** `loadTimeoutMs`: of a query that loads many shards. */
+  constructor(pool: Pool, loadTimeoutMs: number) {
     this.#pool = pool;
+    this.#loads = new BatchedLoads(
+      {
+        one: (shard, sink, signal) => loadSnapshot(pool, shard, sink, signal),
+        many: (shards, sinks, signal) => loadSnapshotsOfMany(pool, shards, sinks, signal),
+      },
+      // Queries of many are short: a catch-up waits for the end of one at most.
+      { aloneMax: Math.max(1, pool.options.max - 2), timeoutMs: loadTimeoutMs },
+    );
     this.#changes = new BatchedChanges({
       one: (shard, afterSeq) => readChanges(pool, shard, afterSeq),
       many: (asks) => readChangesOfMany(pool, asks),
@@ -24,7 +40,7 @@ export class PostgresShardSource implements ShardSource {
   }
 
   loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead> {
-    return loadSnapshot(this.#pool, shard, sink, signal);
+    return this.#loads.load(shard, sink, signal);
   }
 
   readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {

@@ -1,3 +1,4 @@
+import { IndexDamage } from '../../cache/index-damage.ts';
 import type { CarriedChanges } from '../../model/carried-changes.ts';
 import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
@@ -9,12 +10,13 @@ import type { ChangePage, ShardHead, ShardPosition, StoredChange } from '../../s
 import type { Job } from '../jobs/job.ts';
 import { Callbacks } from './callbacks.ts';
 import { HeldChanges } from './held-changes.ts';
-import type { ShardIndex, ShardSource } from './ports.ts';
+import type { IndexUser, ShardIndex, ShardSource } from './ports.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import type { ActorEvent, ActorState } from './shard-actor-state.ts';
 import { ShardJobs } from './shard-jobs.ts';
 import type { ShardReason } from './shard-reason.ts';
 import { ShardRevision, type Verdict } from './shard-revision.ts';
+import { withTimeout } from './with-timeout.ts';
 
 const CATCH_UP_ATTEMPTS_MAX = 3;
 const CATCH_UP_RETRY_MS = 40;
@@ -28,7 +30,7 @@ export interface ActorHost {
   readonly clock: Clock;
   readonly source: ShardSource;
   readonly loadTimeoutMs: number;
-  createIndex(): ShardIndex;
+  createIndex(user: IndexUser): ShardIndex;
   /** Bytes of what evaluators remember beside an index. */
   cacheBytesOf?(index: ShardIndex): number;
   /** Runs `load` when one of the few load places is free. */
@@ -37,6 +39,8 @@ export interface ActorHost {
   runnable(actor: ShardActor): void;
   /** It has long ones: begun, or expected to take more than a slice. */
   longRunnable(actor: ShardActor): void;
+  /** It has jobs that wait for a newer state of the shard: to be swept until it has none. */
+  waits?(actor: ShardActor): void;
   /** State, size or idleness changed: eviction looks again. */
   settled(actor: ShardActor): void;
   counted(what: 'load' | 'loadFailure' | 'catchUp'): void;
@@ -49,7 +53,7 @@ export interface ActorHost {
  * shard-actor-state.ts. Everything runs on the worker's thread; between an await and the next one
  * nothing else touches the actor.
  */
-export class ShardActor {
+export class ShardActor implements IndexUser {
   readonly key: ShardKey;
   readonly #host: ActorHost;
   #state: ActorState = 'unloaded';
@@ -114,9 +118,18 @@ export class ShardActor {
     return this.#jobs.count;
   }
 
+  /** Whether jobs wait for a newer state of the shard. */
+  get hasWaiting(): boolean {
+    return this.#jobs.hasWaiting;
+  }
+
   /** Whether nothing would be lost but warmth if the index went now (I8). */
   get isEvictable(): boolean {
     return this.#state === 'ready' && this.depth === 0;
+  }
+
+  get isInUse(): boolean {
+    return this.#jobs.hasBegun;
   }
 
   /** Changes when the index is dropped: what was derived from it is void. */
@@ -129,7 +142,7 @@ export class ShardActor {
     if (verdict === 'serve') this.#admit(job);
     else if (job.scope.isHeldOnly && verdict !== 'settingsOld') job.fail(behind());
     else if (verdict === 'wait') {
-      this.#jobs.wait(job);
+      this.#wait(job);
       this.#wake();
     } else this.#turnAway(job, verdict);
   }
@@ -228,6 +241,7 @@ export class ShardActor {
     this.#host.report('shard_index_damaged', this.key, error);
     this.#drop('damaged');
     this.#jobs.waitAgain();
+    this.#host.waits?.(this);
     this.#wake();
   }
 
@@ -257,9 +271,14 @@ export class ShardActor {
       job.fail(unavailable('the history of the shard has changed'));
     } else {
       job.hasDropped = true;
-      this.#jobs.wait(job);
+      this.#wait(job);
       this.#startLoad('diverged');
     }
+  }
+
+  #wait(job: Job): void {
+    this.#jobs.wait(job);
+    this.#host.waits?.(this);
   }
 
   #admit(job: Job): void {
@@ -306,6 +325,7 @@ export class ShardActor {
       if (!(error instanceof AppError)) this.#host.report('evaluation_failed', this.key, error);
       const { reason, message, metadata } = errorToData(error);
       job.fail(new AppError<string>(reason, message, metadata, error));
+      if (error instanceof IndexDamage) this.damaged(error);
       return 'done';
     } finally {
       mark(0);
@@ -318,7 +338,7 @@ export class ShardActor {
     for (const job of this.#jobs.takeReady(isOver)) {
       const verdict = this.#revision.judge(job);
       if (verdict === 'serve') this.#admit(job);
-      else if (verdict === 'wait') this.#jobs.wait(job);
+      else if (verdict === 'wait') this.#wait(job);
       else this.#turnAway(job, verdict);
     }
   }
@@ -349,12 +369,14 @@ export class ShardActor {
     if (event === 'diverged') {
       this.#drop(event);
       this.#jobs.waitAgain();
+      this.#host.waits?.(this);
     } else this.#moved(event);
     this.#generation += 1;
     const generation = this.#generation;
     this.#load().then(
       ({ index, head }) => {
         if (generation === this.#generation) this.#loaded(index, head);
+        else index.drop?.();
       },
       (error: unknown) => {
         if (generation === this.#generation) this.#loadFailed(error);
@@ -365,14 +387,21 @@ export class ShardActor {
   #load(): Promise<{ index: ShardIndex; head: ShardHead }> {
     const host = this.#host;
     return host.withLoadPlace(async () => {
-      const index = host.createIndex();
+      const index = host.createIndex(this);
       const sink = {
-        begin: () => undefined,
+        begin: () => index.begin?.(),
         row: (bytes: Uint8Array, bounds: Int32Array) => index.insertRow(bytes, bounds),
       };
-      const signal = AbortSignal.timeout(host.loadTimeoutMs);
-      const head = await host.source.loadSnapshot(this.key, sink, signal);
-      return { index, head };
+      try {
+        const head = await withTimeout(host.loadTimeoutMs, (signal) =>
+          host.source.loadSnapshot(this.key, sink, signal),
+        );
+        index.loaded?.();
+        return { index, head };
+      } catch (error) {
+        index.drop?.();
+        throw error;
+      }
     });
   }
 

@@ -29,11 +29,12 @@ import { IndexBudget } from './index-budget.ts';
 import { IndexFsck } from './index-fsck.ts';
 import { LoadPlaces } from './load-places.ts';
 import { ModelRegistry } from './model-registry.ts';
-import type { ShardIndex, ShardSource } from './ports.ts';
+import type { IndexUser, ShardIndex, ShardSource } from './ports.ts';
 import { ShardActor } from './shard-actor.ts';
 import type { ActorHost } from './shard-actor.ts';
 import type { ShardReason } from './shard-reason.ts';
 import { ShardTurns } from './shard-turns.ts';
+import { SmallShards } from './small-shards.ts';
 import type { WorkerSettings } from './worker-settings.ts';
 
 const SWEEP_MS = 20;
@@ -66,7 +67,7 @@ export type ShardHostOptions = {
   >;
   readonly clock: Clock;
   readonly source: ShardSource;
-  readonly createIndex: () => ShardIndex;
+  readonly createIndex: (shared: SmallShards, user: IndexUser) => ShardIndex;
   /** Posts deferred answers by a message of their own, at once: they are views of memory that is used again. */
   readonly post: (answers: AnswerBatch) => void;
   /** Told which shards are held; absent where nobody asks. */
@@ -89,10 +90,13 @@ export class ShardHost {
   readonly #writer = new AnswerWriter();
   readonly #stats = new DecisionStats();
   readonly #budget: IndexBudget;
+  readonly #small: SmallShards;
   readonly #loads: LoadPlaces;
   readonly #context: JobContext;
   readonly #actorHost: ActorHost;
   readonly #timers: NodeJS.Timeout[] = [];
+  /** Shards with requests that wait for a newer state of them. */
+  readonly #waiting = new Set<ShardActor>();
   readonly #counts = { load: 0, loadFailure: 0, catchUp: 0 };
   readonly #turns: ShardTurns;
   readonly #fsck: IndexFsck;
@@ -111,7 +115,11 @@ export class ShardHost {
     this.#options = options;
     const { settings, clock } = options;
     const { underEvaluation } = options;
-    this.#budget = new IndexBudget(settings.indexBytesMax);
+    this.#small = new SmallShards({
+      bytesMax: settings.indexBytesMax,
+      cacheBytesOf: (reader) => this.#context.cacheBytesOf(reader),
+    });
+    this.#budget = new IndexBudget(settings.indexBytesMax, () => this.#small.bytes);
     this.#turns = new ShardTurns({
       clock,
       sliceMs: settings.sliceMs,
@@ -127,7 +135,7 @@ export class ShardHost {
       },
     });
     // One connection stays free for catching up while snapshots are being read.
-    this.#loads = new LoadPlaces(Math.max(1, settings.poolMax - 1));
+    this.#loads = new LoadPlaces(options.source.loadPlaces ?? Math.max(1, settings.poolMax - 1));
     this.#context = new JobContext({
       writer: this.#writer,
       stats: this.#stats,
@@ -148,11 +156,15 @@ export class ShardHost {
       clock,
       source: options.source,
       loadTimeoutMs: settings.loadTimeoutMs,
-      createIndex: options.createIndex,
-      cacheBytesOf: (index) => this.#context.cacheBytesOf(index),
+      createIndex: (user) => options.createIndex(this.#small, user),
+      cacheBytesOf: (index) => {
+        const reader = index.ownReader === undefined ? index.reader : index.ownReader;
+        return reader === null ? 0 : this.#context.cacheBytesOf(reader);
+      },
       withLoadPlace: (load) => this.#loads.run(load),
       runnable: (actor) => this.#turns.addShort(actor),
       longRunnable: (actor) => this.#turns.addLong(actor),
+      waits: (actor) => void this.#waiting.add(actor),
       settled: (actor) => this.#settled(actor),
       counted: (what) => {
         this.#counts[what] += 1;
@@ -212,7 +224,8 @@ export class ShardHost {
     if (this.#isPolling) return;
     this.#isPolling = true;
     try {
-      const loaded = this.#allActors().filter((actor) => actor.isLoaded);
+      const loaded = [...this.#eachActor()].filter((actor) => actor.isLoaded);
+      this.#small.reaccount();
       for (const actor of loaded) this.#budget.reaccount(actor);
       for (let i = 0; i < loaded.length; i += HEADS_PER_QUERY_MAX) {
         await this.#pollSome(loaded.slice(i, i + HEADS_PER_QUERY_MAX));
@@ -427,8 +440,8 @@ export class ShardHost {
     if (tenants.size === 0) this.#actors.delete(projectId);
   }
 
-  #allActors(): ShardActor[] {
-    return [...this.#actors.values()].flatMap((tenants) => [...tenants.values()]);
+  *#eachActor(): Generator<ShardActor> {
+    for (const tenants of this.#actors.values()) yield* tenants.values();
   }
 
   #report(event: string, shard: ShardKey | null, error: unknown): void {
@@ -451,11 +464,12 @@ export class ShardHost {
   #sweep(): void {
     const nowMs = performance.timeOrigin + this.#options.clock.monotonicMs();
     let open = 0;
-    for (const actor of this.#allActors()) {
-      if (actor.depth === 0) continue;
+    for (const actor of this.#waiting) {
       actor.sweep(nowMs);
+      if (!actor.hasWaiting) this.#waiting.delete(actor);
       open += actor.depth;
     }
+    if (open === 0 && !this.#turns.isIdle) open = 1;
     for (const [key, jobs] of this.#modelWaiters) {
       const kept = jobs.filter((job) => !job.isCancelled && job.waitUntilMs > nowMs);
       for (const job of jobs) {
@@ -483,7 +497,7 @@ export class ShardHost {
     let tuples = 0;
     let watermarkLagMax = 0;
     let queueDepth = 0;
-    for (const actor of this.#allActors()) {
+    for (const actor of this.#eachActor()) {
       if (actor.isLoaded) shardsLoaded += 1;
       tuples += actor.tupleCount;
       watermarkLagMax = Math.max(watermarkLagMax, actor.lag);

@@ -5,6 +5,8 @@ import type { Job } from '../jobs/job.ts';
 const SUSPENDED_MAX = 16;
 const LONG_BEGUN_MAX = 8;
 const NO_JOBS: readonly Job[] = [];
+/** Of each kind where there is none, for all shards: never changed. */
+const NONE: Job[] = [];
 
 /**
  * The jobs of one shard: short ones and long ones that may begin, those begun and suspended between two
@@ -12,11 +14,11 @@ const NO_JOBS: readonly Job[] = [];
  * runs nothing; O(1) but where stated.
  */
 export class ShardJobs {
-  #short: Job[] = [];
+  #short = NONE;
   #shortHead = 0;
-  #long: Job[] = [];
-  #waiting: Job[] = [];
-  #suspended: Job[] = [];
+  #long = NONE;
+  #waiting = NONE;
+  #suspended = NONE;
   #isTurnOfSuspended = false;
 
   /** Jobs of all kinds. */
@@ -53,32 +55,33 @@ export class ShardJobs {
 
   /** Takes one that may begin. */
   admit(job: Job): void {
-    if (job.isLong) this.#long.push(job);
-    else this.#short.push(job);
+    if (job.isLong) this.#long = added(this.#long, job);
+    else this.#short = added(this.#short, job);
   }
 
   /** Takes one that needs a newer state. */
   wait(job: Job): void {
-    this.#waiting.push(job);
+    this.#waiting = added(this.#waiting, job);
   }
 
   /** Takes back one that was begun and goes on in a later slice. */
   suspend(job: Job): void {
-    this.#suspended.push(job);
+    this.#suspended = added(this.#suspended, job);
   }
 
   /** The next short one; null when there is none. */
   takeShort(): Job | null {
-    if (this.#shortHead === this.#short.length) {
-      if (this.#shortHead > 0) {
-        this.#short = [];
-        this.#shortHead = 0;
-      }
-      return null;
-    }
+    if (this.#shortHead === this.#short.length) return null;
     const job = this.#short[this.#shortHead] as Job; // below length
     this.#shortHead += 1;
+    // The last one is not kept until the shard is asked again.
+    if (this.#shortHead === this.#short.length) this.#forgetShort();
     return job;
+  }
+
+  #forgetShort(): void {
+    this.#short = NONE;
+    this.#shortHead = 0;
   }
 
   /**
@@ -108,7 +111,7 @@ export class ShardJobs {
       if (job.isCancelled) continue;
       (canBegin(job) ? ready : kept).push(job);
     }
-    this.#waiting = kept;
+    this.#waiting = kept.length === 0 ? NONE : kept;
     return ready;
   }
 
@@ -116,10 +119,9 @@ export class ShardJobs {
   waitAgain(): void {
     for (const job of this.#suspended) job.restart();
     const admitted = [...this.#suspended, ...this.#short.slice(this.#shortHead), ...this.#long];
-    this.#short = [];
-    this.#shortHead = 0;
-    this.#long = [];
-    this.#suspended = [];
+    this.#forgetShort();
+    this.#long = NONE;
+    this.#suspended = NONE;
     this.#waiting = [...admitted, ...this.#waiting];
   }
 
@@ -127,4 +129,10 @@ export class ShardJobs {
   failWaiting(error: () => AppError, isFailed: (job: Job) => boolean = () => true): void {
     for (const job of this.takeReady(isFailed)) job.fail(error());
   }
+}
+
+function added(jobs: Job[], job: Job): Job[] {
+  if (jobs === NONE) return [job];
+  jobs.push(job);
+  return jobs;
 }

@@ -39,6 +39,7 @@ export class ShardRevision {
   }
 
   drop(): void {
+    this.#index?.drop?.();
     this.#index = null;
     this.#stamps.clear();
   }

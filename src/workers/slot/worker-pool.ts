@@ -103,7 +103,8 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   return new SlotPool(options);
 }
 
-const SHARD_QUEUES_MAX = 65_536;
+/** Queues that are kept, of idle shards too; each takes about 700 bytes. More while more have requests. */
+const SHARD_QUEUES_MAX = 4_096;
 
 class SlotPool implements WorkerPool {
   readonly #options: WorkerPoolOptions;
@@ -112,6 +113,7 @@ class SlotPool implements WorkerPool {
   readonly #refused: RefusedRequests;
   readonly #shards = new Map<string, Map<string, ShardQueue>>();
   #shardCount = 0;
+  #shardCountMax = SHARD_QUEUES_MAX;
   #requestId = 0;
   #isDraining = false;
   #fsck: FsckTotals = { shards: 0, rows: 0, differences: 0, unfinished: 0 };
@@ -368,7 +370,7 @@ class SlotPool implements WorkerPool {
   #shardQueue(key: ShardKey): ShardQueue {
     const known = this.#shards.get(key.projectId)?.get(key.tenantId);
     if (known !== undefined) return known;
-    if (this.#shardCount >= SHARD_QUEUES_MAX) this.#forgetIdleShards();
+    if (this.#shardCount >= this.#shardCountMax) this.#forgetIdleShards();
     let tenants = this.#shards.get(key.projectId);
     if (tenants === undefined) {
       tenants = new Map();
@@ -392,6 +394,8 @@ class SlotPool implements WorkerPool {
       }
       if (tenants.size === 0) this.#shards.delete(projectId);
     }
+    // Where most of them are busy they are not all looked at for each new one.
+    this.#shardCountMax = Math.max(SHARD_QUEUES_MAX, this.#shardCount * 2);
   }
 }
 

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { packChanges } from '../../model/packed-changes.ts';
 import type { RelationTuple } from '../../model/relation-tuple.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
-import { TupleShardIndex } from './shard-index.ts';
+import { FoldingShardIndex } from './folding-index.ts';
+import { SmallShards } from './small-shards.ts';
 
 const tuple = (objectId: string, payload: Partial<RelationTuple> = {}): RelationTuple => ({
   namespace: 'doc',
@@ -11,6 +12,9 @@ const tuple = (objectId: string, payload: Partial<RelationTuple> = {}): Relation
   subject: { kind: 'user', userId: 'u' },
   ...payload,
 });
+
+const indexOf = (bytesMax: number): FoldingShardIndex =>
+  new FoldingShardIndex(new SmallShards({ bytesMax, cacheBytesOf: () => 0 }), { isInUse: false });
 
 /** The edge of a document to the user, with what it carries. */
 function edgeOf(reader: TupleReader, objectId: string): unknown {
@@ -23,7 +27,7 @@ function edgeOf(reader: TupleReader, objectId: string): unknown {
 }
 
 test('changes come whole: inserts with what they carry, deletions, in their order', () => {
-  const index = new TupleShardIndex(1e9);
+  const index = indexOf(1e9);
   index.apply(
     packChanges([
       { op: 'insert', tuple: tuple('plain') },
@@ -50,7 +54,7 @@ test('changes come whole: inserts with what they carry, deletions, in their orde
 });
 
 test('rows of a snapshot have a binary expiry', () => {
-  const index = new TupleShardIndex(1e9);
+  const index = indexOf(1e9);
   const expiry = Buffer.alloc(8);
   expiry.writeBigInt64BE(7_000n);
   const columns = ['doc', 'a', 'viewer', '', 'u', ''].map((text) => Buffer.from(text));
@@ -69,7 +73,7 @@ test('rows of a snapshot have a binary expiry', () => {
 });
 
 test('beyond its bytes it is too large', () => {
-  const index = new TupleShardIndex(300_000);
+  const index = indexOf(300_000);
   const many = Array.from({ length: 20_000 }, (_, i) => ({
     op: 'insert' as const,
     tuple: tuple(`document-${i}`),

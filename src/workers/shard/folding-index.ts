@@ -1,0 +1,213 @@
+import { BlockStore } from '../../cache/block-store.ts';
+import { IndexAudit } from '../../cache/index-audit.ts';
+import { IndexDamage } from '../../cache/index-damage.ts';
+import { packIndex } from '../../cache/pack-index.ts';
+import { type RowPacker, unpackRows } from '../../cache/row-packer.ts';
+import type { TupleIndex } from '../../cache/tuple-index.ts';
+import { ROW_BOUNDS } from '../../cache/tuple-row.ts';
+import type { TupleReader } from '../../model/tuple-reader.ts';
+import { AppError } from '../../shared/app-error.ts';
+import { assert } from '../../shared/assert.ts';
+import { applyChanges, type RunningAudit } from './apply-changes.ts';
+import type { IndexUser, ShardIndex } from './ports.ts';
+import {
+  type Borrower,
+  FOLDED_BYTES_MAX,
+  INDEX_OBJECT_BYTES,
+  type SmallShards,
+} from './small-shards.ts';
+
+/**
+ * Objects of one loaded shard on the heaps of both threads: actor, keys, entries of maps and of lists, head. By bench/small-shards.ts
+ * some 1,400 bytes are in use, and as the heap is larger than what is in use of it, so many are taken.
+ */
+export const SHARD_OBJECT_BYTES = 2_048;
+
+/**
+ * The index of one shard, which is small as long as the shard is: its tuples lie packed in memory that all small shards of the
+ * worker share, and are unfolded into a lent index when a question or a change comes. What was not changed is folded
+ * by forgetting. A shard that has more tuples than are folded gets an index of its own, for good.
+ *
+ * I1 Whoever was given `reader` within a turn may use it until the turn ends; beyond it only while its user is in use of it.
+ * I2 A folded shard holds exactly the tuples that the index held: packIndex and unpackRows are each other's inverse.
+ */
+export class FoldingShardIndex implements ShardIndex, Borrower {
+  usedAt = 0;
+  readonly #shared: SmallShards;
+  readonly #user: IndexUser;
+  /** While rows are being loaded. */
+  #packer: RowPacker | null = null;
+  /** The block of the folded tuples; 0: there is none, or they have changed since. */
+  #handle = 0;
+  #rows = 0;
+  #index: TupleIndex | null = null;
+  /** Whether the index is this shard's own for good. */
+  #isOwn = false;
+  /** A change was begun and not ended: the index is damaged. */
+  #isChanging = false;
+  #isDropped = false;
+  #audit: RunningAudit | null = null;
+
+  constructor(shared: SmallShards, user: IndexUser) {
+    this.#shared = shared;
+    this.#user = user;
+  }
+
+  get reader(): TupleReader {
+    return this.#unfolded();
+  }
+
+  get ownReader(): TupleReader | null {
+    return this.#isOwn ? this.#index : null;
+  }
+
+  get bytes(): number {
+    if (this.#isOwn && this.#index !== null) {
+      return this.#index.bytes + INDEX_OBJECT_BYTES + SHARD_OBJECT_BYTES;
+    }
+    const folded = this.#handle === 0 ? 0 : this.#shared.blocks.sizeOf(this.#handle);
+    return BlockStore.bytesFor(folded) + SHARD_OBJECT_BYTES;
+  }
+
+  get tupleCount(): number {
+    return this.#index?.tupleCount ?? this.#packer?.rows ?? this.#rows;
+  }
+
+  /** Whether its tuples lie packed, and nowhere else. */
+  get isFolded(): boolean {
+    return this.#index === null;
+  }
+
+  begin(): void {
+    assert(this.#handle === 0, 'an index is loaded once');
+    this.#packer?.clear();
+    this.#index = null;
+    this.#isOwn = false;
+  }
+
+  insertRow(bytes: Uint8Array, bounds: Int32Array): void {
+    assert(this.#handle === 0, 'rows come before the end of the load');
+    if (this.#index !== null) {
+      this.#index.insertRows({ bytes, bounds, rows: 1, expiryFormat: 'binary' });
+      return;
+    }
+    this.#packer ??= this.#shared.takePacker();
+    this.#packer.add(bytes, bounds);
+    if (!this.#shared.isSmall(this.#packer)) this.#growUp(this.#packer);
+  }
+
+  loaded(): void {
+    if (this.#index !== null || this.#handle !== 0) return;
+    const packer = this.#packer ?? this.#shared.takePacker();
+    this.#packer = null;
+    this.#rows = packer.rows;
+    this.#handle = this.#shared.blocks.add(packer.packed);
+    this.#shared.givePacker(packer);
+  }
+
+  apply(changes: string): void {
+    const index = this.#unfolded();
+    assert(!this.#isChanging, 'a damaged index is changed no more');
+    this.#isChanging = true;
+    this.#forgetFolded();
+    applyChanges(index, changes, this.#audit);
+    this.#isChanging = false;
+    if (!this.#isOwn && index.tupleCount > this.#shared.foldedRowsMax) this.#keep(index);
+  }
+
+  startAudit(seqOf: () => number): IndexAudit {
+    assert(this.#audit === null, 'an index is compared once at a time');
+    const index = this.#unfolded();
+    // What is compared is what answers have come from; and what is folded next is made of it.
+    this.#forgetFolded();
+    const run = new IndexAudit(index);
+    this.#audit = { run, seqOf };
+    return run;
+  }
+
+  endAudit(): void {
+    this.#audit = null;
+  }
+
+  fold(): boolean {
+    const index = this.#index;
+    if (index === null || this.#isOwn || this.#isRead) return false;
+    if (this.#handle === 0 && !this.#pack(index)) {
+      this.#keep(index);
+      return false;
+    }
+    this.#index = null;
+    this.#shared.giveBack(index);
+    return true;
+  }
+
+  drop(): void {
+    const index = this.#index;
+    this.#isDropped = true;
+    if (this.#packer !== null) this.#shared.givePacker(this.#packer);
+    this.#packer = null;
+    this.#forgetFolded();
+    this.#index = null;
+    if (index === null || this.#isOwn) return;
+    // An answer that is partly sent goes on over what it began with, and an audit looks once more whether it is void.
+    if (this.#isRead || this.#isChanging) this.#shared.keep(index);
+    else this.#shared.giveBack(index);
+  }
+
+  get #isRead(): boolean {
+    return this.#audit !== null || this.#user.isInUse;
+  }
+
+  #unfolded(): TupleIndex {
+    this.usedAt = this.#shared.tick();
+    if (this.#index !== null) return this.#index;
+    if (this.#isDropped) throw new Error('the index of the shard was dropped');
+    this.loaded();
+    const index = this.#shared.lend(this);
+    try {
+      this.#shared.unpack(this.#handle, this.#rows, index);
+    } catch (error) {
+      // Half of the tuples: nobody may read it.
+      this.#shared.keep(index);
+      if (error instanceof AppError) throw error;
+      throw new IndexDamage('tuples', error instanceof Error ? error.message : String(error));
+    }
+    this.#index = index;
+    return index;
+  }
+
+  #pack(index: TupleIndex): boolean {
+    if (index.tupleCount > this.#shared.foldedRowsMax) return false;
+    const packer = this.#shared.takePacker();
+    const isSmallEnough =
+      packIndex(index, packer, FOLDED_BYTES_MAX) && this.#shared.isSmall(packer);
+    if (isSmallEnough) {
+      assert(packer.rows === index.tupleCount, 'as many tuples are folded as there are');
+      this.#rows = packer.rows;
+      this.#handle = this.#shared.blocks.add(packer.packed);
+    }
+    this.#shared.givePacker(packer);
+    return isSmallEnough;
+  }
+
+  #forgetFolded(): void {
+    if (this.#handle !== 0) this.#shared.blocks.remove(this.#handle);
+    this.#handle = 0;
+  }
+
+  #keep(index: TupleIndex): void {
+    this.#shared.keep(index);
+    this.#isOwn = true;
+  }
+
+  /** More rows came than are folded. */
+  #growUp(packer: RowPacker): void {
+    const index = this.#shared.createIndex();
+    const bounds = new Int32Array(packer.rows * ROW_BOUNDS);
+    index.insertRows(unpackRows(packer.packed, packer.rows, bounds));
+    this.#packer = null;
+    this.#index = index;
+    this.#isOwn = true;
+    this.#shared.givePacker(packer);
+  }
+}
