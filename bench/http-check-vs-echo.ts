@@ -2,13 +2,15 @@
  * Yields one ratio: requests a second of a real Check over HTTP JSON with a bearer token, over those
  * of a raw uWebSockets.js server that checks the same token, parses the same JSON and answers with
  * the same bytes, both in one run. Rounds alternate, so that both see the same neighbours; medians are
- * compared, also per CPU-second of the server.
+ * compared, also per CPU-second of the server. Then both get half of the Check's rate, evenly spaced, again in turns: what a
+ * request costs and how long it takes while nothing queues.
  * Run: npm run bench -- http-check-vs-echo, with BENCH_SECONDS, BENCH_ROUNDS, BENCH_CONNECTIONS,
  * BENCH_GENERATOR=own. Prints one JSON line.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { startService } from '../load/harness/service.ts';
+import { measurePaced, type PacedRate } from './harness/http-paced.ts';
 import { HTTP_GENERATOR, type HttpRate, measureHttp, medianRate } from './harness/http-rate.ts';
 
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 5);
@@ -48,6 +50,19 @@ try {
   }
   const [check, yardstick] = [medianRate(own), medianRate(raw)];
   const ratio = (a: number, b: number): number => Math.round((a / b) * 1000) / 1000;
+  const half = Math.round(check.perSecond / 2);
+  const paced: { own: PacedRate; raw: PacedRate }[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const at = { ...common, seconds: SECONDS, perSecond: half };
+    paced.push({
+      own: await measurePaced({ ...at, port: ports.own, pid: service.pid }),
+      raw: await measurePaced({ ...at, port: ports.raw, pid: echo.pid ?? 0 }),
+    });
+  }
+  /** The median over the rounds of a quotient in one round. */
+  const median = (of: (round: { own: PacedRate; raw: PacedRate }) => number): number =>
+    Math.round((paced.map(of).toSorted((a, b) => a - b)[paced.length >> 1] ?? Number.NaN) * 1000) /
+    1000;
   const result = {
     bench: 'http-check-vs-echo',
     generator: HTTP_GENERATOR,
@@ -57,6 +72,18 @@ try {
     ratio: ratio(check.perSecond, yardstick.perSecond),
     ratioPerCpuSecond: ratio(check.perCpuSecond, yardstick.perCpuSecond),
     rounds: own.map((rate, i) => ratio(rate.perSecond, raw[i]?.perSecond ?? Number.NaN)),
+    halfRate: {
+      perSecond: half,
+      checkCpuUs: median((round) => round.own.cpuUs),
+      echoCpuUs: median((round) => round.raw.cpuUs),
+      /** CPU of a Check here over that at saturation. */
+      cpuOfSaturation: median((round) => (round.own.cpuUs * check.perCpuSecond) / 1e6),
+      echoCpuOfSaturation: median((round) => (round.raw.cpuUs * yardstick.perCpuSecond) / 1e6),
+      p50Ratio: median((round) => round.own.p50Ms / round.raw.p50Ms),
+      p99Ratio: median((round) => round.own.p99Ms / round.raw.p99Ms),
+      checkP50Ms: median((round) => round.own.p50Ms),
+      checkP99Ms: median((round) => round.own.p99Ms),
+    },
   };
   process.stdout.write(`${JSON.stringify(result)}\n`);
 } finally {

@@ -23,7 +23,10 @@ type Press = Extract<PressureCommand, { kind: 'press' }>;
 async function press(command: Press): Promise<PressureReport> {
   isStopped = false;
   const { port, token, path, bodies, perSecond, seconds, connections, timeoutMs } = command;
-  const headers = timeoutMs === undefined ? {} : { 'connect-timeout-ms': String(timeoutMs) };
+  const headers = {
+    ...command.headers,
+    ...(timeoutMs === undefined ? {} : { 'connect-timeout-ms': String(timeoutMs) }),
+  };
   const requests = bodies.map((body) => requestBytes(path, Buffer.from(body), token, headers));
   const pool = new RawPool(port, connections);
   const histogram = createHistogram({ lowest: 1, highest: 600_000_000_000, figures: 3 });

@@ -60,6 +60,7 @@ async function runInstance(): Promise<void> {
   const time = new DatabaseTime();
   const opening = openDatabase(config, eventLogOf(logger), time);
   opening.catch(() => undefined); // awaited by the service
+  const stopping = new AbortController();
   const starting = import('./authz/service.ts').then(({ startService }) => {
     const version = packageVersion();
     const { env } = process;
@@ -73,12 +74,14 @@ async function runInstance(): Promise<void> {
       postgres,
       opening,
       time,
+      stopping: stopping.signal,
     });
   });
 
-  stopOnSignals(starting, logger, fail);
+  stopOnSignals(starting, logger, fail, stopping);
 
   const service = await starting.catch((error: unknown) => fail('start_failed', error));
+  if (stopping.signal.aborted) return;
   logger.info(
     { port: service.port, metrics_port: service.metricsPort, host: config.host },
     'ready',

@@ -50,8 +50,8 @@ export function medianRate(rates: readonly HttpRate[]): HttpRate {
   return middle;
 }
 
-/** User and system time of all threads of a process so far. */
-function cpuSeconds(pid: number): number {
+/** Seconds of user and system time of all threads of a process so far; NaN where /proc is missing. */
+export function cpuSeconds(pid: number): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

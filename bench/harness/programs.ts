@@ -129,6 +129,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/http-check-vs-echo.ts',
   },
   {
+    name: 'grpc-check-vs-echo',
+    yields: 'rate of Check over gRPC over that of raw node:http2, also per CPU-second and p99',
+    file: 'bench/grpc-check-vs-echo.ts',
+  },
+  {
     name: 'start-to-ready',
     yields: 'time to ready on an empty data directory over that of making a cluster [ROUNDS]',
     file: 'bench/start-to-ready.ts',

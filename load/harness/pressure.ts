@@ -16,6 +16,7 @@ export type PressureCommand =
       readonly connections: number;
       /** The deadline that each request states. */
       readonly timeoutMs?: number | undefined;
+      readonly headers?: Readonly<Record<string, string>> | undefined;
     }
   | { readonly kind: 'stop' };
 

@@ -33,7 +33,9 @@ export const overload: Scenario = {
       },
     ];
     const pressure = new Pressure();
-    const target = { port: Number(new URL(service.baseUrl).port), token: service.token };
+    // As callers behind a balancer send it: by it a service that is full need not receive a body to refuse it.
+    const headers = { 'x-gatehouse-shard': `${scope['project_id']}/${scope['tenant_id']}` };
+    const target = { port: Number(new URL(service.baseUrl).port), token: service.token, headers };
     const { seconds } = options;
     const results: Record<string, unknown> = {};
     for (const { name, path, bodies } of loads) {

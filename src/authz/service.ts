@@ -63,6 +63,8 @@ export type ServiceOptions = {
   readonly opening: Promise<Database>;
   /** The database's time, which opening it estimates. */
   readonly time: DatabaseTime;
+  /** Aborted when the service is to stop as soon as it can be: it does not become ready any more. */
+  readonly stopping: AbortSignal;
 };
 
 /** The running authorization service. */
@@ -95,7 +97,7 @@ type Parts = {
  * Errors: those of the part that cannot start; what had started is stopped again.
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { config, logger, version, readiness, opening } = options;
+  const { config, logger, version, readiness, opening, stopping } = options;
   const log = eventLogOf(logger);
   const metrics = createMetrics({ version, commit: config.commit });
   metrics.readBudget.set(config.maxCheckReads);
@@ -118,12 +120,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await gateway.stopMetrics();
     });
     const parts = await startParts(options, log, metrics, gateway, undo);
-    await warmParts(parts, log, metrics);
-    readiness.markReady(() => parts.workers.isReady);
+    await warmParts(parts, log, metrics, stopping);
+    const isOffered = !stopping.aborted;
+    if (isOffered) readiness.markReady(() => parts.workers.isReady);
     gateway.updateHealth();
     const ports = await gateway.accept();
-    let stopping: Promise<void> | undefined;
-    return { ...ports, stop: () => (stopping ??= stopParts(parts)) };
+    let stopped: Promise<void> | undefined;
+    // Nobody has to notice that one which never was ready goes.
+    const drainMs = isOffered ? config.drainMs : 0;
+    return { ...ports, stop: () => (stopped ??= stopParts(parts, drainMs)) };
   } catch (error) {
     for (const step of undo.toReversed()) await step().catch(ignoreWhileFailing);
     throw explainDamage(error, config.databaseUrl === undefined ? config.dataDir : undefined);
@@ -234,7 +239,12 @@ function heldSockets({ listenFds, metricsListenFd }: Config): GatewayOptions['he
 }
 
 /** Loads what is likely to be asked, then notes for the next start what was. */
-async function warmParts(parts: Parts, log: EventLog, metrics: Metrics): Promise<void> {
+async function warmParts(
+  parts: Parts,
+  log: EventLog,
+  metrics: Metrics,
+  signal: AbortSignal,
+): Promise<void> {
   const { config, database, workers, recent } = parts;
   const { shards, seconds } = await warmUp({
     pool: database.pool,
@@ -243,6 +253,7 @@ async function warmParts(parts: Parts, log: EventLog, metrics: Metrics): Promise
     timeMaxMs: config.warmUpSeconds * 1_000,
     bytesMax: config.warmUpBytes ?? indexShare(config.indexBytes),
     log,
+    signal,
   });
   metrics.warmUpShards.set(shards);
   metrics.warmUpSeconds.set(seconds);
@@ -333,6 +344,7 @@ export function createCalls(
     }),
     tuple: createTupleService({ ...services, timeoutMsMax }),
     tupleRoutes: { ...services, bodyBytesMax: config.maxBodyBytes },
+    writes: tuples,
     shards,
     scopes,
     meter,
@@ -367,14 +379,14 @@ function collect(
 }
 
 /** In the order in which each part still needs the next one. */
-async function stopParts(parts: Parts): Promise<void> {
+async function stopParts(parts: Parts, drainMs: number): Promise<void> {
   const { config, gateway, workers, services, feed, retention, readiness, database } = parts;
   const { recent } = parts;
   clearInterval(parts.watch);
   readiness.beginDrain();
   gateway.beginDrain();
   await recent.stop();
-  await new Promise((resolve) => setTimeout(resolve, config.drainMs));
+  await new Promise((resolve) => setTimeout(resolve, drainMs));
   const deadlineMs = performance.now() + config.shutdownTimeoutMs;
   const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
   await gateway.stop(leftMs());

@@ -15,7 +15,7 @@ const id = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(
 const log = (): void => undefined;
 
 async function warmed(
-  options: { timeMaxMs?: number; bytesMax?: number; places?: number } = {},
+  options: { timeMaxMs?: number; bytesMax?: number; places?: number; signal?: AbortSignal } = {},
   warm = (_tenant: string): Promise<void> => Promise.resolve(),
 ): Promise<string[]> {
   const tenants: string[] = [];
@@ -31,6 +31,7 @@ async function warmed(
     timeMaxMs: options.timeMaxMs ?? 10_000,
     bytesMax: options.bytesMax ?? 10_000,
     log,
+    signal: options.signal ?? new AbortController().signal,
   });
   return tenants;
 }
@@ -91,6 +92,19 @@ describe('a start', () => {
     expect(await warmed({ timeMaxMs: 0 })).toEqual([]);
     const stuck = await warmed({ timeMaxMs: 100 }, () => new Promise(() => undefined));
     expect(stuck).toEqual(['a']);
+  });
+
+  it('ends when the instance is to stop, also while a shard is being loaded', async () => {
+    await database.pool.query('truncate recent_shards');
+    await writeRecentShards(database.pool, id(1), [shard('a'), shard('b')]);
+    const stop = new AbortController();
+    const timeMaxMs = 3_600_000;
+    const tenants = await warmed({ timeMaxMs, signal: stop.signal }, () => {
+      stop.abort();
+      return new Promise(() => undefined);
+    });
+    expect(tenants).toEqual(['a']);
+    expect(await warmed({ timeMaxMs, signal: stop.signal })).toEqual([]);
   });
 
   it('goes on without what cannot be read', async () => {

@@ -13,23 +13,28 @@ export type WarmUpOptions = {
   readonly timeMaxMs: number;
   readonly bytesMax: number;
   readonly log: EventLog;
+  /** Ends it at once: the instance is to stop before it was ever ready. */
+  readonly signal: AbortSignal;
 };
 
 export type WarmUpResult = { readonly shards: number; readonly seconds: number };
 
 /**
  * Loads the shards that instances were asked for last, the latest first, until the time or the bytes
- * are used up. Never rejects: an instance without warmth is slow at first, and not wrong.
+ * are used up, or `signal` is aborted. Never rejects: an instance without warmth is slow at first, and not wrong.
  */
 export async function warmUp(options: WarmUpOptions): Promise<WarmUpResult> {
-  const { pool, workers, places, timeMaxMs, bytesMax, log } = options;
+  const { pool, workers, places, timeMaxMs, bytesMax, log, signal } = options;
   const startMs = performance.now();
   let shards = 0;
   const result = (): WarmUpResult => ({ shards, seconds: (performance.now() - startMs) / 1_000 });
-  if (timeMaxMs === 0) return result();
-  try {
+  if (timeMaxMs === 0 || signal.aborted) return result();
+  const isDone = new AbortController();
+  const over = AbortSignal.any([signal, isDone.signal]);
+  const late = delay(timeMaxMs, undefined, { signal: over }).catch(() => undefined);
+  const isOver = (): boolean => signal.aborted || performance.now() - startMs >= timeMaxMs;
+  const load = async (): Promise<void> => {
     const wanted = within(interleaved(await readRecentShards(pool)), bytesMax)[Symbol.iterator]();
-    const isOver = (): boolean => performance.now() - startMs >= timeMaxMs;
     const one = async (): Promise<void> => {
       for (const shard of wanted) {
         if (isOver()) return;
@@ -37,13 +42,14 @@ export async function warmUp(options: WarmUpOptions): Promise<WarmUpResult> {
         shards += 1;
       }
     };
-    const timer = new AbortController();
-    const late = delay(timeMaxMs, undefined, { signal: timer.signal }).catch(() => undefined);
-    await Promise.race([late, Promise.all(Array.from({ length: places }, one))]);
-    timer.abort();
-  } catch (error) {
-    log('warn', 'warm_up_failed', { error: String(error) });
-  }
+    await Promise.all(Array.from({ length: places }, one));
+  };
+  const loaded = load().catch((error: unknown) => {
+    // After its time nobody asks any more.
+    if (!isOver()) log('warn', 'warm_up_failed', { error: String(error) });
+  });
+  await Promise.race([late, loaded]);
+  isDone.abort();
   const { seconds } = result();
   if (shards > 0) log('info', 'warmed_up', { shards, seconds });
   return result();

@@ -165,6 +165,26 @@ export class Dictionary {
     return decoder.toString('utf8', start, end);
   }
 
+  /** Copies the bytes of a record to `out` from `at` on; returns where they end. Hot: short strings, so byte by byte. */
+  read(address: number, out: Uint8Array, at: number): number {
+    const page = this.records.pages[address >>> RECORD_PAGE_SHIFT] as Uint32Array;
+    let from = address & RECORD_PAGE_MASK;
+    const end = at + ((page[from] as number) & RECORD_LENGTH_MASK);
+    from += RECORD_HEADER;
+    let to = at;
+    for (; to + 4 <= end; to += 4) {
+      const word = page[from++] as number;
+      out[to] = word;
+      out[to + 1] = word >>> 8;
+      out[to + 2] = word >>> 16;
+      out[to + 3] = word >>> 24;
+    }
+    if (to < end) {
+      for (let word = page[from] as number; to < end; to++, word >>>= 8) out[to] = word;
+    }
+    return end;
+  }
+
   /** Order of two records' bytes: negative, 0 or positive. O(length), allocates nothing. */
   compare(a: number, b: number): number {
     const pageA = this.records.pages[a >>> RECORD_PAGE_SHIFT] as Uint32Array;

@@ -159,6 +159,10 @@ export class TupleIndex implements TupleReader {
     return this.#dictionary.text(entity);
   }
 
+  readEntityId(entity: number, out: Uint8Array, at: number): number {
+    return this.#dictionary.read(entity, out, at);
+  }
+
   compareEntityIds(a: number, b: number): number {
     return this.#dictionary.compare(a, b);
   }

@@ -5,14 +5,21 @@ import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
 import type { Clock } from '../shared/clock.ts';
 import { BoundModel } from './bound/bound-model.ts';
 import type { EvaluationTask, EvaluatorOptions } from './bound/evaluator-api.ts';
-import { ConditionCache } from './bound/scope.ts';
+import { ConditionCache, type Scope } from './bound/scope.ts';
 import { GeneralEvaluator, guarded } from './general-evaluator.ts';
 import { ExpandRun } from './general/expand.ts';
-import { ListObjectsRun } from './general/list-objects-run.ts';
+import { ListEntitiesRun, ListObjectsRun } from './general/list-objects-run.ts';
 import { HOT_NODES_MAX } from './hot/hot-check.ts';
 import { HotEvaluator } from './hot/hot-evaluator.ts';
 import { HotScratch } from './hot/hot-scratch.ts';
 import type { Questions } from './hot/read-ahead.ts';
+
+/** Which objects ListObjects asks for. */
+type ObjectsOfUser = {
+  readonly namespace: string;
+  readonly relation: string;
+  readonly userId: string;
+};
 
 /**
  * Decisions over one index and one version of its project's model. Built when a shard is loaded or
@@ -142,17 +149,33 @@ export class Evaluator {
 
   /** Ids of all objects on which a user holds a relation; sorted, complete, without context. */
   startListObjects(
-    query: { readonly namespace: string; readonly relation: string; readonly userId: string },
+    query: ObjectsOfUser,
     nowMs: number,
     readBudget: number,
   ): EvaluationTask<readonly string[]> {
+    const scope = this.#listScope(query, nowMs, readBudget);
+    return guarded(scope, new ListObjectsRun(...this.#listStart(scope, query)));
+  }
+
+  /** The same as entities, whose ids the reader has as long as its revision stays. */
+  startListEntities(
+    query: ObjectsOfUser,
+    nowMs: number,
+    readBudget: number,
+  ): EvaluationTask<Uint32Array> {
+    const scope = this.#listScope(query, nowMs, readBudget);
+    return guarded(scope, new ListEntitiesRun(...this.#listStart(scope, query)));
+  }
+
+  #listScope({ namespace, relation }: ObjectsOfUser, nowMs: number, readBudget: number): Scope {
+    return this.general.scope(`${namespace}#${relation}`, '', nowMs, readBudget);
+  }
+
+  #listStart(scope: Scope, query: ObjectsOfUser): ConstructorParameters<typeof ListEntitiesRun> {
     const reader = this.#reader;
-    const scope = this.general.scope(`${query.namespace}#${query.relation}`, '', nowMs, readBudget);
     const userEntity = reader.entityId(EMPTY_NAME, query.userId);
     const user = userEntity === 0 ? 0 : reader.nodeId(userEntity, EMPTY_NAME);
-    const namespace = reader.nameId(query.namespace);
-    const relation = reader.nameId(query.relation);
-    return guarded(scope, new ListObjectsRun(scope, namespace, relation, user));
+    return [scope, reader.nameId(query.namespace), reader.nameId(query.relation), user];
   }
 
   /** Bytes of the caches that grow with use; of all evaluators that share a hot path together. */

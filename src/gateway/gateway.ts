@@ -27,7 +27,9 @@ import { sendConnectError } from './connect/connect-error.ts';
 import { createHostGuard } from './connect/host-guard.ts';
 import { addFsckRoutes, type FsckRuns } from './fsck-routes.ts';
 import type { GatewayReason } from './gateway-reason.ts';
+import { FramedDecisions } from './hot/framed-decisions.ts';
 import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
+import { type HotWrites, RawWrites, WRITE_PATH } from './hot/raw-writes.ts';
 import {
   addHealthRoutes,
   addMetricsRoute,
@@ -74,6 +76,8 @@ export type CallOptions = {
   readonly tuple: Partial<ServiceImpl<typeof TupleService>>;
   /** The same over lines of JSON. */
   readonly tupleRoutes: TupleRoutes;
+  /** What writes the tuples of WriteRelationTuples. */
+  readonly writes: HotWrites;
   readonly shards: ShardClient;
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
@@ -134,6 +138,8 @@ class ListenerPair implements Gateway {
   #adapter: ConnectAdapter | null = null;
   #ports: { readonly port: number; readonly metricsPort: number } | null = null;
   #rawDecisions: RawDecisions | null = null;
+  #framedDecisions: FramedDecisions | null = null;
+  #rawWrites: RawWrites | null = null;
   #tuples: TupleRoutesParts | null = null;
   #fsck: { readonly authenticator: Authenticator; readonly runs: FsckRuns } | null = null;
 
@@ -147,11 +153,13 @@ class ListenerPair implements Gateway {
       descriptors: held?.rpc,
       http2: {
         onStream: (stream, headers, deadlines) => {
-          const isOfMethod = this.#adapter?.paths.includes(headers[':path'] ?? '') === true;
-          if (headers[':method'] === 'GET' && !isOfMethod) {
+          const isGet = headers[':method'] === 'GET';
+          if (isGet && this.#adapter?.paths.includes(headers[':path'] ?? '') !== true) {
             answerGetStream(stream, headers, options.readiness);
           } else if (this.#adapter === null) stream.close(HTTP2_REFUSED_STREAM);
-          else this.#adapter.handleHttp2(stream, headers, deadlines);
+          else if (this.#framedDecisions !== null && headers[':method'] === 'POST') {
+            this.#framedDecisions.handleStream(stream, headers, deadlines);
+          } else this.#adapter.handleHttp2(stream, headers, deadlines);
         },
       },
       hostGuard: hostGuardOf(options),
@@ -163,6 +171,10 @@ class ListenerPair implements Gateway {
         else this.#rawDecisions.handle(exchange, hot);
       });
     }
+    this.#server.route('POST', WRITE_PATH, (exchange) => {
+      if (this.#rawWrites === null) this.#handle(exchange);
+      else this.#rawWrites.handle(exchange);
+    });
     addHealthRoutes(this.#server, options.readiness);
     addTupleRoutes(this.#server, () => this.#tuples, this.#draining.signal);
     addWatchRoute(this.#server, () => this.#tuples, this.#draining.signal);
@@ -214,12 +226,14 @@ class ListenerPair implements Gateway {
     this.#fsck = { authenticator, runs: options.fsck };
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
+    const parts = { ...options, authenticator, general: adapter, compressMinBytes };
+    const framed = new FramedDecisions(parts);
+    this.#framedDecisions = framed;
     this.#rawDecisions = new RawDecisions({
-      ...options,
-      authenticator,
-      general: adapter,
-      compressMinBytes,
+      ...parts,
+      web: (exchange, hot) => framed.handleWeb(exchange, hot),
     });
+    this.#rawWrites = new RawWrites({ ...options, authenticator, general: adapter });
   }
 
   updateHealth(): void {

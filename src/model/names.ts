@@ -29,6 +29,28 @@ export function requiredError(field: string): AppError {
   return new AppError<ModelReason>('FIELD_REQUIRED', `${field}: is required`, { field });
 }
 
+/** Whether `checkNamespace` and `checkRelation` take a value. Hot: a name that was just looked at is not looked at again. */
+export function isName(value: string): boolean {
+  if (value === lastName || value === formerName) return true;
+  if (!NAME.test(value)) return false;
+  formerName = lastName;
+  lastName = value;
+  return true;
+}
+
+let lastName = 'a';
+let formerName = 'a';
+
+/** Whether `checkObjectId` and `checkUserId` take a value; a long one is said not to be, and needs them. */
+export function isShortId(value: string): boolean {
+  return (
+    value !== '' &&
+    value.length * 3 <= ID_BYTES_MAX &&
+    !ID_FORBIDDEN.test(value) &&
+    value.isWellFormed()
+  );
+}
+
 /** A namespace name. Errors: FIELD_REQUIRED, FIELD_INVALID naming `field`. Cost: one regex. */
 export function checkNamespace(field: string, value: string): void {
   checkPattern(field, value, NAME, 'must match [a-z][a-z0-9_-]{0,63}');

@@ -82,6 +82,9 @@ export function createEntityLookups(max: number): EntityLookups {
   };
 }
 
+/** Bytes of an entity's id at most. */
+export const ENTITY_ID_BYTES_MAX = 256;
+
 export interface TupleReader {
   /** Grows with every applied change: ids and cached values of an older revision must be dropped. */
   readonly revision: number;
@@ -104,6 +107,8 @@ export interface TupleReader {
   /** Namespace name id of an entity; EMPTY_NAME for users. */
   namespaceOf(entity: number): number;
   entityText(entity: number): string;
+  /** Copies the UTF-8 bytes of an entity's id, at most ENTITY_ID_BYTES_MAX, to `out` from `at` on; returns where they end. Hot. */
+  readEntityId(entity: number, out: Uint8Array, at: number): number;
   /** Compares the ids of two entities in UTF-8 byte order without making strings. */
   compareEntityIds(a: number, b: number): number;
 

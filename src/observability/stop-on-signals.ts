@@ -7,12 +7,13 @@ export type StopReason = 'SHUTTING_DOWN';
 
 /**
  * Stops a service, also one that is still starting, at the first signal, and ends the process with 0; at one more it ends
- * at once. `fail` logs and ends the process.
+ * at once. `fail` logs and ends the process. `stopping` is aborted first: what a start does that a stop need not wait for ends.
  */
 export function stopOnSignals(
   starting: Promise<{ stop(): Promise<void> }>,
   logger: Logger,
   fail: (event: string, cause: unknown) => void,
+  stopping = new AbortController(),
 ): void {
   const stop = async (): Promise<void> => {
     // What has begun must be ended in order.
@@ -24,6 +25,7 @@ export function stopOnSignals(
   onStopSignals({
     stop: (signal) => {
       logger.info({ signal }, 'stopping');
+      stopping.abort();
       stop().catch((error: unknown) => fail('stop_failed', error));
     },
     force: (signal) =>

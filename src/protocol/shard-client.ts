@@ -3,6 +3,7 @@ import type { CheckQuery } from '../model/check-query.ts';
 import type { CommittedChange } from '../model/committed-change.ts';
 import type { ExpandTree } from '../model/expand-tree.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
+import type { AppError } from '../shared/app-error.ts';
 import type { ErrorData } from '../shared/app-error.ts';
 import type { QuestionAnswer, QuestionArgs, QuestionKind } from './questions.ts';
 
@@ -70,6 +71,12 @@ export interface ShardClient {
     expected: RawScope,
     onAnswer: (answer: RawAnswer) => void,
   ): Cancellable;
+
+  /**
+   * Why a request of `bytes` would be refused if it came now (QUEUE_FULL, SHUTTING_DOWN), or null: asked before what is long is
+   * received. Without `shard`, or with one that has no queue, only where no worker has room. Counts as a refusal. O(workers).
+   */
+  refusalBefore(shard: ShardKey | undefined, bytes: number, deadlineMs: number): AppError | null;
 
   check(scope: ReadScope, query: CheckQuery, signal?: AbortSignal): Promise<boolean>;
   batchCheck(

@@ -36,6 +36,9 @@ export type GroupRunnerOptions = {
 /** Failures after which the same statement may succeed. */
 const PASSING: ReadonlySet<PgFailure> = new Set(['retryable', 'timeout', 'unavailable', 'fenced']);
 
+/** After tuples that were stored already: groups that are written as if all were. */
+const KNOWN_GROUPS = 64;
+
 /** What a caller learns while a group runs. */
 export type GroupEvents = {
   /** Once at most: from here on the outcome is unknown until `run` settles. */
@@ -72,6 +75,8 @@ export class GroupRunner {
   #client: PoolClient | undefined;
   #backend: BackendIdentity | undefined;
   #isClosed = false;
+  /** Groups that are still to be written without the expectation that their tuples are new. */
+  #knownGroups = 0;
 
   constructor(options: GroupRunnerOptions) {
     this.#options = options;
@@ -88,7 +93,9 @@ export class GroupRunner {
     rulesOf?: RulesOf,
   ): Promise<WriteResult[]> {
     assert(writes.length > 0, 'a group has writes');
-    const group = planGroup(writes, rulesOf);
+    if (this.#knownGroups > 0) this.#knownGroups--;
+    const areNew = this.#knownGroups === 0;
+    const group = planGroup(writes, rulesOf, areNew);
     let lost: BackendIdentity | undefined;
     let isUnknown = false;
     for (let attempt = 1; ; attempt++) {
@@ -163,8 +170,11 @@ export class GroupRunner {
     mayBeApplied: boolean,
   ): Promise<WriteResult[]> {
     const values = mayBeApplied ? argumentsOfResend(group) : group.values;
-    const row = await writeGroup(client, writeId, values, this.#options.answerTimeoutMs);
+    const { answerTimeoutMs } = this.#options;
+    const row = await writeGroup(client, writeId, values, answerTimeoutMs, group.hints);
     if (row.was_applied) return await readBack(client, writes);
+    // What was expected to be new was tried, undone and written again: whoever writes so will go on with it.
+    if (row.found_stored === true && this.#knownGroups === 0) this.#knownGroups = KNOWN_GROUPS;
     return readGroupResults(group, row);
   }
 

@@ -248,6 +248,27 @@ test('tokens: a no-op returns the head, one beyond the head is refused', async (
   ).rejects.toMatchObject({ reason: 'TOKEN_INVALID' });
 });
 
+test.each([1, 300])(
+  'a token of history that was lost is refused, whatever was known here before (%i tuples)',
+  async (count) => {
+    const shard = { projectId: 'read', tenantId: `lost-${count}` };
+    const updates = Array.from({ length: count }, (_, i) => insert(raw(`doc:d${i}#v`, user('u'))));
+    await write(updates, 'read', shard.tenantId);
+    const token = await write([insert(raw('doc:last#v', user('u')))], 'read', shard.tenantId);
+    expect(await read({ ...shard, token })).toHaveLength(count + 1);
+    const { pool } = database;
+    const of = `where project_id = 'read' and tenant_id = '${shard.tenantId}'`;
+    // As on a standby that lacked the last write, which serves now.
+    await pool.query(`delete from relation_tuple ${of} and object_id = 'last'`);
+    await pool.query(`update shard set seq = seq - 1 ${of}`);
+    await expect(read({ ...shard, token })).rejects.toMatchObject({ reason: 'TOKEN_INVALID' });
+    // Another epoch is another history also where it has come as far.
+    await pool.query(`update shard set seq = seq + 1, epoch = epoch + 1 ${of}`);
+    await expect(read({ ...shard, token })).rejects.toMatchObject({ reason: 'TOKEN_INVALID' });
+    expect(await read(shard)).toHaveLength(count);
+  },
+);
+
 test('long lists come in one snapshot; too long ones are refused', async () => {
   const updates = Array.from({ length: 601 }, (_, i) =>
     insert(raw(`doc:d${1000 + i}#v`, user('u'))),

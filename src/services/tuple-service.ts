@@ -11,12 +11,14 @@ import {
 } from '../model/names.ts';
 import {
   type RelationTuple,
+  type ShardKey,
   subjectFromColumns,
   type TupleChange,
 } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
-import { selectHeads } from '../store/sql/select-heads.ts';
+import { type HeadRow, selectHeads } from '../store/sql/select-heads.ts';
 import { selectSubjectGrants } from '../store/sql/select-subject-grants.ts';
 import { selectSubjectTenants } from '../store/sql/select-subject-tenants.ts';
 import {
@@ -116,16 +118,20 @@ export class TupleService {
     const filter = checkFilter(request, projectId);
     const settings = await this.#settingsForRead(projectId);
     const shard = { projectId, tenantId: request.tenantId };
-    // Postgres has every commit: a token that is valid needs no waiting.
-    if (request.token !== '') await positions.resolve(shard, request.token);
+    // Postgres has every commit, so a token that is valid needs no waiting; one that is none is refused before anything is read.
+    const { token } = request;
+    if (token !== '') positions.decode(shard, token);
     const first = await selectFirstTuples(pool, filter, PAGE_ROWS + 1).catch(rethrowStoreError);
     heads.raise(projectId, shard.tenantId, first.epoch, first.seq);
     if (first.settingsVersion > settings.version) {
       // Changed by another instance: as the rows are shown, so are the settings in force.
       projects.guard(await projects.atLeast(projectId, first.settingsVersion), 'data');
     }
+    checkRead(positions, shard, token, first);
     if (first.rows.length <= PAGE_ROWS) return first.rows.map(tupleFromRow);
-    return await this.#readPages(filter, readTuplesMax).catch(rethrowStoreError);
+    const { tuples, head } = await this.#readPages(filter, readTuplesMax).catch(rethrowStoreError);
+    checkRead(positions, shard, token, head);
+    return tuples;
   }
 
   /**
@@ -207,12 +213,16 @@ export class TupleService {
   }
 
   /** A long list page by page, so that the event loop turns in between; all from one snapshot. */
-  async #readPages(filter: TupleFilter, tuplesMax: number): Promise<RelationTuple[]> {
+  async #readPages(
+    filter: TupleFilter,
+    tuplesMax: number,
+  ): Promise<{ readonly tuples: readonly RelationTuple[]; readonly head: HeadRow }> {
     const { pool, heads } = this.#options;
     const { tuples, head } = await inTransaction(
       pool,
       async (client) => {
         const [position] = await selectHeads(client, [filter]);
+        assert(position !== undefined, 'every shard that is asked for has a head');
         await declareTupleCursor(client, filter, tuplesMax + 1);
         const all: RelationTuple[] = [];
         for (;;) {
@@ -223,7 +233,7 @@ export class TupleService {
       },
       'repeatable read, read only',
     );
-    if (head !== undefined) heads.raise(filter.projectId, filter.tenantId, head.epoch, head.seq);
+    heads.raise(filter.projectId, filter.tenantId, head.epoch, head.seq);
     if (tuples.length > tuplesMax) {
       throw new AppError<ServicesReason>(
         'RESULT_TOO_LARGE',
@@ -231,8 +241,18 @@ export class TupleService {
         { limit: String(tuplesMax) },
       );
     }
-    return tuples;
+    return { tuples, head };
   }
+}
+
+/** Refuses a token that is not of what was read: the server may have become another one, with another history, since anybody knew. */
+function checkRead(
+  positions: ReadPositions,
+  shard: ShardKey,
+  token: string,
+  { epoch, seq }: { readonly epoch: number; readonly seq: number },
+): void {
+  positions.checkToken(shard, token, { epoch, minSeq: seq, stamp: '' });
 }
 
 function checkFilter(request: ReadRequest, projectId: string): TupleFilter {

@@ -9,6 +9,7 @@ import { assert } from '../shared/assert.ts';
 import {
   WRITE_GROUP_ARGUMENTS,
   type WriteGroupArguments,
+  type WriteGroupHints,
   type WriteGroupRow,
   plainArray,
   textArray,
@@ -40,6 +41,7 @@ export type WriteResult = {
 /** Arguments for the database, and what is needed to read its answer. */
 export type PlannedGroup = {
   readonly values: (string | boolean)[];
+  readonly hints: WriteGroupHints;
   readonly shardOfWrite: readonly number[];
   readonly changes: readonly (string | null)[];
   /** Effective writes of its shard up to each write; final unless the database decides effects. */
@@ -56,20 +58,24 @@ type Final = {
   subject: SubjectColumns;
 };
 
-/** Effects of an update, as gatehouse_write takes them. */
+const NO_VALUES = '{}';
+
+/** Effects of an update, as gatehouse_write_group takes them. */
 const EFFECT_NONE = 0;
 const EFFECT_SURE = 1;
 const EFFECT_IF_STORED = -1;
 
 /**
- * Arguments with which gatehouse_write applies `writes` in order, each as if it came alone. Effects
+ * Arguments with which gatehouse_write_group applies `writes` in order, each as if it came alone. Effects
  * that depend only on earlier writes of the group are decided here: the database looks up the rest. `rulesOf` is the
- * version of a project's rules by which its writes were looked at.
+ * version of a project's rules by which its writes were looked at; `areNew` whether what is inserted is expected not to be
+ * stored: only how it is done depends on it.
  * Pure. Cost: O(updates), one map entry per identity.
  */
 export function planGroup(
   writes: readonly ShardWrite[],
   rulesOf: (projectId: string) => number = noRules,
+  areNew = true,
 ): PlannedGroup {
   const shards = new ShardTable(writes);
   const finals = new Map<string, Final>();
@@ -113,8 +119,10 @@ export function planGroup(
     ...insertArguments(finals),
     ...deleteArguments(finals),
   ];
-  assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write');
-  return { values, shardOfWrite: shards.positionOf, changes, offsets };
+  assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write_group');
+  const areLoneDeletes = made.areLoneDeletes && made.count === finals.size;
+  const hints = { areNew, areLoneDeletes };
+  return { values, hints, shardOfWrite: shards.positionOf, changes, offsets };
 }
 
 function noRules(): number {
@@ -199,11 +207,19 @@ class MadeChanges {
   readonly #effect: number[] = [];
   readonly #packed: string[] = [];
   readonly #identity: string[][] = [[], [], [], [], [], []];
+  /** Whether nothing was added but deletes that the database decides. */
+  areLoneDeletes = true;
+
+  /** Updates that were added. */
+  get count(): number {
+    return this.#write.length;
+  }
 
   add(write: number, updates: readonly TupleChange[], effects: readonly number[]): void {
     updates.forEach((update, index) => {
       this.#write.push(write);
       this.#effect.push(effects[index] as number);
+      if (effects[index] !== EFFECT_IF_STORED) this.areLoneDeletes = false;
       this.#packed.push(packChange(update));
       pushIdentity(this.#identity, update.tuple, subjectToColumns(update.tuple.subject));
     });
@@ -238,20 +254,26 @@ function insertArguments(finals: Map<string, Final>): string[] {
   const expires: (string | null)[] = [];
   const conditions: (string | null)[] = [];
   const parameters: (string | null)[] = [];
+  let hasExpiry = false;
+  let hasCondition = false;
   for (const final of finals.values()) {
     if (!final.isInsert) continue;
     writes.push(final.write);
     pushIdentity(identity, final.tuple, final.subject);
-    expires.push(final.tuple.expiresAtUs?.toString() ?? null);
-    conditions.push(final.tuple.conditionName ?? null);
+    const { expiresAtUs, conditionName } = final.tuple;
+    if (expiresAtUs !== undefined) hasExpiry = true;
+    if (conditionName !== undefined) hasCondition = true;
+    expires.push(expiresAtUs?.toString() ?? null);
+    conditions.push(conditionName ?? null);
     parameters.push(final.tuple.conditionParams ?? null);
   }
   return [
     plainArray(writes),
     ...identity.map(textArray),
-    plainArray(expires),
-    textArray(conditions),
-    textArray(parameters),
+    // Shorter arrays are filled with nulls.
+    hasExpiry ? plainArray(expires) : NO_VALUES,
+    hasCondition ? textArray(conditions) : NO_VALUES,
+    hasCondition ? textArray(parameters) : NO_VALUES,
   ];
 }
 

@@ -432,6 +432,15 @@ function tower(
   return [tuples, from];
 }
 
+/** Anne is in a group, and in too many for a closure, so that each group that is met is looked into. */
+const IN_MANY = [
+  'group:own#member@user:anne',
+  ...Array.from({ length: 70 }, (_, i) => [
+    `group:many${i}#member@user:anne`,
+    `folder:all#open@group:many${i}#member`,
+  ]).flat(),
+];
+
 /** Objects one above the other, each with `groups`; one group of the last holds anne. */
 function column(levels: number, groups: number, top: number, isLast: boolean): string[] {
   const tuples: string[] = [];
@@ -443,9 +452,7 @@ function column(levels: number, groups: number, top: number, isLast: boolean): s
     }
     if (level < levels) tuples.push(`folder:l${level}#parent@folder:l${level + 1}`);
   }
-  // Too many for a closure, so that each group of the column is looked into.
-  for (let i = 0; i < 70; i++) tuples.push(`group:many${i}#member@user:anne`);
-  return [...tuples, 'group:own#member@user:anne'];
+  return [...tuples, ...IN_MANY];
 }
 
 function expectNothingLost(object: string, stacks: readonly (readonly string[])[]): void {
@@ -482,7 +489,7 @@ test('nothing is lost where more parents wait than the stack holds', () => {
   expectNothingLost('folder:base#open', stacks);
 });
 
-test('nothing is lost where more groups of a line wait than the stack holds', () => {
+test('nothing is lost where groups of many lines wait', () => {
   const stacks = [true, false].flatMap((isLast) =>
     Array.from({ length: 12 }, (_, i) => column(145, 7, 1 + i, isLast)).concat([
       column(3, 7, 2, isLast),
@@ -490,4 +497,59 @@ test('nothing is lost where more groups of a line wait than the stack holds', ()
     ]),
   );
   expectNothingLost('folder:l0#open', stacks);
+});
+
+test('nothing is lost where groups of a line wait behind parents that fill the stack', () => {
+  const link = (from: string, to: string): string => `folder:${from}#parent@folder:${to}`;
+  const groups = (end: string, count: number, isLast: boolean): string[] =>
+    Array.from({ length: count }, (_, i) => {
+      const group = i === (isLast ? count - 1 : 0) ? 'own' : `other${i}`;
+      return `folder:${end}#open@group:${group}#member`;
+    });
+  const stacks = [true, false].flatMap((isLast) =>
+    Array.from({ length: 10 }, (_, i) => {
+      const count = i + 1;
+      const [tuples, end] = tower(link, [17, 60, 1], isLast);
+      return [...tuples, ...groups(end, count, isLast), ...IN_MANY];
+    }),
+  );
+  expectNothingLost('folder:base#open', stacks);
+});
+
+test('an object that is visited in each of many states is another one in each', () => {
+  const named = (count: number): string[] => Array.from({ length: count }, (_, i) => `r${i}`);
+  const related = (names: readonly string[]): Record<string, object> =>
+    Object.fromEntries(
+      names.map((name) => [name, { union: [{ this: {} }, { computed: 'none' }] }]),
+    );
+  const names = named(200);
+  const others = named(250);
+  const model = JSON.stringify({
+    schema_version: 1,
+    namespaces: {
+      folder: { relations: { start: {}, none: {}, ...related(names) } },
+      other: { relations: { none: {}, ...related(others) } },
+    },
+  });
+  const index = indexOf(
+    ...names.flatMap((name) => [
+      `folder:${name}#start@folder:before#r0`,
+      `folder:${name}#start@folder:x#r0`,
+      `folder:${name}#start@folder:x#${name}`,
+      `folder:${name}#start@folder:xx#r0`,
+      `folder:x#${name}@user:${name}`,
+    ]),
+    ...others.map((name) => `other:x#${name}@user:v`),
+  );
+  for (const [way, ask] of waysOf(index, model).entries()) {
+    // States are numbered as they are met: with those of others between them some of the later ones have the place of the
+    // first in the table of visits.
+    ask('folder:x#r0', 'nobody');
+    for (const name of others) ask(`other:x#${name}`, 'nobody');
+    const lost = names.filter((name) => {
+      const codes = ['r0', name].map((user) => ask(`folder:${name}#start`, user).code);
+      return codes.some((code) => code !== CHECK_ALLOWED);
+    });
+    expect([way, lost]).toEqual([way, []]);
+  }
 });

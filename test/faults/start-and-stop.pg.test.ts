@@ -97,3 +97,33 @@ test('a stop fails readiness first, answers what is in flight, and ends with 0',
     await database.drop();
   }
 }, 60_000);
+
+test('a stop while an instance warms up does not wait for that, and ends with 0', async () => {
+  const database = await createTestDatabase();
+  const DATABASE_URL = urlOf(database.target as ServerTarget);
+  const first = await startService({ env: { DATABASE_URL } });
+  expect(await first.stop()).toBe(0);
+  const holder = await database.pool.connect();
+  const dataDir = mkdtempSync(join(tmpdir(), 'gatehouse-warming-'));
+  try {
+    // What was asked last cannot be read until this ends.
+    await holder.query('begin; lock table recent_shards in access exclusive mode');
+    const child = spawnService(dataDir, { DATABASE_URL, GATEWAY_WARM_UP_SECONDS: '3600' });
+    const output = text(child.stderr as NodeJS.ReadableStream);
+    await until(async () => {
+      const { rows } = await database.pool.query(
+        `select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%recent_shards%'`,
+      );
+      return rows.length > 0;
+    });
+    child.kill('SIGTERM');
+    const [code] = await once(child, 'exit');
+    expect(code).toBe(0);
+    expect(await output).not.toContain('"ready"');
+  } finally {
+    holder.release(true);
+    rmSync(dataDir, { recursive: true, force: true });
+    await database.drop();
+  }
+}, 60_000);

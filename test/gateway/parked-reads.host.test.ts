@@ -66,6 +66,7 @@ async function serve(answers: readonly RawAnswer[] = [{ kind: 'allowed' }]) {
   const path = new RawDecisions({
     authenticator: { enabled: false, accepts: () => true },
     shards: {
+      refusalBefore: () => null,
       raw: (_method, _format, _body, scope, _expected, onAnswer) => {
         const answer = answers[asked.push(scope) - 1] ?? { kind: 'allowed' };
         queueMicrotask(() => onAnswer(answer));

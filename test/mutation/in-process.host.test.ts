@@ -24,14 +24,23 @@ test('counts', () => expect(count(4)).toBe(5));
 test.each([1, 9])('is told nothing by %i', (a) => void untold(a));
 `;
 
-/** A module and its tests, as files: how each fault ended, by line and replacement. */
-async function tried(tests = TESTS, lines = ''): Promise<Map<string, string>> {
+function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'mutate-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+/** A module and its tests, as files: how each fault ended, by line and replacement. */
+async function tried(
+  tests = TESTS,
+  lines = '',
+  folder = newFolder(),
+  untilMs = Number.POSITIVE_INFINITY,
+): Promise<Map<string, string>> {
   const file = join(folder, 'code.ts');
   writeFileSync(file, SOURCE);
   writeFileSync(join(folder, 'code.test.ts'), tests);
-  const run = { file, lines, source: SOURCE };
+  const run = { file, lines, source: SOURCE, untilMs };
   const memory = join(folder, 'found.json');
   const mutants = await mutateInProcess(run, [join(folder, '*.test.ts')], 2, memory);
   return new Map(
@@ -55,6 +64,35 @@ test('faults are found by tests that reach them, also while loading and in endle
 test('only some lines', async () => {
   const statuses = await tried(TESTS, '10-12');
   expect([...new Set([...statuses.keys()].map((key) => key.split(':')[0]))]).toEqual(['11']);
+});
+
+test('without time nothing is tried, and what an earlier run tried is known', async () => {
+  const folder = newFolder();
+  expect(new Set((await tried(TESTS, '', folder, 0)).values())).toEqual(new Set(['Pending']));
+  await tried(TESTS, '4-4', folder);
+  const statuses = await tried(TESTS, '', folder, 0);
+  expect(statuses.get('4: sum -= i')).toBe('Killed');
+  expect(statuses.get('11: a >= 5')).toBe('Pending');
+  await tried(TESTS, '11-11', folder);
+  expect((await tried(TESTS, '', folder, 0)).get('11: a >= 5')).toBe('Survived');
+  const late = "import { test } from 'vitest'; test('comes later', () => {});";
+  writeFileSync(join(folder, 'late.test.ts'), late);
+  expect((await tried(TESTS, '', folder, 0)).get('11: a >= 5')).toBe('Pending');
+  rmSync(join(folder, 'late.test.ts'));
+  expect((await tried(TESTS, '', folder, 0)).get('11: a >= 5')).toBe('Survived');
+  const others = TESTS.replace('each([1, 9])', 'each([1])');
+  expect((await tried(others, '', folder, 0)).get('11: a >= 5')).toBe('Pending');
+});
+
+test('hooks of one file are not run for the tests of another', async () => {
+  const folder = newFolder();
+  const hook = `import { beforeEach, expect, test } from 'vitest';
+test('is told something', () => {});
+beforeEach(() => expect(globalThis.isOfThisFile).toBe(undefined));
+`;
+  writeFileSync(join(folder, 'a.test.ts'), hook);
+  const second = `globalThis.isOfThisFile = true;\n${TESTS}`;
+  expect((await tried(second, '4-4', folder)).get('4: sum -= i')).toBe('Killed');
 });
 
 test('tests that fail as it is tell nothing', async () => {

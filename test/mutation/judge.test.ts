@@ -33,6 +33,7 @@ test('counts what was found, and names what was not', () => {
       { line: 2, text },
       { line: 2, text: text.replace('true', 'false') },
     ],
+    untried: 0,
     stale: [],
   });
 });
@@ -44,6 +45,7 @@ test('takes off what the list accepts, and tells what it accepts in vain', () =>
     killed: 1,
     accepted: 1,
     survived: [],
+    untried: 0,
     stale: ['a → b ⟨c⟩'],
   });
 });

@@ -15,8 +15,10 @@ export type Judgement = {
   readonly total: number;
   readonly killed: number;
   readonly accepted: number;
+  /** There was no time for them: they are in no other count. */
+  readonly untried: number;
   readonly survived: readonly { readonly line: number; readonly text: string }[];
-  /** Entries of the list that no survivor matches. */
+  /** Entries of the list that no survivor matches; not told while some are untried. */
   readonly stale: readonly string[];
 };
 
@@ -39,9 +41,14 @@ export function judge(
   const survived: { line: number; text: string }[] = [];
   let total = 0;
   let killed = 0;
+  let untried = 0;
   for (const mutant of mutants) {
     if (!file.endsWith(mutant.fileName) && !mutant.fileName.endsWith(file)) continue;
     if (mutant.status === 'Ignored' || mutant.status === 'CompileError') continue;
+    if (mutant.status === 'Pending') {
+      untried++;
+      continue;
+    }
     total++;
     if (mutant.status === 'Killed' || mutant.status === 'Timeout') {
       killed++;
@@ -52,7 +59,8 @@ export function judge(
     if (!accepted.has(text)) survived.push({ line: mutant.location.start.line, text });
   }
   const left = total - killed - survived.length;
-  return { total, killed, accepted: left, survived, stale: [...unused] };
+  const stale = untried > 0 ? [] : [...unused];
+  return { total, killed, accepted: left, untried, survived, stale };
 }
 
 /** `original → replacement ⟨line⟩`, with white space made one and long parts cut. */

@@ -25,11 +25,43 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['test/engine/{expand,long-evaluations,engine-equals-reference}.test.ts'],
   ],
   [
-    ['list-objects-run', 'member-search', 'subject-set-run'].map(
-      (name) => `src/engine/general/${name}.ts`,
-    ),
+    ['src/engine/overlay/'],
+    ['test/engine/{overlay-reader,overlay-equals-reference,previewed-models}.test.ts'],
+  ],
+  [
     [
-      'test/engine/{list-objects,member-search,subject-sets,evaluator,slices}.test.ts',
+      'src/engine/questions/explain',
+      'src/engine/questions/blame',
+      'src/engine/questions/derivation',
+    ],
+    ['test/engine/{explain,explain-equals-reference}.test.ts'],
+  ],
+  [
+    ['src/engine/questions/remed', 'src/engine/questions/obstacle', 'src/engine/questions/proof'],
+    ['test/engine/{explain,explain-equals-reference}.test.ts'],
+  ],
+  [
+    ['src/engine/questions/'],
+    ['test/engine/{list-subjects,list-objects,list-questions-equal-check,explain}.test.ts'],
+  ],
+  [
+    ['src/engine/general-evaluator.ts'],
+    [
+      'test/engine/{general-evaluator,evaluator,subject-sets,expand,explain,slices}.test.ts',
+      'test/engine/list-{objects,subjects}.test.ts',
+    ],
+  ],
+  [['src/engine/general/gate-system.ts'], ['test/engine/{gate-system,component-solver}.test.ts']],
+  [['src/engine/general/region.ts'], ['test/engine/{region,check-run,conformance}.test.ts']],
+  [
+    ['src/engine/general/subject-set-run.ts'],
+    ['test/engine/{subject-sets,subject-set-decisions,conformance,explain,list-subjects}.test.ts'],
+  ],
+  [
+    ['list-objects-run', 'member-search'].map((name) => `src/engine/general/${name}.ts`),
+    [
+      'test/engine/{list-objects,member-search,subject-sets,subject-set-decisions}.test.ts',
+      'test/engine/{evaluator,slices}.test.ts',
       'test/engine/{conformance,long-evaluations,killer-graphs,engine-equals-reference}.test.ts',
     ],
   ],
@@ -80,9 +112,10 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   ],
   [['src/services/shard-heads.ts'], ['src/services/{shard-heads,read-positions}.test.ts']],
   [
-    ['src/services/read-index.ts', 'src/services/head-loads.ts'],
-    ['test/services/read-index.test.ts', 'src/services/shard-heads.test.ts'],
+    ['src/services/read-index.ts'],
+    ['test/services/read-index*.test.ts', 'src/services/shard-heads.test.ts'],
   ],
+  [['src/services/head-loads.ts'], ['src/services/head-loads.test.ts']],
   [['src/services/read-positions.ts'], ['src/services/read-positions.test.ts']],
   [['src/services/commit-publisher.ts'], ['src/services/commit-publisher.test.ts']],
   [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],
@@ -96,10 +129,8 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['src/workers/shard/shard-fsck.ts', 'src/workers/shard/index-fsck.ts'],
     ['test/workers/index-fsck.test.ts'],
   ],
-  [
-    ['src/workers/shard/shard-actor.ts', 'src/workers/shard/shard-revision.ts'],
-    ['test/workers/{actor-steps,actor-lives,turns}.test.ts'],
-  ],
+  [['src/workers/shard/shard-revision.ts'], ['src/workers/shard/shard-revision.test.ts']],
+  [['src/workers/shard/shard-actor.ts'], ['test/workers/{actor-steps,actor-lives,turns}.test.ts']],
   [
     ['shard-actor-state', 'shard-jobs', 'held-changes', 'load-places', 'model-registry'].map(
       (name) => `src/workers/shard/${name}.ts`,

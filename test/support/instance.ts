@@ -149,6 +149,7 @@ export async function startInstance(
 
 function losingChanges(shards: ShardClient, isLost: () => boolean): ShardClient {
   return {
+    refusalBefore: (...args) => shards.refusalBefore(...args),
     raw: (...call) => shards.raw(...call),
     check: (...call) => shards.check(...call),
     batchCheck: (...call) => shards.batchCheck(...call),

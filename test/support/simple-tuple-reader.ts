@@ -105,6 +105,12 @@ export class SimpleTupleReader implements TupleReader {
   entityText(entity: number): string {
     return this.#entities[entity]?.id ?? '';
   }
+  readEntityId(entity: number, out: Uint8Array, at: number): number {
+    const bytes = Buffer.from(this.entityText(entity));
+    out.set(bytes, at);
+    return at + bytes.length;
+  }
+
   compareEntityIds(a: number, b: number): number {
     return Buffer.compare(Buffer.from(this.entityText(a)), Buffer.from(this.entityText(b)));
   }

@@ -49,7 +49,11 @@ async function allows(instance: Instance, tenantId: string, tuple: JsonTuple): P
   return allowed;
 }
 
-async function write(instance: Instance, tenantId: string, tuples: readonly JsonTuple[]) {
+async function write(
+  instance: Instance,
+  tenantId: string,
+  tuples: readonly JsonTuple[],
+): Promise<string> {
   const response = await fetch(
     `${instance.baseUrl}/workspace.v1.AuthzService/WriteRelationTuples`,
     {
@@ -65,6 +69,7 @@ async function write(instance: Instance, tenantId: string, tuples: readonly Json
     },
   );
   expect(response.status, await response.clone().text()).toBe(200);
+  return ((await response.json()) as { consistency_token: string }).consistency_token;
 }
 
 describe('an import into an empty tenant', () => {
@@ -233,6 +238,23 @@ test('an export goes on behind its cursor on another instance, and says whether 
     `?tenant_id=other&cursor=${encodeURIComponent(cursor)}`,
   );
   expect(foreign.status).toBe(400);
+});
+
+test('an export refuses a token of history that was lost, also where it was known', async () => {
+  const tenantId = newTenant();
+  const [kept, lost] = plainTuples(2) as [JsonTuple, JsonTuple];
+  await write(instances[0], tenantId, [kept]);
+  const token = await write(instances[0], tenantId, [lost]);
+  const query = `?tenant_id=${tenantId}&at_least_consistency_token=${encodeURIComponent(token)}`;
+  expect(await exported(instances[0], query)).toHaveLength(2);
+  // As on a standby that lacked the last write, which serves now.
+  await database.pool.query(`delete from relation_tuple where tenant_id = $1 and object_id = $2`, [
+    tenantId,
+    lost.object_id,
+  ]);
+  await database.pool.query(`update shard set seq = seq - 1 where tenant_id = $1`, [tenantId]);
+  expect((await getLines(instances[0], query)).status).toBe(400);
+  expect(await exported(instances[0], `?tenant_id=${tenantId}`)).toHaveLength(1);
 });
 
 test('an export of a project has all of its tenants, in order', async () => {

@@ -119,24 +119,26 @@ test(`nothing is lost, sent twice, overtaken in its line or beyond a bound (SEED
         waiting.delete(ended);
         ended.state = 'done';
         if (wasSent) queue.answered(ended);
-        else ended.shard.lineOf(ended).gone(ended);
+        else ended.shard.lineOf(ended.bytes).gone(ended);
       };
       const take = (): number => {
         const taken = queue.take() as RawRequest[];
         for (const name of ['small', 'large'] as const) {
-          const ofIt = taken.filter((r) => r.shard.lineOf(r) === r.shard[name]);
+          const ofIt = taken.filter((r) => r.shard.lineOf(r.bytes) === r.shard[name]);
           const bytes = ofIt.reduce((sum, r) => sum + r.bytes, 0);
           expect(ofIt.length <= 1 || bytes <= BATCH_BYTES_MAX).toBe(true);
         }
         for (const one of taken) {
           expect(waiting.delete(one)).toBe(true);
-          const line = one.shard.lineOf(one);
-          const before = [...waiting].filter((r) => r.shard.lineOf(r) === line && r.id < one.id);
+          const line = one.shard.lineOf(one.bytes);
+          const before = [...waiting].filter(
+            (r) => r.shard.lineOf(r.bytes) === line && r.id < one.id,
+          );
           expect(before.every((r) => taken.includes(r))).toBe(true);
           sent.add(one);
         }
         for (const { large } of shards) {
-          const held = [...sent].filter((r) => r.shard.lineOf(r) === large);
+          const held = [...sent].filter((r) => r.shard.lineOf(r.bytes) === large);
           expect(large.sentBytes).toBe(held.reduce((sum, r) => sum + r.bytes, 0));
           expect(held.length <= 1 || large.sentBytes <= LARGE_SENT_BYTES_MAX).toBe(true);
         }

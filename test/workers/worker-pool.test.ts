@@ -177,6 +177,14 @@ test('queues are bounded per worker and per shard', async () => {
   const second = Array.from({ length: 4 }, () => ask(shardOfSlot(0, 1)));
   expect(await first[5]).toBe('QUEUE_FULL');
   expect(await second[3]).toBe('QUEUE_FULL');
+  const boundBefore = (shard?: ShardKey): unknown =>
+    pool.refusalBefore(shard, 100_000, Infinity)?.metadata['bound'];
+  expect(boundBefore(shardOfSlot(0))).toBe('tenant_requests');
+  // Of one without a queue and of no shard at all, too: the only worker is full.
+  expect([boundBefore(shardOfSlot(0, 2)), boundBefore()]).toEqual([
+    'worker_requests',
+    'worker_requests',
+  ]);
   gate.resolve();
   expect(await Promise.all([...first.slice(0, 5), ...second.slice(0, 3)])).toEqual(
     Array.from({ length: 8 }, () => false),
@@ -300,6 +308,14 @@ test('what would wait longer than it has time is refused at once, and taken agai
   await new Promise((resolve) => setTimeout(resolve, 60));
   expect(await ask(50)).toBe('QUEUE_FULL');
   expect(refused).toEqual(['deadline']);
+  // The same is said before a body was received, of a shard that has a queue.
+  const soonMs = performance.timeOrigin + performance.now() + 50;
+  const before = pool.refusalBefore(shard, 20_000, soonMs);
+  expect([before?.reason, before?.metadata]).toEqual(['QUEUE_FULL', { bound: 'deadline' }]);
+  expect(refused).toEqual(['deadline', 'deadline']);
+  expect(pool.refusalBefore(shard, 20_000, soonMs + 60_000)).toBeNull();
+  expect(pool.refusalBefore(shardOfSlot(0, 1), 20_000, soonMs)).toBeNull();
+  expect(pool.refusalBefore(undefined, 20_000, soonMs)).toBeNull();
   const patient = ask(60_000);
   gate.resolve();
   for (const answer of [...waiting, patient]) expect(await answer).toHaveLength(200);

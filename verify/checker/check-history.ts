@@ -102,11 +102,13 @@ function timedAll(operations: readonly Operation[]): readonly Timed<Operation>[]
   const timed = operations.flatMap(timedOf);
   const failovers = operations.filter(({ action }) => action.kind === 'failover');
   for (const failover of failovers) {
+    if (failover.action.kind !== 'failover') continue;
+    const { epoch: lostIn, lostAt = failover.returned } = failover.action;
     for (const operation of operations) {
       const { action, called, returned, outcome } = operation;
-      if (!isChange(operation) || called > failover.returned) continue;
+      if (!isChange(operation) || called > lostAt) continue;
       const isUnderWay = returned > failover.called || outcome === 'unknown';
-      if (!isUnderWay || failover.action.kind !== 'failover') continue;
+      if (!isUnderWay) continue;
       // No instance sends these again: they take effect once at most, before the failover or after it, as they stand.
       if (action.kind === 'settings' && outcome === 'unknown') continue;
       const unanswered = action.kind === 'write' ? { ...action, reached: undefined } : action;
@@ -116,7 +118,8 @@ function timedAll(operations: readonly Operation[]): readonly Timed<Operation>[]
         outcome: 'unknown',
         found: undefined,
       } as const;
-      timed.push({ operation: { ...lost, lostIn: failover.action.epoch }, called, returned: null });
+      const over = failover.returned;
+      timed.push({ operation: { ...lost, lostIn }, called, returned: null, over });
     }
   }
   return timed;

@@ -37,6 +37,8 @@ export type Action =
       readonly kind: 'failover';
       /** What had taken effect before this event is in the new history, too. */
       readonly syncedAt: number;
+      /** What was sent after this event found the first one gone. Absent: that is known of nothing before the return. */
+      readonly lostAt?: number | undefined;
       /** Of the new history. */
       readonly epoch: number;
     }

@@ -51,6 +51,11 @@ export type Timed<Operation> = {
   readonly called: number;
   /** Null: its outcome was never known. */
   readonly returned: number | null;
+  /**
+   * Of one whose outcome was never known: where it cannot take effect any more, whatever it did before. The spec must then
+   * allow it in no state that the search can be in.
+   */
+  readonly over?: number | undefined;
 };
 
 export type Verdict<State, Operation> =
@@ -114,9 +119,9 @@ class Search<State, Operation> {
 
   run(history: readonly Timed<Operation>[]): Verdict<State, Operation> {
     const slots = new Map<Timed<Operation>, Slot<Operation>>();
-    for (const { at, timed, isCall } of eventsOf(history)) {
+    for (const { at, timed, kind } of eventsOf(history)) {
       this.#at = at;
-      if (isCall) {
+      if (kind === 'call') {
         const slot = { bit: this.#takeBit(), timed };
         slots.set(timed, slot);
         this.#called(slot);
@@ -124,6 +129,10 @@ class Search<State, Operation> {
       }
       const slot = slots.get(timed) as Slot<Operation>;
       slots.delete(timed);
+      if (kind === 'over') {
+        this.#over(slot);
+        continue;
+      }
       const failure = this.#returned(slot);
       if (failure !== undefined) return failure;
     }
@@ -157,15 +166,28 @@ class Search<State, Operation> {
       }
     }
     if (next.size === 0) return this.#violation(timed);
+    this.#forget(slot);
+    // All have it done, so none that differed agree now.
+    this.#configurations = [...next.values()].map((one) => without(one, bit));
+    this.#widest = Math.max(this.#widest, this.#configurations.length);
+    return undefined;
+  }
+
+  /** Nothing depends any more on whether it took effect. */
+  #over(slot: Slot<Operation>): void {
+    this.#forget(slot);
+    const left = new Map<string, Configuration<State>>();
+    for (const configuration of this.#configurations) {
+      const one = without(configuration, slot.bit);
+      keep(left, this.#keyOf(one), one);
+    }
+    this.#configurations = [...left.values()];
+  }
+
+  #forget({ bit }: Slot<Operation>): void {
     this.#reads.delete(bit);
     this.#mutations.delete(bit);
     this.#freeBits.push(bit);
-    this.#configurations = [...next.values()].map(({ moment, done }) => ({
-      moment,
-      done: done & ~bit,
-    }));
-    this.#widest = Math.max(this.#widest, this.#configurations.length);
-    return undefined;
   }
 
   /** Adds to `found` every configuration that follows from `from` by mutations under way and has `wanted` done. */
@@ -174,7 +196,7 @@ class Search<State, Operation> {
     { bit: wanted, timed: { operation: target } }: Slot<Operation>,
     found: Map<string, Configuration<State>>,
   ): void {
-    const seen = new Set<string>();
+    const seen = new Map<string, Configuration<State>>();
     const open = [from];
     for (let one = open.pop(); one !== undefined; one = open.pop()) {
       const twins = new Set<string>();
@@ -193,10 +215,7 @@ class Search<State, Operation> {
           const next = this.#withReads(moment, one.done | bit);
           const key = this.#keyOf(next);
           if ((next.done & wanted) !== 0n) keep(found, key, next);
-          else if (!seen.has(key)) {
-            seen.add(key);
-            open.push(next);
-          }
+          else if (keep(seen, key, next)) open.push(next);
         }
         if (this.#steps > this.#bounds.stepsMax) return;
         if (found.size > this.#bounds.configurationsMax) return;
@@ -228,34 +247,46 @@ class Search<State, Operation> {
   }
 }
 
-/** Of two that agree one is kept, which then has the past of both. */
+function without<State>({ moment, done }: Configuration<State>, bit: bigint): Configuration<State> {
+  return { moment, done: done & ~bit };
+}
+
+/** Of two that agree one is kept, which then has the past of both. Returns whether it is the first of its kind. */
 function keep<State>(
   into: Map<string, Configuration<State>>,
   key: string,
   one: Configuration<State>,
-): void {
+): boolean {
   const known = into.get(key);
-  if (known === undefined) into.set(key, one);
-  else if (known.moment !== one.moment) {
+  if (known === undefined) {
+    into.set(key, one);
+    return true;
+  }
+  if (known.moment !== one.moment) {
     for (const earlier of one.moment.before) {
       if (earlier === known.moment || known.moment.before.includes(earlier)) continue;
       known.moment.before.push(earlier);
     }
   }
+  return false;
 }
 
 type HistoryEvent<Operation> = {
   readonly at: number;
   readonly timed: Timed<Operation>;
-  readonly isCall: boolean;
+  readonly kind: 'call' | 'return' | 'over';
 };
 
 function eventsOf<Operation>(
   history: readonly Timed<Operation>[],
 ): readonly HistoryEvent<Operation>[] {
   const events = history.flatMap((timed): HistoryEvent<Operation>[] => {
-    const call = { at: timed.called, timed, isCall: true };
-    return timed.returned === null ? [call] : [call, { at: timed.returned, timed, isCall: false }];
+    const { called, returned, over } = timed;
+    const call = { at: called, timed, kind: 'call' } as const;
+    if (returned !== null) return [call, { at: returned, timed, kind: 'return' }];
+    return over === undefined ? [call] : [call, { at: over, timed, kind: 'over' }];
   });
-  return events.sort((a, b) => a.at - b.at);
+  // At one position the return comes first that says why another one is over; sorting keeps order otherwise.
+  const rank = ({ kind }: HistoryEvent<Operation>): number => (kind === 'over' ? 1 : 0);
+  return events.sort((a, b) => a.at - b.at || rank(a) - rank(b));
 }

@@ -54,16 +54,16 @@ export class ShardSpec implements Spec<ShardState, Operation> {
   /** Seqs that certainly belong to a write whose token names them. */
   readonly #owned: ReadonlySet<string>;
 
-  /** The lowest of these in each epoch. */
-  readonly #firstOwned = new Map<number, number>();
+  /** Of each epoch that a failover began. */
+  readonly #begins: ReadonlyMap<number, Beginning>;
+  /** Where in the order of events no instance answers from an epoch any more. */
+  readonly #overAt: ReadonlyMap<number, number>;
 
   constructor(options: ShardSpecOptions, history: readonly Operation[], epoch = 1) {
     this.#options = options;
+    this.#overAt = endsOfEpochs(history, epoch);
     this.#owned = new Set(history.flatMap(ownedPositions).map(positionText));
-    for (const { epoch: known, seq } of history.flatMap(ownedPositions)) {
-      const first = this.#firstOwned.get(known);
-      if (first === undefined || seq < first) this.#firstOwned.set(known, seq);
-    }
+    this.#begins = beginningsOf(history);
     this.initial = {
       contents: this.#intern(options.universe.tuples.map(() => 0)),
       settings: { model: 0, isSuspended: false, count: 0, before: undefined },
@@ -125,12 +125,12 @@ export class ShardSpec implements Spec<ShardState, Operation> {
         // Any state from then on: nobody knows which was the last that arrived.
         const { syncedAt, epoch } = action;
         const candidates = momentsSince(moment, ({ at }) => at > syncedAt);
-        const next = this.#firstOwned.get(epoch);
-        // The first position that is known in the new history follows soon on what was kept of the old one.
+        const begin = this.#begins.get(epoch);
+        // What lies between what was kept and the first position that is known must be of writes that were told none.
         return candidates
           .filter(
             ({ state: { seq } }) =>
-              next === undefined || (seq < next && seq >= next - 1 - UNOWNED_MAX),
+              begin === undefined || (seq < begin.seq && seq >= begin.seq - 1 - begin.unowned),
           )
           .map((one) => ({ ...one.state, epoch }));
       }
@@ -155,9 +155,7 @@ export class ShardSpec implements Spec<ShardState, Operation> {
     const past =
       atLeast === undefined
         ? momentsSince(moment, ({ at }) => at > called)
-        : momentsSince(moment, ({ state }) => isReached(state, atLeast)).filter(({ state }) =>
-            isReached(state, atLeast),
-          );
+        : this.#momentsReached(moment, atLeast, called);
     // A read without a token may not see settings from before its call either.
     const oldest =
       atLeast === undefined ? Math.min(...past.map(({ state }) => state.settings.count)) : 0;
@@ -202,6 +200,22 @@ export class ShardSpec implements Spec<ShardState, Operation> {
     if (action.kind !== 'read') return '';
     if (settings.isSuspended) return SUSPENDED;
     return this.#answer(contents, settings.model, action.query, operation.calledMs);
+  }
+
+  /**
+   * Where the object was from `position` on, in the history that it names. One that was lost is answered from for as long
+   * as an instance may not have heard of it: the failover is not over before none can.
+   */
+  #momentsReached(
+    last: Moment<ShardState>,
+    position: Position,
+    called: number,
+  ): readonly Moment<ShardState>[] {
+    const isOver = called > (this.#overAt.get(position.epoch) ?? Infinity);
+    const isLater = ({ epoch }: ShardState): boolean => epoch !== position.epoch && !isOver;
+    return momentsSince(last, ({ state }) => isReached(state, position) || isLater(state)).filter(
+      ({ state }) => isReached(state, position),
+    );
   }
 
   /** Whether an effective write whose token says `reached` can be the next one. */
@@ -281,13 +295,57 @@ export class ShardSpec implements Spec<ShardState, Operation> {
 }
 
 const ANSWERS_MAX = 500_000;
-/** Writes whose positions nobody was told, one after another. */
-const UNOWNED_MAX = 12;
+
+/** The lowest position of an epoch that somebody was told, and how many that nobody was told can lie before it. */
+type Beginning = { readonly seq: number; readonly unowned: number };
+
+function beginningsOf(history: readonly Operation[]): ReadonlyMap<number, Beginning> {
+  const begins = new Map<number, Beginning>();
+  for (const { action, called } of history) {
+    if (action.kind !== 'failover') continue;
+    const { epoch } = action;
+    const owners = history.flatMap((one) =>
+      ownedPositions(one)
+        .filter((position) => position.epoch === epoch)
+        .map(({ seq }) => ({ seq, returned: one.returned })),
+    );
+    const [first] = owners.toSorted((a, b) => a.seq - b.seq);
+    if (first === undefined) continue;
+    const unowned = history.filter(
+      (one) =>
+        mayMove(one) &&
+        one.called < first.returned &&
+        (one.returned > called || one.outcome === 'unknown'),
+    ).length;
+    begins.set(epoch, { seq: first.seq, unowned });
+  }
+  return begins;
+}
+
+/** Whether it may have taken a position that nobody was told. */
+function mayMove(operation: Operation): boolean {
+  const { action, outcome, found } = operation;
+  if (outcome === 'refused' || found === 'absent') return false;
+  if (action.kind === 'deprovision') return true;
+  return action.kind === 'write' && ownedPositions(operation).length === 0;
+}
 
 /** One that inserts has an effect, whatever is stored. */
 function ownedPositions({ action }: Operation): readonly Position[] {
   if (action.kind !== 'write' || action.reached === undefined) return [];
   return action.updates.some(({ op }) => op === 'insert') ? [action.reached] : [];
+}
+
+/** Each failover ends the epoch that the one before it began; `first` is that of the beginning. */
+function endsOfEpochs(history: readonly Operation[], first: number): ReadonlyMap<number, number> {
+  const ends = new Map<number, number>();
+  let epoch = first;
+  for (const { action, returned } of history.toSorted((a, b) => a.called - b.called)) {
+    if (action.kind !== 'failover') continue;
+    ends.set(epoch, returned);
+    ({ epoch } = action);
+  }
+  return ends;
 }
 
 function positionText({ epoch, seq }: Position): string {

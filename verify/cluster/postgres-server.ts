@@ -71,11 +71,15 @@ export class PostgresServer {
     await this.#replica?.disconnect();
   }
 
-  /** The server is lost, and the standby is what `target` names from now on. */
+  /** The server is lost; nothing serves until `failOver`. */
+  async lose(): Promise<void> {
+    await this.#cluster.kill();
+  }
+
+  /** The standby is what `target` names from now on, in place of a server that was lost. */
   async failOver(): Promise<void> {
     const [lost, next] = [this.#cluster, this.#replica];
     if (next === undefined) throw new Error('nobody follows');
-    await lost.kill();
     await next.promote();
     this.#cluster = next;
     this.#replica = undefined;

@@ -198,13 +198,15 @@ export const DISTURBANCES = {
     const ended = recorder.begin(recorder.nextId(), begun);
     say('PostgreSQL fails over');
     for (const { proxy } of cluster.places) proxy.cutAll();
+    await postgres.lose();
+    const lostAt = recorder.mark();
     await postgres.failOver();
     for (const { proxy } of cluster.places) proxy.leadTo(postgres.target);
     say('the standby serves');
     // Until no instance can answer from memory any more without having seen it.
     await sleep(PAST_LEASE_MS);
     const epoch = await postgres.epoch();
-    ended({ action: { kind: 'failover', syncedAt, epoch }, outcome: 'ok' });
+    ended({ action: { kind: 'failover', syncedAt, lostAt, epoch }, outcome: 'ok' });
     say(`epoch ${epoch}`);
   },
 

@@ -1,33 +1,35 @@
 import { WILDCARD_NODE } from '../../model/tuple-reader.ts';
 import type { EvaluationTask } from '../bound/evaluator-api.ts';
 import type { Scope } from '../bound/scope.ts';
+import { EntityOrder } from './entity-order.ts';
 import { ObjectCheck } from './object-check.ts';
 import { ObjectWalk, SURE } from './object-walk.ts';
-import { SlicedSort } from './sliced-sort.ts';
 
 const STEPS_PER_CLOCK_LOOK = 32;
-const TEXTS_PER_STEP = 64;
-/** Steps that a piece of a list, of a sort or of texts counts for. */
+const TEXTS_PER_STEP = 256;
+const SURE_PER_STEP = 64;
+/** Steps that a piece of a list or of a sort counts for. */
 const STEPS_OF_PIECE = 8;
 
-type Phase = 'start' | 'walk' | 'confirm' | 'sort' | 'text' | 'done';
+type Phase = 'start' | 'walk' | 'confirm' | 'sort' | 'done';
+const NOTHING = new Uint32Array(0);
 
 /**
  * The objects of a namespace on which a user holds a relation, found backwards from the tuples of
  * the user and of the wildcard. What was reached through unions alone is an answer; what met an
  * intersection or exclusion is confirmed forward. Relations that no tuple and no rewrite refers to
- * cost nothing further. Sorted by the objects' ids in UTF-8 byte order.
+ * cost nothing further. Entities, sorted by their ids in UTF-8 byte order.
  */
-export class ListObjectsRun implements EvaluationTask<readonly string[]> {
+export class ListEntitiesRun implements EvaluationTask<Uint32Array> {
   readonly #scope: Scope;
   readonly #namespace: number;
   readonly #relation: number;
   readonly #userNode: number;
   readonly #confirmation: ObjectCheck;
   readonly #walk: ObjectWalk;
-  readonly #found: number[] = [];
-  readonly #texts: string[] = [];
-  #sort: SlicedSort | undefined;
+  #found = NOTHING;
+  #foundCount = 0;
+  #order: EntityOrder | undefined;
   #phase: Phase = 'start';
   #next = 0;
   #isConfirming = false;
@@ -46,14 +48,14 @@ export class ListObjectsRun implements EvaluationTask<readonly string[]> {
     return this.#scope.backstops;
   }
 
-  result(): readonly string[] {
-    return this.#texts;
+  result(): Uint32Array {
+    return this.#order?.values ?? NOTHING;
   }
 
   run(sliceEndMs: number): 'done' | 'more' {
     let steps = 0;
     while (this.#phase !== 'done') {
-      const isPiece = this.#walk.isReading || this.#phase === 'sort' || this.#phase === 'text';
+      const isPiece = this.#walk.isReading || this.#phase === 'sort';
       if (!this.#step(sliceEndMs)) return 'more';
       steps += isPiece ? STEPS_OF_PIECE : 1;
       if (steps < STEPS_PER_CLOCK_LOOK) continue;
@@ -70,18 +72,18 @@ export class ListObjectsRun implements EvaluationTask<readonly string[]> {
         if (this.#phase === 'walk') this.#start();
         return true;
       case 'walk':
-        if (!this.#walk.step()) this.#phase = 'confirm';
+        if (this.#walk.step()) return true;
+        this.#found = new Uint32Array(this.#walk.count);
+        this.#phase = 'confirm';
         return true;
       case 'confirm':
         return this.#stepConfirm(sliceEndMs);
       case 'sort':
-        this.#sort ??= new SlicedSort(Uint32Array.from(this.#found), (a, b) =>
-          this.#scope.reader.compareEntityIds(a, b),
+        this.#order ??= new EntityOrder(
+          this.#scope.reader,
+          this.#found.subarray(0, this.#foundCount),
         );
-        if (!this.#sort.step()) this.#phase = 'text';
-        return true;
-      case 'text':
-        this.#stepText();
+        if (!this.#order.step()) this.#phase = 'done';
         return true;
       case 'done':
         return true;
@@ -94,31 +96,57 @@ export class ListObjectsRun implements EvaluationTask<readonly string[]> {
   }
 
   #stepConfirm(sliceEndMs: number): boolean {
-    if (this.#next >= this.#walk.count) {
-      this.#next = 0;
-      this.#phase = 'sort';
-      return true;
+    const end = Math.min(this.#walk.count, this.#next + SURE_PER_STEP);
+    for (; this.#next < end; this.#next++) {
+      const entity = this.#walk.entityAt(this.#next);
+      if (!this.#walk.isSureAt(this.#next)) return this.#confirm(entity, sliceEndMs);
+      this.#found[this.#foundCount++] = entity;
     }
-    const entity = this.#walk.entityAt(this.#next);
-    if (!this.#walk.isSureAt(this.#next)) {
-      if (!this.#isConfirming) this.#confirmation.start(entity);
-      this.#isConfirming = true;
-      if (this.#confirmation.run(sliceEndMs) === 'more') return false;
-      this.#isConfirming = false;
-      if (this.#confirmation.isHeld) this.#found.push(entity);
-    } else {
-      this.#found.push(entity);
-    }
-    this.#next++;
+    if (end === this.#walk.count) this.#phase = 'sort';
     return true;
   }
 
-  #stepText(): void {
-    const sorted = (this.#sort as SlicedSort).values;
-    const end = Math.min(sorted.length, this.#next + TEXTS_PER_STEP);
-    for (; this.#next < end; this.#next++) {
-      this.#texts.push(this.#scope.reader.entityText(sorted[this.#next] as number));
+  #confirm(entity: number, sliceEndMs: number): boolean {
+    if (!this.#isConfirming) this.#confirmation.start(entity);
+    this.#isConfirming = true;
+    if (this.#confirmation.run(sliceEndMs) === 'more') return false;
+    this.#isConfirming = false;
+    if (this.#confirmation.isHeld) this.#found[this.#foundCount++] = entity;
+    this.#next++;
+    return true;
+  }
+}
+
+/** The same with the ids as strings. */
+export class ListObjectsRun implements EvaluationTask<readonly string[]> {
+  readonly #scope: Scope;
+  readonly #run: ListEntitiesRun;
+  readonly #texts: string[] = [];
+
+  constructor(scope: Scope, namespace: number, relation: number, userNode: number) {
+    this.#scope = scope;
+    this.#run = new ListEntitiesRun(scope, namespace, relation, userNode);
+  }
+
+  get backstops(): number {
+    return this.#run.backstops;
+  }
+
+  result(): readonly string[] {
+    return this.#texts;
+  }
+
+  run(sliceEndMs: number): 'done' | 'more' {
+    if (this.#run.run(sliceEndMs) === 'more') return 'more';
+    const { clock, reader } = this.#scope;
+    const entities = this.#run.result();
+    while (this.#texts.length < entities.length) {
+      const end = Math.min(entities.length, this.#texts.length + TEXTS_PER_STEP);
+      for (let i = this.#texts.length; i < end; i++) {
+        this.#texts.push(reader.entityText(entities[i] as number));
+      }
+      if (end < entities.length && clock.monotonicMs() >= sliceEndMs) return 'more';
     }
-    if (this.#next === sorted.length) this.#phase = 'done';
+    return 'done';
   }
 }

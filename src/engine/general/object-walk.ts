@@ -10,6 +10,8 @@ export const MAYBE = 1;
 export const SURE = 2;
 export type Strength = typeof MAYBE | typeof SURE;
 const chunk = new Uint32Array(512);
+const ROOM_FIRST = 256;
+const STRENGTH_BITS = 2;
 
 /** A list of holders being read: holders of the set itself, or tuplesets that name its object. */
 type Scan = {
@@ -30,12 +32,16 @@ export class ObjectWalk {
   readonly #scope: Scope;
   readonly #namespace: number;
   readonly #relation: number;
-  readonly #seen = new PairTable(64);
-  readonly #strength: number[] = [];
-  readonly #queue: number[] = []; // quadruples entity, relation, level, strength
+  readonly #seen = new PairTable(ROOM_FIRST);
+  /** By position in #seen; as long as #queue has entries at least. */
+  #strength = new Uint8Array(ROOM_FIRST);
+  /** Pairs: position in #seen, and level and strength in one word. */
+  #queue = new Uint32Array(2 * ROOM_FIRST);
+  #queued = 0;
   /** Of the entry of the queue before #next; the next one waits for them. */
   readonly #scans: Scan[] = [];
-  readonly #candidates: number[] = []; // indexes into #seen
+  #candidates = new Uint32Array(ROOM_FIRST); // positions in #seen
+  #candidateCount = 0;
   #next = 0;
 
   /** Namespace and relation by name id, both above 0. */
@@ -57,7 +63,7 @@ export class ObjectWalk {
 
   /** Objects that were reached, in no order. */
   get count(): number {
-    return this.#candidates.length;
+    return this.#candidateCount;
   }
 
   entityAt(index: number): number {
@@ -80,24 +86,38 @@ export class ObjectWalk {
       this.#stepScan(scan);
       return true;
     }
-    if (this.#next >= this.#queue.length) return false;
-    const at = this.#next;
-    this.#next += 4;
-    const entity = this.#queue[at] as number;
-    const relation = this.#queue[at + 1] as number;
-    const level = (this.#queue[at + 2] as number) + 1;
-    const strength = this.#queue[at + 3] as number;
+    if (this.#next >= this.#queued) return false;
+    const index = this.#queue[this.#next] as number;
+    const word = this.#queue[this.#next + 1] as number;
+    this.#next += 2;
+    this.#use(
+      this.#seen.firstOf(index),
+      this.#seen.secondOf(index),
+      (word >>> STRENGTH_BITS) + 1,
+      word & (MAYBE | SURE),
+    );
+    return true;
+  }
+
+  /** Follows whatever refers to a userset that was reached: tuples, rewrites of its object, and walks over tuplesets that name it. */
+  #use(entity: number, relation: number, level: number, strength: number): void {
     const { reader, model } = this.#scope;
-    const node = reader.nodeId(entity, relation);
-    if (node !== 0) this.#scanHolders(node, relation, level, strength, false);
     for (const use of model.computedUses(reader.namespaceOf(entity), relation)) {
       this.#reach(entity, use.relation, level, use.isSimple ? strength : MAYBE);
     }
-    if (model.walkUses(relation).length === 0) return true;
-    for (let other = reader.firstNodeOf(entity); other !== 0; other = reader.nextNodeOf(other)) {
-      this.#scanHolders(other, relation, level, strength, true);
+    if (model.walkUses(relation).length === 0) {
+      const node = reader.nodeId(entity, relation);
+      if (node !== 0) this.#scanHolders(node, relation, level, strength, false);
+      return;
     }
-    return true;
+    // All of the object's nodes are looked at: the one of the userset is among them.
+    for (let node = reader.firstNodeOf(entity); node !== 0; node = reader.nextNodeOf(node)) {
+      if (reader.reverseCount(node) === 0) continue;
+      if (reader.relationOf(node) === relation) {
+        this.#scanHolders(node, relation, level, strength, false);
+      }
+      this.#scanHolders(node, relation, level, strength, true);
+    }
   }
 
   /** Reads the nodes that hold `subject`, one piece a step. */
@@ -161,11 +181,25 @@ export class ObjectWalk {
       return;
     }
     const index = this.#seen.insert(entity, relation);
-    const known = this.#strength[index] ?? 0;
+    if (index >= this.#strength.length) this.#strength = grown(this.#strength);
+    const known = this.#strength[index] as number;
     if (known >= strength) return;
     this.#strength[index] = strength;
-    this.#queue.push(entity, relation, level, strength);
+    if (this.#queued === this.#queue.length) this.#queue = grown(this.#queue);
+    this.#queue[this.#queued] = index;
+    this.#queue[this.#queued + 1] = (level << STRENGTH_BITS) | strength;
+    this.#queued += 2;
     if (known > 0 || relation !== this.#relation) return;
-    if (this.#scope.reader.namespaceOf(entity) === this.#namespace) this.#candidates.push(index);
+    if (this.#scope.reader.namespaceOf(entity) !== this.#namespace) return;
+    if (this.#candidateCount === this.#candidates.length) {
+      this.#candidates = grown(this.#candidates);
+    }
+    this.#candidates[this.#candidateCount++] = index;
   }
+}
+
+function grown<T extends Uint8Array | Uint32Array>(room: T): T {
+  const larger = new (room.constructor as new (length: number) => T)(room.length * 2);
+  larger.set(room);
+  return larger;
 }

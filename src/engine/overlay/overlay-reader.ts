@@ -160,6 +160,13 @@ export class OverlayReader implements TupleReader {
     return entity >= PRIVATE_ENTITY ? this.#ids.entityText(entity) : this.#base.entityText(entity);
   }
 
+  readEntityId(entity: number, out: Uint8Array, at: number): number {
+    if (entity < PRIVATE_ENTITY) return this.#base.readEntityId(entity, out, at);
+    const bytes = Buffer.from(this.#ids.entityText(entity));
+    out.set(bytes, at);
+    return at + bytes.length;
+  }
+
   compareEntityIds(a: number, b: number): number {
     if (a < PRIVATE_ENTITY && b < PRIVATE_ENTITY) return this.#base.compareEntityIds(a, b);
     return Buffer.compare(Buffer.from(this.entityText(a)), Buffer.from(this.entityText(b)));

@@ -70,7 +70,7 @@ const LATE_BODY_MS = 1_000;
  * What the client still sends is thrown away, so that it does not wait for our window; if it does not
  * stop, the stream is reset without an error, as RFC 9113 §8.1 has it for a complete answer.
  */
-function letGo(stream: ServerHttp2Stream): void {
+export function letGo(stream: ServerHttp2Stream): void {
   if (stream.destroyed || stream.readableEnded) return;
   stream.resume();
   const wait = (): void => {

@@ -9,6 +9,7 @@ import {
 } from '@connectrpc/connect';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
+import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -69,6 +70,16 @@ export interface ConnectAdapter {
     body: Uint8Array,
     requestId: string,
   ) => void;
+  /**
+   * The same over HTTP/2; `body` is null for one beyond the limit, whose rest is thrown away. `leftMs` is what is left of
+   * the time that the caller stated.
+   */
+  readonly handleBufferedStream: (
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    body: Uint8Array | null,
+    leftMs: number | undefined,
+  ) => void;
   /** Takes an HTTP/2 request: pass it as `http2.onStream` of the server. */
   readonly handleHttp2: (
     stream: ServerHttp2Stream,
@@ -107,6 +118,8 @@ export function createConnectAdapter(options: ConnectAdapterOptions): ConnectAda
     handleHttp1: (exchange) => calls.handleHttp1(exchange),
     handleBuffered: (exchange, path, headers, body, requestId) =>
       calls.handleBuffered(exchange, path, headers, body, requestId),
+    handleBufferedStream: (stream, headers, body, leftMs) =>
+      calls.handleBufferedStream(stream, headers, body, leftMs),
     handleHttp2: (stream, headers, deadlines) => calls.handleHttp2(stream, headers, deadlines),
     paths: router.handlers.map((handler) => handler.requestPath),
   };
@@ -189,14 +202,47 @@ class Calls {
       void respondToStream(stream, early ?? { status: 404 }, requestId);
       return;
     }
-    const controller = new AbortController();
-    const { signal } = controller;
-    stream.once('close', () => controller.abort(cancelled()));
+    const signal = signalOfStream(stream);
     const body = isReadWhole(handler)
       ? wholeBodyOfStream(stream, this.#options.readMaxBytes, deadlines, signal)
       : streamedBodyOfStream(stream, signal);
     const headers = headersFromHttp2(incoming);
     const request = requestOf('2.0', path, headers, body, signal, requestId);
+    this.#callHttp2(stream, handler, contentType, request, requestId);
+  }
+
+  handleBufferedStream(
+    stream: ServerHttp2Stream,
+    incoming: IncomingHttpHeaders,
+    body: Uint8Array | null,
+    leftMs: number | undefined,
+  ): void {
+    const path = pathOf(incoming[':path']);
+    const requestId = requestIdOf(textOf(incoming['x-request-id']));
+    const contentType = textOf(incoming['content-type']);
+    const handler = this.#handlers.get(path);
+    if (handler === undefined) {
+      void respondToStream(stream, { status: 404 }, requestId);
+      return;
+    }
+    const headers = headersFromHttp2(incoming);
+    if (leftMs !== undefined) setTimeLeft(headers, leftMs);
+    const { readMaxBytes } = this.#options;
+    const whole = new WholeBody(
+      body === null ? Promise.reject(bodyTooLarge(readMaxBytes)) : Promise.resolve(body),
+    );
+    const signal = signalOfStream(stream);
+    const request = requestOf('2.0', path, headers, whole, signal, requestId);
+    this.#callHttp2(stream, handler, contentType, request, requestId);
+  }
+
+  #callHttp2(
+    stream: ServerHttp2Stream,
+    handler: UniversalHandler,
+    contentType: string,
+    request: UniversalRequest,
+    requestId: string,
+  ): void {
     handler(request).then(
       (response) => respondToStream(stream, response, requestId),
       (error: unknown) => this.#failHttp2(stream, handler, contentType, error, requestId),
@@ -298,6 +344,24 @@ function clampTimeouts(header: Headers): void {
   const secondsMax = Math.floor(TIMEOUT_MS_MAX / 1_000);
   if (Number(parts[1]) * secondsOfUnit > secondsMax) header.set('grpc-timeout', `${secondsMax}S`);
 }
+
+/** Aborted when the stream has closed, answered or not. */
+function signalOfStream(stream: ServerHttp2Stream): AbortSignal {
+  const controller = new AbortController();
+  stream.once('close', () => controller.abort(cancelled()));
+  return controller.signal;
+}
+
+/** Says of a call that has waited what is left of its time, in the header that it said it with; a longer time than fits is left. */
+function setTimeLeft(headers: Headers, leftMs: number): void {
+  const ms = Math.max(1, Math.ceil(leftMs));
+  if (ms > GRPC_TIMEOUT_MAX) return;
+  if (headers.has('grpc-timeout')) headers.set('grpc-timeout', `${ms}m`);
+  else headers.set('connect-timeout-ms', String(ms));
+}
+
+/** Eight digits. */
+const GRPC_TIMEOUT_MAX = 99_999_999;
 
 function isReadWhole(handler: UniversalHandler): boolean {
   const { methodKind } = handler.method;

@@ -1,9 +1,10 @@
 import { request } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
 import { createHttpServer } from '../../http/http-server.ts';
 import type { RawAnswer } from '../../protocol/shard-client.ts';
-import type { AppError } from '../../shared/app-error.ts';
+import { AppError } from '../../shared/app-error.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import { HOT_METHODS, RawDecisions } from './raw-decisions.ts';
 
@@ -28,6 +29,7 @@ test('what the general path gets stays as it came, however long it is kept', asy
   const path = new RawDecisions({
     authenticator: { enabled: false, accepts: () => true },
     shards: {
+      refusalBefore: () => null,
       raw: () => {
         throw new Error('no project is known here');
       },
@@ -68,6 +70,7 @@ test('a large body waits for what its tenant lacks instead of being parsed besid
   const path = new RawDecisions({
     authenticator: { enabled: false, accepts: () => true },
     shards: {
+      refusalBefore: () => null,
       raw: (_method, _format, body, _scope, _expected, onAnswer) => {
         ways.push(`worker ${body.length}`);
         queueMicrotask(() => onAnswer({ kind: 'allowed' }));
@@ -120,6 +123,86 @@ test('a large body waits for what its tenant lacks instead of being parsed besid
   ]);
 });
 
+/** Writes to a connection and waits until what came back has `marker` in it. */
+async function exchangeOn(socket: Socket, sent: string, marker: string): Promise<string> {
+  const arrived = new Promise<string>((resolve) => {
+    let text = '';
+    socket.on('data', (bytes) => {
+      text += bytes.toString();
+      if (text.includes(marker)) resolve(text);
+    });
+  });
+  socket.write(sent);
+  const text = await arrived;
+  socket.removeAllListeners('data');
+  return text;
+}
+
+test('what finds no room is refused before its body comes, and the connection goes on', async () => {
+  const hot = HOT_METHODS.find(({ method }) => method === 'batchCheck');
+  if (hot === undefined) throw new Error('BatchCheck has a hot path');
+  const full = new AppError('QUEUE_FULL', 'the queue is too long', { bound: 'deadline' });
+  const asked: unknown[][] = [];
+  const failed: unknown[] = [];
+  const path = new RawDecisions({
+    authenticator: { enabled: false, accepts: () => true },
+    shards: {
+      refusalBefore: (shard, bytes) => {
+        asked.push([shard, bytes]);
+        return shard === undefined ? null : full;
+      },
+      raw: (_method, _format, _body, _scope, _expected, onAnswer) => {
+        queueMicrotask(() => onAnswer({ kind: 'allowed' }));
+        return { cancel: () => undefined };
+      },
+    },
+    scopes: {
+      peek: (projectId, tenantId) =>
+        ({ projectId, tenantId }) as unknown as ReturnType<ReadScopes['peek']>,
+      park: () => null,
+      settled: () => Promise.resolve(),
+      isMoved: () => false,
+    },
+    meter: {
+      ended: () => undefined,
+      failed: (_rpc, error) => failed.push((error as AppError).reason),
+    },
+    general: {
+      handleHttp1: (exchange) => exchange.sendEmpty(500),
+      handleBuffered: (exchange) => exchange.sendEmpty(418),
+    },
+    bodyBytesMax: 1024 * 1024,
+    compressMinBytes: 1024,
+    timeoutMsMax: 1000,
+  });
+  const server = createHttpServer({ host: '127.0.0.1', port: 0 });
+  server.route('POST', hot.path, (exchange) => path.handle(exchange, hot));
+  const { port } = await server.listen();
+  onTestFinished(() => server.stop(0));
+  const socket = connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  const headOf = (body: string, extra = ''): string =>
+    `POST ${hot.path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${extra}content-length: ${body.length}\r\n\r\n`;
+  const long = JSON.stringify({ tenant_id: 't', items: ['x'.repeat(100_000)] });
+  const short = JSON.stringify({ tenant_id: 't', items: [] });
+  const header = 'x-gatehouse-shard: p/a/b\r\n';
+  // Nothing of the body was sent when the answer comes.
+  const early = await exchangeOn(socket, headOf(long, header), '"QUEUE_FULL"');
+  expect(early).toMatch(/^HTTP\/1.1 429 /);
+  expect(early).toContain('"bound":"deadline"');
+  // It is thrown away, and what follows on the connection is answered: short, or without the header.
+  const rest = await exchangeOn(socket, long + headOf(short, header) + short, '"allowed":true');
+  expect(rest).toMatch(/^HTTP\/1.1 200 /);
+  expect(await exchangeOn(socket, headOf(long) + long, '"allowed":true')).toMatch(
+    /^HTTP\/1.1 200 /,
+  );
+  expect(asked).toEqual([
+    [{ projectId: 'p', tenantId: 'a/b' }, long.length],
+    [undefined, long.length],
+  ]);
+  expect(failed).toEqual(['QUEUE_FULL']);
+});
+
 type Asked = Parameters<ConstructorParameters<typeof RawDecisions>[0]['shards']['raw']>;
 type Sent = {
   readonly status: number;
@@ -140,6 +223,7 @@ async function serve(
   const path = new RawDecisions({
     authenticator: { enabled: true, accepts: (header) => header === 'Bearer right' },
     shards: {
+      refusalBefore: () => null,
       raw: (...args: Asked) => {
         asked.push(args);
         if (asked.length >= (options.answersFrom ?? 0)) queueMicrotask(() => args[5](answer));

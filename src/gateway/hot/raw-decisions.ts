@@ -2,6 +2,7 @@ import { type BodyLease, BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
+import type { ShardKey } from '../../model/relation-tuple.ts';
 import type {
   Cancellable,
   RawAnswer,
@@ -30,10 +31,12 @@ import {
 
 export type RawDecisionsOptions = {
   readonly authenticator: Authenticator;
-  readonly shards: Pick<ShardClient, 'raw'>;
+  readonly shards: Pick<ShardClient, 'raw' | 'refusalBefore'>;
   readonly scopes: Pick<ReadScopes, 'peek' | 'park' | 'settled' | 'isMoved'>;
   readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
   readonly general: Pick<ConnectAdapter, 'handleHttp1' | 'handleBuffered'>;
+  /** Takes calls of gRPC-Web; false for all others. */
+  readonly web?: ((exchange: HttpExchange, hot: HotMethod) => boolean) | undefined;
   readonly bodyBytesMax: number;
   /** Answers shorter than this are not compressed; the general path's own bound. */
   readonly compressMinBytes: number;
@@ -115,10 +118,17 @@ export class RawDecisions {
       !isKnownVersion(exchange.header(VERSION_HEADER)) ||
       this.#isRecorded(hot, Number(length))
     ) {
+      if (format === null && this.#options.web?.(exchange, hot) === true) return;
       general.handleHttp1(exchange);
       return;
     }
     const call = new HotCall(this.#options, exchange, hot, format, timeout, timeoutMs);
+    const refusal = this.#refusalBefore(exchange, Number(length), timeoutMs);
+    if (refusal !== null) {
+      // The listener throws away what comes of the body, at most as much as was declared.
+      call.refuse(refusal);
+      return;
+    }
     exchange.readBody(
       bodyBytesMax,
       (body, lease) => this.#route(call, body, lease),
@@ -126,6 +136,13 @@ export class RawDecisions {
       this.#bodies,
       Number(length),
     );
+  }
+
+  /** Of a long body, by the shard that a header names for the balancer: what the body says is not known yet. */
+  #refusalBefore(exchange: HttpExchange, bytes: number, timeoutMs: number): AppError | null {
+    if (bytes <= LARGE_BODY_BYTES) return null;
+    const shard = shardOfHeader(exchange.header(SHARD_HEADER));
+    return this.#options.shards.refusalBefore(shard, bytes, sharedNowMs() + timeoutMs);
   }
 
   #isRecorded({ rpc }: HotMethod, bodyBytes: number): boolean {
@@ -154,7 +171,7 @@ export class RawDecisions {
 }
 
 /** Some hundred items, whose parse on the general path takes milliseconds. */
-const LARGE_BODY_BYTES = 32 * 1024;
+export const LARGE_BODY_BYTES = 32 * 1024;
 const NO_SCOPE: RawScope = { projectId: '', tenantId: '', token: '' };
 
 /** One call on the hot path, from its headers to its answer. */
@@ -244,6 +261,11 @@ class HotCall implements ParkedCall {
     });
   }
 
+  /** Answers before the body was received. */
+  refuse(error: AppError): void {
+    this.#fail(error);
+  }
+
   /** Hands the request to the general path. The credential was checked. */
   fallBack(): void {
     const headers = new Headers({
@@ -312,10 +334,19 @@ class HotCall implements ParkedCall {
   }
 }
 
+/** `<project>/<tenant>`, as docs/operations.md has it. A wrong one may only refuse the request of who sent it. */
+const SHARD_HEADER = 'x-gatehouse-shard';
+
+function shardOfHeader(value: string): ShardKey | undefined {
+  const slash = value.indexOf('/');
+  if (slash === -1) return undefined;
+  return { projectId: value.slice(0, slash), tenantId: value.slice(slash + 1) };
+}
+
 const TENANT_ID_LENGTH_MAX = 128;
 
 /** As `checkTenantId` of model/names.ts, without an error: the general path gives it. */
-function isTenantId(tenantId: string): boolean {
+export function isTenantId(tenantId: string): boolean {
   if (tenantId.length > TENANT_ID_LENGTH_MAX) return false;
   for (let i = 0; i < tenantId.length; i++) {
     const code = tenantId.charCodeAt(i);

@@ -75,6 +75,8 @@ ${JOBS}`;
     );
     const given = { constructor: 'x', where: 'mars' };
     expect(resolveDispatchInputs(workflow, given, []).typed).toEqual(given);
+    // Environments have no case, as on GitHub.
+    expect(resolveDispatchInputs(workflow, given, ['Mars']).typed).toEqual(given);
     expect(resolveDispatchInputs(workflow, {}, []).texts['constructor']).toBe('');
   });
 });

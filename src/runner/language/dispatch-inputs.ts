@@ -100,7 +100,10 @@ function problemOf(
         ? undefined
         : `must be one of ${(input.options ?? []).join(', ')}`;
     case 'environment':
-      return isGiven && text !== '' && environments.length > 0 && !environments.includes(text)
+      return isGiven &&
+        text !== '' &&
+        environments.length > 0 &&
+        !environments.some((name) => name.toLowerCase() === text.toLowerCase())
         ? 'is not a known environment'
         : undefined;
     default:

@@ -47,7 +47,7 @@ describe('legs', () => {
       expandMatrix({
         os: ['a', 'b'],
         v: [1, 2],
-        exclude: [{ os: 'a', v: 1 }, { os: 'b' }, { nothing: 1 }],
+        exclude: [{ os: 'a', v: 1 }, { os: 'b' }],
         include: [{ os: 'b', v: 9 }],
       }),
     ).toEqual([
@@ -67,8 +67,39 @@ describe('legs', () => {
     ).toEqual([{ node: one, extra: true }]);
   });
 
+  test('keys are compared without regard to case, and stay as the vectors write them', () => {
+    expect(
+      expandMatrix({
+        OS: ['a', 'b'],
+        Node: [{ Name: 'x' }, { Name: 'y' }],
+        EXCLUDE: [{ os: 'a', node: { name: 'y' } }],
+        Include: [
+          { os: 'b', extra: 1 },
+          { Os: 'b', EXTRA: 2 },
+          { os: 'c', node: 'z' },
+        ],
+      }),
+    ).toEqual([
+      { OS: 'a', Node: { Name: 'x' } },
+      { OS: 'b', Node: { Name: 'x' }, extra: 2 },
+      { OS: 'b', Node: { Name: 'y' }, extra: 2 },
+      { os: 'c', node: 'z' },
+    ]);
+  });
+
   test.each<[string, JsonValue, string]>([
     ['text', 'x', 'must be a mapping'],
+    ['a key twice', { os: ['a'], OS: ['b'] }, "'OS' is 'os' again"],
+    [
+      'an exclude of nothing',
+      { os: ['a'], exclude: [{ so: 'a' }] },
+      "names 'so', which is no vector",
+    ],
+    [
+      'an exclude beside include alone',
+      { include: [{ a: 1 }], exclude: [{ a: 1 }] },
+      'it has none',
+    ],
     ['scalar vector', { a: 1 }, "vector 'a' must be a sequence"],
     ['empty vector', { a: [] }, "vector 'a' does not contain any values"],
     ['bad include', { include: [1] }, "'include' of the matrix"],

@@ -7,19 +7,24 @@ import { MATRIX_LEGS_MAX } from './limits.ts';
 type Leg = { readonly original: JsonObject; readonly added: Map<string, JsonValue> };
 
 /**
- * The legs of an evaluated matrix, in GitHub's order: the product of the vectors (the last varies
+ * The legs of an evaluated matrix, keys without regard to case, in GitHub's order: the product of the vectors (the last varies
  * fastest) without those that match an `exclude`, then each `include` entry is added to every leg whose
  * original values it does not change, or else is a leg of its own.
- * Errors: INVALID_WORKFLOW for another shape, an empty vector, no leg or more than 256.
+ * Errors: INVALID_WORKFLOW for another shape, an empty vector, two keys that differ by case alone, an `exclude` of
+ * a key that no vector has, no leg or more than 256.
  * Source: GitHub's documentation, "Running variations of jobs in a workflow".
  */
 export function expandMatrix(value: JsonValue): readonly JsonObject[] {
   if (!isObject(value)) {
     throw matrixError('The matrix must be a mapping');
   }
-  const { include, exclude, ...vectors } = value;
+  const { include, exclude, ...vectors } = byFoldedKey(value, ['include', 'exclude']);
   const includes = filtersOf(include, 'include');
   const excludes = filtersOf(exclude, 'exclude');
+  const names = Object.keys(vectors);
+  for (const key of excludes.flatMap(Object.keys)) {
+    if (keyIn(vectors, key) === undefined) throw unknownExclude(key, names);
+  }
   const legs: Leg[] = productOf(vectors, excludes).map((original) => ({
     original,
     added: new Map<string, JsonValue>(),
@@ -32,9 +37,9 @@ export function expandMatrix(value: JsonValue): readonly JsonObject[] {
     }
     for (const { original, added } of targets) {
       for (const [key, item] of Object.entries(entry)) {
-        if (!Object.hasOwn(original, key)) {
-          added.set(key, item);
-        }
+        if (keyIn(original, key) !== undefined) continue;
+        const known = [...added.keys()].find((other) => isSameKey(other, key));
+        added.set(known ?? key, item);
       }
     }
   }
@@ -101,15 +106,16 @@ function isExcluded(leg: JsonObject, entry: JsonObject): boolean {
   const keys = Object.keys(entry);
   return (
     keys.length > 0 &&
-    keys.every((key) => Object.hasOwn(leg, key) && matches(leg[key] ?? null, entry[key] ?? null))
+    keys.every((key) => matches(leg[keyIn(leg, key) ?? ''] ?? null, entry[key] ?? null))
   );
 }
 
 /** An `include` entry goes to a leg when each key that both have has the same value. */
 function keepsOriginal(original: JsonObject, entry: JsonObject): boolean {
-  return Object.keys(entry).every(
-    (key) => !Object.hasOwn(original, key) || matches(original[key] ?? null, entry[key] ?? null),
-  );
+  return Object.keys(entry).every((key) => {
+    const own = keyIn(original, key);
+    return own === undefined || matches(original[own] ?? null, entry[key] ?? null);
+  });
 }
 
 /** A mapping in a filter matches a mapping that has at least its entries; all else must be equal. */
@@ -117,9 +123,10 @@ function matches(value: JsonValue, filter: JsonValue): boolean {
   if (isObject(filter)) {
     return (
       isObject(value) &&
-      Object.entries(filter).every(
-        ([key, item]) => Object.hasOwn(value, key) && matches(value[key] ?? null, item),
-      )
+      Object.entries(filter).every(([key, item]) => {
+        const own = keyIn(value, key);
+        return own !== undefined && matches(value[own] ?? null, item);
+      })
     );
   }
   if (isList(filter)) {
@@ -143,6 +150,34 @@ function filtersOf(value: JsonValue | undefined, name: string): readonly JsonObj
     throw tooMany();
   }
   return value;
+}
+
+/** As GitHub compares keys of a matrix: `OS` is `os`. */
+function isSameKey(a: string, b: string): boolean {
+  return a === b || a.toLowerCase() === b.toLowerCase();
+}
+
+/** The key of `object` that `key` means. */
+function keyIn(object: JsonObject, key: string): string | undefined {
+  if (Object.hasOwn(object, key)) return key;
+  return Object.keys(object).find((own) => isSameKey(own, key));
+}
+
+/** The entries, with the `known` keys as they are written there. */
+function byFoldedKey(value: JsonObject, known: readonly string[]): JsonObject {
+  const found = new Map<string, [string, JsonValue]>();
+  for (const [key, item] of Object.entries(value)) {
+    const folded = key.toLowerCase();
+    const other = found.get(folded);
+    if (other !== undefined) throw matrixError(`'${key}' is '${other[0]}' again`);
+    found.set(folded, [known.includes(folded) ? folded : key, item]);
+  }
+  return Object.fromEntries(found.values());
+}
+
+function unknownExclude(key: string, names: readonly string[]): AppError {
+  const has = names.length === 0 ? 'it has none' : `it has ${names.join(', ')}`;
+  return matrixError(`'exclude' names '${key}', which is no vector of the matrix: ${has}`);
 }
 
 function isObject(value: JsonValue): value is JsonObject {

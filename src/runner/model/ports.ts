@@ -157,7 +157,7 @@ export interface SecretSource {
    * hidden, wherever a step got them from. Never rejects; values that cannot be decrypted are left out.
    */
   masksFor?(environment: string): Promise<readonly string[]>;
-  /** Environments that have a secret or a variable. */
+  /** Environments that have a secret or a variable of their own. */
   environments(): Promise<readonly string[]>;
 }
 

@@ -147,7 +147,14 @@ export class ActiveRun {
       this.recorder.record({ type: 'annotation', annotation: { level: 'warning', message } });
       return;
     }
-    this.recorder.record({ type: 'annotation', annotation });
+    const file = annotation.file ?? this.#workflow.path;
+    const title = annotation.title ?? this.#titleOf(annotation);
+    this.recorder.record({ type: 'annotation', annotation: { ...annotation, file, title } });
+  }
+
+  #titleOf({ jobId }: Annotation): string {
+    const { jobs, run } = this.recorder.live;
+    return jobId === undefined ? run.name : (jobs.get(jobId)?.job.name ?? jobId);
   }
 
   /** Its turn came, unless `#waiting` is cancelled. What is answered is to be released either way. */
@@ -270,13 +277,13 @@ export class ActiveRun {
 
   #facts(): Omit<RunFacts, 'hasToken'> {
     const { run, request } = this.recorder.live;
-    const { id, runNumber, attempt, workflow, trigger } = run;
+    const { id, runNumber, attempt, trigger } = run;
     const identity = identityOf(this.#shared.options);
     return {
       id,
       runNumber,
       attempt,
-      workflow,
+      workflow: this.#workflow.name ?? this.#workflow.path,
       trigger,
       request,
       workflowPath: this.#workflow.path,

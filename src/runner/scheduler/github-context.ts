@@ -9,6 +9,7 @@ export type RunFacts = {
   readonly id: string;
   readonly runNumber: number;
   readonly attempt: number;
+  /** Its name, else its path. */
   readonly workflow: string;
   /** Relative to the workspace, with `/`. */
   readonly workflowPath: string;

@@ -11,14 +11,17 @@ import type { PlannedStep } from './state/journal-records.ts';
 export class JobReporter implements JobReport {
   readonly #context: RunContext;
   readonly #jobId: string;
+  /** Of the workflow that the job stands in: where annotations without a file point. */
+  readonly #workflowPath: string;
   readonly #logs = new Map<number, LogWriter>();
   readonly #writing = new Set<Promise<void>>();
   #isClosed = false;
   #isLogBroken = false;
 
-  constructor(context: RunContext, jobId: string) {
+  constructor(context: RunContext, jobId: string, workflowPath: string) {
     this.#context = context;
     this.#jobId = jobId;
+    this.#workflowPath = workflowPath;
   }
 
   stepsKnown(steps: readonly PlannedStep[]): void {
@@ -74,7 +77,20 @@ export class JobReporter implements JobReport {
 
   annotate(annotation: Annotation): void {
     if (this.#isClosed) return;
-    this.#guarded(() => this.#context.annotate({ ...annotation, jobId: this.#jobId }));
+    const { level, message, stepNumber } = annotation;
+    const title = annotation.title ?? this.#titleOf(annotation);
+    // A line without a file says nothing.
+    const placed =
+      annotation.file === undefined
+        ? { level, message, stepNumber, file: this.#workflowPath }
+        : annotation;
+    this.#guarded(() => this.#context.annotate({ ...placed, title, jobId: this.#jobId }));
+  }
+
+  /** The step that it comes from, else the job. */
+  #titleOf({ stepNumber }: Annotation): string | undefined {
+    const step = this.#steps().find(({ number }) => number === stepNumber);
+    return step?.name ?? this.#context.recorder.live.jobs.get(this.#jobId)?.job.name;
   }
 
   summary(number: number, markdown: string): void {

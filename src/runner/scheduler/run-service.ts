@@ -83,7 +83,7 @@ class SchedulingRunService implements Scheduler {
       if (states.live.phase === 'queued') waiting.push(states);
       else closing.push(this.#closeInterrupted(states));
     }
-    await this.#shelf.readLastNumber();
+    await this.#shelf.readLastNumbers();
     await Promise.all(closing);
     waiting.sort((a, b) => (a.live.queuedAt < b.live.queuedAt ? -1 : 1));
     const living = new Set(waiting.map(({ live }) => live.run.id));
@@ -100,7 +100,9 @@ class SchedulingRunService implements Scheduler {
     try {
       await this.#options.store.assertDiskSpace();
       const { store } = this.#options;
-      const prepared = await prepareStart(this.#options, request, () => this.#shelf.nextNumber());
+      const prepared = await prepareStart(this.#options, request, (file) =>
+        this.#shelf.nextNumber(file),
+      );
       const { workflow, sources, record, warnings } = prepared;
       const { id, trigger } = record.run;
       const { sandboxes } = this.#options;

@@ -8,8 +8,8 @@ import { ifPresent } from '../storage/file-errors.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 import { runView, type RunState } from './state/run-state.ts';
 
-/** Keeps the highest run number when the run that had it is removed. */
-const NUMBER_FILE = 'last-run-number';
+/** Keeps the highest number of a workflow's runs when the run that had it is removed. */
+const NUMBERS_FILE = 'last-run-numbers.json';
 const EXTENSION = /\.ya?ml$/;
 
 /** All runs that are kept, as they are shown. */
@@ -18,7 +18,8 @@ export class RunShelf {
   readonly #byId = new Map<string, RunState>();
   /** Oldest first. */
   readonly #inOrder: RunState[] = [];
-  #lastNumber = 0;
+  /** The highest number of the runs of each workflow, by its file. */
+  readonly #lastNumbers = new Map<string, number>();
   #retaining: Promise<void> | undefined;
 
   constructor(options: SchedulerOptions) {
@@ -31,7 +32,7 @@ export class RunShelf {
     let at = this.#inOrder.length;
     while (at > 0 && isBefore(state, this.#inOrder[at - 1])) at -= 1;
     this.#inOrder.splice(at, 0, state);
-    this.#lastNumber = Math.max(this.#lastNumber, state.run.runNumber);
+    this.#raise(state.run.fileName, state.run.runNumber);
   }
 
   find(id: string): RunState | undefined {
@@ -45,9 +46,11 @@ export class RunShelf {
     return state;
   }
 
-  nextNumber(): number {
-    this.#lastNumber += 1;
-    return this.#lastNumber;
+  /** Each workflow counts its own runs, from 1. Source: GitHub's documentation, `github.run_number`. */
+  nextNumber(fileName: string): number {
+    const number = (this.#lastNumbers.get(fileName) ?? 0) + 1;
+    this.#lastNumbers.set(fileName, number);
+    return number;
   }
 
   /** Newest first. Cost: O(runs). */
@@ -67,7 +70,8 @@ export class RunShelf {
   /** Deployments stay in their ledger. Errors: STORE_UNAVAILABLE. */
   async remove(id: string): Promise<void> {
     const state = this.must(id);
-    if (state.run.runNumber === this.#lastNumber) await this.#writeLastNumber();
+    const { fileName, runNumber } = state.run;
+    if (runNumber === this.#lastNumbers.get(fileName)) await this.#writeLastNumbers();
     this.#byId.delete(id);
     this.#inOrder.splice(this.#inOrder.indexOf(state), 1);
     await this.#options.store.remove(id);
@@ -89,10 +93,14 @@ export class RunShelf {
   }
 
   /** Called once, after the runs were added. */
-  async readLastNumber(): Promise<void> {
-    const text = await ifPresent(readFile(this.#numberPath, 'utf8'));
-    const number = Number(text?.trim() ?? '0');
-    if (Number.isSafeInteger(number)) this.#lastNumber = Math.max(this.#lastNumber, number);
+  async readLastNumbers(): Promise<void> {
+    const text = await ifPresent(readFile(this.#numbersPath, 'utf8'));
+    if (text === undefined) return;
+    for (const [fileName, number] of numbersOf(text)) this.#raise(fileName, number);
+  }
+
+  #raise(fileName: string, number: number): void {
+    this.#lastNumbers.set(fileName, Math.max(this.#lastNumbers.get(fileName) ?? 0, number));
   }
 
   async #removeExcess(isActive: (id: string) => boolean): Promise<void> {
@@ -113,12 +121,25 @@ export class RunShelf {
     }
   }
 
-  get #numberPath(): string {
-    return join(this.#options.projectDir, '.runner', NUMBER_FILE);
+  get #numbersPath(): string {
+    return join(this.#options.projectDir, '.runner', NUMBERS_FILE);
   }
 
-  async #writeLastNumber(): Promise<void> {
-    await writeFileAtomic(this.#numberPath, `${this.#lastNumber}\n`);
+  async #writeLastNumbers(): Promise<void> {
+    const numbers = Object.fromEntries(this.#lastNumbers);
+    await writeFileAtomic(this.#numbersPath, `${JSON.stringify(numbers, null, 1)}\n`);
+  }
+}
+
+/** What can be read of the file: a damaged one costs numbers that are given again, not the start. */
+function numbersOf(text: string): readonly (readonly [string, number])[] {
+  try {
+    const value = JSON.parse(text) as unknown;
+    if (typeof value !== 'object' || value === null) return [];
+    return Object.entries(value).filter(([, number]) => Number.isSafeInteger(number));
+  } catch (error) {
+    if (error instanceof SyntaxError) return [];
+    throw error;
   }
 }
 

@@ -41,13 +41,13 @@ export function mustBeValid(
 }
 
 /**
- * Checks a request and works out what its run is recorded with. `nextRunNumber` is called last.
+ * Checks a request and works out what its run is recorded with. `nextRunNumber` is called last, with the name of the file.
  * Errors: those of RunService.start but QUEUE_FULL and SHUTTING_DOWN.
  */
 export async function prepareStart(
   options: SchedulerOptions,
   request: StartRequest,
-  nextRunNumber: () => number,
+  nextRunNumber: (fileName: string) => number,
 ): Promise<PreparedStart> {
   const { at: found, fork } = request;
   const file = found?.file ?? (await options.catalog.find(request.workflow));
@@ -81,7 +81,7 @@ export async function prepareStart(
     id: options.ids.uuid(),
     workflow: workflow.name ?? workflow.fileName,
     fileName: workflow.fileName,
-    runNumber: nextRunNumber(),
+    runNumber: nextRunNumber(workflow.fileName),
     createdAt: at,
     trigger,
     ...(workflow.dispatchInputs.size === 0 ? {} : { inputs: inputs.texts }),
@@ -124,7 +124,7 @@ async function runName(
     id: head.id,
     runNumber: head.runNumber,
     attempt: 1,
-    workflow: head.workflow,
+    workflow: workflow.name ?? workflow.path,
     workflowPath: workflow.path,
     trigger: head.trigger,
     request,

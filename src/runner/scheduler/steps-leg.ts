@@ -220,7 +220,7 @@ async function execute(
   if (environment?.isDeployment === true) {
     options.deployments.deploymentStarted(runView(recorder.live), jobId, environment.name);
   }
-  const reporter = new JobReporter(context, jobId);
+  const reporter = new JobReporter(context, jobId, leg.scope.workflow.path);
   const execution = options.executor.execute(request, reporter);
   const stop = stopWith(leg, settings, execution);
   let outcome: JobOutcome;

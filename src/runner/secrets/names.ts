@@ -35,7 +35,6 @@ export function environmentProblem(environment: string): string | undefined {
   if (environment.length > ENVIRONMENT_LENGTH_MAX) {
     return `an environment's name has at most ${ENVIRONMENT_LENGTH_MAX} characters`;
   }
-  if (environment.includes('/')) return "an environment's name holds no /";
   if (CONTROL.test(environment) || !environment.isWellFormed()) {
     return "an environment's name holds no control characters and is valid Unicode";
   }

@@ -50,13 +50,16 @@ export class SecretLists {
       .filter((variable) => key === undefined || environmentKey(variable.environment) === key);
   }
 
-  /** Those with a secret or a variable, each in the spelling that was met first. */
+  /**
+   * Those with a secret or a variable of their own, each in the spelling that was met first. What belongs to the
+   * whole repository makes no environment.
+   */
   async environments(): Promise<readonly string[]> {
     const [secrets, variables] = [await this.secrets(), await this.variables()];
     const shown = new Map<string, string>();
     for (const { environment } of [...secrets, ...variables]) {
       const key = environmentKey(environment);
-      if (!shown.has(key)) shown.set(key, environment);
+      if (key !== DEFAULT_ENVIRONMENT && !shown.has(key)) shown.set(key, environment);
     }
     return [...shown.values()].sort();
   }

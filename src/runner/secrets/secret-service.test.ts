@@ -110,7 +110,6 @@ describe('secrets', () => {
     ['name', 'INVALID_NAME', { name: 'Runner_X', value: 'hunter2' }],
     ['name', 'INVALID_NAME', { name: 'ACTIONS_X', value: 'hunter2' }],
     ['name', 'INVALID_NAME', { name: 'A'.repeat(256), value: 'hunter2' }],
-    ['environment', 'INVALID_NAME', { name: 'A', value: 'hunter2', environment: 'a/b' }],
     ['environment', 'INVALID_NAME', { name: 'A', value: 'hunter2', environment: 'a\nb' }],
     ['environment', 'INVALID_NAME', { name: 'A', value: 'hunter2', environment: 'e'.repeat(256) }],
     ['backend', 'INVALID_VALUE', { name: 'A', value: 'hunter2', backend: 'hunter2' }],
@@ -475,7 +474,7 @@ describe('an import', () => {
     ['INVALID_VALUE', 'content', { content: 'hunter2\n'.repeat(1001) }],
     ['BODY_TOO_LARGE', 'content', { content: 'A'.repeat(IMPORT_BYTES_MAX + 1) }],
     ['INVALID_REQUEST', 'type', { content: 'A=1', type: 'hunter2' }],
-    ['INVALID_NAME', 'environment', { content: 'A=1', environment: 'a/b' }],
+    ['INVALID_NAME', 'environment', { content: 'A=1', environment: 'a\nb' }],
   ])('is refused with %s of %s as a whole', async (reason, field, request) => {
     const error = await service.importEnv(request).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ reason, metadata: { field } });
@@ -503,10 +502,15 @@ describe('variables', () => {
     });
     await restart();
     expect(await service.variablesFor('production')).toEqual({ REGION: 'us', TIER: '1' });
+    await service.put({ name: 'KEY', value: 'of a part', environment: 'eu/west', actor: ACTOR });
+    const part = { runId: 'r', jobId: 'j', environment: 'EU/west', names: undefined };
+    expect(await service.secretsFor(part)).toEqual({ KEY: 'of a part' });
+    await service.remove({ name: 'KEY', environment: 'eu/west', actor: ACTOR });
     expect(await service.variablesFor('')).toEqual({ REGION: 'eu', TIER: '1' });
     expect((await service.listVariables('production')).map(({ value }) => value)).toEqual(['us']);
     expect(await service.listVariables()).toHaveLength(3);
-    expect(await service.environments()).toEqual(['Production', 'default']);
+    // What belongs to the repository makes no environment.
+    expect(await service.environments()).toEqual(['Production']);
     await service.removeVariable({ name: 'region', environment: 'PRODUCTION' });
     expect(await service.variablesFor('production')).toEqual({ REGION: 'eu', TIER: '1' });
     await expect(

@@ -67,12 +67,12 @@ export class TupleExport {
     const { projectId } = await openShard(this.#parts, request);
     const scope = { projectId, tenantId: allTenants ? null : tenantId, match };
     const from = request.cursor === '' ? undefined : this.#cursors.decode(scope, request.cursor);
-    // The database has every commit: a token that is valid needs no waiting.
-    if (token !== '') await positions.resolve({ projectId, tenantId }, token);
+    // The database has every commit, so a token that is valid needs no waiting.
+    if (token !== '') positions.decode({ projectId, tenantId }, token);
     if (!allTenants) {
       await places.take();
       try {
-        yield* this.#shard({ projectId, tenantId }, scope, from, signal);
+        yield* this.#shard({ projectId, tenantId }, scope, from, signal, token);
       } finally {
         places.giveBack();
       }
@@ -114,8 +114,9 @@ export class TupleExport {
     scope: StreamScope,
     from: StreamPosition | undefined,
     signal: AbortSignal,
+    token = '',
   ): AsyncGenerator<ExportedPart, void, undefined> {
-    const { pool, heads, codec, metrics } = this.#parts;
+    const { pool, heads, codec, metrics, positions } = this.#parts;
     const { match } = scope;
     const pages = streamTuples(
       pool,
@@ -133,7 +134,11 @@ export class TupleExport {
     try {
       for await (const page of pages) {
         const { epoch, seq } = page.head;
-        if (isFirst) heads.raise(shard.projectId, shard.tenantId, epoch, seq);
+        if (isFirst) {
+          heads.raise(shard.projectId, shard.tenantId, epoch, seq);
+          // Of what is read, whatever was known before: the server may have another history by now.
+          positions.checkToken(shard, token, { epoch, minSeq: seq, stamp: '' });
+        }
         if (page.rows > 0) key = lastKey(page);
         metrics.exported(page.rows);
         yield {

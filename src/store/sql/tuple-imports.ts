@@ -148,10 +148,10 @@ export async function applyImportChunk(
     changes: string | null;
     settings_version: string;
   }>({
-    name: 'gatehouse_import_chunk',
+    name: 'gatehouse_import_rows',
     text: `select epoch::text as epoch, seq::text as seq, written::text as written, changes,
         settings_version::text as settings_version
-      from gatehouse_import_chunk($1::bigint, $2::uuid, $3::bigint, $4::bigint, $5::bigint, $6, $7,
+      from gatehouse_import_rows($1::bigint, $2::uuid, $3::bigint, $4::bigint, $5::bigint, $6, $7,
         $8::bigint, $9::uuid, $10, $11, $12)`,
     values: [
       importNo,

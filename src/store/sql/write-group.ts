@@ -1,12 +1,22 @@
 import type { ClientBase } from 'pg';
 
-/** Arguments of gatehouse_write (migrations/0006) after the instance: Postgres array literals. */
+/** Arguments of gatehouse_write_group (migrations/0011) between the instance and the hints: Postgres array literals. */
 export type WriteGroupArguments = readonly (string | boolean)[];
 
 export const WRITE_GROUP_ARGUMENTS = 41;
 
-const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes, settings from gatehouse_write($1::uuid,${Array.from(
-  { length: WRITE_GROUP_ARGUMENTS },
+/** How a group is written; what is written does not depend on it. */
+export type WriteGroupHints = {
+  /** Nothing of what is inserted is expected to be stored. */
+  readonly areNew: boolean;
+  /** There are deletes whose effect the database decides, each of another identity, and nothing else: else it must be false. */
+  readonly areLoneDeletes: boolean;
+};
+
+const NO_HINTS: WriteGroupHints = { areNew: false, areLoneDeletes: false };
+
+const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes, settings, found_stored from gatehouse_write_group($1::uuid,${Array.from(
+  { length: WRITE_GROUP_ARGUMENTS + 2 },
   (_, i) => `$${i + 2}`,
 ).join(',')})`;
 
@@ -23,6 +33,8 @@ export type WriteGroupRow = {
   readonly made_changes: readonly (string | null)[] | null;
   /** Comma-separated by shard: the version of the project's settings; null when was_applied. */
   readonly settings: string | null;
+  /** Whether tuples that were expected to be new were stored already; null where nothing was inserted. */
+  readonly found_stored?: boolean | null;
 };
 
 /**
@@ -36,15 +48,16 @@ export async function writeGroup(
   instanceId: string | null,
   values: WriteGroupArguments,
   timeoutMs: number,
+  { areNew, areLoneDeletes } = NO_HINTS,
 ): Promise<WriteGroupRow> {
   const { rows } = await client.query<WriteGroupRow>({
-    name: 'gatehouse_write',
+    name: 'gatehouse_write_group',
     text: TEXT,
-    values: [instanceId, ...values],
+    values: [instanceId, ...values, areNew, areLoneDeletes],
     query_timeout: timeoutMs,
   } as { name: string; text: string; values: (string | boolean | null)[] });
   const row = rows[0];
-  if (row === undefined) throw new Error('gatehouse_write returned no row');
+  if (row === undefined) throw new Error('gatehouse_write_group returned no row');
   return row;
 }
 

@@ -13,6 +13,11 @@ const FIRST_BYTES = 64 * 1024;
 /** From here on a body travels in a buffer of its own, transferred and never copied. */
 const LARGE_BODY_BYTES = 64 * 1024;
 
+/** Whether a body of so many bytes must own its buffer. */
+export function isLargeBody(bytes: number): boolean {
+  return bytes >= LARGE_BODY_BYTES;
+}
+
 /**
  * Gathers the answers of one turn into one message. Hot: no buffer is allocated but for its growth.
  */
@@ -52,7 +57,7 @@ export class AnswerWriter {
 
   /** A body, copied; a large one must own its buffer, which is given away. */
   body(requestId: number, body: Uint8Array): void {
-    if (body.length >= LARGE_BODY_BYTES) this.#largeBody(requestId, body);
+    if (isLargeBody(body.length)) this.#largeBody(requestId, body);
     else this.room(requestId, body.length).set(body);
   }
 

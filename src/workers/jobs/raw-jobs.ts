@@ -21,6 +21,7 @@ import type { RawMethod } from '../../protocol/shard-client.ts';
 import { BatchEncoder, ListEncoder, jsonOfBatch, protoOfBatch } from '../raw/answer-encoder.ts';
 import type { BatchScan } from '../raw/batch-scan.ts';
 import { equalsText, type RawFields } from '../raw/raw-fields.ts';
+import { isLargeBody } from './answer-writer.ts';
 import type { BatchBodies } from './batch-bodies.ts';
 import { BatchEvaluation, createItemChunk } from './batch-evaluation.ts';
 import type { PairCounter } from './decision-stats.ts';
@@ -335,7 +336,8 @@ class RawListWork implements JobWork {
   readonly isPartlySent = false;
   readonly #context: JobContext;
   readonly #request: RawRequest;
-  #task: EvaluationTask<readonly string[]> | null = null;
+  #task: EvaluationTask<Uint32Array> | null = null;
+  #reader: TupleReader | null = null;
   #encoder: ListEncoder | null = null;
 
   constructor(context: JobContext, request: RawRequest) {
@@ -359,7 +361,8 @@ class RawListWork implements JobWork {
   start({ evaluator }: Bound, reader: TupleReader): void {
     const items = itemsOf(this.#context, this.#request, reader);
     this.#encoder = null;
-    this.#task = evaluator.startListObjects(
+    this.#reader = reader;
+    this.#task = evaluator.startListEntities(
       {
         namespace: items.namespaceText(0),
         relation: items.relationText(0),
@@ -372,14 +375,15 @@ class RawListWork implements JobWork {
 
   advance(sliceEndMs: number): 'done' | 'more' {
     const task = this.#task;
-    if (task === null) throw new Error('a list that was not started');
+    const reader = this.#reader;
+    if (task === null || reader === null) throw new Error('a list that was not started');
     if (this.#encoder === null) {
       const { stats } = this.#context;
       if (runCounted(stats, 'ListObjects', task, sliceEndMs) === 'more') return 'more';
-      this.#encoder = new ListEncoder(task.result(), this.#request.isJson);
+      this.#encoder = new ListEncoder(reader, task.result(), this.#request.isJson);
     }
     if (this.#encoder.run(sliceEndMs) === 'more') return 'more';
-    this.#context.writer.body(this.#request.requestId, this.#encoder.body());
+    this.#context.writer.body(this.#request.requestId, this.#encoder.body(isLargeBody));
     return 'done';
   }
 }

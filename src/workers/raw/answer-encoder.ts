@@ -1,3 +1,5 @@
+import { ENTITY_ID_BYTES_MAX, type TupleReader } from '../../model/tuple-reader.ts';
+
 const utf8 = new TextEncoder();
 
 const JSON_RESULTS_START = utf8.encode('{"results":[');
@@ -187,74 +189,121 @@ export function protoOfBatch(
   return encoder.body();
 }
 
-const JSON_LIST_START = '{"object_ids":[';
-const JSON_LIST_END = ']}';
-/** Characters of text that are gathered before they are encoded. */
-const CHUNK_CHARACTERS = 32 * 1024;
-const IDS_PER_CLOCK_LOOK = 64;
+const JSON_LIST_START = utf8.encode('{"object_ids":[');
+const JSON_LIST_END = utf8.encode(']}');
+const IDS_PER_CLOCK_LOOK = 256;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+/** Of an id in either form: each byte escaped, two quotes and a comma; tag and length take less. */
+const ID_ROOM = 6 * ENTITY_ID_BYTES_MAX + 3;
+const ROOM_FIRST = 32 * 1024;
+const strictUtf8 = new TextDecoder();
 
-/** Encodes a ListObjects answer in slices, so that a long list stops nobody. */
+/** What has the ids of entities. */
+export type EntityIds = Pick<TupleReader, 'readEntityId'>;
+
+/** Memory of the answer that ended last, for the next one. */
+let spare: Uint8Array<ArrayBuffer> | null = null;
+
+/**
+ * Encodes a ListObjects answer in slices, so that a long list stops nobody: ids go from the index's bytes into the answer's,
+ * without strings. In JSON as `JSON.stringify` writes them.
+ */
 export class ListEncoder {
-  readonly #ids: readonly string[];
+  readonly #ids: EntityIds;
+  readonly #entities: Uint32Array;
   readonly #isJson: boolean;
-  readonly #chunks: Uint8Array[] = [];
-  #bytes = 0;
-  #text: string;
+  #bytes: Uint8Array<ArrayBuffer>;
+  #at = 0;
   #next = 0;
 
-  constructor(ids: readonly string[], isJson: boolean) {
+  /** `entities` are those of `ids` as long as this runs. */
+  constructor(ids: EntityIds, entities: Uint32Array, isJson: boolean) {
     this.#ids = ids;
+    this.#entities = entities;
     this.#isJson = isJson;
-    this.#text = isJson ? JSON_LIST_START : '';
+    this.#bytes = spare ?? new Uint8Array(ROOM_FIRST);
+    spare = null;
+    if (!isJson) return;
+    this.#bytes.set(JSON_LIST_START);
+    this.#at = JSON_LIST_START.length;
   }
 
   /** Works until all ids are encoded or the slice has ended. */
   run(sliceEndMs: number): 'done' | 'more' {
-    while (this.#next < this.#ids.length) {
-      const id = this.#ids[this.#next] as string; // below length
-      if (this.#isJson) {
-        this.#text += this.#next === 0 ? JSON.stringify(id) : `,${JSON.stringify(id)}`;
-        if (this.#text.length >= CHUNK_CHARACTERS) this.#flushText();
-      } else this.#addProto(id);
-      this.#next += 1;
-      if (this.#next % IDS_PER_CLOCK_LOOK === 0 && performance.now() >= sliceEndMs) return 'more';
+    const { length } = this.#entities;
+    while (this.#next < length) {
+      const end = Math.min(length, this.#next + IDS_PER_CLOCK_LOOK);
+      for (; this.#next < end; this.#next++) {
+        if (this.#at + ID_ROOM > this.#bytes.length) this.#grow();
+        const entity = this.#entities[this.#next] as number; // below length
+        if (this.#isJson) this.#addJson(entity);
+        else this.#addProto(entity);
+      }
+      if (end < length && performance.now() >= sliceEndMs) return 'more';
     }
     if (this.#isJson) {
-      this.#text += JSON_LIST_END;
-      this.#flushText();
+      this.#bytes.set(JSON_LIST_END, this.#at);
+      this.#at += JSON_LIST_END.length;
     }
     return 'done';
   }
 
-  /** Only after `run` said 'done'. A buffer of its own. */
-  body(): Uint8Array<ArrayBuffer> {
-    const body = new Uint8Array(this.#bytes);
-    let at = 0;
-    for (const chunk of this.#chunks) {
-      body.set(chunk, at);
-      at += chunk.length;
+  /** Only after `run` said 'done'. To be copied at once, unless `isLarge`: then a buffer of its own. */
+  body(isLarge: (bytes: number) => boolean): Uint8Array<ArrayBuffer> {
+    const bytes = this.#bytes;
+    if (bytes.length <= SPARE_MAX) spare = bytes;
+    return isLarge(this.#at) ? bytes.slice(0, this.#at) : bytes.subarray(0, this.#at);
+  }
+
+  #addJson(entity: number): void {
+    const bytes = this.#bytes;
+    let at = this.#at;
+    if (this.#next > 0) bytes[at++] = COMMA;
+    bytes[at++] = QUOTE;
+    const end = this.#ids.readEntityId(entity, bytes, at);
+    for (let i = at; i < end; i++) {
+      const byte = bytes[i] as number;
+      if (byte === QUOTE || byte === BACKSLASH || byte < 0x20) return this.#addEscaped(at, end);
     }
-    return body;
+    bytes[end] = QUOTE;
+    this.#at = end + 1;
   }
 
-  #flushText(): void {
-    this.#add(utf8.encode(this.#text));
-    this.#text = '';
+  /** Seldom: an id with a character that JSON escapes, which lies from `start` to `end`. */
+  #addEscaped(start: number, end: number): void {
+    const text = JSON.stringify(strictUtf8.decode(this.#bytes.subarray(start, end)));
+    const escaped = utf8.encode(text);
+    this.#bytes.set(escaped, start - 1);
+    this.#at = start - 1 + escaped.length;
   }
 
-  #addProto(id: string): void {
-    const text = utf8.encode(id);
-    const field = new Uint8Array(1 + varintLength(text.length) + text.length);
-    field[0] = TAG_FIRST_MESSAGE;
-    field.set(text, writeVarint(field, 1, text.length));
-    this.#add(field);
+  #addProto(entity: number): void {
+    const bytes = this.#bytes;
+    // The length takes one byte or two; it is known once the id is there.
+    const start = this.#at + 2;
+    const end = this.#ids.readEntityId(entity, bytes, start);
+    const length = end - start;
+    bytes[this.#at] = TAG_FIRST_MESSAGE;
+    if (length < 0x80) {
+      bytes[this.#at + 1] = length;
+      this.#at = end;
+      return;
+    }
+    bytes.copyWithin(start + 1, start, end);
+    writeVarint(bytes, this.#at + 1, length);
+    this.#at = end + 1;
   }
 
-  #add(chunk: Uint8Array): void {
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
+  #grow(): void {
+    const grown = new Uint8Array(this.#bytes.length * 2);
+    grown.set(this.#bytes.subarray(0, this.#at));
+    this.#bytes = grown;
   }
 }
+
+/** Memory that is kept for the next answer, at most. */
+const SPARE_MAX = 1024 * 1024;
 
 function varintLength(value: number): number {
   let length = 1;

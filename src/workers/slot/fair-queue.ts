@@ -25,7 +25,7 @@ export class FairQueue {
   /** Takes one of state `queued` to the end of its line. */
   push(request: PendingRequest, nowMs: () => number): void {
     const { shard } = request;
-    const line = shard.lineOf(request);
+    const line = shard.lineOf(request.bytes);
     line.push(request, shard.pendingBytes, nowMs);
     if (line === shard.small) this.#small.enter(line);
     else if (!this.#held.has(line)) this.#large.enter(line);
@@ -71,7 +71,7 @@ export class FairQueue {
 
   /** The worker has answered `request`, or was told to forget it; true if more may be sent for that. */
   answered(request: PendingRequest): boolean {
-    const line = request.shard.lineOf(request);
+    const line = request.shard.lineOf(request.bytes);
     line.sentBytes -= request.bytes;
     if (!this.#held.has(line)) return false;
     const next = line.front();

@@ -39,9 +39,9 @@ export class ShardQueue {
     this.slot = slot;
   }
 
-  /** The line in which `request` of this shard waits. */
-  lineOf(request: PendingRequest): ShardLine {
-    return request.bytes > LARGE_REQUEST_BYTES ? this.large : this.small;
+  /** The line in which a request of `bytes` waits. */
+  lineOf(bytes: number): ShardLine {
+    return bytes > LARGE_REQUEST_BYTES ? this.large : this.small;
   }
 }
 

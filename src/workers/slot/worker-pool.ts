@@ -173,6 +173,28 @@ class SlotPool implements WorkerPool {
     return this.#submit(request);
   }
 
+  refusalBefore(shard: ShardKey | undefined, bytes: number, deadlineMs: number): AppError | null {
+    if (this.#isDraining) return shuttingDown();
+    const bound = this.#boundBefore(shard, bytes, deadlineMs);
+    if (bound === null) return null;
+    this.#options.onRefused?.(bound);
+    return refusalOf(bound);
+  }
+
+  #boundBefore(key: ShardKey | undefined, bytes: number, deadlineMs: number): QueueBound | null {
+    const shard = key && this.#shards.get(key.projectId)?.get(key.tenantId);
+    if (shard !== undefined) {
+      if (shard.pendingCount >= this.#options.shardQueueDepthMax) return 'tenant_requests';
+      return this.#slotOf(shard).boundReached(shard, bytes, deadlineMs);
+    }
+    let bound: QueueBound | null = null;
+    for (const slot of this.#slots) {
+      bound = slot.boundReached(undefined, bytes, deadlineMs);
+      if (bound === null) return null;
+    }
+    return bound;
+  }
+
   check(scope: ReadScope, query: CheckQuery, signal?: AbortSignal): Promise<boolean> {
     return this.#call(scope, 'check', query, signal);
   }
@@ -323,8 +345,7 @@ class SlotPool implements WorkerPool {
   }
 
   #refusal(request: PendingRequest): AppError | null {
-    if (this.#isDraining)
-      return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
+    if (this.#isDraining) return shuttingDown();
     if (request.shard.pendingCount >= this.#options.shardQueueDepthMax) {
       this.#options.onRefused?.('tenant_requests');
       return refusalOf('tenant_requests');
@@ -376,6 +397,10 @@ class SlotPool implements WorkerPool {
     // Where most of them are busy they are not all looked at for each new one.
     this.#shardCountMax = Math.max(SHARD_QUEUES_MAX, this.#shardCount * 2);
   }
+}
+
+function shuttingDown(): AppError {
+  return new AppError<SlotReason>('SHUTTING_DOWN', 'the service is stopping');
 }
 
 function sumOf(one: FsckTotals, other: FsckTotals, sign: 1 | -1): FsckTotals {

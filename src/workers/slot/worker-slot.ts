@@ -22,7 +22,8 @@ import { FairQueue } from './fair-queue.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import { type QueueBound, refusalOf } from './queue-bound.ts';
 import { batchOfRequests } from './request-batcher.ts';
-import type { PendingRequest } from './shard-queue.ts';
+import { SentRequests } from './sent-requests.ts';
+import type { PendingRequest, ShardQueue } from './shard-queue.ts';
 import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport, SlotTransport } from './slot-transport.ts';
 
@@ -80,7 +81,7 @@ export class WorkerSlot {
   readonly #clock: Clock;
   readonly #control = new ControlQueue();
   readonly #acks = new Map<number, { resolve(): void; reject(error: AppError): void }>();
-  readonly #sent = new Map<number, PendingRequest>();
+  readonly #sent = new SentRequests();
   #state: SlotState = 'idle';
   #transport: SlotTransport | null = null;
   readonly #queue = new FairQueue();
@@ -144,33 +145,39 @@ export class WorkerSlot {
         'the decision worker of this shard cannot start',
       );
     }
-    const bound = this.#boundReached(request);
+    const { shard, bytes, scope } = request;
+    const bound = this.boundReached(shard, bytes, scope.deadlineMs);
     if (bound !== null) {
       this.#reports.onRefused(bound);
       return refusalOf(bound);
     }
     this.#pendingCount += 1;
     this.#queue.push(request, this.#nowMs);
-    this.#pendingBytes += request.bytes;
-    request.shard.pendingCount += 1;
-    request.shard.pendingBytes += request.bytes;
+    this.#pendingBytes += bytes;
+    shard.pendingCount += 1;
+    shard.pendingBytes += bytes;
     this.#schedule();
     return null;
   }
 
-  #boundReached(request: PendingRequest): QueueBound | null {
+  /** The bound that leaves no room for a request of `bytes`; null: none. Without `shard` only those of the worker. */
+  boundReached(
+    shard: ShardQueue | undefined,
+    bytes: number,
+    deadlineMs: number,
+  ): QueueBound | null {
     const { queueDepthMax, queueBytesMax } = this.#limits;
-    const { shard, bytes } = request;
     if (this.#pendingCount >= queueDepthMax) return 'worker_requests';
     const freeBytes = queueBytesMax - this.#pendingBytes;
     if (bytes > freeBytes) return 'worker_bytes';
+    if (shard === undefined) return null;
     // What one tenant may have is what is left for all others (Choudhury and Hahne 1998): half of it all for the
     // only one, a third each of two. A first request is always let in.
     if (shard.pendingBytes > 0 && shard.pendingBytes + bytes > freeBytes) return 'tenant_bytes';
-    const line = shard.lineOf(request);
+    const line = shard.lineOf(bytes);
     if (line.isWaitKnown(shard.pendingBytes)) {
       const nowMs = this.#clock.monotonicMs();
-      const timeLeftMs = request.scope.deadlineMs - performance.timeOrigin - nowMs;
+      const timeLeftMs = deadlineMs - performance.timeOrigin - nowMs;
       if (line.isTooLong(shard.pendingBytes, timeLeftMs * WAIT_SHARE_MAX, nowMs)) return 'deadline';
     }
     return null;
@@ -274,7 +281,7 @@ export class WorkerSlot {
     this.#settleAcks();
     transport.stop().catch((error: unknown) => this.#reports.onLost(this.index, error, null));
     const killer = wasReady ? (this.#sent.get(killerId) ?? null) : null;
-    const lost = [...this.#sent.values()];
+    const lost = this.#sent.values();
     this.#reports.onLost(this.index, cause, killer);
     for (const request of lost) {
       this.#finish(request);
@@ -330,7 +337,7 @@ export class WorkerSlot {
   #flush(): void {
     while (this.#state === 'ready' && this.#batchesInFlight < BATCHES_IN_FLIGHT_MAX) {
       const requests = this.#queue.take();
-      for (const request of requests) this.#sent.set(request.id, request);
+      for (const request of requests) this.#sent.add(request);
       if (requests.length === 0 && this.#cancelled.length === 0 && this.#control.isEmpty) return;
       const transport = this.#transport;
       if (transport === null) return;
@@ -420,7 +427,7 @@ export class WorkerSlot {
   #finish(request: PendingRequest): void {
     if (DEBUG_ASSERTIONS) assert(request.state !== 'done', 'a request ends once');
     const { shard, bytes } = request;
-    const line = shard.lineOf(request);
+    const line = shard.lineOf(request.bytes);
     const wasSent = request.state === 'sent';
     request.state = 'done';
     this.#pendingCount -= 1;

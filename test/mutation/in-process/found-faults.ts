@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Fault } from './plant-faults.ts';
 
-type Found = { readonly status: string; readonly by: string; readonly digest: string };
+/** `by` are the tests that say so: the one that found it, or all that did not. */
+type Found = { readonly status: string; readonly by: readonly string[]; readonly digest: string };
 type Kept = { readonly source: string; readonly found: Readonly<Record<string, Found>> };
 
+const DIGEST_CHARS = 16;
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** What tells a fault from the others of its source. */
@@ -13,8 +15,8 @@ function keyOf({ location: { start, end }, replacement }: Fault): string {
 }
 
 /**
- * Faults of one source that were found, in a file: they need not be tried again while the source and
- * the tests that found them stay as they are. Survivors are tried each time.
+ * What became of the faults of one source, in a file: they need not be tried again while the source
+ * and the tests that say so stay as they are. What those tests import is not looked at.
  */
 export class FoundFaults {
   readonly #path: string;
@@ -22,24 +24,27 @@ export class FoundFaults {
   readonly #found = new Map<string, Found>();
   readonly #digests = new Map<string, string>();
 
-  constructor(path: string, source: string) {
+  /** `tests` are paths of all that are run. */
+  constructor(path: string, source: string, tests: readonly string[]) {
     this.#path = path;
     this.#source = digestOf(source);
     if (!existsSync(path)) return;
     const kept = JSON.parse(readFileSync(path, 'utf8')) as Kept;
     if (kept.source !== this.#source) return;
     for (const [key, found] of Object.entries(kept.found)) {
-      if (this.#digestOf(found.by) === found.digest) this.#found.set(key, found);
+      // Tests that are new may find what others did not.
+      const by = found.status === 'Survived' ? tests : found.by;
+      if (this.#digestOf(by) === found.digest) this.#found.set(key, found);
     }
   }
 
-  /** 'Killed' or 'Timeout', or undefined where it has to be tried. */
+  /** 'Killed', 'Timeout' or 'Survived', or undefined where it has to be tried. */
   statusOf(fault: Fault): string | undefined {
     return this.#found.get(keyOf(fault))?.status;
   }
 
-  /** `by` is the path of the tests that found it; undefined: it hung, or did not even load. */
-  add(fault: Fault, status: string, by = ''): void {
+  /** `by` are paths of tests; none: it hung, or did not even load. */
+  add(fault: Fault, status: string, by: readonly string[]): void {
     this.#found.set(keyOf(fault), { status, by, digest: this.#digestOf(by) });
     if (this.#found.size % 20 === 0) this.save();
   }
@@ -49,10 +54,14 @@ export class FoundFaults {
     writeFileSync(this.#path, JSON.stringify(kept));
   }
 
-  #digestOf(path: string): string {
+  #digestOf(paths: readonly string[]): string {
+    return paths.map((path) => this.#digestOfFile(path)).join('');
+  }
+
+  #digestOfFile(path: string): string {
     let digest = this.#digests.get(path);
     if (digest === undefined) {
-      digest = path !== '' && existsSync(path) ? digestOf(readFileSync(path, 'utf8')) : '';
+      digest = existsSync(path) ? digestOf(readFileSync(path, 'utf8')).slice(0, DIGEST_CHARS) : '';
       this.#digests.set(path, digest);
     }
     return digest;

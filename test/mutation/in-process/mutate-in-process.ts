@@ -7,7 +7,14 @@ import { FoundFaults } from './found-faults.ts';
 import { type Fault, plantFaults } from './plant-faults.ts';
 import type { DryTest, Order, Report, WorkerInit } from './tests-worker.ts';
 
-type Run = { readonly file: string; readonly lines: string; readonly source: string };
+type Run = {
+  readonly file: string;
+  /** FROM-TO, or '' for all. */
+  readonly lines: string;
+  readonly source: string;
+  /** No fault is begun after it, on `performance.now()`; those left stay 'Pending'. */
+  readonly untilMs?: number;
+};
 type Dry = Extract<Report, { kind: 'dry' }>;
 type Outcome = Extract<Report, { kind: 'fault' }> | 'timeout';
 
@@ -97,12 +104,12 @@ class Trial {
     this.#concurrency = concurrency;
   }
 
+  /** 'Killed', 'Timeout', 'Survived' or 'NoCoverage'. */
   async statusOf(fault: Fault): Promise<string> {
-    const known = this.#memory.statusOf(fault);
-    if (known !== undefined) return known;
     const { status, found } = await this.#try(fault);
     const by = found === undefined ? undefined : this.#dry.tests[found]?.file;
-    if (status === 'Killed' || status === 'Timeout') this.#memory.add(fault, status, by);
+    if (status === 'Survived') this.#memory.add(fault, status, this.#init.tests);
+    else if (status !== 'NoCoverage') this.#memory.add(fault, status, by === undefined ? [] : [by]);
     return status;
   }
 
@@ -167,12 +174,12 @@ async function dryRun(init: WorkerInit): Promise<Dry> {
 /**
  * Plants the faults that Stryker plants, and runs the same tests, but in threads of this process that
  * load them once: seconds where Stryker takes minutes, since no vitest starts for each fault. The
- * tests of all files share a thread. `tests` are globs; tries `concurrency` faults at once; what was
- * found is kept in the file `memory`.
+ * tests of all files share a thread. `tests` are globs; tries `concurrency` faults at once; what
+ * became of them is kept in the file `memory`, so that a run that ended early is gone on with.
  * Errors: throws when a test fails without a fault.
  */
 export async function mutateInProcess(
-  { file, lines, source }: Run,
+  { file, lines, source, untilMs = Number.POSITIVE_INFINITY }: Run,
   tests: readonly string[],
   concurrency: number,
   memory: string,
@@ -183,12 +190,14 @@ export async function mutateInProcess(
   const init: WorkerInit = { file: resolve(file), code, tests: paths, active: undefined };
   const dry = await dryRun(init);
   const results: Mutant[] = [];
-  const known = new FoundFaults(memory, source);
+  const known = new FoundFaults(memory, source, paths);
   const open = faults.values();
   const work = async (): Promise<void> => {
     const trial = new Trial(init, dry, known, concurrency);
     for (const fault of open) {
-      const status = fault.status === 'Pending' ? await trial.statusOf(fault) : fault.status;
+      let status = fault.status === 'Pending' ? known.statusOf(fault) : fault.status;
+      if (status === undefined)
+        status = performance.now() < untilMs ? await trial.statusOf(fault) : fault.status;
       results.push({ ...fault, status });
     }
     await trial.close();

@@ -23,9 +23,15 @@ export const gathered: GatheredTest[] = [];
 /** What to do when the test at work has ended, last first. */
 export const finishers: Body[] = [];
 /** The file that is loaded. */
-export const loaded = { file: '' };
+let file = '';
 const path: string[] = [];
-const hooks: Hooks[] = [{ before: [], after: [] }];
+const hooks: Hooks[] = [];
+
+/** What is gathered from here on is of this file: hooks of the files before it are none of its own. */
+export function beginFile(name: string): void {
+  file = name;
+  hooks.splice(0, hooks.length, { before: [], after: [] });
+}
 
 const bodyOf = (args: readonly unknown[]): Body => {
   const body = args.find((arg) => typeof arg === 'function');
@@ -38,7 +44,7 @@ const rowsOf = (table: readonly unknown[]): (readonly unknown[])[] =>
 function add(name: unknown, body: () => unknown): void {
   gathered.push({
     name: [...path, String(name)].join(' > '),
-    file: loaded.file,
+    file,
     body,
     before: hooks.flatMap((level) => level.before),
     after: hooks.flatMap((level) => level.after),
@@ -97,16 +103,17 @@ export const { vi } = real;
 Object.assign(globalThis, { ['__vitest_worker__']: { config: { fakeTimers: {} } } });
 
 /** `expect(await read())...`, until it holds. */
-function poll(read: () => unknown): unknown {
+function polled(read: () => unknown, isNot: boolean): unknown {
   return new Proxy(
     {},
     {
-      get:
-        (_, matcher: string) =>
-        async (...args: readonly unknown[]): Promise<void> => {
+      get: (_, matcher: string) => {
+        if (matcher === 'not') return polled(read, !isNot);
+        return async (...args: readonly unknown[]): Promise<void> => {
           for (let i = 0; ; i++) {
             try {
-              const wanted = real.expect(await read()) as unknown as Record<string, Body>;
+              const value = real.expect(await read());
+              const wanted = (isNot ? value.not : value) as unknown as Record<string, Body>;
               await wanted[matcher]?.(...args);
               return;
             } catch (error) {
@@ -114,12 +121,13 @@ function poll(read: () => unknown): unknown {
               await new Promise((resolve) => setTimeout(resolve, 1));
             }
           }
-        },
+        };
+      },
     },
   );
 }
 export const expect = Object.assign(
   (value: unknown, message?: string) => real.expect(value, message),
   real.expect,
-  { poll },
+  { poll: (read: () => unknown) => polled(read, false) },
 );

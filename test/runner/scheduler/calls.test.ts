@@ -109,9 +109,13 @@ ${secrets}
     { secrets: secretsFrom({ '': { KEY: 'k', OTHER: 'o' } }) },
   );
   const all = await bench.run('all');
-  expect(bench.events.lines(all.id, 'call/check', 1)).toEqual(['k|o|all.yml|check']);
+  expect(bench.events.lines(all.id, 'call/check', 1)).toEqual([
+    'k|o|.github/workflows/all.yml|check',
+  ]);
   const none = await bench.run('none');
-  expect(bench.events.lines(none.id, 'call/check', 1)).toEqual(['||none.yml|check']);
+  expect(bench.events.lines(none.id, 'call/check', 1)).toEqual([
+    '||.github/workflows/none.yml|check',
+  ]);
 });
 
 test('calls nest, and a matrix on a call makes a workflow of each leg', async () => {
@@ -197,6 +201,8 @@ jobs:
       level: 'error',
       message: expect.stringContaining('must be a number') as string,
       jobId: 'wrong',
+      file: '.github/workflows/w.yml',
+      title: 'wrong',
     },
   ]);
 });

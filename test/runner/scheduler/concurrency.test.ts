@@ -55,6 +55,8 @@ test('one of a group goes on, one waits, a newcomer takes the place of the one t
     {
       level: 'error',
       message: 'Canceling since a higher priority waiting request for DEPLOY exists',
+      file: '.github/workflows/w.yml',
+      title: bench.service.get(second)?.name,
     },
   ]);
   expect(bench.events.story(second)).toEqual(['job.completed a', 'run.completed']);
@@ -122,6 +124,8 @@ test('the same group at the top and at a job is told instead of waiting for ever
       message:
         "Canceling since a deadlock was detected for concurrency group: 'same' between a top level workflow and 'a'",
       jobId: 'a',
+      file: '.github/workflows/w.yml',
+      title: 'a',
     },
   ]);
 });

@@ -49,6 +49,34 @@ jobs:
   expect(bench.service.counts()).toEqual({ queued: 0, inProgress: 0 });
 });
 
+test('github.workflow of a file without a name is its path; each workflow counts its own runs', async () => {
+  const executor = new ScriptedExecutor();
+  const jobs = 'jobs: { a: { runs-on: x, steps: [{ run: ok }] } }';
+  await using bench = await createBench({
+    executor,
+    workflows: {
+      'w.yml': `on: workflow_dispatch\nrun-name: of \${{ github.workflow }}\n${jobs}\n`,
+      'named.yml': `name: Named\non: workflow_dispatch\n${jobs}\n`,
+    },
+  });
+  const runs = [await bench.run('w'), await bench.run('named'), await bench.run('w')];
+  expect(runs.map(({ name, runNumber }) => [name, runNumber])).toEqual([
+    ['of .github/workflows/w.yml', 1],
+    ['Named', 1],
+    ['of .github/workflows/w.yml', 2],
+  ]);
+  expect(
+    executor.requests.map(({ contexts: { github } }) => {
+      const { workflow, run_number: number } = github as Record<string, unknown>;
+      return [workflow, number];
+    }),
+  ).toEqual([
+    ['.github/workflows/w.yml', '1'],
+    ['Named', '1'],
+    ['.github/workflows/w.yml', '2'],
+  ]);
+});
+
 test('the event of a webhook is github.event, and the trigger', async () => {
   const executor = new ScriptedExecutor();
   await using bench = await createBench({

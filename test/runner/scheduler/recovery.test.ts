@@ -24,7 +24,9 @@ test('shutdown cancels what is in progress, parks what is queued; a restart goes
   await before.events.when((event) => event.type === 'step.started' && event.stepNumber === 2);
   await before.stop();
   expect(before.service.get(first.id)).toMatchObject({ status: 'cancelled' });
-  expect(before.errors(first.id)).toEqual([{ level: 'error', message: 'runner stopped' }]);
+  expect(before.errors(first.id)).toEqual([
+    { level: 'error', message: 'runner stopped', file: '.github/workflows/w.yml', title: 'w.yml' },
+  ]);
   expect(before.service.get(second.id)?.status).toBe('queued');
   await expect(before.service.start({ workflow: 'w' })).rejects.toMatchObject({
     reason: 'SHUTTING_DOWN',

@@ -251,16 +251,25 @@ async function valueFromInput(notes: Terminal): Promise<string> {
   return (await readAll(process.stdin)).replace(/\r?\n$/, '');
 }
 
-/** By id, by number, or the newest one. Errors: RUN_NOT_FOUND. */
+/** By id, by number (`7`, `#7`, of one workflow `ci#7`), else the newest one. Errors: RUN_NOT_FOUND. */
 async function findRun(reader: RunReader, name: string | undefined): Promise<WorkflowRun> {
   const all = await reader.list({ limit: RUNS_MAX });
-  const number = /^#?(\d{1,9})$/.exec(name ?? '')?.[1];
+  const [, workflow = '', number] = /^(?:(.+)?#)?(\d{1,9})$/.exec(name ?? '') ?? [];
   const found = all.find(
-    (one) => name === undefined || one.id === name || String(one.runNumber) === number,
+    (one) =>
+      name === undefined ||
+      one.id === name ||
+      (String(one.runNumber) === number && isOfWorkflow(one, workflow)),
   );
   if (found !== undefined) return found;
   const text = name === undefined ? 'there are no runs' : `there is no run ${name}`;
   throw new AppError('RUN_NOT_FOUND', text);
+}
+
+/** By the workflow's name or file; every run is of ''. */
+function isOfWorkflow({ workflow, fileName }: WorkflowRun, name: string): boolean {
+  const names = ['', workflow, fileName, fileName.replace(/\.ya?ml$/, '')];
+  return names.includes(name);
 }
 
 function wordsOf(

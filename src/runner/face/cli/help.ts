@@ -52,7 +52,7 @@ ${WORKSPACE}`,
 
 Usage: runner logs [<run>] [options]
 
-  <run>                  its id or number; default: the newest
+  <run>                  its id, number or workflow#number; default: the newest
       --job ID           of this job only
       --step N           of this step only
       --tail N           only the last N lines of each step
@@ -61,19 +61,19 @@ ${WORKSPACE}`,
 
 Usage: runner approve <run> [options]
 
-  <run>                  its id or number
+  <run>                  its id, number or workflow#number
 ${WORKSPACE}`,
   cancel: `Cancels a run that another process runs; a second time kills it.
 
 Usage: runner cancel [<run>] [options]
 
-  <run>                  its id or number; default: the newest
+  <run>                  its id, number or workflow#number; default: the newest
 ${WORKSPACE}`,
   rerun: `Runs a finished run again and tells what happens until it ends.
 
 Usage: runner rerun [<run>] [options]
 
-  <run>                  its id or number; default: the newest
+  <run>                  its id, number or workflow#number; default: the newest
       --failed           only the jobs that failed, and those that need them
       --job ID           only this job, and those that need it
 ${FOLLOW}

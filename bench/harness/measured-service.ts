@@ -1,0 +1,130 @@
+// Starts a service beside a PostgreSQL of its own and reads what both take; yields nothing by itself.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+
+/** Of the measured services, which serve this machine only. */
+export const ADMIN_SECRET = 'bench-admin-secret';
+const TICKS_PER_SECOND = 100;
+
+/** A service from some checkout, whose CPU and that of its PostgreSQL can be read apart. */
+export type MeasuredService = {
+  readonly directory: string;
+  readonly postgres: EmbeddedPostgres;
+  port(): number;
+  /** CPU seconds so far: of the service's process, and of PostgreSQL with all its sessions. */
+  cpu(): { readonly service: number; readonly postgres: number };
+  /** Ends the process and starts another one on the same database; returns milliseconds until it was ready. */
+  restart(): Promise<number>;
+  stop(): Promise<void>;
+};
+
+/**
+ * A service from the checkout `directory`, on one worker; `env` adds settings. PostgreSQL is started by this
+ * program in a directory of its own.
+ */
+export async function startMeasured(
+  directory: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<MeasuredService> {
+  const dataDirectory = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'));
+  const postgres = await startEmbeddedPostgres({ dataDirectory });
+  const { user, password, database, host } = postgres.target;
+  const settings = {
+    PATH: process.env['PATH'] ?? '',
+    DATABASE_URL: `postgres://${user}:${password}@/${database}?host=${host}`,
+    GATEWAY_HOST: '127.0.0.1',
+    GATEWAY_CONNECT_PORT: '0',
+    GATEWAY_METRICS_PORT: '0',
+    GATEWAY_DRAIN_MS: '0',
+    GATEWAY_WORKERS: '1',
+    GATEWAY_ADMIN_API_SECRET: ADMIN_SECRET,
+    GATEWAY_WARM_UP_SECONDS: '0',
+    ...env,
+  };
+  const nodeArgs = (process.env['BENCH_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
+  let child: ChildProcess;
+  let port = 0;
+  const start = async (): Promise<number> => {
+    const startMs = performance.now();
+    child = spawn(process.execPath, [...nodeArgs, 'src/main.ts'], {
+      cwd: directory,
+      env: settings,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    port = await readyPort(child);
+    return performance.now() - startMs;
+  };
+  const end = async (): Promise<void> => {
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGTERM');
+    await gone;
+  };
+  await start();
+  return {
+    directory,
+    postgres,
+    port: () => port,
+    cpu: () => ({ service: cpuSeconds(child.pid ?? 0), postgres: treeCpuSeconds(postgres.pid) }),
+    restart: async () => {
+      await end();
+      return start();
+    },
+    stop: async () => {
+      await end();
+      await postgres.stop();
+      rmSync(dataDirectory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function readyPort(child: ChildProcess): Promise<number> {
+  const lines = createInterface({ input: child.stderr as NonNullable<ChildProcess['stderr']> });
+  const last: string[] = [];
+  return await new Promise((resolve, reject) => {
+    lines.on('line', (line) => {
+      last.push(line);
+      if (last.length > 20) last.shift();
+      if (!line.startsWith('{')) return;
+      const entry = JSON.parse(line) as { readonly msg?: string; readonly port?: number };
+      if (entry.msg === 'ready' && entry.port !== undefined) resolve(entry.port);
+    });
+    child.once('exit', (code) =>
+      reject(new Error(`the service ended (${code}):\n${last.join('\n')}`)),
+    );
+  });
+}
+
+/** User and system time of a process's own threads so far; with `children`, of those that ended, too. */
+function cpuSeconds(pid: number, children = false): number {
+  const fields = statOf(pid);
+  if (fields === undefined) return 0;
+  const own = Number(fields[11]) + Number(fields[12]);
+  return (own + (children ? Number(fields[13]) + Number(fields[14]) : 0)) / TICKS_PER_SECOND;
+}
+
+/** The fields of /proc/PID/stat from the state on; undefined for a process that is gone. */
+function statOf(pid: number): string[] | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return undefined;
+    throw error;
+  }
+}
+
+/** CPU seconds of a process, of its children, and of those that have ended. */
+function treeCpuSeconds(pid: number): number {
+  let seconds = cpuSeconds(pid, true);
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const parent = statOf(Number(name))?.[1];
+    if (parent === String(pid)) seconds += cpuSeconds(Number(name), true);
+  }
+  return seconds;
+}

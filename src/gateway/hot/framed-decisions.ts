@@ -1,0 +1,116 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { BodyDeadlines } from '../../http/body-deadlines.ts';
+import { BodyPool } from '../../http/body-pool.ts';
+import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { Authenticator } from '../../http/service-tokens.ts';
+import type { ConnectAdapter } from '../connect/adapter.ts';
+import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
+import { type CallHead, callHeadOf, callTypeOf } from './call-head.ts';
+import { ENVELOPE_BYTES } from './envelope.ts';
+import { LateBodies } from './late-bodies.ts';
+import { HOT_METHODS, type HotMethod } from './raw-decisions.ts';
+import { StreamCall, type StreamCallOptions } from './stream-call.ts';
+import { UnreadAnswers } from './unread-answers.ts';
+import { WebCall, type WebCallOptions } from './web-call.ts';
+
+export type FramedDecisionsOptions = StreamCallOptions &
+  WebCallOptions & {
+    readonly authenticator: Authenticator;
+    readonly general: Pick<
+      ConnectAdapter,
+      'handleHttp1' | 'handleHttp2' | 'handleBuffered' | 'handleBufferedStream'
+    >;
+    /** Deadline of a call whose caller states none, and the longest that one may state. */
+    readonly timeoutMsMax: number;
+  };
+
+/** Of answers that nobody reads, over all connections. */
+const UNREAD_BYTES_MAX = 64 * 1_048_576;
+const HOT_METHOD_OF_PATH: ReadonlyMap<string, HotMethod> = new Map(
+  HOT_METHODS.map((hot) => [hot.path, hot]),
+);
+
+/**
+ * The hot path of Check, BatchCheck and ListObjects over HTTP/2, in gRPC, gRPC-Web and Connect, and of gRPC-Web over
+ * HTTP/1.1. What it is to Connect over HTTP/1.1 `RawDecisions` says: plain calls alone, all else goes to the
+ * general path with the same body, so that both answer alike.
+ */
+export class FramedDecisions {
+  readonly #options: FramedDecisionsOptions;
+  readonly #parts = {
+    bodies: new BodyPool(),
+    late: new LateBodies(),
+    unread: new UnreadAnswers(UNREAD_BYTES_MAX),
+  };
+
+  constructor(options: FramedDecisionsOptions) {
+    this.#options = options;
+  }
+
+  /** Hot. Takes any HTTP/2 request of a POST. */
+  handleStream(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    deadlines: BodyDeadlines,
+  ): void {
+    const hot = HOT_METHOD_OF_PATH.get(headers[':path'] ?? '');
+    const head = hot === undefined ? null : this.#streamHeadOf(headers);
+    if (hot === undefined || head === null) {
+      this.#options.general.handleHttp2(stream, headers, deadlines);
+      return;
+    }
+    // It listens to its stream, which keeps it.
+    void new StreamCall(this.#options, this.#parts, hot, head, stream, headers, deadlines);
+  }
+
+  #streamHeadOf(headers: IncomingHttpHeaders): CallHead | null {
+    const type = callTypeOf(headers['content-type']);
+    if (type === undefined) return null;
+    const isConnect = type.protocol === 'connect';
+    const { timeoutMsMax, authenticator, bodyBytesMax } = this.#options;
+    const head = callHeadOf(
+      type,
+      single(headers[isConnect ? 'content-encoding' : 'grpc-encoding']),
+      single(headers[isConnect ? 'accept-encoding' : 'grpc-accept-encoding']),
+      single(headers[isConnect ? 'connect-timeout-ms' : 'grpc-timeout']),
+      timeoutMsMax,
+    );
+    if (head === null || !authenticator.accepts(headers.authorization ?? '')) return null;
+    if (Number(headers['content-length'] ?? 0) > bodyBytesMax) return null;
+    if (isConnect && !isKnownVersion(single(headers[VERSION_HEADER]) ?? '')) return null;
+    return head;
+  }
+
+  /**
+   * Takes a request to `hot.path` over HTTP/1.1, synchronously inside the listener's handler, if it is a plain one of
+   * gRPC-Web; else returns false, and nothing was read of it.
+   */
+  handleWeb(exchange: HttpExchange, hot: HotMethod): boolean {
+    const type = callTypeOf(exchange.header('content-type'));
+    if (type === undefined || type.protocol !== 'grpc-web') return false;
+    const { timeoutMsMax, authenticator, bodyBytesMax } = this.#options;
+    const head = callHeadOf(
+      type,
+      stated(exchange.header('grpc-encoding')),
+      stated(exchange.header('grpc-accept-encoding')),
+      stated(exchange.header('grpc-timeout')),
+      timeoutMsMax,
+    );
+    const length = exchange.header('content-length');
+    if (head === null || length === '' || !(Number(length) <= bodyBytesMax + ENVELOPE_BYTES)) {
+      return false;
+    }
+    if (!authenticator.accepts(exchange.header('authorization'))) return false;
+    void new WebCall(this.#options, this.#parts.bodies, hot, head, exchange, Number(length));
+    return true;
+  }
+}
+
+/** Of a header that may come several times, as the general path joins them. */
+function single(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' || value === undefined ? value : value.join(', ');
+}
+
+function stated(value: string): string | undefined {
+  return value === '' ? undefined : value;
+}

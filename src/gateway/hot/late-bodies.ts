@@ -1,0 +1,26 @@
+import type { BodyDeadlines, SlowBody } from '../../http/body-deadlines.ts';
+
+/** A call whose body may still be coming. */
+export interface AwaitedBody extends SlowBody {
+  readonly isBodyAwaited: boolean;
+}
+
+/**
+ * Gives deadlines to bodies that did not come with their headers. Most do, within the same turn of the loop, and
+ * cost no entry among the deadlines; one immediate serves all of a turn.
+ */
+export class LateBodies {
+  #fresh: AwaitedBody[] = [];
+  #deadlines: BodyDeadlines | null = null;
+  readonly #look = (): void => {
+    const fresh = this.#fresh;
+    this.#fresh = [];
+    for (const body of fresh) if (body.isBodyAwaited) this.#deadlines?.add(body);
+  };
+
+  /** Hot. `deadlines` is the listener's, the same each time. */
+  expect(body: AwaitedBody, deadlines: BodyDeadlines): void {
+    this.#deadlines = deadlines;
+    if (this.#fresh.push(body) === 1) setImmediate(this.#look);
+  }
+}

@@ -1,0 +1,113 @@
+import type { HttpExchange } from '../../http/http-exchange.ts';
+import { requestIdOf } from '../../http/request-id.ts';
+import type { Authenticator } from '../../http/service-tokens.ts';
+import { AppError, type InternalReason } from '../../shared/app-error.ts';
+import type { ConnectAdapter, ConnectAdapterOptions } from '../connect/adapter.ts';
+import { REQUEST_ID_HEADER, sharedNowMs } from '../connect/call-context.ts';
+import { sendConnectError } from '../connect/connect-error.ts';
+import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
+import { type ScannedWrite, scanWrite } from './write-scan.ts';
+
+/** What writes tuples: the service that the general path calls, too. */
+export interface HotWrites {
+  write(
+    request: ScannedWrite & {
+      readonly meta: {
+        readonly rpc: string;
+        readonly actingUserId: null;
+        readonly requestId: string;
+        readonly deadlineMs: number;
+      };
+    },
+  ): Promise<string>;
+}
+
+export type RawWritesOptions = {
+  readonly authenticator: Authenticator;
+  readonly writes: HotWrites;
+  readonly general: Pick<ConnectAdapter, 'handleHttp1' | 'handleBuffered'>;
+  readonly report: ConnectAdapterOptions['report'];
+  readonly bodyBytesMax: number;
+  /** Deadline of a call; one whose caller states another goes the general path. */
+  readonly timeoutMsMax: number;
+};
+
+export const WRITE_PATH = '/workspace.v1.AuthzService/WriteRelationTuples';
+const RPC = 'WriteRelationTuples';
+const JSON_TYPE = 'application/json';
+
+/**
+ * The hot path of WriteRelationTuples over HTTP/1.1 in JSON: no message objects, headers or signals. It calls the same
+ * service as the general path with the same updates, and leaves it every request that is not plain before anything
+ * was done for it.
+ */
+export class RawWrites {
+  readonly #options: RawWritesOptions;
+
+  constructor(options: RawWritesOptions) {
+    this.#options = options;
+  }
+
+  /** Takes a request to `WRITE_PATH`, synchronously inside the listener's handler. */
+  handle(exchange: HttpExchange): void {
+    const { authenticator, general, bodyBytesMax } = this.#options;
+    const length = exchange.header('content-length');
+    if (
+      exchange.header('content-type') !== JSON_TYPE ||
+      exchange.header('connect-timeout-ms') !== '' ||
+      length === '' ||
+      !(Number(length) <= bodyBytesMax) ||
+      exchange.header('content-encoding') !== '' ||
+      !authenticator.accepts(exchange.header('authorization')) ||
+      !isKnownVersion(exchange.header(VERSION_HEADER))
+    ) {
+      general.handleHttp1(exchange);
+      return;
+    }
+    const givenId = exchange.header(REQUEST_ID_HEADER);
+    const encodings = exchange.header('accept-encoding');
+    exchange.readBody(
+      bodyBytesMax,
+      (body) => this.#write(exchange, requestIdOf(givenId), encodings, body),
+      ignoreTooLarge,
+    );
+  }
+
+  #write(exchange: HttpExchange, requestId: string, encodings: string, body: Uint8Array): void {
+    const { writes, timeoutMsMax } = this.#options;
+    const request = scanWrite(body);
+    if (request === null) {
+      const headers = new Headers({ 'content-type': JSON_TYPE });
+      if (encodings !== '') headers.set('accept-encoding', encodings);
+      this.#options.general.handleBuffered(exchange, WRITE_PATH, headers, body, requestId);
+      return;
+    }
+    const deadlineMs = sharedNowMs() + timeoutMsMax;
+    const meta = { rpc: RPC, actingUserId: null, requestId, deadlineMs };
+    writes.write({ ...request, meta }).then(
+      // A token is letters, digits and marks that JSON leaves as they are.
+      (token) =>
+        exchange.send(200, JSON_TYPE, `{"consistency_token":"${token}"}`, [
+          REQUEST_ID_HEADER,
+          requestId,
+        ]),
+      (error: unknown) => this.#fail(exchange, requestId, error),
+    );
+  }
+
+  #fail(exchange: HttpExchange, requestId: string, error: unknown): void {
+    const shown =
+      error instanceof AppError
+        ? error
+        : new AppError<InternalReason>('INTERNAL', 'internal error', {}, error);
+    if (shown.reason === 'INTERNAL') {
+      const rpc = WRITE_PATH.slice(1);
+      this.#options.report({ requestId, rpc, error: shown.cause ?? shown });
+    }
+    sendConnectError(exchange, shown, requestId);
+  }
+}
+
+function ignoreTooLarge(): void {
+  // Bodies are taken only with a declared length below the limit.
+}

@@ -1,0 +1,217 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { BodyDeadlines } from '../../http/body-deadlines.ts';
+import type { BodyPool } from '../../http/body-pool.ts';
+import { requestIdOf } from '../../http/request-id.ts';
+import { AppError, type InternalReason } from '../../shared/app-error.ts';
+import { gzipCompression } from '../connect/adapter-compression.ts';
+import { letGo } from '../connect/adapter-http2.ts';
+import type { ConnectAdapter } from '../connect/adapter.ts';
+import { errorBody, httpStatusOfReason } from '../connect/connect-error.ts';
+import {
+  errorTrailer,
+  framedAnswer,
+  isSentPlain,
+  preparedAnswer,
+  webErrorBody,
+} from './answer-frames.ts';
+import { answerTypeOf, type CallHead } from './call-head.ts';
+import { type DecisionAnswer, DecisionCall, type DecisionCallOptions } from './decision-call.ts';
+import { ENVELOPE_BYTES } from './envelope.ts';
+import type { AwaitedBody, LateBodies } from './late-bodies.ts';
+import type { HotMethod } from './raw-decisions.ts';
+import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';
+
+export type StreamCallOptions = DecisionCallOptions & {
+  readonly general: Pick<ConnectAdapter, 'handleBufferedStream'>;
+};
+
+/** What the calls of one listener share. */
+export type StreamCallParts = {
+  readonly bodies: BodyPool;
+  readonly late: LateBodies;
+  readonly unread: UnreadAnswers;
+};
+
+type OutgoingHead = Record<string, string | number>;
+
+const OK_TRAILERS = { 'grpc-status': '0' };
+const WITH_TRAILERS = { waitForTrailers: true };
+const WITHOUT_BODY = { endStream: true };
+/** Shorter answers fit the first window of every client that did not shrink it. */
+const UNREAD_BYTES_MIN = 16 * 1024;
+/** NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM */
+const CANCEL = 8;
+const ENHANCE_YOUR_CALM = 11;
+
+/** A decision call over HTTP/2: gRPC, gRPC-Web or Connect, on the core streams of node:http2. */
+export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswer {
+  unreadBytes = 0;
+  readonly #stream: ServerHttp2Stream;
+  readonly #incoming: IncomingHttpHeaders;
+  readonly #general: StreamCallOptions['general'];
+  readonly #parts: StreamCallParts;
+  readonly #deadlines: BodyDeadlines;
+  readonly #bytesMax: number;
+  #chunk: Uint8Array | null = null;
+  #chunks: Uint8Array[] | null = null;
+  #size = 0;
+  #isBodyAwaited = true;
+
+  constructor(
+    options: StreamCallOptions,
+    parts: StreamCallParts,
+    hot: HotMethod,
+    head: CallHead,
+    stream: ServerHttp2Stream,
+    incoming: IncomingHttpHeaders,
+    deadlines: BodyDeadlines,
+  ) {
+    super(options, hot, head);
+    this.#general = options.general;
+    this.#parts = parts;
+    this.#stream = stream;
+    this.#incoming = incoming;
+    this.#deadlines = deadlines;
+    this.#bytesMax = options.bodyBytesMax + ENVELOPE_BYTES;
+    parts.late.expect(this, deadlines);
+    stream.on('data', (chunk: Uint8Array) => this.#came(chunk));
+    stream.on('end', () => this.#complete());
+    stream.on('close', () => this.#closed());
+  }
+
+  get isBodyAwaited(): boolean {
+    return this.#isBodyAwaited;
+  }
+
+  /** The body took too long (called by the listener's deadlines). */
+  cut(): void {
+    this.#stream.close(CANCEL);
+  }
+
+  drop(): void {
+    this.#stream.close(ENHANCE_YOUR_CALM);
+    this.#stream.destroy();
+  }
+
+  #came(chunk: Uint8Array): void {
+    this.#size += chunk.byteLength;
+    if (!this.#isBodyAwaited || this.isEnded) return; // answered or refused: the rest is thrown away
+    if (this.#size > this.#bytesMax) {
+      this.#bodyDone();
+      this.fallBack();
+    } else if (this.#chunk === null) this.#chunk = chunk;
+    else (this.#chunks ??= [this.#chunk]).push(chunk);
+  }
+
+  #complete(): void {
+    if (!this.#isBodyAwaited) return;
+    const chunk = this.#chunk;
+    const chunks = this.#chunks;
+    this.#bodyDone();
+    // A chunk lies in the memory of all that was read with it, and is not kept.
+    const lease = this.#parts.bodies.take(this.#size);
+    const body = lease?.bytes ?? Buffer.allocUnsafe(this.#size);
+    if (chunks === null) {
+      if (chunk !== null) body.set(chunk);
+    } else {
+      let at = 0;
+      for (const part of chunks) {
+        body.set(part, at);
+        at += part.byteLength;
+      }
+    }
+    this.take(body, lease);
+  }
+
+  #bodyDone(): void {
+    this.#isBodyAwaited = false;
+    this.#chunk = null;
+    this.#chunks = null;
+    this.#deadlines.remove(this);
+  }
+
+  #closed(): void {
+    if (this.#isBodyAwaited) this.#bodyDone();
+    if (this.unreadBytes > 0) this.#parts.unread.remove(this);
+    this.gone();
+  }
+
+  protected answer(answer: DecisionAnswer): void {
+    if (typeof answer === 'string') return this.#send(preparedAnswer(this.head, answer), false);
+    if (isSentPlain(this.head, answer, this.options.compressMinBytes)) {
+      return this.#send(framedAnswer(this.head, answer, false), false);
+    }
+    gzipCompression.compress(answer as Uint8Array<ArrayBuffer>).then(
+      (bytes) => this.#send(framedAnswer(this.head, bytes, true), true),
+      (error: unknown) =>
+        this.fail(new AppError<InternalReason>('INTERNAL', 'internal error', {}, error)),
+    );
+  }
+
+  #send(body: Uint8Array, isCompressed: boolean): void {
+    const stream = this.#stream;
+    this.counted();
+    if (stream.destroyed || stream.closed) return;
+    const head = this.#headOf(answerTypeOf(this.head));
+    if (body.length >= UNREAD_BYTES_MIN) {
+      this.unreadBytes = body.length;
+      this.#parts.unread.add(this);
+    }
+    if (this.head.protocol === 'grpc') {
+      stream.respond(head, WITH_TRAILERS);
+      stream.on('wantTrailers', sendOkTrailers);
+    } else {
+      if (isCompressed && this.head.protocol === 'connect') head['content-encoding'] = 'gzip';
+      stream.respond(head);
+    }
+    stream.end(body);
+  }
+
+  protected refuse(error: AppError): void {
+    const stream = this.#stream;
+    if (this.#isBodyAwaited) this.#bodyDone();
+    if (stream.destroyed || stream.closed) return;
+    if (this.head.protocol === 'grpc') {
+      const head = this.#headOf(answerTypeOf(this.head));
+      errorTrailer(error).forEach((value, name) => {
+        head[name] = value;
+      });
+      stream.respond(head, WITHOUT_BODY);
+    } else if (this.head.protocol === 'grpc-web') {
+      stream.respond(this.#headOf(answerTypeOf(this.head)));
+      stream.end(webErrorBody(error));
+    } else {
+      const head = this.#headOf('application/json');
+      head[':status'] = httpStatusOfReason(error.reason);
+      stream.respond(head);
+      stream.end(errorBody(error));
+    }
+    letGo(stream);
+  }
+
+  protected handOn(body: Uint8Array): void {
+    this.#general.handleBufferedStream(
+      this.#stream,
+      this.#incoming,
+      this.#size > this.#bytesMax ? null : body,
+      this.head.isTimeoutStated ? this.leftMs : undefined,
+    );
+  }
+
+  #headOf(contentType: string): OutgoingHead {
+    const given = this.#incoming['x-request-id'];
+    const requestId = requestIdOf(typeof given === 'string' ? given : (given?.join(', ') ?? ''));
+    const head: OutgoingHead = {
+      ':status': 200,
+      'content-type': contentType,
+      'x-request-id': requestId,
+    };
+    // Says how messages are compressed that say so.
+    if (this.head.isGzipWanted && this.head.protocol !== 'connect') head['grpc-encoding'] = 'gzip';
+    return head;
+  }
+}
+
+function sendOkTrailers(this: ServerHttp2Stream): void {
+  this.sendTrailers(OK_TRAILERS);
+}

@@ -1,0 +1,83 @@
+import type { PendingRequest } from './shard-queue.ts';
+
+const FIRST_CAPACITY = 1_024;
+
+/**
+ * Requests that a worker has, by id. An open-addressed table that stays one array: a Map whose entries come and go is
+ * rehashed every few dozen of them, and V8 leaves in each table a pointer to the next one. Once a table lies in the old
+ * generation (after any full collection under load) each of its successors is kept, with the requests that it held, until
+ * the next full collection, which begins it anew: that was 600 bytes promoted for each Check. Capacity is at least
+ * twice what it holds, and is not given back: 8 bytes a place. O(1), ids being mostly consecutive.
+ */
+export class SentRequests {
+  #places: (PendingRequest | null)[] = emptyPlaces(FIRST_CAPACITY);
+  #mask = FIRST_CAPACITY - 1;
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Adds one whose id is not there. */
+  add(request: PendingRequest): void {
+    if (this.#size * 2 >= this.#places.length) this.#grow();
+    this.#place(request);
+    this.#size += 1;
+  }
+
+  get(id: number): PendingRequest | undefined {
+    return this.#places[this.#find(id)] ?? undefined;
+  }
+
+  /** Whether it was there. */
+  delete(id: number): boolean {
+    const places = this.#places;
+    const mask = this.#mask;
+    let hole = this.#find(id);
+    if (places[hole] === null) return false;
+    this.#size -= 1;
+    // Those behind it that stood further from home than the hole move up, so that no search ends at a hole.
+    for (let at = (hole + 1) & mask; ; at = (at + 1) & mask) {
+      const request = places[at] as PendingRequest | null; // below the mask
+      if (request === null) break;
+      const fromHome = (at - request.id) & mask;
+      if (fromHome < ((at - hole) & mask)) continue;
+      places[hole] = request;
+      hole = at;
+    }
+    places[hole] = null;
+    return true;
+  }
+
+  /** All, in no order. O(capacity). */
+  values(): PendingRequest[] {
+    return this.#places.filter((request) => request !== null);
+  }
+
+  /** The place of `id`, or the free one where it would be put. */
+  #find(id: number): number {
+    const places = this.#places;
+    const mask = this.#mask;
+    // `&` takes the low 32 bits also of an id beyond them.
+    for (let at = id & mask; ; at = (at + 1) & mask) {
+      const request = places[at] as PendingRequest | null; // below the mask
+      if (request === null || request.id === id) return at;
+    }
+  }
+
+  #place(request: PendingRequest): void {
+    this.#places[this.#find(request.id)] = request;
+  }
+
+  #grow(): void {
+    const old = this.#places;
+    this.#places = emptyPlaces(old.length * 2);
+    this.#mask = this.#places.length - 1;
+    for (const request of old) if (request !== null) this.#place(request);
+    old.fill(null);
+  }
+}
+
+function emptyPlaces(capacity: number): (PendingRequest | null)[] {
+  return Array.from({ length: capacity }, () => null);
+}
