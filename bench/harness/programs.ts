@@ -99,6 +99,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/tuples-in-bulk.ts',
   },
   {
+    name: 'thread-hops',
+    yields: 'CPU microseconds of a round trip to a worker thread, by what carries it',
+    file: 'bench/thread-hops.ts',
+  },
+  {
     name: 'worker-host',
     yields: 'items a second that a worker answers, without its thread',
     file: 'bench/worker-host.ts',
