@@ -30,6 +30,8 @@ export type StreamCallParts = {
   readonly bodies: BodyPool;
   readonly late: LateBodies;
   readonly unread: UnreadAnswers;
+  /** Told of each answer that was given up as nobody read it, and its bytes. */
+  readonly onUnread: (bytes: number) => void;
 };
 
 type OutgoingHead = Record<string, string | number>;
@@ -39,9 +41,8 @@ const WITH_TRAILERS = { waitForTrailers: true };
 const WITHOUT_BODY = { endStream: true };
 /** Shorter answers fit the first window of every client that did not shrink it. */
 const UNREAD_BYTES_MIN = 16 * 1024;
-/** NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM */
+/** NGHTTP2_CANCEL */
 const CANCEL = 8;
-const ENHANCE_YOUR_CALM = 11;
 
 /** A decision call over HTTP/2: gRPC, gRPC-Web or Connect, on the core streams of node:http2. */
 export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswer {
@@ -89,7 +90,9 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   }
 
   drop(): void {
-    this.#stream.close(ENHANCE_YOUR_CALM);
+    this.#parts.onUnread(this.unreadBytes);
+    // Any other code waits behind the data that the caller does not take.
+    this.#stream.close(CANCEL);
     this.#stream.destroy();
   }
 
