@@ -429,10 +429,10 @@ function qualifiedUser(
   node: number,
   subject: number,
 ): number {
-  if (Number.isNaN(scratch.nowMs)) return CHECK_GENERAL;
-  const { expiresAtMs, conditionName } = reader.qualifier(node, subject);
+  const expiresAtMs = reader.bareExpiryMs(node, subject);
   if (scratch.nowMs >= expiresAtMs) return CHECK_CONTINUE;
-  return conditionName === '' ? CHECK_ALLOWED : CHECK_GENERAL;
+  // Neither with a condition nor without a clock.
+  return scratch.nowMs < expiresAtMs ? CHECK_ALLOWED : CHECK_GENERAL;
 }
 
 /** The tuples of one node: the user among them, and the usersets to visit. */
