@@ -1,8 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { StreamCursors } from './bulk/stream-cursor.ts';
 import { SignedCursors } from './signed-cursor.ts';
-import { WatchCursors } from './watch/watch-cursor.ts';
 
 const key = Buffer.alloc(32, 7);
 const kind = { domain: 'one', charactersMax: 1_000 };
@@ -30,14 +28,4 @@ test('what was signed comes back, and nothing else does', () => {
 test('one that is too long is not looked at', () => {
   const long = cursors.encode('', ['x'.repeat(1_000)]);
   expect(cursors.decode('', long)).toBeUndefined();
-});
-
-/* Callers keep cursors: those of the releases before must stay good. */
-test('cursors look as they always did', () => {
-  const match = { namespace: 'doc', objectId: null, relation: null, subject: null };
-  const scope = { projectId: 'p', tenantId: null, match };
-  const position = { tenantId: 't', epoch: 3, seq: 14, key: null };
-  expect(new StreamCursors(key).encode(scope, position)).toBe('WzEsInQiLDMsMTRd.Gsg3y1QzsSmF55c-');
-  const shard = { kind: 'shard', epoch: 3, seq: 14, modelVersion: 2 } as const;
-  expect(new WatchCursors(key).encode('p', 't', shard)).toBe('WzEsMywxNCwyXQ.k0NSHE_oQBo_7CQ-');
 });

@@ -73,11 +73,12 @@ async function untilShown(line: string): Promise<void> {
 test('a follower by server-sent events who takes nothing is told so and let go', async () => {
   const socket = silentReader('/v1/watch?tenant_id=t');
   await untilShown('gatehouse_watch_streams 1');
-  await imported(many('a'));
+  const importing = imported(many('a'));
   await untilShown('gatehouse_stalled_streams_total{method="Watch"} 1');
   const text = await restOf(socket);
   expect(text).toMatch(/\nevent: error\ndata: [^\n]*"deadline_exceeded"[^\n]*was read for 3 s/);
   await untilShown('gatehouse_watch_streams 0');
+  await importing;
 }, 120_000);
 
 test('so is who exports and takes nothing', async () => {

@@ -1,5 +1,5 @@
 import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op, THIS_OP } from '../bound/bound-model.ts';
-import { PairTable } from '../bound/pair-table.ts';
+import type { PairTable } from '../bound/pair-table.ts';
 import { FALSE, type Scope, type Target, TRUE, type Value } from '../bound/scope.ts';
 import { CheckRun } from '../general/check-run.ts';
 import type { Steps } from '../general/gate-system.ts';
@@ -220,8 +220,8 @@ export class DerivationSearch implements LeafVisitor {
       if (best !== undefined && proof.size + above > best.size) continue;
       if (!keepProof(vertex.proofs, proof)) continue;
       for (const reader of vertex.readers) {
-        const above = reader.vertex;
-        if (above.kind === 'butNot') above.refutedNeed ??= yield* this.#refute(above);
+        const gate = reader.vertex;
+        if (gate.kind === 'butNot') gate.refutedNeed ??= yield* this.#refute(gate);
         this.#read(reader, proof);
       }
       if (next % 64 === 63) yield;
