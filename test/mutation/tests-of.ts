@@ -26,7 +26,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   ],
   [
     ['private-ids', 'changed-nodes'].map((name) => `src/engine/overlay/${name}.ts`),
-    ['src/engine/overlay/*.test.ts'],
+    ['src/engine/overlay/*.test.ts', 'test/engine/private-ids.test.ts'],
   ],
   [
     ['src/engine/overlay/'],

@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { TupleIndex } from '../../cache/tuple-index.ts';
-import type { Subject } from '../../model/relation-tuple.ts';
-import { EMPTY_NAME, WILDCARD_NODE } from '../../model/tuple-reader.ts';
-import { PRIVATE_ENTITY, PRIVATE_NAME, PRIVATE_NODE, PrivateIds } from './private-ids.ts';
+import { TupleIndex } from '../../src/cache/tuple-index.ts';
+import {
+  PRIVATE_ENTITY,
+  PRIVATE_NAME,
+  PRIVATE_NODE,
+  PrivateIds,
+} from '../../src/engine/overlay/private-ids.ts';
+import type { Subject } from '../../src/model/relation-tuple.ts';
+import { EMPTY_NAME, WILDCARD_NODE } from '../../src/model/tuple-reader.ts';
 
 const user = (userId: string): Subject => ({ kind: 'user', userId });
 const set = (objectId: string, relation: string, namespace = 'group'): Subject => ({
