@@ -179,11 +179,11 @@ describe.each<Wire>(['grpc', 'connect', 'connect-json'])('over %s', (wire) => {
       await reader.begun();
       expect(reader.messages.map(({ kind }) => kind.case)).toEqual(['heartbeat']);
       await reader.stop();
-      await write(here, projectId, 't', 'while-away');
+      await write(here, projectId, 't', 'meanwhile');
       const again = new Reader(here, { projectId, ...of, startAfter: reader.cursor }, wire);
       await again.until(() => again.told.length === 1);
-      expect(again.told).toEqual(['t: +while-away']);
-      await write(here, projectId, 't', '-while-away');
+      expect(again.told).toEqual(['t: +meanwhile']);
+      await write(here, projectId, 't', '-meanwhile');
     }
   });
 });
