@@ -13,15 +13,17 @@ const FIXED_BYTES = 1024 * 1024;
 const ROUNDS = 3;
 const WARM_CHECKS = 10_000;
 const CHECKS = 15_000;
+const START_MS = 180_000;
 let service: Service;
 
 beforeAll(async () => {
   const preload = pathToFileURL('test/support/run-collecting.ts').href;
   service = await startService({
     env: { NODE_OPTIONS: `--expose-gc --import=${preload}`, GATEWAY_WORKERS: '1' },
+    startTimeoutMs: START_MS,
   });
-});
-afterAll(async () => void (await service.stop()));
+}, START_MS);
+afterAll(async () => void (await service.stop()), 60_000);
 
 type Collected = { readonly beforeBytes: number; readonly afterBytes: number };
 
