@@ -41,8 +41,9 @@ const WITH_TRAILERS = { waitForTrailers: true };
 const WITHOUT_BODY = { endStream: true };
 /** Shorter answers fit the first window of every client that did not shrink it. */
 const UNREAD_BYTES_MIN = 16 * 1024;
-/** NGHTTP2_CANCEL */
+/** NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM */
 const CANCEL = 8;
+const ENHANCE_YOUR_CALM = 11;
 
 /** A decision call over HTTP/2: gRPC, gRPC-Web or Connect, on the core streams of node:http2. */
 export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswer {
@@ -91,9 +92,8 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
 
   drop(): void {
     this.#parts.onUnread(this.unreadBytes);
-    // Any other code waits behind the data that the caller does not take.
-    this.#stream.close(CANCEL);
-    this.#stream.destroy();
+    // Unlike CANCEL it does not wait for the data that the caller does not take.
+    this.#stream.close(ENHANCE_YOUR_CALM);
   }
 
   #came(chunk: Uint8Array): void {
