@@ -111,8 +111,9 @@ function compared(index: TupleIndex, evaluator: Evaluator, nowMs: number): numbe
         const code = evaluator.checkUser(entity, name, subject, nowMs, 10_000);
         if (code === CHECK_GENERAL) continue;
         decided++;
+        if ((code === CHECK_ALLOWED) === task.result()) continue;
         const question = `${objectId}#${relation}@${userId} at ${nowMs - NOW_MS}`;
-        expect([question, code === CHECK_ALLOWED]).toEqual([question, task.result()]);
+        expect.fail(`${question}: ${code} on the hot path`);
       }
     }
   }
@@ -140,7 +141,7 @@ describe('operators and expiries on the hot path', () => {
         }
       },
     );
-    fc.assert(property, { numRuns: 400 });
+    fc.assert(property, { numRuns: 200 });
     expect(decided).toBeGreaterThan(10_000);
   });
 
