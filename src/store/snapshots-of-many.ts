@@ -3,7 +3,6 @@ import type { ShardKey } from '../model/relation-tuple.ts';
 import { assert } from '../shared/assert.ts';
 import type { ShardHead } from './changes.ts';
 import { SNAPSHOT_COLUMNS, streamHeadsAndRows } from './snapshot.ts';
-import { textArray } from './sql/write-group.ts';
 
 /** Shards of one query at most. */
 export const SNAPSHOTS_MAX = 128;
@@ -52,8 +51,10 @@ export async function loadSnapshotsOfMany(
 
 /** COPY takes no parameters. */
 function textOf(client: ClientBase, shards: readonly ShardKey[]): string {
-  const projects = client.escapeLiteral(textArray(shards.map(({ projectId }) => projectId)));
-  const tenants = client.escapeLiteral(textArray(shards.map(({ tenantId }) => tenantId)));
+  const arrayOf = (texts: readonly string[]): string =>
+    `array[${texts.map((text) => client.escapeLiteral(text)).join(', ')}]`;
+  const projects = arrayOf(shards.map(({ projectId }) => projectId));
+  const tenants = arrayOf(shards.map(({ tenantId }) => tenantId));
   const keys = `unnest(${projects}::text[], ${tenants}::text[]) with ordinality k (project_id, tenant_id, n)`;
   const columns = SNAPSHOT_COLUMNS.map((column) => `r.${column}`).join(', ');
   return `begin isolation level repeatable read, read only;

@@ -274,7 +274,8 @@ describe('shards', () => {
     source.commit(A, [viewer('insert', 'd4', 'u')]);
     control({ kind: 'hint', shard: null, seq: 0 });
     await expect.poll(() => host.actor(A)?.watermark).toBe(4);
-    expect(host.indexBytes).toBe(host.actor(A)?.indexBytes);
+    // With what its shards share.
+    expect(host.indexBytes).toBeGreaterThan(host.actor(A)?.indexBytes ?? Infinity);
   });
 
   test('the poll finds what no hint told of, and asks for nothing where all is the same', async () => {

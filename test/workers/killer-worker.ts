@@ -32,9 +32,12 @@ function killerReader(reader: TupleReader): TupleReader {
 
 function killerIndex(bytesMax: number): ShardIndex {
   const index = foldingIndex({ isInUse: true }, smallShards(bytesMax, 0));
-  const reader = killerReader(index.reader);
+  let reader: TupleReader | null = null;
   return {
-    reader,
+    // Once the rows have come: before, there is none.
+    get reader() {
+      return (reader ??= killerReader(index.reader));
+    },
     get bytes() {
       return index.bytes;
     },

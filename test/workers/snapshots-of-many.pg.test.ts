@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type TestDatabase, createTestDatabase } from '../../test/support/postgres.ts';
-import { writeChange } from '../../test/support/write-change.ts';
-import type { ShardKey } from '../model/relation-tuple.ts';
-import { PostgresShardSource } from '../workers/shard/postgres-shard-source.ts';
-import { SNAPSHOT_COLUMNS, loadSnapshot } from './snapshot.ts';
-import { SNAPSHOT_ROWS_MAX, loadSnapshotsOfMany } from './snapshots-of-many.ts';
+import type { ShardKey } from '../../src/model/relation-tuple.ts';
+import { SNAPSHOT_COLUMNS, loadSnapshot } from '../../src/store/snapshot.ts';
+import { SNAPSHOT_ROWS_MAX, loadSnapshotsOfMany } from '../../src/store/snapshots-of-many.ts';
+import { PostgresShardSource } from '../../src/workers/shard/postgres-shard-source.ts';
+import { type TestDatabase, createTestDatabase } from '../support/postgres.ts';
+import { writeChange } from '../support/write-change.ts';
 
 let database: TestDatabase;
 const shardOf = (tenantId: string): ShardKey => ({ projectId: 'p', tenantId });
