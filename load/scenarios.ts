@@ -4,6 +4,7 @@ import { checkBesideFsck } from './scenarios/check-beside-fsck.ts';
 import { checkBesideLists } from './scenarios/check-beside-lists.ts';
 import { checkUniform, checkZipf } from './scenarios/check.ts';
 import { coldStart } from './scenarios/cold-start.ts';
+import { connectionChurn } from './scenarios/connection-churn.ts';
 import { feedFlood } from './scenarios/feed-flood.ts';
 import { listObjects } from './scenarios/list-objects.ts';
 import { mixed } from './scenarios/mixed.ts';
@@ -43,4 +44,5 @@ export const SCENARIOS: readonly Scenario[] = [
   killOneLarge,
   warmRestart,
   severalInstances,
+  connectionChurn,
 ];
