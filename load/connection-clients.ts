@@ -4,77 +4,109 @@
  */
 import { connect } from 'node:net';
 import { createHistogram } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionCommand, ConnectionReport, Latencies } from './harness/connections.ts';
 import { requestBytes } from './harness/raw-http.ts';
 
 const HEAD_END = '\r\n\r\n';
 /** What wrk calls a time-out. */
 const TIMEOUT_MS = 2_000;
+/** Connections without a first answer at a time: more of them would wait for this process, not for the service. */
+const OPENING_MAX = 250;
 
 process.on('message', (command: ConnectionCommand) => {
-  void press(command).then((report) => process.send?.(report));
+  void new Press(command).run().then((report) => process.send?.(report));
 });
 process.on('disconnect', () => process.exit(0));
 
-/** Keeps `connections` open, each with one request at a time, replaced after `requestsEach` answers. */
-async function press(command: ConnectionCommand): Promise<ConnectionReport> {
-  const { port, token, path, bodies, connections, requestsEach, seconds } = command;
-  const requests = bodies.map((body) => requestBytes(path, Buffer.from(body), token));
-  const first = histogram();
-  const later = histogram();
-  const endMs = performance.now() + seconds * 1000;
-  let [next, answered, opened, failed, timedOut] = [0, 0, 0, 0, 0];
+/** Keeps `connections` open once they are, each with one request at a time, replaced after `requestsEach` answers. */
+class Press {
+  readonly #command: ConnectionCommand;
+  readonly #requests: readonly Buffer[];
+  readonly #first = createHistogram({ lowest: 1, highest: 600_000_000_000, figures: 3 });
+  readonly #later = createHistogram({ lowest: 1, highest: 600_000_000_000, figures: 3 });
+  #next = 0;
+  #opened = 0;
+  #failed = 0;
+  #timedOut = 0;
+  /** Connections, and those of them without an answer. */
+  #open = 0;
+  #opening = 0;
+  #isEnding = false;
 
-  const open = (done: () => void): void => {
-    opened += 1;
+  constructor(command: ConnectionCommand) {
+    this.#command = command;
+    const { path, bodies, token } = command;
+    this.#requests = bodies.map((body) => requestBytes(path, Buffer.from(body), token));
+  }
+
+  async run(): Promise<ConnectionReport> {
+    const { seconds } = this.#command;
+    const startMs = performance.now();
+    this.#fill();
+    await sleep(seconds * 1000);
+    this.#isEnding = true;
+    const lastedS = (performance.now() - startMs) / 1000;
+    const answered = this.#first.count + this.#later.count;
+    while (this.#open > 0) await sleep(5);
+    return {
+      perSecond: Math.round(answered / lastedS),
+      opened: this.#opened,
+      failed: this.#failed,
+      timedOut: this.#timedOut,
+      first: latenciesOf(this.#first),
+      later: latenciesOf(this.#later),
+    };
+  }
+
+  #fill(): void {
+    const { connections } = this.#command;
+    while (!this.#isEnding && this.#open < connections && this.#opening < OPENING_MAX) this.#add();
+  }
+
+  #add(): void {
+    const { port, requestsEach } = this.#command;
+    this.#open += 1;
+    this.#opening += 1;
+    this.#opened += 1;
     let sentMs = performance.now();
     let count = 0;
     let text = '';
     const socket = connect({ port, host: '127.0.0.1', noDelay: true });
     socket.setEncoding('latin1');
-    const ask = (): void => void socket.write(requests[next++ % requests.length] as Buffer);
+    const ask = (): void => {
+      socket.write(this.#requests[this.#next++ % this.#requests.length] as Buffer);
+    };
     socket.once('connect', ask);
     socket.on('data', (chunk: string) => {
       text += chunk;
       if (!isWhole(text)) return;
       const nowMs = performance.now();
-      const tookMs = nowMs - sentMs;
-      if (!text.startsWith('HTTP/1.1 200')) failed += 1;
-      if (tookMs > TIMEOUT_MS) timedOut += 1;
-      // Of a new connection the time counts from before it is opened.
-      (count === 0 ? first : later).record(Math.max(1, Math.round(tookMs * 1e6)));
+      this.#answered(text, nowMs - sentMs, count === 0);
       text = '';
       count += 1;
-      answered += 1;
-      if (nowMs >= endMs || count >= requestsEach) socket.destroy();
+      if (count === 1) this.#fill();
+      if (this.#isEnding || count >= requestsEach) socket.destroy();
       else {
         sentMs = nowMs;
         ask();
       }
     });
-    socket.once('error', () => (failed += 1));
+    socket.once('error', () => (this.#failed += 1));
     socket.once('close', () => {
-      if (performance.now() >= endMs) done();
-      else open(done);
+      this.#open -= 1;
+      if (count === 0) this.#opening -= 1;
+      this.#fill();
     });
-  };
-  const startMs = performance.now();
-  await Promise.all(
-    Array.from({ length: connections }, () => new Promise<void>((resolve) => open(resolve))),
-  );
-  const lastedS = (performance.now() - startMs) / 1000;
-  return {
-    perSecond: Math.round(answered / lastedS),
-    opened,
-    failed,
-    timedOut,
-    first: latenciesOf(first),
-    later: latenciesOf(later),
-  };
-}
+  }
 
-function histogram(): ReturnType<typeof createHistogram> {
-  return createHistogram({ lowest: 1, highest: 600_000_000_000, figures: 3 });
+  /** Of a new connection the time counts from before it is opened. */
+  #answered(text: string, tookMs: number, isFirst: boolean): void {
+    if (!text.startsWith('HTTP/1.1 200')) this.#failed += 1;
+    if (tookMs > TIMEOUT_MS) this.#timedOut += 1;
+    if (isFirst) this.#opening -= 1;
+    (isFirst ? this.#first : this.#later).record(Math.max(1, Math.round(tookMs * 1e6)));
+  }
 }
 
 function latenciesOf(recorded: ReturnType<typeof createHistogram>): Latencies {

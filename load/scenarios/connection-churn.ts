@@ -10,8 +10,8 @@ import { CHECK_PATH, checkBodies } from '../harness/target.ts';
 const SHAPES = [
   { name: 'every request a new connection', connections: 32, requestsEach: 1 },
   { name: 'every hundredth', connections: 200, requestsEach: 100 },
-  { name: '1,000 that open at once', connections: 1_000, requestsEach: Number.MAX_SAFE_INTEGER },
-  { name: '10,000 that open at once', connections: 10_000, requestsEach: Number.MAX_SAFE_INTEGER },
+  { name: '1,000 that stay', connections: 1_000, requestsEach: Number.MAX_SAFE_INTEGER },
+  { name: '10,000 that stay', connections: 10_000, requestsEach: Number.MAX_SAFE_INTEGER },
 ];
 
 export const connectionChurn: Scenario = {

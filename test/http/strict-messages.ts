@@ -64,7 +64,7 @@ const ROWS: readonly Row[] = [
     ),
     200,
   ],
-  ['a query', first(`${LINE.replace(' HTTP', '?a=b HTTP')}`), 200],
+  ['a query', first(LINE.replace(' HTTP', '?a=b HTTP')), 200],
   ['a port in Host', withLines(['host: x:8080', TYPE, LENGTH]), 200],
   ['an address in Host', withLines(['host: [::1]:80', TYPE, LENGTH]), 200],
   ['an empty Host', withLines(['host:', TYPE, LENGTH]), 200],
