@@ -1,7 +1,7 @@
 import net from 'node:net';
 import { firstRequestOf } from './first-request.ts';
 import { HEADER_BYTES_MAX } from './http-limits.ts';
-import { PEEK_AGAIN, PEEK_FAILED, type SocketPeek } from './socket-peek.ts';
+import { PEEK_AGAIN, PEEK_FAILED, POLLIN, type SocketPeek } from './socket-peek.ts';
 
 export type SniffingListenerOptions = {
   readonly host: string;
@@ -44,6 +44,8 @@ const ACCEPTED_PER_TURN_MAX = 512;
 const LOOK_MS_YOUNG = 1;
 const LOOK_MS_OLD = 20;
 const YOUNG_MS = 50;
+/** Connections that have sent something, in one look. */
+const LOOKS_MAX = 512;
 /** Between two looks at the sockets of neighbours, which may have ended, or stand still. */
 const HELP_MS = 20;
 /** At the end: nobody came for this long, and the longest that is waited for it. */
@@ -65,6 +67,7 @@ export class SniffingListener {
   readonly #first = new Uint8Array(HEADER_BYTES_MAX + 1);
   /** In order of arrival, so the first one is the oldest. */
   readonly #waiting = new Set<Waiting>();
+  #polled = new Int32Array(0);
   #timer: NodeJS.Timeout | null = null;
   #helper: NodeJS.Timeout | null = null;
   #youngestMs = 0;
@@ -158,9 +161,13 @@ export class SniffingListener {
 
   #accept(accepted: Accepted): void {
     this.#acceptedCount += 1;
+    // One that says nothing makes room for one that may.
     if (!this.#options.admits()) {
-      this.#drop(accepted);
-      return;
+      if (this.#waiting.size > 0) this.#evictOldest();
+      else {
+        this.#drop(accepted);
+        return;
+      }
     }
     if (this.#hand(accepted) !== 'unknown') return;
     if (this.#waiting.size >= this.#options.sniffingMax) this.#evictOldest();
@@ -191,16 +198,36 @@ export class SniffingListener {
   #lookAgain(): void {
     this.#timer = null;
     const nowMs = performance.now();
+    this.#handReadable();
     for (const waiting of this.#waiting) {
-      if (this.#hand(waiting) !== 'unknown') {
-        this.#waiting.delete(waiting);
-      } else if (nowMs - waiting.sinceMs >= this.#options.sniffTimeoutMs) {
-        this.#waiting.delete(waiting);
-        this.#drop(waiting);
-      }
+      if (nowMs - waiting.sinceMs < this.#options.sniffTimeoutMs) break;
+      this.#waiting.delete(waiting);
+      this.#drop(waiting);
     }
     if (this.#waiting.size === 0) return;
     this.#schedule(nowMs - this.#youngestMs < YOUNG_MS ? LOOK_MS_YOUNG : LOOK_MS_OLD);
+  }
+
+  /** Of those that have sent something, some are looked at, from anywhere on: one that sends half a head stays readable. */
+  #handReadable(): void {
+    const all = [...this.#waiting];
+    if (this.#polled.length < all.length * 2) this.#polled = new Int32Array(all.length * 4);
+    const polled = this.#polled;
+    for (const [i, { fd, socket }] of all.entries()) {
+      polled[i * 2] = socket === null ? fd : descriptorOf(socket);
+      polled[i * 2 + 1] = POLLIN;
+    }
+    this.#options.peek.poll(polled, all.length);
+    const start = Math.floor(Math.random() * all.length);
+    let looks = 0;
+    for (let n = 0; n < all.length && looks < LOOKS_MAX; n++) {
+      const i = (start + n) % all.length;
+      const waiting = all[i] as Waiting;
+      // A descriptor below 0 is one that Node.js has closed, which poll leaves out.
+      if ((polled[i * 2 + 1] ?? 0) >>> 16 === 0 && (polled[i * 2] ?? 0) >= 0) continue;
+      looks += 1;
+      if (this.#hand(waiting) !== 'unknown') this.#waiting.delete(waiting);
+    }
   }
 
   /** Passes the connection on if its protocol is known; 'unknown' leaves it with the listener. */
