@@ -38,10 +38,11 @@ export async function loadSnapshotsOfMany(
       row: (bytes, bounds) => {
         const from = bounds[at] as number;
         const n = ((bytes[from + 2] as number) << 8) | (bytes[from + 3] as number);
-        counts[n] = (counts[n] as number) + 1;
+        const count = (counts[n] as number) + 1;
+        counts[n] = count;
         const sink = sinks[n];
         assert(sink !== undefined, 'a row is of a shard that was asked for');
-        if ((counts[n] as number) <= SNAPSHOT_ROWS_MAX) sink.row(bytes, bounds);
+        if (count <= SNAPSHOT_ROWS_MAX) sink.row(bytes, bounds);
       },
     },
     signal,

@@ -39,7 +39,7 @@ function solved(vertices: readonly Vertex[], roundMax: number): Solved {
     if (isSeeded) system.seedTrue(at);
     if (isSeeded) system.seedTrue(at);
   });
-  for (const _ of system.solve(roundMax)) void _;
+  Array.from(system.solve(roundMax));
   return {
     vertices: vertices.map((_, at) => told(system.valueOf(at), system.heightOf(at))),
     isTruncated: system.isTruncated,
@@ -90,9 +90,10 @@ class Plain {
     );
     if (at < 0) return false;
     const vertex = this.#vertices[at] as Vertex;
-    this.#values[at] = this.#follows(vertex);
+    const value = this.#follows(vertex);
+    this.#values[at] = value;
     this.#heights[at] = round;
-    if (!vertex.isUserset) this.#seen[at] = this.#values[at] as Value;
+    if (!vertex.isUserset) this.#seen[at] = value;
     return true;
   }
 

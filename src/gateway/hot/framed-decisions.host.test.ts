@@ -33,7 +33,7 @@ async function serve(): Promise<{ readonly baseUrl: string; readonly incidents: 
   };
   const framed = new FramedDecisions({
     authenticator: createAuthenticator([]),
-    shards: { raw },
+    shards: { raw, refusalBefore: () => null },
     scopes: {
       peek: () => scope,
       park: () => null,

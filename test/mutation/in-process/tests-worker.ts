@@ -93,8 +93,8 @@ async function within(body: () => unknown): Promise<void> {
   const late = new Promise((_, reject) => {
     const start = utilization();
     timer = every(() => {
-      const { active, idle } = utilization(start);
-      if (idle > TEST_IDLE_MS_MAX || active + idle > TEST_MS_MAX)
+      const { active: busy, idle } = utilization(start);
+      if (idle > TEST_IDLE_MS_MAX || busy + idle > TEST_MS_MAX)
         reject(new Error('the test takes too long'));
     }, TEST_LOOK_MS);
   });
