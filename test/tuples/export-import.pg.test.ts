@@ -247,6 +247,8 @@ test('an export refuses a token of history that was lost, also where it was know
   const token = await write(instances[0], tenantId, [lost]);
   const query = `?tenant_id=${tenantId}&at_least_consistency_token=${encodeURIComponent(token)}`;
   expect(await exported(instances[0], query)).toHaveLength(2);
+  // From now on it remembers how far the tenant had come.
+  expect(await allows(instances[0], tenantId, lost)).toBe(true);
   // As on a standby that lacked the last write, which serves now.
   await database.pool.query(`delete from relation_tuple where tenant_id = $1 and object_id = $2`, [
     tenantId,
