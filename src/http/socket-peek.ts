@@ -62,8 +62,8 @@ function bind(koffi: Koffi): SocketPeek {
   const recv = libc.func('int64_t recv(int fd, _Out_ uint8_t *buf, size_t len, int flags)');
   const dup = libc.func('int dup(int fd)');
   const isLinux = process.platform === 'linux';
-  const countType = isLinux ? 'unsigned long' : 'unsigned int';
-  const poll = libc.func(`int poll(_Inout_ int32_t *fds, ${countType} nfds, int timeout)`);
+  const nfds = isLinux ? 'unsigned long' : 'unsigned int';
+  const poll = libc.func(`int poll(_Inout_ int32_t *fds, ${nfds} nfds, int timeout)`);
   const close = libc.func('int close(int fd)');
   const setsockopt = libc.func(
     'int setsockopt(int fd, int level, int name, const int *val, uint32_t len)',
