@@ -266,7 +266,9 @@ function framed(
   if (how.accept !== '')
     headers[isConnect ? 'accept-encoding' : 'grpc-accept-encoding'] = how.accept;
   else if (carrier === 'Connect') headers['accept-encoding'] = '';
-  const timeout = isConnect ? how.timeout.replace(/[A-Za-z]$/, '000') : how.timeout;
+  const timeout = isConnect
+    ? how.timeout.replace(/^10$/, 'ten').replace(/[A-Z]$/i, '0000')
+    : how.timeout;
   if (how.timeout !== '') headers[isConnect ? 'connect-timeout-ms' : 'grpc-timeout'] = timeout;
   let bytes = isGzip ? gzipSync(message) : message;
   if (how.gzip === 'broken') bytes = bytes.subarray(0, bytes.length >> 1);
