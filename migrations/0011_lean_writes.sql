@@ -1,5 +1,5 @@
 -- Runs beside: 0003_workspaces
--- Writes of groups with less work for each statement and each tuple. Its own name: the function of the release before goes on beside it.
+-- Writes of groups with less work for each statement and each tuple. With two more arguments: the function of the release before goes on beside it.
 
 -- As gatehouse_write of migration 0006, of which it says the same. What differs is how:
 --   a group of one shard, which most are, moves it by its key, without arrays;
@@ -9,7 +9,7 @@
 --   deletes that touch each identity once (d_alone) are one statement, which says what there was: d_ has then exactly the
 --   tuples of g_, in the same order.
 -- i_expires, i_condition and i_params may be empty where no tuple has any.
-create function gatehouse_write_group(
+create function gatehouse_write(
   r_instance uuid,
   check_applied boolean,
   s_project text[], s_tenant text[], s_rules bigint[], s_offset int[], s_stamp bigint[],

@@ -60,13 +60,13 @@ type Final = {
 
 const NO_VALUES = '{}';
 
-/** Effects of an update, as gatehouse_write_group takes them. */
+/** Effects of an update, as gatehouse_write takes them. */
 const EFFECT_NONE = 0;
 const EFFECT_SURE = 1;
 const EFFECT_IF_STORED = -1;
 
 /**
- * Arguments with which gatehouse_write_group applies `writes` in order, each as if it came alone. Effects
+ * Arguments with which gatehouse_write applies `writes` in order, each as if it came alone. Effects
  * that depend only on earlier writes of the group are decided here: the database looks up the rest. `rulesOf` is the
  * version of a project's rules by which its writes were looked at; `areNew` whether what is inserted is expected not to be
  * stored: only how it is done depends on it.
@@ -119,7 +119,7 @@ export function planGroup(
     ...insertArguments(finals),
     ...deleteArguments(finals),
   ];
-  assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write_group');
+  assert(values.length === WRITE_GROUP_ARGUMENTS, 'arguments of gatehouse_write');
   const areLoneDeletes = made.areLoneDeletes && made.count === finals.size;
   const hints = { areNew, areLoneDeletes };
   return { values, hints, shardOfWrite: shards.positionOf, changes, offsets };

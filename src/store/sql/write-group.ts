@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 
-/** Arguments of gatehouse_write_group (migrations/0011) between the instance and the hints: Postgres array literals. */
+/** Arguments of gatehouse_write (migrations/0011) between the instance and the hints: Postgres array literals. */
 export type WriteGroupArguments = readonly (string | boolean)[];
 
 export const WRITE_GROUP_ARGUMENTS = 41;
@@ -15,7 +15,7 @@ export type WriteGroupHints = {
 
 const NO_HINTS: WriteGroupHints = { areNew: false, areLoneDeletes: false };
 
-const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes, settings, found_stored from gatehouse_write_group($1::uuid,${Array.from(
+const TEXT = `select was_applied, epochs, bases, offsets, effects, made_changes, settings, found_stored from gatehouse_write($1::uuid,${Array.from(
   { length: WRITE_GROUP_ARGUMENTS + 2 },
   (_, i) => `$${i + 2}`,
 ).join(',')})`;
@@ -51,13 +51,13 @@ export async function writeGroup(
   { areNew, areLoneDeletes } = NO_HINTS,
 ): Promise<WriteGroupRow> {
   const { rows } = await client.query<WriteGroupRow>({
-    name: 'gatehouse_write_group',
+    name: 'gatehouse_write',
     text: TEXT,
     values: [instanceId, ...values, areNew, areLoneDeletes],
     query_timeout: timeoutMs,
   } as { name: string; text: string; values: (string | boolean | null)[] });
   const row = rows[0];
-  if (row === undefined) throw new Error('gatehouse_write_group returned no row');
+  if (row === undefined) throw new Error('gatehouse_write returned no row');
   return row;
 }
 
