@@ -234,6 +234,14 @@ const shapes: readonly Shape[] = [
     denied: byHolder,
   },
   {
+    name: 'direct, with a context',
+    model: modelOf({ viewer: {} }),
+    tuples: direct(),
+    allowed: byHolder,
+    denied: byOther,
+    context: true,
+  },
+  {
     name: 'conditional',
     model: modelOf({ viewer: {} }),
     tuples: direct('viewer', { conditionName: 'age_at_least', conditionParams: '{"min_age":18}' }),

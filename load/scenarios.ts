@@ -4,6 +4,7 @@ import { checkBesideFsck } from './scenarios/check-beside-fsck.ts';
 import { checkBesideLists } from './scenarios/check-beside-lists.ts';
 import { checkUniform, checkZipf } from './scenarios/check.ts';
 import { coldStart } from './scenarios/cold-start.ts';
+import { connectionChurn } from './scenarios/connection-churn.ts';
 import { feedFlood } from './scenarios/feed-flood.ts';
 import { listObjects } from './scenarios/list-objects.ts';
 import { manyTenants, tenantChurn } from './scenarios/many-tenants.ts';
@@ -46,4 +47,5 @@ export const SCENARIOS: readonly Scenario[] = [
   killOneLarge,
   warmRestart,
   severalInstances,
+  connectionChurn,
 ];

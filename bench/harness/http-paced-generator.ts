@@ -35,7 +35,8 @@ await new Promise<void>((resolve) => {
     connection.socket.on('error', fail);
     // An answer is shorter than a segment, and one is under way on a connection.
     connection.socket.on('data', (chunk: Buffer) => {
-      if (chunk.latin1Slice(0, 12) !== 'HTTP/1.1 200') fail(new Error(chunk.latin1Slice()));
+      if (chunk.toString('latin1', 0, 12) !== 'HTTP/1.1 200')
+        fail(new Error(chunk.toString('latin1')));
       latencies[answered] = performance.now() - connection.dueMs;
       answered += 1;
       free.push(connection);

@@ -28,6 +28,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/engine-peers.ts',
   },
   {
+    name: 'engine-shapes',
+    yields: 'checks a second of the engine by shape of the model, allowed and denied [ROUNDS]',
+    file: 'bench/engine-shapes.ts',
+  },
+  {
     name: 'explain',
     yields: 'CPU time and reads of Explain over those of the general evaluation',
     file: 'bench/explain.ts',
@@ -47,6 +52,11 @@ export const PROGRAMS: readonly Program[] = [
     name: 'index-update',
     yields: 'microseconds an insert or delete in a loaded index [DATA_DIR] [COPIES]',
     file: 'bench/index-update.ts',
+  },
+  {
+    name: 'list-cost',
+    yields: 'objects a CPU-second of ListObjects over HTTP JSON, beside bare bodies [DIRECTORY…]',
+    file: 'bench/list-cost.ts',
   },
   {
     name: 'list-subjects',
@@ -99,6 +109,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/tuples-in-bulk.ts',
   },
   {
+    name: 'thread-hops',
+    yields: 'CPU microseconds of a round trip to a worker thread, by what carries it',
+    file: 'bench/thread-hops.ts',
+  },
+  {
     name: 'worker-host',
     yields: 'items a second that a worker answers, without its thread',
     file: 'bench/worker-host.ts',
@@ -107,6 +122,11 @@ export const PROGRAMS: readonly Program[] = [
     name: 'worker-pool',
     yields: 'requests a second through the pool and one thread',
     file: 'bench/worker-pool.ts',
+  },
+  {
+    name: 'write-cost',
+    yields: 'tuples a CPU-second of service and PostgreSQL, and bytes a tuple [DIRECTORY…]',
+    file: 'bench/write-cost.ts',
   },
   {
     name: 'write-throughput',

@@ -24,7 +24,7 @@ import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 import { MembershipMetrics } from './membership-metrics.ts';
 import { createModelMetrics, type ModelMetrics } from './model-metrics.ts';
-import { createWatchMetrics } from './watch-metrics.ts';
+import { createStalledStreams, createWatchMetrics } from './watch-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
 const CONNECT_CODES = [
@@ -99,6 +99,8 @@ export type Metrics = PartMetrics & {
   readonly readIndex: IndexMetrics;
   readonly bulk: BulkMetrics;
   readonly watch: WatchMetrics;
+  /** Streams whose readers took nothing for too long. */
+  readonly stalledStreams: Counter<'method'>;
   /** 1 or 0. */
   readonly ready: Gauge;
   /** How long the start loaded shards before it was ready. */
@@ -118,6 +120,7 @@ export function createMetrics(build: Build): Metrics {
     ...createFeedMetrics(store),
     bulk: createBulkMetrics(store),
     watch: createWatchMetrics(store),
+    stalledStreams: createStalledStreams(store),
     ...createModelMetrics(store),
     readIndex: createIndexMetrics(store),
     workerRestarts: store.counter({

@@ -343,7 +343,12 @@ export function createCalls(
       rules: services.rules,
     }),
     tuple: createTupleService({ ...services, timeoutMsMax }),
-    tupleRoutes: { ...services, bodyBytesMax: config.maxBodyBytes },
+    tupleRoutes: {
+      ...services,
+      bodyBytesMax: config.maxBodyBytes,
+      stallMs: config.streamStallSeconds * 1_000,
+      onStalled: (method) => metrics.stalledStreams.inc({ method }),
+    },
     writes: tuples,
     shards,
     scopes,

@@ -1,3 +1,4 @@
+import type { Counter } from 'prom-client';
 import type { MetricStore } from '../observability/metric-store.ts';
 import type { WatchMetrics } from '../services/watch/tuple-watch.ts';
 
@@ -30,4 +31,15 @@ export function createWatchMetrics(store: MetricStore): WatchMetrics {
     sent: (kind) => sent.inc({ kind }),
     lag: (seconds) => lag.observe(seconds),
   };
+}
+
+/** Streams over HTTP that ended since their readers took nothing for too long, by method. */
+export function createStalledStreams(store: MetricStore): Counter<'method'> {
+  const stalled = store.counter<'method'>({
+    name: 'gatehouse_stalled_streams_total',
+    help: 'Streams that ended since their readers took nothing for too long, by method.',
+    labelNames: ['method'],
+  });
+  for (const method of ['StreamTuples', 'Watch']) stalled.inc({ method }, 0);
+  return stalled;
 }

@@ -83,6 +83,16 @@ export class QualifierStore {
     return high * 2 ** 32 + low;
   }
 
+  /** As `expiresAtUs` of an edge without a condition; NaN of one that has any. Hot: one lookup. */
+  bareExpiresAtUs(node: number, subject: number): number {
+    const record = this.#mustFind(node, subject);
+    const lists = this.#lists;
+    if (lists.get(record, QUALIFIER_CONDITION) !== 0) return Number.NaN;
+    const high = lists.get(record, EXPIRES_HIGH) | 0;
+    const low = lists.get(record, EXPIRES_LOW);
+    return high === NEVER_HIGH && low === 0xffff_ffff ? Infinity : high * 2 ** 32 + low;
+  }
+
   /** Id of the condition's name, 0 for none. */
   condition(node: number, subject: number): number {
     return this.#lists.get(this.#mustFind(node, subject), QUALIFIER_CONDITION);

@@ -236,6 +236,10 @@ export class TupleIndex implements TupleReader {
     return word === 0 ? EDGE_ABSENT : this.#adjacency.edge(word, node, subject, FORWARD);
   }
 
+  bareExpiryMs(node: number, subject: number): number {
+    return this.#qualifiers.bareExpiresAtUs(node, subject) / 1000;
+  }
+
   qualifier(node: number, subject: number): EdgeQualifier {
     const qualifiers = this.#qualifiers;
     return {

@@ -172,6 +172,15 @@ export const OPTIONS = {
     max: 10_000,
     unit: 'streams',
   }),
+  streamStallSeconds: integerOption({
+    env: 'GATEWAY_STREAM_STALL_SECONDS',
+    description:
+      'A reader of GET /v1/watch or GET /v1/tuples who takes nothing for this long gets an error, and is let go.',
+    fallback: 60,
+    min: 1,
+    max: 3_600,
+    unit: 'seconds',
+  }),
   maxBodyBytes: integerOption({
     env: 'GATEWAY_MAX_BODY_BYTES',
     description: 'Largest request body, after decompression.',

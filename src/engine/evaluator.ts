@@ -84,11 +84,11 @@ export class Evaluator {
     entity: number,
     relation: number,
     userEntity: number,
-    _nowMs: number,
+    nowMs: number,
     readBudget: number,
   ): number {
     const user = this.#reader.userNodeOf(userEntity);
-    return this.hot.check(entity, relation, user, this.#hotNodesMax, readBudget);
+    return this.hot.check(entity, relation, user, this.#hotNodesMax, readBudget, nowMs);
   }
 
   /**

@@ -227,7 +227,8 @@ class ListenerPair implements Gateway {
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
     const parts = { ...options, authenticator, general: adapter, compressMinBytes };
-    const framed = new FramedDecisions(parts);
+    const { onIncident } = this.#options;
+    const framed = new FramedDecisions({ ...parts, onIncident });
     this.#framedDecisions = framed;
     this.#rawDecisions = new RawDecisions({
       ...parts,

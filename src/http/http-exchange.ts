@@ -1,6 +1,7 @@
-import type { HttpRequest, HttpResponse } from 'uWebSockets.js';
 import type { BodyDeadlines, SlowBody } from './body-deadlines.ts';
 import type { BodyLease, BodyPool } from './body-pool.ts';
+import type { HeaderFields } from './header-fields.ts';
+import type { RawRequest, RawResponse } from './raw-message.ts';
 import { statusLine } from './status-line.ts';
 
 /** What an exchange needs of its server. */
@@ -8,6 +9,8 @@ export interface ExchangeHost {
   readonly isDraining: boolean;
   readonly discardBytesMax: number;
   readonly bodyDeadlines: BodyDeadlines;
+  /** Of the request that is being taken. */
+  readonly headerFields: HeaderFields;
   exchangeBegan(): void;
   exchangeEnded(): void;
 }
@@ -22,13 +25,13 @@ const NO_HEADERS: readonly string[] = [];
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * One HTTP/1.1 request and its answer on uWebSockets.js. The request side (`header`, `path`,
+ * One HTTP/1.1 request and its answer on uWebSockets.js, or on node:http in its form. The request side (`header`, `path`,
  * `readBody`…) may be used only synchronously inside the handler; the answer side at any time, and
  * does nothing once the client has gone. Hot: one object and one closure a request.
  */
 export class HttpExchange implements SlowBody {
-  readonly #res: HttpResponse;
-  readonly #req: HttpRequest;
+  readonly #res: RawResponse;
+  readonly #req: RawRequest;
   readonly #host: ExchangeHost;
   #state: State = 'open';
   #closeAfter = false;
@@ -41,7 +44,7 @@ export class HttpExchange implements SlowBody {
   #abortListener: (() => void) | null = null;
   #writableListener: (() => void) | null = null;
 
-  constructor(res: HttpResponse, req: HttpRequest, host: ExchangeHost) {
+  constructor(res: RawResponse, req: RawRequest, host: ExchangeHost) {
     this.#res = res;
     this.#req = req;
     this.#host = host;
@@ -51,13 +54,13 @@ export class HttpExchange implements SlowBody {
 
   /** The value of a header by its lower-case name, '' when absent. */
   header(lowerCaseName: string): string {
-    return this.#req.getHeader(lowerCaseName);
+    return this.#host.headerFields.get(lowerCaseName);
   }
 
   /** All headers. Errors: a TypeError for a value that no header may hold. Allocates. */
   headers(): Headers {
     const headers = new Headers();
-    this.#req.forEach((name, value) => headers.append(name, value));
+    this.#host.headerFields.forEach((name, value) => headers.append(name, value));
     return headers;
   }
 
@@ -83,6 +86,7 @@ export class HttpExchange implements SlowBody {
   /** The address of the peer as text; IPv4 as such also on an IPv6 socket. */
   remoteAddress(): string {
     const text = Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1');
+    if (text.startsWith('::ffff:')) return text.slice(7);
     return text.replace(
       /^(?:0{4}:){5}ffff:([0-9a-f]{2})([0-9a-f]{2}):([0-9a-f]{2})([0-9a-f]{2})$/i,
       dotted,
@@ -112,7 +116,8 @@ export class HttpExchange implements SlowBody {
    * is cut for taking longer than the listener's body timeout: then only the abort listener is.
    *
    * With a `pool` the body may lie in memory that is lent: `onBody` then gets the lease as well, and must
-   * see to its release. With `declaredBytes`, of the header content-length, a long body is put together as it comes.
+   * see to its release. Without, `onBody` waits until all that has come with the body is parsed: a request right behind it ends
+   * the connection, and nothing may have been done by then. With `declaredBytes`, of the header content-length, a long body is put together as it comes.
    */
   readBody(
     maxBytes: number,
@@ -165,7 +170,13 @@ export class HttpExchange implements SlowBody {
         onBody(lease.bytes, lease);
       } else {
         const part = copyOf(chunk);
-        onBody(parts.length === 0 ? part : join(parts, part, size), null);
+        const body = parts.length === 0 ? part : join(parts, part, size);
+        if (pool !== undefined) onBody(body, null);
+        else {
+          setImmediate(() => {
+            if (this.#state === 'open') onBody(body, null);
+          });
+        }
       }
     });
   }

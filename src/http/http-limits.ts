@@ -26,7 +26,7 @@ export const HEADER_BYTES_MAX = 16_384;
 /** What a listener uses for each limit that its options leave out. */
 export const HTTP_LIMITS_DEFAULT: HttpLimits = {
   connectionsMax: 16_384,
-  sniffingMax: 1_024,
+  sniffingMax: 10_240,
   sniffTimeoutMs: 5_000,
   bodyTimeoutMs: 30_000,
   discardBytesMax: 32 * 1_048_576,

@@ -1,15 +1,22 @@
 import './uws-environment.ts';
 import type net from 'node:net';
+import * as uws from 'uWebSockets.js';
 import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js';
-import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
+import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import { BodyDeadlines } from './body-deadlines.ts';
+import { HeaderFields } from './header-fields.ts';
 import { isStreamAccepted, type HostGuard } from './host-guard.ts';
 import { HttpExchange, type ExchangeHost } from './http-exchange.ts';
 import { HTTP_LIMITS_DEFAULT, type HttpLimits } from './http-limits.ts';
 import type { HttpReason } from './http-reason.ts';
+import { Http1Fallback } from './http1-fallback.ts';
 import { Http2Listener, type Http2StreamHandler } from './http2-listener.ts';
+import type { NodeRequest } from './node-message.ts';
+import type { RawRequest, RawResponse } from './raw-message.ts';
+import { refuseMessage } from './refused-message.ts';
+import { RouteMatch } from './route-match.ts';
 import { SniffingListener, listenOn } from './sniffing-listener.ts';
 import { loadSocketPeek } from './socket-peek.ts';
 
@@ -76,11 +83,22 @@ type ExclusiveListen = (
 ) => void;
 type AdoptingApp = TemplatedApp & { adoptSocket(fd: number): void };
 
+/** The key by which uWebSockets.js leaves its own name out of answers. */
+const SILENT = '999999990007';
+(uws as unknown as { _cfg(key: string): void })._cfg(SILENT);
+
+/** How a handler is entered, from uWebSockets.js and from node:http. */
+type Take = (exchange: HttpExchange) => void;
+type Route = { readonly method: string; readonly match: RouteMatch; readonly take: Take };
+
 class UwsHttpServer implements HttpServer, ExchangeHost {
   readonly #options: HttpServerOptions;
   readonly #limits: HttpLimits;
   readonly #app = App() as AdoptingApp;
   readonly #http2: Http2Listener | null;
+  readonly #unusual: Http1Fallback;
+  readonly headerFields = new HeaderFields();
+  readonly #routes: Route[] = [];
   readonly #methodsOfPattern = new Map<string, Set<HttpMethod>>();
   readonly bodyDeadlines: BodyDeadlines;
   #fallback: HttpHandler = (exchange) => exchange.sendEmpty(404);
@@ -106,6 +124,12 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
             this.bodyDeadlines,
             (event, detail) => this.#incident(event, detail),
           );
+    this.#unusual = new Http1Fallback({
+      limits: this.#limits,
+      fields: this.headerFields,
+      take: (res, request) => this.#takeUnusual(res, request),
+      onIncident: (event, detail) => this.#incident(event, detail),
+    });
     this.#http2?.whenDrained(() => this.#checkIdle());
     this.#app.filter((_res, change) => {
       this.#http1ConnectionCount += change;
@@ -126,7 +150,8 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
 
   get connectionCount(): number {
     const http2Count = this.#http2?.connectionCount ?? 0;
-    return this.#http1ConnectionCount + http2Count + (this.#sniffing?.sniffingCount ?? 0);
+    const http1Count = this.#http1ConnectionCount + this.#unusual.connectionCount;
+    return http1Count + http2Count + (this.#sniffing?.sniffingCount ?? 0);
   }
 
   route(method: HttpMethod, pattern: string, handler: HttpHandler): void {
@@ -134,7 +159,9 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     if (methods === undefined) this.#methodsOfPattern.set(pattern, (methods = new Set()));
     assert(!methods.has(method), 'a route is registered once');
     methods.add(method);
-    const take = this.#taking(handler);
+    const guarded = this.#guarded(handler);
+    this.#routes.push({ method, match: new RouteMatch(pattern), take: guarded });
+    const take = this.#taking(guarded);
     if (method === 'GET') this.#app.get(pattern, take);
     else if (method === 'POST') this.#app.post(pattern, take);
     else if (method === 'PUT') this.#app.put(pattern, take);
@@ -149,15 +176,15 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
   async listen(): Promise<{ readonly port: number; readonly http2Port: number }> {
     for (const [pattern, methods] of this.#methodsOfPattern) {
       const allow = ['allow', [...methods].join(', ')];
-      this.#app.any(
-        pattern,
-        this.#taking((exchange) => exchange.sendEmpty(405, allow)),
-      );
+      const refuse = this.#guarded((exchange) => exchange.sendEmpty(405, allow));
+      this.#routes.push({ method: '', match: new RouteMatch(pattern), take: refuse });
+      this.#app.any(pattern, this.#taking(refuse));
     }
-    this.#app.any(
-      '/*',
-      this.#taking((exchange) => this.#fallback(exchange)),
-    );
+    const fallback = this.#guarded((exchange) => this.#fallback(exchange));
+    this.#routes.push({ method: '', match: new RouteMatch('/*'), take: fallback });
+    this.#app.any('/*', this.#taking(fallback));
+    // The sort is stable, so that a verb of a pattern comes before its refusal.
+    this.#routes.sort((a, b) => a.match.rank - b.match.rank);
     const peek = this.#options.http2?.isPortShared === false ? null : loadSocketPeek();
     if (peek === null) {
       assert(
@@ -175,6 +202,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
       peek,
       admits: () => this.#admits(),
       onHttp1: (fd) => this.#app.adoptSocket(fd),
+      onUnusualHttp1: (socket) => this.#unusual.take(socket),
       onHttp2: (socket) => {
         if (this.#http2 === null) socket.destroy();
         else this.#http2.take(socket);
@@ -213,12 +241,14 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket);
     this.#http2?.server.close();
     this.#http2?.closeGracefully();
+    this.#unusual.closeIdle();
     await this.#quietWithin(deadlineMs);
     this.#sniffing?.close();
     if (this.inFlightCount > 0) {
       this.#incident('drain_deadline', `${this.inFlightCount} requests were cut off`);
     }
     this.#http2?.destroy();
+    this.#unusual.destroy();
     this.#app.close();
   }
 
@@ -284,16 +314,37 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     return { port, http2Port };
   }
 
-  /** Hot. Every request of HTTP/1.1 comes in by one of these. */
-  #taking(handler: HttpHandler): (res: HttpResponse, req: HttpRequest) => void {
-    const { hostGuard } = this.#options;
-    if (hostGuard === undefined) return (res, req) => handler(new HttpExchange(res, req, this));
-    const { hosts, refuse } = hostGuard;
+  /** Hot. Every request of uWebSockets.js comes in by one of these. */
+  #taking(take: Take): (res: RawResponse, req: RawRequest) => void {
+    const fields = this.headerFields;
     return (res, req) => {
-      const exchange = new HttpExchange(res, req, this);
+      const problem = fields.read(req);
+      if (problem === '') take(new HttpExchange(res, req, this));
+      else refuseMessage(res, problem);
+    };
+  }
+
+  #guarded(handler: HttpHandler): Take {
+    const { hostGuard } = this.#options;
+    if (hostGuard === undefined) return handler;
+    const { hosts, refuse } = hostGuard;
+    return (exchange) => {
       if (hosts.accepts(exchange.header('host'), undefined)) handler(exchange);
       else refuse(exchange);
     };
+  }
+
+  /** Routes as uWebSockets.js does. What no route takes, as `*`, is the fallback's. */
+  #takeUnusual(res: RawResponse, request: NodeRequest): void {
+    const method = request.getCaseSensitiveMethod();
+    for (const route of this.#routes) {
+      if (route.method !== '' && route.method !== method) continue;
+      const parameters = route.match.match(request.path);
+      if (parameters === null) continue;
+      route.take(new HttpExchange(res, request.withParameters(parameters), this));
+      return;
+    }
+    this.#guarded((exchange) => this.#fallback(exchange))(new HttpExchange(res, request, this));
   }
 
   #incident(event: string, detail: string): void {

@@ -1,5 +1,7 @@
 import net from 'node:net';
-import { PEEK_AGAIN, PEEK_FAILED, type SocketPeek } from './socket-peek.ts';
+import { firstRequestOf } from './first-request.ts';
+import { HEADER_BYTES_MAX } from './http-limits.ts';
+import { PEEK_AGAIN, PEEK_FAILED, POLLIN, type SocketPeek } from './socket-peek.ts';
 
 export type SniffingListenerOptions = {
   readonly host: string;
@@ -14,28 +16,36 @@ export type SniffingListenerOptions = {
   readonly peek: SocketPeek;
   /** False closes a new connection at once. */
   readonly admits: () => boolean;
-  /** Takes over the descriptor of an HTTP/1.1 connection with its bytes still unread. */
+  /** Takes over the descriptor of an HTTP/1.1 connection with its bytes still unread, which begin with a plain request. */
   readonly onHttp1: (fd: number) => void;
+  /** Takes over a paused socket whose bytes, still unread, begin with any other request of HTTP/1, or with none. */
+  readonly onUnusualHttp1: (socket: net.Socket) => void;
   /** Takes over a paused socket whose bytes, still unread, begin with the HTTP/2 preface. */
   readonly onHttp2: (socket: net.Socket) => void;
   readonly onIncident: (event: string, detail: string) => void;
 };
 
-type Waiting = { readonly socket: net.Socket; readonly sinceMs: number };
-type Protocol = 'http1' | 'http2' | 'unknown' | 'gone';
+/** A connection by its descriptor, and by the socket that owns it where Node.js made one. */
+type Accepted = { readonly fd: number; readonly socket: net.Socket | null };
+type Waiting = Accepted & { readonly sinceMs: number };
+type Protocol = 'http1' | 'unusual' | 'http2' | 'unknown' | 'gone';
 
 /** No HTTP/1.1 method begins so; the whole preface is checked by node:http2. */
 const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
-/**
- * The shortest request line, "GET / HTTP/1.1\r\n". uWebSockets.js answers 505 to a first segment
- * that ends right after the method, so that it is handed no connection before.
- */
+/** The shortest request line, "GET / HTTP/1.1\r\n". */
 const REQUEST_LINE_BYTES_MIN = 16;
 const DEFER_ACCEPT_SECONDS = 2;
+/**
+ * Connections taken in one turn of the event loop, beside its other work. libuv takes one a turn, and a turn of a
+ * busy service is as long as all requests that came meanwhile.
+ */
+const ACCEPTED_PER_TURN_MAX = 512;
 /** Pauses between two looks at the silent connections: short while the youngest is young. */
 const LOOK_MS_YOUNG = 1;
 const LOOK_MS_OLD = 20;
 const YOUNG_MS = 50;
+/** Connections that have sent something, in one look. */
+const LOOKS_MAX = 512;
 /** Between two looks at the sockets of neighbours, which may have ended, or stand still. */
 const HELP_MS = 20;
 /** At the end: nobody came for this long, and the longest that is waited for it. */
@@ -43,18 +53,21 @@ const QUIET_MS = 5;
 const END_MS = 1_000;
 
 /**
- * One port for two protocols: accepts, looks at the first bytes without taking them, and
- * hands the connection to uWebSockets.js or node:http2. A connection that stays silent is closed
- * after `sniffTimeoutMs`; at most `sniffingMax` of them wait, the oldest makes room.
- * Cost: one system call for a connection whose first bytes arrived with it (nearly all of them,
+ * One port for two protocols: accepts, looks at the first bytes without taking them, and hands the connection to
+ * uWebSockets.js, to node:http2, or, where the first request is not of the plain form, to node:http. A connection
+ * whose first head has not come after `sniffTimeoutMs` is closed; at most `sniffingMax` of them wait, the oldest makes room.
+ * Takes all that wait at once, so that who connects does not wait behind requests.
+ * Cost: two system calls for a connection whose first bytes arrived with it (nearly all of them,
  * by deferred accept); silent ones share one timer.
  */
 export class SniffingListener {
   readonly #options: SniffingListenerOptions;
   readonly #server: net.Server;
-  readonly #first = new Uint8Array(REQUEST_LINE_BYTES_MIN);
+  /** Head and, for what is behind it, some more: what is longer is refused by those that it is handed to. */
+  readonly #first = new Uint8Array(HEADER_BYTES_MAX + 1);
   /** In order of arrival, so the first one is the oldest. */
   readonly #waiting = new Set<Waiting>();
+  #polled = new Int32Array(0);
   #timer: NodeJS.Timeout | null = null;
   #helper: NodeJS.Timeout | null = null;
   #youngestMs = 0;
@@ -62,9 +75,11 @@ export class SniffingListener {
 
   constructor(options: SniffingListenerOptions) {
     this.#options = options;
-    this.#server = net.createServer({ pauseOnConnect: true, noDelay: true }, (socket) =>
-      this.#accept(socket),
-    );
+    this.#server = net.createServer({ pauseOnConnect: true, noDelay: true }, (socket) => {
+      socket.on('error', ignoreResetBeforeFirstByte);
+      this.#accept({ fd: descriptorOf(socket), socket });
+      this.#acceptMore();
+    });
     this.#server.on('error', (error) => options.onIncident('listener_error', error.message));
   }
 
@@ -119,40 +134,57 @@ export class SniffingListener {
   /** Stops accepting and closes the connections whose protocol is not known yet. */
   close(): void {
     this.stopAccepting();
-    for (const waiting of this.#waiting) waiting.socket.destroy();
+    for (const waiting of this.#waiting) this.#drop(waiting);
     this.#waiting.clear();
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
   }
 
+  /** What waits beside the connection that libuv has taken: without a socket of Node.js for those that need none. */
+  #acceptMore(): void {
+    const listening = descriptorOf(this.#server);
+    if (listening >= 0) this.#acceptFrom(listening);
+  }
+
   /** What waits at a neighbour's socket would have been accepted by now if it could. */
   #helpOut(descriptors: readonly number[]): void {
-    for (const listening of descriptors) {
-      for (let fd = this.#options.peek.accept(listening); fd >= 0;) {
-        this.#accept(pausedSocket(fd));
-        fd = this.#options.peek.accept(listening);
-      }
+    for (const listening of descriptors) this.#acceptFrom(listening);
+  }
+
+  #acceptFrom(listening: number): void {
+    for (let i = 0; i < ACCEPTED_PER_TURN_MAX; i++) {
+      const fd = this.#options.peek.accept(listening);
+      if (fd < 0) return;
+      this.#accept({ fd, socket: null });
     }
   }
 
-  #accept(socket: net.Socket): void {
+  #accept(accepted: Accepted): void {
     this.#acceptedCount += 1;
-    socket.on('error', ignoreResetBeforeFirstByte);
+    // One that says nothing makes room for one that may.
     if (!this.#options.admits()) {
-      socket.destroy();
-      return;
+      if (this.#waiting.size > 0) this.#evictOldest();
+      else {
+        this.#drop(accepted);
+        return;
+      }
     }
-    if (this.#hand(socket) !== 'unknown') return;
+    if (this.#hand(accepted) !== 'unknown') return;
     if (this.#waiting.size >= this.#options.sniffingMax) this.#evictOldest();
     this.#youngestMs = performance.now();
-    this.#waiting.add({ socket, sinceMs: this.#youngestMs });
+    this.#waiting.add({ ...accepted, sinceMs: this.#youngestMs });
     if (this.#timer === null) this.#schedule(LOOK_MS_YOUNG);
+  }
+
+  #drop({ fd, socket }: Accepted): void {
+    if (socket === null) this.#options.peek.close(fd);
+    else socket.destroy();
   }
 
   #evictOldest(): void {
     for (const oldest of this.#waiting) {
       this.#waiting.delete(oldest);
-      oldest.socket.destroy();
+      this.#drop(oldest);
       this.#options.onIncident('sniffing_limit', 'a silent connection was closed for a new one');
       return;
     }
@@ -166,34 +198,63 @@ export class SniffingListener {
   #lookAgain(): void {
     this.#timer = null;
     const nowMs = performance.now();
+    this.#handReadable();
     for (const waiting of this.#waiting) {
-      if (this.#hand(waiting.socket) !== 'unknown') {
-        this.#waiting.delete(waiting);
-      } else if (nowMs - waiting.sinceMs >= this.#options.sniffTimeoutMs) {
-        this.#waiting.delete(waiting);
-        waiting.socket.destroy();
-      }
+      if (nowMs - waiting.sinceMs < this.#options.sniffTimeoutMs) break;
+      this.#waiting.delete(waiting);
+      this.#drop(waiting);
     }
     if (this.#waiting.size === 0) return;
     this.#schedule(nowMs - this.#youngestMs < YOUNG_MS ? LOOK_MS_YOUNG : LOOK_MS_OLD);
   }
 
+  /** Of those that have sent something, some are looked at, from anywhere on: one that sends half a head stays readable. */
+  #handReadable(): void {
+    const all = [...this.#waiting];
+    if (this.#polled.length < all.length * 2) this.#polled = new Int32Array(all.length * 4);
+    const polled = this.#polled;
+    for (const [i, { fd, socket }] of all.entries()) {
+      polled[i * 2] = socket === null ? fd : descriptorOf(socket);
+      polled[i * 2 + 1] = POLLIN;
+    }
+    this.#options.peek.poll(polled, all.length);
+    const start = Math.floor(Math.random() * all.length);
+    let looks = 0;
+    for (let n = 0; n < all.length && looks < LOOKS_MAX; n++) {
+      const i = (start + n) % all.length;
+      const waiting = all[i] as Waiting;
+      // A descriptor below 0 is one that Node.js has closed, which poll leaves out.
+      if ((polled[i * 2 + 1] ?? 0) >>> 16 === 0 && (polled[i * 2] ?? 0) >= 0) continue;
+      looks += 1;
+      if (this.#hand(waiting) !== 'unknown') this.#waiting.delete(waiting);
+    }
+  }
+
   /** Passes the connection on if its protocol is known; 'unknown' leaves it with the listener. */
-  #hand(socket: net.Socket): Protocol {
-    const fd = descriptorOf(socket);
+  #hand(accepted: Accepted): Protocol {
+    // A socket of Node.js may have been closed meanwhile, and its number be another's.
+    const fd = accepted.socket === null ? accepted.fd : descriptorOf(accepted.socket);
     const protocol = fd < 0 ? 'gone' : this.#protocolOf(fd);
-    if (protocol === 'http2') {
+    if (protocol === 'http1') this.#handOver(fd, accepted.socket);
+    else if (protocol === 'gone') this.#drop(accepted);
+    else if (protocol !== 'unknown') {
+      const socket = accepted.socket ?? pausedSocket(fd);
       socket.off('error', ignoreResetBeforeFirstByte);
-      this.#options.onHttp2(socket);
-    } else if (protocol === 'http1') {
-      const copy = this.#options.peek.duplicate(fd);
-      socket.destroy();
-      if (copy < 0) this.#options.onIncident('descriptor_limit', 'dup of a connection failed');
-      else this.#options.onHttp1(copy);
-    } else if (protocol === 'gone') {
-      socket.destroy();
+      if (protocol === 'http2') this.#options.onHttp2(socket);
+      else this.#options.onUnusualHttp1(socket);
     }
     return protocol;
+  }
+
+  #handOver(fd: number, socket: net.Socket | null): void {
+    if (socket === null) {
+      this.#options.onHttp1(fd);
+      return;
+    }
+    const copy = this.#options.peek.duplicate(fd);
+    socket.destroy();
+    if (copy < 0) this.#options.onIncident('descriptor_limit', 'dup of a connection failed');
+    else this.#options.onHttp1(copy);
   }
 
   #protocolOf(fd: number): Protocol {
@@ -202,10 +263,17 @@ export class SniffingListener {
     if (count === PEEK_FAILED || count === 0) return 'gone';
     for (let i = 0; i < PREFACE.length; i++) {
       if (i >= count) return 'unknown';
-      if (this.#first[i] !== PREFACE[i])
-        return count < REQUEST_LINE_BYTES_MIN ? 'unknown' : 'http1';
+      if (this.#first[i] !== PREFACE[i]) return this.#http1Of(count);
     }
     return 'http2';
+  }
+
+  #http1Of(count: number): Protocol {
+    if (count < REQUEST_LINE_BYTES_MIN) return 'unknown';
+    const request = firstRequestOf(this.#first, count);
+    if (request === 'plain') return 'http1';
+    // A head that is too long is refused as such.
+    return request === 'unusual' || count === this.#first.length ? 'unusual' : 'unknown';
   }
 }
 

@@ -8,6 +8,12 @@ export type SocketPeek = {
    * Cost: one system call, about 0.5 µs.
    */
   peek(fd: number, into: Uint8Array): number;
+  /**
+   * Marks which of the first `count` entries of `polled` have something to read, or have ended. An entry is a struct pollfd as two
+   * numbers: the descriptor, and POLLIN; its upper half is not 0 afterwards where there is something. Never blocks.
+   * Cost: one system call, about 50 ns an entry.
+   */
+  poll(polled: Int32Array, count: number): void;
   /** A second descriptor of the same socket, or -1. */
   duplicate(fd: number): number;
   /** The descriptor of a connection that waits at `listenFd`, which does not block; -1 when none does. */
@@ -22,6 +28,7 @@ export type SocketPeek = {
 
 export const PEEK_AGAIN = -1;
 export const PEEK_FAILED = -2;
+export const POLLIN = 1;
 
 const MSG_PEEK = 2;
 const IPPROTO_TCP = 6;
@@ -54,11 +61,13 @@ function bind(koffi: Koffi): SocketPeek {
   const libc = koffi.load(null);
   const recv = libc.func('int64_t recv(int fd, _Out_ uint8_t *buf, size_t len, int flags)');
   const dup = libc.func('int dup(int fd)');
+  const isLinux = process.platform === 'linux';
+  const count = isLinux ? 'unsigned long' : 'unsigned int';
+  const poll = libc.func(`int poll(_Inout_ int32_t *fds, ${count} nfds, int timeout)`);
   const close = libc.func('int close(int fd)');
   const setsockopt = libc.func(
     'int setsockopt(int fd, int level, int name, const int *val, uint32_t len)',
   );
-  const isLinux = process.platform === 'linux';
   const accept4 = isLinux
     ? libc.func('int accept4(int fd, void *address, void *length, int flags)')
     : libc.func('int accept(int fd, void *address, void *length)');
@@ -70,6 +79,9 @@ function bind(koffi: Koffi): SocketPeek {
       const count = recv(fd, into, into.length, flags);
       if (count >= 0) return count;
       return koffi.errno() === again ? PEEK_AGAIN : PEEK_FAILED;
+    },
+    poll: (polled, entries) => {
+      poll(polled, entries, 0);
     },
     duplicate: (fd) => dup(fd),
     accept: (fd) =>

@@ -139,6 +139,8 @@ export interface TupleReader {
   edge(node: number, subject: number): number;
   /** Only for an edge for which `edge` said EDGE_WITH_QUALIFIER or an entry had EDGE_QUALIFIED. */
   qualifier(node: number, subject: number): EdgeQualifier;
+  /** When a qualified edge without a condition expires; NaN for one that has a condition. Hot. */
+  bareExpiryMs(node: number, subject: number): number;
 
   /** Stored subjects of a node that are concrete users or the wildcard. */
   userCount(node: number): number;

@@ -7,34 +7,62 @@ const WAITING_MAX = 1_000;
 /** A number of places for work that keeps a connection, so that it leaves some to everybody else. */
 export class Places {
   readonly #queue: string;
+  readonly #waitingMax: number;
   #free: number;
-  readonly #waiting: (() => void)[] = [];
+  /** In the order in which they came. */
+  readonly #waiting = new Set<() => void>();
 
   /** `queue` names them where they are full. */
-  constructor(queue: string, places: number) {
+  constructor(queue: string, places: number, waitingMax = WAITING_MAX) {
     this.#queue = queue;
     this.#free = places;
+    this.#waitingMax = waitingMax;
   }
 
-  /** Waits for its turn. Errors: QUEUE_FULL. */
-  async take(): Promise<void> {
+  /** Those that wait. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Waits for its turn; who has gone waits no longer. Errors: QUEUE_FULL; CANCELLED when `signal` aborts. */
+  async take(signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted === true) throw cancelled();
     if (this.#free > 0) {
       this.#free--;
       return;
     }
-    if (this.#waiting.length >= WAITING_MAX) {
+    if (this.#waiting.size >= this.#waitingMax) {
       throw new AppError<ServicesReason>(
         'QUEUE_FULL',
-        `more than ${WAITING_MAX} ${this.#queue} are waiting`,
+        `more than ${this.#waitingMax} ${this.#queue} are waiting`,
         { queue: this.#queue },
       );
     }
-    await new Promise<void>((turn) => this.#waiting.push(turn));
+    await new Promise<void>((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiting.delete(turn);
+        reject(cancelled());
+      };
+      const turn = (): void => {
+        signal?.removeEventListener('abort', leave);
+        resolve();
+      };
+      this.#waiting.add(turn);
+      signal?.addEventListener('abort', leave, { once: true });
+    });
   }
 
   giveBack(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#free++;
-    else next();
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      this.#free++;
+      return;
+    }
+    this.#waiting.delete(next);
+    next();
   }
+}
+
+function cancelled(): AppError {
+  return new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
 }

@@ -44,6 +44,42 @@ const remediesOf = ({ remedies }: Explanation): string[] =>
     return `${namespace}:${objectId}#${relation}@${who}`;
   });
 
+test('remedies that follow from what was read are found without reading more', () => {
+  const relations = {
+    banned: THIS,
+    viewer: {
+      exclusion: {
+        include: { union: [THIS, { computed: 'editor' }] },
+        exclude: { computed: 'banned' },
+      },
+    },
+    editor: THIS,
+  };
+  const { namespace, objectId, relation, subject } = tuple('doc:plan#viewer@ann');
+  const query = { namespace, objectId, relation, subject, contextJson: '' };
+  const world = {
+    modelJson: JSON.stringify({ namespaces: { doc: { relations } } }),
+    tuples: [tuple('doc:plan#editor@group:eng#member'), tuple('group:other#member@ann')],
+  };
+  const readsOf = (
+    remediesMax: number,
+    contextual: readonly RelationTuple[] = [],
+  ): readonly [number, number] => {
+    const { ground } = explainedWorld(world, { contextual });
+    const task = new ExplainRun(ground, query, remediesMax, systemClock);
+    expect(task.run(Infinity)).toBe('done');
+    return [task.result().remedies.length, task.reads];
+  };
+  const [none, reads] = readsOf(0);
+  expect(none).toBe(0);
+  expect(readsOf(10)).toEqual([3, reads]);
+  // What the request carries counts before what is stored: then only an evaluation can tell.
+  const expired = tuple('doc:plan#editor@ann', { expiresAtUs: 1n });
+  const [remedies, more] = readsOf(10, [expired]);
+  expect(remedies).toBe(2);
+  expect(more).toBeGreaterThan(reads);
+});
+
 describe('an allow', () => {
   const pardons = {
     banned: THIS,

@@ -7,11 +7,13 @@ import {
   ListObjectsRequestSchema,
 } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { callHttp2, envelope, type Http2Answer } from '../support/http2-calls.ts';
-import { instanceForFile } from '../support/instance.ts';
+import { startInstance } from '../support/instance.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 import { call } from '../support/service.ts';
 
 /* What hostile or careless callers of gRPC can make the service hold on the hot path. */
-const { instance } = await instanceForFile();
+const database = await createTestDatabase();
+const instance = await startInstance(database);
 const { baseUrl, token, workers } = instance;
 const PATH = '/workspace.v1.AuthzService';
 const headers = { 'content-type': 'application/grpc', authorization: `Bearer ${token}` };
@@ -54,7 +56,12 @@ beforeAll(async () => {
 });
 
 const session = http2.connect(baseUrl);
-afterAll(() => session.destroy());
+afterAll(async () => {
+  session.destroy();
+  await instance.stop();
+  await database.drop();
+  expect(instance.failures).toEqual([]);
+});
 
 function ask(method: string, body: Uint8Array, more: object = {}): Promise<Http2Answer> {
   return callHttp2(session, `${PATH}/${method}`, { ...headers, ...more }, [body]);
@@ -71,31 +78,6 @@ test('an answer of 2 MB comes whole through windows of 64 KiB', async () => {
   expect(body.readUInt32BE(1)).toBe(body.length - 5);
   expect(fields['grpc-status']).toBe('0');
 });
-
-test('100 lists that nobody reads: the oldest are reset, others are served', async () => {
-  const deaf = http2.connect(baseUrl, { settings: { initialWindowSize: 0 } });
-  deaf.on('error', () => undefined);
-  let resets = 0;
-  const streams = Array.from({ length: 100 }, () => {
-    const stream = deaf.request({
-      ':method': 'POST',
-      ':path': `${PATH}/ListObjects`,
-      ...headers,
-    });
-    stream.on('error', () => undefined);
-    stream.on('close', () => {
-      if (stream.rstCode === http2.constants.NGHTTP2_ENHANCE_YOUR_CALM) resets += 1;
-    });
-    stream.end(list);
-    return stream;
-  });
-  // 2 MB each, of which 64 MiB may wait.
-  await until(() => resets >= 60);
-  expect((await ask('Check', check)).body).toEqual(Buffer.from([0, 0, 0, 0, 2, 8, 1]));
-  expect((await ask('ListObjects', list)).fields['grpc-status']).toBe('0');
-  expect(streams.filter((stream) => !stream.destroyed).length).toBeGreaterThan(10);
-  deaf.destroy();
-}, 60_000);
 
 test('calls that are reset while they are evaluated leave nothing behind', async () => {
   for (let round = 0; round < 20; round++) {
@@ -128,7 +110,13 @@ test('bombs of gzip are refused one by one, and small messages are read', async 
 }, 60_000);
 
 test('an error is one block of headers without data', async () => {
-  const bad = create(CheckRequestSchema, { projectId: 'nobody', namespace: 'resource' });
+  const bad = create(CheckRequestSchema, {
+    projectId: 'nobody',
+    namespace: 'resource',
+    objectId: 'd1',
+    relation: 'viewer',
+    subjectUserId: 'alice',
+  });
   const { body, fields } = await ask('Check', envelope(0, toBinary(CheckRequestSchema, bad)));
   expect(body.length).toBe(0);
   expect(fields['grpc-status']).toBe('5');
@@ -143,9 +131,9 @@ test('the time that a caller states ends a call whose body does not come', async
   });
   stream.on('error', () => undefined);
   stream.write(check.subarray(0, 7));
-  const [fields] = (await new Promise((resolve) =>
-    stream.on('response', (...found: unknown[]) => resolve(found)),
-  )) as [http2.IncomingHttpHeaders];
+  const fields = await new Promise<http2.IncomingHttpHeaders>((resolve) =>
+    stream.on('response', resolve),
+  );
   expect(fields['grpc-status']).toBe('4');
   stream.close();
 });

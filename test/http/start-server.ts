@@ -23,6 +23,8 @@ export type TestServer = {
   readonly incidents: string[];
   /** Checks whose signal was aborted before they answered. */
   readonly aborted: string[];
+  /** Relations of the Checks that were begun. */
+  readonly begun: string[];
   readonly drain: AbortController;
 };
 
@@ -40,13 +42,17 @@ export async function startServer(
   const failures: CallFailure[] = [];
   const incidents: string[] = [];
   const aborted: string[] = [];
+  const begun: string[] = [];
   const drain = new AbortController();
   const health = new HealthState();
   health.setServing('', true);
   const adapter = createConnectAdapter({
     routes: (router) => {
       router.service(AuthzService, {
-        check: (request, context) => check(request, context, aborted),
+        check: (request, context) => {
+          begun.push(request.relation);
+          return check(request, context, aborted);
+        },
         listObjects: (request) => ({
           objectIds: Array.from(
             { length: Number(request.relation.slice(1)) },
@@ -78,7 +84,7 @@ export async function startServer(
   server.fallback(adapter.handleHttp1);
   const { port, http2Port } = await server.listen();
   const baseUrl = `http://127.0.0.1:${port}`;
-  return { port, http2Port, baseUrl, server, health, failures, incidents, aborted, drain };
+  return { port, http2Port, baseUrl, server, health, failures, incidents, aborted, begun, drain };
 }
 
 async function check(

@@ -25,6 +25,10 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['test/engine/{expand,long-evaluations,engine-equals-reference}.test.ts'],
   ],
   [
+    ['private-ids', 'changed-nodes'].map((name) => `src/engine/overlay/${name}.ts`),
+    ['src/engine/overlay/*.test.ts', 'test/engine/private-ids.test.ts'],
+  ],
+  [
     ['src/engine/overlay/'],
     ['test/engine/{overlay-reader,overlay-equals-reference,previewed-models}.test.ts'],
   ],

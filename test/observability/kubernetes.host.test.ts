@@ -30,12 +30,35 @@ type Container = {
   readonly securityContext: Readonly<Record<string, unknown>>;
   readonly volumeMounts: readonly (Named & { readonly mountPath: string })[];
 };
-type Resource = {
-  readonly kind: string;
+type Labels = Readonly<Record<string, string>>;
+type Selector = { readonly matchLabels: Labels };
+type Pod = {
+  readonly containers: readonly Container[];
+  readonly terminationGracePeriodSeconds: number;
+  readonly automountServiceAccountToken: boolean;
+  readonly securityContext: Readonly<Record<string, unknown>>;
+};
+/** What the tests look at of each kind. */
+type Specs = {
+  readonly ConfigMap: undefined;
+  readonly Deployment: {
+    readonly selector: Selector;
+    readonly strategy: { readonly rollingUpdate: Readonly<Record<string, number>> };
+    readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: Pod };
+  };
+  readonly NetworkPolicy: { readonly podSelector: Selector };
+  readonly PodDisruptionBudget: { readonly selector: Selector };
+  readonly Service: {
+    readonly selector: Labels;
+    readonly ports: readonly { readonly targetPort: string }[];
+  };
+};
+type Kind = keyof Specs;
+type Resource<K extends Kind = Kind> = {
+  readonly kind: K;
   readonly metadata: Named;
   readonly data: Readonly<Record<string, string>>;
-  // The shape is that of the kind, which the test that looks at it knows.
-  readonly spec: any; // oxlint-disable-line typescript/no-explicit-any
+  readonly spec: Specs[K];
 };
 
 const resources = globSync(`${FOLDER}/*.yaml`)
@@ -43,8 +66,14 @@ const resources = globSync(`${FOLDER}/*.yaml`)
   .flatMap((path) => parseAllDocuments(readFileSync(path, 'utf8')))
   .map((document) => document.toJSON() as Resource);
 
-function resource(kind: string, name = 'gatehouse'): Resource {
-  const found = resources.find((one) => one.kind === kind && one.metadata.name === name);
+function isOfKind<K extends Kind>(one: Resource, kind: K): one is Resource<K> {
+  return one.kind === kind;
+}
+
+function resource<K extends Kind>(kind: K, name = 'gatehouse'): Resource<K> {
+  const found = resources
+    .filter((one) => isOfKind(one, kind))
+    .find(({ metadata }) => metadata.name === name);
   if (found === undefined) throw new Error(`no ${kind} ${name}`);
   return found;
 }
@@ -66,7 +95,7 @@ describe.skipIf(kustomized.error !== undefined)(
       expect(made.map(({ kind }) => kind).toSorted()).toEqual(
         resources.map(({ kind }) => kind).toSorted(),
       );
-      const deployment = made.find(({ kind }) => kind === 'Deployment');
+      const deployment = made.find((one) => isOfKind(one, 'Deployment'));
       expect(deployment?.spec.template.metadata.labels).toEqual(LABELS);
     });
   },

@@ -1,4 +1,4 @@
-import http2 from 'node:http2';
+import type http2 from 'node:http2';
 
 /** What came back: headers and trailers as one, since an error of gRPC may have its status in either. */
 export type Http2Answer = {

@@ -164,6 +164,11 @@ export class SimpleTupleReader implements TupleReader {
     if (qualifier === undefined) return EDGE_ABSENT;
     return qualifier === null ? EDGE_PLAIN : EDGE_WITH_QUALIFIER;
   }
+  bareExpiryMs(node: number, subject: number): number {
+    const { expiresAtMs, conditionName } = this.qualifier(node, subject);
+    return conditionName === '' ? expiresAtMs : Number.NaN;
+  }
+
   qualifier(node: number, subject: number): EdgeQualifier {
     const qualifier = this.#forward.get(node)?.get(subject);
     if (!qualifier) throw new Error('no qualified edge');

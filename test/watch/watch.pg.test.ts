@@ -154,19 +154,36 @@ describe.each<Wire>(['grpc', 'connect', 'connect-json'])('over %s', (wire) => {
     await write(there, projectId, 't', '-nothing'); // changes nothing
     await reader.until(() => reader.told.length === 2);
     expect(reader.told).toEqual(['t: +c', 't: -a +d']);
-    const [changes] = reader.messages.map(({ kind }) => kind);
+    const [begun, changes] = reader.messages.map(({ kind }) => kind);
+    expect(begun?.case).toBe('heartbeat');
     if (changes?.case !== 'changes') throw new Error('a write');
     expect(changes.value).toMatchObject({ rpc: 'WriteRelationTuples', expired: false });
     expect(Number(changes.value.committedAt?.seconds)).toBeGreaterThan(1_700_000_000);
 
-    const [, second] = reader.messages;
+    const [, one, second] = reader.messages;
     await reader.stop();
     await write(here, projectId, 't', 'e');
-    for (const startAfter of [changes.value.consistencyToken, reader.messages[0]?.cursor ?? '']) {
+    for (const startAfter of [changes.value.consistencyToken, one?.cursor ?? '']) {
       const again = new Reader(here, { projectId, tenantId: 't', startAfter }, wire);
       await again.until(() => again.told.length === 2);
       expect(again.told).toEqual(['t: -a +d', 't: +e']);
-      expect(again.messages[0]?.cursor).toBe(second?.cursor);
+      expect(again.messages[1]?.cursor).toBe(second?.cursor);
+    }
+  });
+
+  test('tells at once that it follows, and from where, though nothing happens', async () => {
+    const projectId = await newProject();
+    const [here, there] = instances;
+    for (const of of [{ tenantId: 't' }, { allTenants: true }]) {
+      const reader = new Reader(there, { projectId, ...of, heartbeatSeconds: 60 }, wire);
+      await reader.begun();
+      expect(reader.messages.map(({ kind }) => kind.case)).toEqual(['heartbeat']);
+      await reader.stop();
+      await write(here, projectId, 't', 'meanwhile');
+      const again = new Reader(here, { projectId, ...of, startAfter: reader.cursor }, wire);
+      await again.until(() => again.told.length === 1);
+      expect(again.told).toEqual(['t: +meanwhile']);
+      await write(here, projectId, 't', '-meanwhile');
     }
   });
 });

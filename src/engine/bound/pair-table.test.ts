@@ -49,6 +49,16 @@ test('reserves room more than once', () => {
   for (let i = 0; i < 240; i++) expect(table.find(Math.floor(i / 40), i % 40)).toBe(i);
 });
 
+test('forgets all pairs when it is cleared, and keeps its room', () => {
+  const table = new PairTable();
+  for (let i = 0; i < 100; i++) table.insert(i, 1);
+  const { room } = table;
+  table.clear();
+  expect([table.size, table.room]).toEqual([0, room]);
+  for (let i = 0; i < 100; i++) expect(table.find(i, 1)).toBe(-1);
+  for (let i = 99; i >= 0; i--) expect(table.insert(i, 1)).toBe(99 - i);
+});
+
 test('a hash has 32 bits, depends on both numbers and on their order, and spreads', () => {
   const slots = new Set<number>();
   for (let first = 0; first < 32; first++) {

@@ -63,6 +63,17 @@ export class PairTable {
     if (length > this.#slots.length) this.#grow(length);
   }
 
+  /** Pairs that fit before it grows. */
+  get room(): number {
+    return this.#first.length;
+  }
+
+  /** Forgets all pairs and keeps the memory. O(room). */
+  clear(): void {
+    this.size = 0;
+    this.#slots.fill(0);
+  }
+
   #assertRoom(): void {
     assert(this.size >= 0 && this.size < this.#first.length, 'a pair has its place');
   }

@@ -44,6 +44,8 @@ export class GateSystem {
   /** Usersets that are TRUE as the target itself: decided by the first round, as if by an operator. */
   #found: number[] = [];
   #work = 0;
+  /** Vertices without a value. */
+  #undecided = 0;
 
   valueOf(vertex: number): Value {
     return this.#value[vertex] as Value;
@@ -54,6 +56,7 @@ export class GateSystem {
   }
 
   add(gate: Gate, isUserset: boolean): number {
+    this.#undecided++;
     this.#gate.push(gate);
     this.#isUserset.push(isUserset);
     this.#height.push(0);
@@ -80,6 +83,7 @@ export class GateSystem {
   seedTrue(vertex: number): void {
     if (this.#value[vertex] !== CUT) return;
     const isUserset = this.#isUserset[vertex] === true;
+    this.#undecided--;
     this.#value[vertex] = TRUE;
     this.#height[vertex] = isUserset ? 1 : 0;
     (isUserset ? this.#found : this.#decided).push(vertex);
@@ -130,6 +134,7 @@ export class GateSystem {
         if (this.#value[reader] !== CUT) continue;
         const outcome = this.#feed(reader, readers[i + 1] as number, value);
         if (outcome === CUT) continue;
+        this.#undecided--;
         this.#value[reader] = outcome;
         this.#height[reader] = round;
         (this.#isUserset[reader] === true ? usersets : queue).push(reader);
@@ -158,6 +163,7 @@ export class GateSystem {
   }
 
   #decide(vertex: number, value: Value, height: number): void {
+    this.#undecided--;
     this.#value[vertex] = value;
     this.#height[vertex] = height;
     this.#decided.push(vertex);
@@ -165,6 +171,7 @@ export class GateSystem {
 
   /** Makes everything FALSE that is open and could not be TRUE whatever the cut ones were. */
   *#refuteUnfounded(round: number): Steps<boolean> {
+    if (this.#undecided === 0) return false;
     const count = this.#value.length;
     const isPossible = new Uint8Array(count);
     const closed = new Int32Array(count); // operands of an ALL that are possible

@@ -82,6 +82,38 @@ export function checkUserHot(
   if (entity === 0 || relation <= 0) return CHECK_DENIED;
   const first = model.single(reader.namespaceOf(entity), relation);
   if (first < 0) return CHECK_GENERAL;
+  return checkStateHot(
+    scratch,
+    reader,
+    model,
+    caches,
+    entity,
+    relation,
+    first,
+    userNode,
+    nodesMax,
+    readsMax,
+  );
+}
+
+/**
+ * The same for what `first` asks of the entity: a state, or HOT_PLAIN for the tuples of `relation` alone. Operands of
+ * intersections and exclusions are asked for so.
+ */
+export function checkStateHot(
+  scratch: HotScratch,
+  reader: TupleReader,
+  model: HotModel,
+  caches: HotCaches,
+  entity: number,
+  relation: number,
+  first: number,
+  userNode: number,
+  nodesMax: number,
+  readsMax: number,
+): number {
+  scratch.backstops = 0;
+  scratch.reads = 0;
   const start = first === HOT_PLAIN ? reader.nodeId(entity, relation) : entity;
   if (start === 0) return CHECK_DENIED;
   scratch.hasWildcards = reader.reverseCount(WILDCARD_NODE) > 0;
@@ -372,17 +404,35 @@ function visitUsers(
   if ((word & WORD_LIST) === 0) {
     const only = word & EDGE_NODE_MASK;
     if (only === 0 || (only !== userNode && only !== WILDCARD_NODE)) return CHECK_CONTINUE;
-    return word === only ? CHECK_ALLOWED : CHECK_GENERAL;
+    return word === only ? CHECK_ALLOWED : qualifiedUser(scratch, reader, node, only);
   }
   if (userNode !== 0) {
     const edge = reader.wordEdge(word, node, userNode);
-    if (edge !== EDGE_ABSENT) return edge === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
+    if (edge === EDGE_PLAIN) return CHECK_ALLOWED;
+    if (edge !== EDGE_ABSENT) {
+      const code = qualifiedUser(scratch, reader, node, userNode);
+      if (code !== CHECK_CONTINUE) return code;
+    }
   }
   if (scratch.hasWildcards) {
     const edge = reader.wordEdge(word, node, WILDCARD_NODE);
-    if (edge !== EDGE_ABSENT) return edge === EDGE_PLAIN ? CHECK_ALLOWED : CHECK_GENERAL;
+    if (edge === EDGE_PLAIN) return CHECK_ALLOWED;
+    if (edge !== EDGE_ABSENT) return qualifiedUser(scratch, reader, node, WILDCARD_NODE);
   }
   return CHECK_CONTINUE;
+}
+
+/** A tuple with an expiry and no condition counts, or is as one that is not there. Nothing that is kept rests on it. */
+function qualifiedUser(
+  scratch: HotScratch,
+  reader: TupleReader,
+  node: number,
+  subject: number,
+): number {
+  const expiresAtMs = reader.bareExpiryMs(node, subject);
+  if (scratch.nowMs >= expiresAtMs) return CHECK_CONTINUE;
+  // Neither with a condition nor without a clock.
+  return scratch.nowMs < expiresAtMs ? CHECK_ALLOWED : CHECK_GENERAL;
 }
 
 /** The tuples of one node: the user among them, and the usersets to visit. */

@@ -11,13 +11,19 @@ import {
   type TupleReader,
   WILDCARD_NODE,
 } from '../../model/tuple-reader.ts';
-import type { BoundModel } from '../bound/bound-model.ts';
-import type { EngineCache, EvaluatorOptions } from '../bound/evaluator-api.ts';
+import { type BoundModel, OP_EXCLUSION, OP_LEAF, OP_UNION } from '../bound/bound-model.ts';
+import {
+  CHECK_ALLOWED,
+  CHECK_DENIED,
+  CHECK_GENERAL,
+  type EngineCache,
+  type EvaluatorOptions,
+} from '../bound/evaluator-api.ts';
 import { ABSENT_CACHES } from './absent-caches.ts';
 import { ChainCache } from './chain-cache.ts';
 import { ClosureCache } from './closure-cache.ts';
-import { checkUserHot, type HotCaches } from './hot-check.ts';
-import { HOT_PLAIN, HotModel } from './hot-model.ts';
+import { checkStateHot, checkUserHot, type HotCaches } from './hot-check.ts';
+import { HOT_PLAIN, HotModel, type HotTree } from './hot-model.ts';
 import type { HotScratch } from './hot-scratch.ts';
 import { ObjectCache } from './object-cache.ts';
 import { type Questions, readAhead } from './read-ahead.ts';
@@ -42,6 +48,8 @@ export class HotEvaluator {
   readonly #caches: HotCaches;
   readonly #scratch: HotScratch;
   readonly #readAheadBytesMin: number;
+  /** Of the operands of the tree at work. */
+  #treeReads = 0;
   /** Revision that the caches speak of. */
   #revision: number;
 
@@ -85,18 +93,20 @@ export class HotEvaluator {
     return this.#scratch.reads;
   }
 
-  /** `checkUserHot` on the index as it is now. Hot. */
+  /** `checkUserHot` on the index as it is now, and the trees of operators over it. Hot. */
   check(
     entity: number,
     relation: number,
     userNode: number,
     nodesMax: number,
     readsMax: number,
+    nowMs: number,
   ): number {
     const reader = this.#reader;
     if (reader.revision !== this.#revision) this.#catchUp();
     const caches = this.#caches;
-    return checkUserHot(
+    this.#scratch.nowMs = nowMs;
+    const code = checkUserHot(
       this.#scratch,
       reader,
       this.#model,
@@ -107,6 +117,69 @@ export class HotEvaluator {
       nodesMax,
       readsMax,
     );
+    if (code !== CHECK_GENERAL || !this.#model.hasTrees) return code;
+    const tree = this.#model.treeOf(reader.namespaceOf(entity), relation);
+    return tree === null ? code : this.#checkTree(tree, entity, userNode, nodesMax, readsMax);
+  }
+
+  #checkTree(
+    tree: HotTree,
+    entity: number,
+    userNode: number,
+    nodesMax: number,
+    readsMax: number,
+  ): number {
+    // The relation itself is a userset on every path.
+    this.#treeReads = 1;
+    const code = this.#valueOf(tree, entity, userNode, nodesMax - 1, readsMax);
+    this.#scratch.reads = this.#treeReads;
+    this.#scratch.backstops = 0;
+    return code;
+  }
+
+  /** What is not certain, a cycle among it, is left to the general path: an exclude side would turn it round. */
+  #valueOf(
+    tree: HotTree,
+    entity: number,
+    userNode: number,
+    nodesMax: number,
+    readsMax: number,
+  ): number {
+    if (tree.kind === OP_LEAF) return this.#leafOf(tree, entity, userNode, nodesMax, readsMax);
+    const { children } = tree;
+    const isUnion = tree.kind === OP_UNION;
+    for (let i = 0; i < children.length; i++) {
+      const child = children[i] as HotTree;
+      const code = this.#valueOf(child, entity, userNode, nodesMax, readsMax);
+      if (code === CHECK_GENERAL) return code;
+      const holds = (code === CHECK_ALLOWED) !== (tree.kind === OP_EXCLUSION && i > 0);
+      if (holds === isUnion) return holds ? CHECK_ALLOWED : CHECK_DENIED;
+    }
+    return isUnion ? CHECK_DENIED : CHECK_ALLOWED;
+  }
+
+  #leafOf(
+    tree: HotTree,
+    entity: number,
+    userNode: number,
+    nodesMax: number,
+    readsMax: number,
+  ): number {
+    const scratch = this.#scratch;
+    const code = checkStateHot(
+      scratch,
+      this.#reader,
+      this.#model,
+      this.#caches,
+      entity,
+      tree.relation,
+      tree.state,
+      userNode,
+      nodesMax,
+      readsMax - this.#treeReads,
+    );
+    this.#treeReads += scratch.reads;
+    return scratch.backstops === 0 ? code : CHECK_GENERAL;
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { BoundModel } from '../bound/bound-model.ts';
+import { type BoundModel, OP_LEAF, type Op } from '../bound/bound-model.ts';
 
 /** States beyond this are not built: what needs them takes the general path. */
 const STATES_MAX = 4096;
@@ -39,6 +39,19 @@ export class HotState {
   }
 }
 
+/**
+ * A relation of intersections and exclusions whose operands are unions all the way down: each of them is a search of its
+ * own, which says yes or no, and the operators are those of logic.
+ */
+export type HotTree = {
+  readonly kind: Op['kind'];
+  /** Leaf: what is asked of the object, as `single` says it. */
+  readonly state: number;
+  /** Leaf with HOT_PLAIN: the relation whose tuples count. */
+  readonly relation: number;
+  readonly children: readonly HotTree[];
+};
+
 /** Answers instead of a state. */
 export const HOT_PLAIN = 0;
 export const HOT_GENERAL = -1;
@@ -59,8 +72,54 @@ export class HotModel {
   /** State of a target by target and namespace. */
   readonly #targetStates: (number | undefined)[][] = [[]];
 
+  /** By namespace and relation; null: the general path. */
+  readonly #trees = new Map<number, Map<number, HotTree | null>>();
+  /** Whether any relation has operators other than union. */
+  readonly hasTrees: boolean;
+
   constructor(model: BoundModel) {
     this.#model = model;
+    this.hasTrees = model.programs.some(({ isSimple }) => !isSimple);
+  }
+
+  /** The tree of a relation that is no union alone; null where it is one, or its operands are not. */
+  treeOf(namespace: number, relation: number): HotTree | null {
+    let trees = this.#trees.get(namespace);
+    if (trees === undefined) this.#trees.set(namespace, (trees = new Map()));
+    let tree = trees.get(relation);
+    if (tree === undefined) trees.set(relation, (tree = this.#buildTree(namespace, relation)));
+    return tree;
+  }
+
+  #buildTree(namespace: number, relation: number): HotTree | null {
+    const program = this.#model.programOf(namespace, relation);
+    if (program === undefined || program.isSimple) return null;
+    if (namespace >= NAMES_MAX || relation >= NAMES_MAX) return null;
+    return this.#treeOfOp(namespace, relation, program.root);
+  }
+
+  #treeOfOp(namespace: number, relation: number, op: Op): HotTree | null {
+    if (op.kind === OP_LEAF) return this.#treeOfLeaf(namespace, relation, op);
+    const children: HotTree[] = [];
+    for (const child of op.children) {
+      const tree = this.#treeOfOp(namespace, relation, child);
+      if (tree === null) return null;
+      children.push(tree);
+    }
+    return { kind: op.kind, state: HOT_GENERAL, relation, children };
+  }
+
+  #treeOfLeaf(namespace: number, relation: number, leaf: Op): HotTree | null {
+    const { hasThis, computed, walks } = leaf;
+    const isAlone = walks.length === 0 && computed.length + (hasThis ? 1 : 0) === 1;
+    const asked = isAlone && !hasThis ? (computed[0] as number) : relation;
+    const state = !isAlone
+      ? this.#stateOf(namespace, [...computed], { relation, leaf })
+      : hasThis
+        ? HOT_PLAIN
+        : this.single(namespace, asked);
+    if (state === HOT_GENERAL) return null;
+    return { kind: OP_LEAF, state, relation: asked, children: [] };
   }
 
   /** State index of one relation; HOT_PLAIN if only its own tuples count; HOT_GENERAL. Hot. */
@@ -96,10 +155,16 @@ export class HotModel {
     return state;
   }
 
-  #stateOf(namespace: number, relations: readonly number[]): number {
+  /** `operand`: a leaf of an operator of its relation, whose own tuples and walks are asked for besides. */
+  #stateOf(
+    namespace: number,
+    relations: readonly number[],
+    operand?: { readonly relation: number; readonly leaf: Op },
+  ): number {
     const closed = new Set(relations);
     const walks = new Map<number, Set<number>>();
-    const own: number[] = [];
+    const own: number[] = operand?.leaf.hasThis === true ? [operand.relation] : [];
+    if (operand !== undefined) addWalks(walks, operand.leaf);
     for (const relation of closed) {
       const program = this.#model.programOf(namespace, relation);
       if (program === undefined) {
@@ -110,14 +175,13 @@ export class HotModel {
       const { root } = program;
       if (root.hasThis) own.push(relation);
       for (const computed of root.computed) closed.add(computed);
-      for (let i = 0; i < root.walks.length; i += 2) {
-        const tupleset = root.walks[i] as number;
-        let asked = walks.get(tupleset);
-        if (asked === undefined) walks.set(tupleset, (asked = new Set()));
-        asked.add(root.walks[i + 1] as number);
-      }
+      addWalks(walks, root);
     }
-    const key = `${namespace}:${[...closed].sort((a, b) => a - b).join()}`;
+    const ofOperand =
+      operand === undefined
+        ? ''
+        : `:${operand.leaf.hasThis ? operand.relation : ''}:${operand.leaf.walks.join()}`;
+    const key = `${namespace}:${[...closed].sort((a, b) => a - b).join()}${ofOperand}`;
     const known = this.#stateOfKey.get(key);
     if (known !== undefined) return known;
     const names = [...new Set([...own, ...walks.keys()])];
@@ -128,8 +192,9 @@ export class HotModel {
     for (const [tupleset, asked] of walks) {
       actions[tupleset] = (actions[tupleset] as number) | (this.#targetOf(asked) << 1);
     }
+    const weight = closed.size + (operand === undefined ? 0 : 1);
     const index = this.states.length;
-    this.states.push(new HotState(index, namespace, closed.size, actions, Int32Array.from(names)));
+    this.states.push(new HotState(index, namespace, weight, actions, Int32Array.from(names)));
     this.#stateOfKey.set(key, index);
     return index;
   }
@@ -144,5 +209,14 @@ export class HotModel {
       this.#targetOfKey.set(key, target);
     }
     return target;
+  }
+}
+
+function addWalks(walks: Map<number, Set<number>>, leaf: Op): void {
+  for (let i = 0; i < leaf.walks.length; i += 2) {
+    const tupleset = leaf.walks[i] as number;
+    let asked = walks.get(tupleset);
+    if (asked === undefined) walks.set(tupleset, (asked = new Set()));
+    asked.add(leaf.walks[i + 1] as number);
   }
 }

@@ -37,5 +37,7 @@ export class HotScratch {
   /** Of the last evaluation, for budgets over several. */
   reads = 0;
   weightMax = 0;
+  /** By which expiries are decided; NaN: none is. */
+  nowMs = Number.NaN;
   readsLimit = 0;
 }

@@ -288,6 +288,11 @@ export class OverlayReader implements TupleReader {
     return changed === null ? EDGE_PLAIN : EDGE_WITH_QUALIFIER;
   }
 
+  bareExpiryMs(node: number, subject: number): number {
+    const { expiresAtMs, conditionName } = this.qualifier(node, subject);
+    return conditionName === '' ? expiresAtMs : Number.NaN;
+  }
+
   qualifier(node: number, subject: number): EdgeQualifier {
     const changed: ChangedEdge | undefined = this.#changed.edge(node, subject);
     if (changed === undefined) return this.#base.qualifier(node, subject);

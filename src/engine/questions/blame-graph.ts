@@ -1,5 +1,5 @@
 import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op, THIS_OP } from '../bound/bound-model.ts';
-import { PairTable } from '../bound/pair-table.ts';
+import type { PairTable } from '../bound/pair-table.ts';
 import { CUT, FALSE, type Scope, type Target, TRUE, type Value } from '../bound/scope.ts';
 import {
   ALL,
@@ -11,7 +11,7 @@ import {
   type Steps,
   WEAK_ROLE,
 } from '../general/gate-system.ts';
-import { type EdgeIds, type LeafVisitor, walkLeaf } from './leaf-walk.ts';
+import { type EdgeIds, type LeafVisitor, LeafWalk } from './leaf-walk.ts';
 
 /** A tuple of the target itself that does not count for certain. */
 export type Direct = { readonly tuple: EdgeIds; readonly value: Value };
@@ -43,13 +43,15 @@ export type Vertex = {
 const NONE: number[] = [];
 const NO_DIRECTS: Direct[] = [];
 const NO_LINKS: Link[] = [];
+/** Usersets that are read between two yields: some ten microseconds. */
+const USERSETS_PER_YIELD = 4;
 
 /**
  * Everything that a denied userset could follow from, with its values: also what lies behind tuples
  * that do not count, on both sides of every operator. Where the read budget ends the rest is unread
  * and counts as undecided.
  */
-export class BlameGraph {
+export class BlameGraph implements LeafVisitor {
   readonly vertices: Vertex[] = [];
   readonly gates = new GateSystem();
   /** The read budget ended first. */
@@ -57,7 +59,7 @@ export class BlameGraph {
   readonly #scope: Scope;
   readonly #target: Target;
   readonly #ignored: EdgeIds | null;
-  readonly #keys = new PairTable();
+  readonly #keys: PairTable;
   readonly #vertexOfKey: number[] = [];
   readonly #isQueued: boolean[] = [];
   readonly #queue: number[] = [];
@@ -65,12 +67,20 @@ export class BlameGraph {
   readonly #late: number[] = [];
   #nextLive = 0;
   #nextLate = 0;
+  /** Leaves of the userset that is expanded, in the order of its rewrite. */
+  readonly #leaves: number[] = [];
+  readonly #walk: LeafWalk;
+  /** The leaf that is walked last, or now. */
+  #leaf = 0;
+  #isWalking = false;
 
-  /** `ignored`: a tuple that is none, if any. */
-  constructor(scope: Scope, target: Target, ignored: EdgeIds | null) {
+  /** `ignored`: a tuple that is none, if any. `keys`: an empty table, in use until the graph is built. */
+  constructor(scope: Scope, target: Target, ignored: EdgeIds | null, keys: PairTable) {
     this.#scope = scope;
     this.#target = target;
     this.#ignored = ignored;
+    this.#keys = keys;
+    this.#walk = new LeafWalk(scope, target, this);
   }
 
   valueOf(vertex: number): Value {
@@ -84,11 +94,12 @@ export class BlameGraph {
   /** Reads and solves. Returns the vertex of the root. Errors: none of the budget. */
   *build(entity: number, relation: number): Steps<number> {
     const root = this.#userset(entity, relation, false, 1, true);
-    for (;;) {
+    for (let steps = 1; ; steps++) {
       const vertex = this.#nextUnread();
       if (vertex === undefined) break;
-      yield* this.#expand(vertex);
-      yield;
+      this.#expand(vertex);
+      while (this.#walkLeaves()) yield;
+      if (steps % USERSETS_PER_YIELD === 0) yield;
     }
     yield* this.gates.solve(this.#scope.depthMax);
     return root;
@@ -105,7 +116,8 @@ export class BlameGraph {
     return undefined;
   }
 
-  *#expand(id: number): Steps<void> {
+  /** Its leaves are to be walked then. */
+  #expand(id: number): void {
     const vertex = this.at(id);
     const { entity, relation, level, isExcluding } = vertex;
     const target = this.#target;
@@ -122,12 +134,12 @@ export class BlameGraph {
     const { reader, model } = this.#scope;
     const program = model.programOf(reader.namespaceOf(entity), relation);
     const op = program === undefined ? THIS_OP : program.root;
-    const root = yield* this.#operator(op, vertex, isExcluding);
+    const root = this.#operator(op, vertex, isExcluding);
     vertex.operands.push(root);
     this.gates.connect(root, id, PLAIN_ROLE);
   }
 
-  *#operator(op: Op, userset: Vertex, isExcluding: boolean): Steps<number> {
+  #operator(op: Op, userset: Vertex, isExcluding: boolean): number {
     const { entity, relation, level } = userset;
     const gate = op.kind === OP_INTERSECTION ? ALL : op.kind === OP_EXCLUSION ? BUT_NOT : ANY;
     const kind =
@@ -136,50 +148,65 @@ export class BlameGraph {
     const vertex = vertexOf(kind, entity, relation, isExcluding, level, op);
     this.vertices.push(vertex);
     if (kind === 'leaf') {
-      yield* this.#leaf(id, vertex, op);
+      this.#leaves.push(id);
       return id;
     }
-    for (const [index, child] of op.children.entries()) {
+    for (let index = 0; index < op.children.length; index++) {
       const isExclude = kind === 'butNot' && index === 1;
-      const operand = yield* this.#operator(child, userset, isExcluding || isExclude);
+      const child = op.children[index] as Op;
+      const operand = this.#operator(child, userset, isExcluding || isExclude);
       vertex.operands.push(operand);
       this.gates.connect(operand, id, isExclude ? EXCLUDE_ROLE : PLAIN_ROLE);
     }
     return id;
   }
 
-  *#leaf(id: number, vertex: Vertex, leaf: Op): Steps<void> {
-    const { entity, relation, isExcluding } = vertex;
-    const place = { entity, relation, leaf, target: this.#target, isExcluding };
-    if (!this.isExhausted) {
-      try {
-        yield* walkLeaf(this.#scope, place, this.#visitorOf(id, vertex));
-        return;
-      } catch (error) {
-        if (!this.#scope.isExhausted) throw error;
-        this.isExhausted = true;
+  /** Walks on, or the next of the leaves that wait; whether there is more. */
+  #walkLeaves(): boolean {
+    try {
+      if (this.#isWalking) {
+        this.#isWalking = this.#walk.step();
+        return this.#isWalking || this.#leaves.length > 0;
       }
+      for (let id = this.#leaves.shift(); id !== undefined; id = this.#leaves.shift()) {
+        this.#leaf = id;
+        const { entity, relation, op, isExcluding } = this.at(id);
+        if (this.isExhausted) {
+          this.#leaveUnread(id);
+          continue;
+        }
+        this.#isWalking = this.#walk.start(entity, relation, op as Op, isExcluding);
+        if (this.#isWalking) return true;
+      }
+      return false;
+    } catch (error) {
+      if (!this.#scope.isExhausted) throw error;
+      this.isExhausted = true;
+      this.#isWalking = false;
+      this.#leaveUnread(this.#leaf);
+      return this.#leaves.length > 0;
     }
-    vertex.isUnread = true;
-    this.gates.stain(id);
   }
 
-  #visitorOf(id: number, vertex: Vertex): LeafVisitor {
-    return {
-      onDirect: (tuple, value) => {
-        if (this.#isIgnored(tuple)) return;
-        if (value === TRUE) this.gates.seedTrue(id);
-        else vertex.directs.push({ tuple, value });
-        if (value === CUT) this.gates.stain(id);
-      },
-      onChild: (entity, relation, tuple, value) => {
-        if (tuple !== null && this.#isIgnored(tuple)) return;
-        const isLive = value !== FALSE;
-        const child = this.#userset(entity, relation, vertex.isExcluding, vertex.level + 1, isLive);
-        vertex.links.push({ child, tuple, value });
-        if (isLive) this.gates.connect(child, id, value === CUT ? WEAK_ROLE : PLAIN_ROLE);
-      },
-    };
+  #leaveUnread(leaf: number): void {
+    this.at(leaf).isUnread = true;
+    this.gates.stain(leaf);
+  }
+
+  onDirect(tuple: EdgeIds, value: Value): void {
+    if (this.#isIgnored(tuple)) return;
+    if (value === TRUE) this.gates.seedTrue(this.#leaf);
+    else this.at(this.#leaf).directs.push({ tuple, value });
+    if (value === CUT) this.gates.stain(this.#leaf);
+  }
+
+  onChild(entity: number, relation: number, tuple: EdgeIds | null, value: Value): void {
+    if (tuple !== null && this.#isIgnored(tuple)) return;
+    const leaf = this.at(this.#leaf);
+    const isLive = value !== FALSE;
+    const child = this.#userset(entity, relation, leaf.isExcluding, leaf.level + 1, isLive);
+    leaf.links.push({ child, tuple, value });
+    if (isLive) this.gates.connect(child, this.#leaf, value === CUT ? WEAK_ROLE : PLAIN_ROLE);
   }
 
   #isIgnored({ node, subject }: EdgeIds): boolean {
@@ -223,11 +250,19 @@ function vertexOf(
   level: number,
   op: Op | null,
 ): Vertex {
-  // Only leaves have tuples, only the others have operands; most of a graph is these lists.
-  const lists =
-    kind === 'leaf'
-      ? { operands: NONE, directs: [], links: [] }
-      : { operands: [], directs: NO_DIRECTS, links: NO_LINKS };
-  const place = { entity, relation, isExcluding, level };
-  return { kind, ...place, op, ...lists, isBeyond: false, isUnread: false };
+  const isLeaf = kind === 'leaf';
+  return {
+    kind,
+    entity,
+    relation,
+    isExcluding,
+    level,
+    op,
+    // Only leaves have tuples, only the others have operands; most of a graph is these lists.
+    operands: isLeaf ? NONE : [],
+    directs: isLeaf ? [] : NO_DIRECTS,
+    links: isLeaf ? [] : NO_LINKS,
+    isBeyond: false,
+    isUnread: false,
+  };
 }

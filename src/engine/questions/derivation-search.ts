@@ -1,13 +1,18 @@
 import { OP_EXCLUSION, OP_INTERSECTION, OP_LEAF, type Op, THIS_OP } from '../bound/bound-model.ts';
-import { PairTable } from '../bound/pair-table.ts';
+import type { PairTable } from '../bound/pair-table.ts';
 import { FALSE, type Scope, type Target, TRUE, type Value } from '../bound/scope.ts';
 import { CheckRun } from '../general/check-run.ts';
 import type { Steps } from '../general/gate-system.ts';
-import { type EdgeIds, type LeafVisitor, walkLeaf } from './leaf-walk.ts';
+import { type EdgeIds, type LeafVisitor, LeafWalk } from './leaf-walk.ts';
 import { keepProof, type Proof } from './proof.ts';
 
 /** Combinations of operands' proofs that are tried when one of them gets a new one. */
 const COMBINATIONS_MAX = 64;
+/** Usersets that are read between two yields: some ten microseconds. */
+const USERSETS_PER_YIELD = 4;
+
+const NO_PROOFS: readonly Proof[] = [];
+const NO_VERTICES: Vertex[] = [];
 
 type Reader = {
   readonly vertex: Vertex;
@@ -49,22 +54,32 @@ export type SearchRoot = {
  * 1977, but corrected as more is read). Of each userset the smallest proofs are kept, larger ones only
  * where they need less depth. What is excluded is refuted by the evaluation itself.
  */
-export class DerivationSearch {
+export class DerivationSearch implements LeafVisitor {
   /** When tuples expire on which refutations may rest, in milliseconds since the epoch. */
   readonly refutationExpiries = new Set<number>();
   readonly #scope: Scope;
   readonly #target: Target;
   readonly #root: SearchRoot;
   #excludes: CheckRun | undefined;
-  readonly #keys = new PairTable();
+  readonly #keys: PairTable;
   readonly #usersets: Vertex[] = [];
-  readonly #pending: { readonly vertex: Vertex; readonly proof: Proof }[] = [];
+  /** Offers: of each the vertex, and its proof at the same place. */
+  readonly #pendingVertices: Vertex[] = [];
+  readonly #pendingProofs: Proof[] = [];
+  /** Leaves of the userset that is expanded, in the order of its rewrite. */
+  readonly #leaves: Vertex[] = [];
+  /** The one that is walked. */
+  #leaf: Vertex | undefined;
+  readonly #walk: LeafWalk;
   #rootVertex: Vertex | undefined;
 
-  constructor(scope: Scope, target: Target, root: SearchRoot) {
+  /** `keys`: an empty table, the search's own from now on. */
+  constructor(scope: Scope, target: Target, root: SearchRoot, keys: PairTable) {
     this.#scope = scope;
     this.#target = target;
     this.#root = root;
+    this.#keys = keys;
+    this.#walk = new LeafWalk(scope, target, this);
   }
 
   /** The smallest that was found so far. */
@@ -78,15 +93,17 @@ export class DerivationSearch {
     if (op === undefined) {
       this.#rootVertex = this.#userset(entity, relation, 1);
     } else {
-      this.#rootVertex = yield* this.#operator(op, entity, relation, 1);
-      yield* this.#settle();
+      this.#rootVertex = this.#operator(op, entity, relation, 1);
+      if (this.#walkLeaves()) yield* this.#walkOn();
+      if (this.#pendingVertices.length > 0) yield* this.#settle();
     }
     for (let next = 0; next < this.#usersets.length; next++) {
       const vertex = this.#usersets[next] as Vertex;
       if (vertex.level > this.#root.levelMax || this.#isEnough(vertex.level)) break;
-      yield* this.#expand(vertex);
-      yield* this.#settle();
-      yield;
+      this.#expand(vertex);
+      if (this.#walkLeaves()) yield* this.#walkOn();
+      if (this.#pendingVertices.length > 0) yield* this.#settle();
+      if (next % USERSETS_PER_YIELD === USERSETS_PER_YIELD - 1) yield;
     }
     return this.best;
   }
@@ -98,112 +115,122 @@ export class DerivationSearch {
     return best.size < level || best.holdsUntilMs === Number.POSITIVE_INFINITY;
   }
 
-  *#expand(vertex: Vertex): Steps<void> {
+  /** Its leaves are to be walked then. */
+  #expand(vertex: Vertex): void {
     const { entity, relation, level } = vertex;
     const { reader, model } = this.#scope;
     const target = this.#target;
     if (entity === target.setEntity && relation === target.setRelation && entity !== 0) {
-      this.#offer(vertex, proofOf(vertex, 'identity', null, Number.POSITIVE_INFINITY, []));
+      this.#offer(vertex, proofOf(vertex, 'identity', null, Number.POSITIVE_INFINITY, NO_PROOFS));
       return;
     }
     const program = model.programOf(reader.namespaceOf(entity), relation);
     const op = program === undefined ? THIS_OP : program.root;
-    const root = yield* this.#operator(op, entity, relation, level);
-    this.#connect(root, vertex, 0);
+    connect(this.#operator(op, entity, relation, level), vertex, 0);
   }
 
-  *#operator(op: Op, entity: number, relation: number, level: number): Steps<Vertex> {
+  #operator(op: Op, entity: number, relation: number, level: number): Vertex {
     if (op.kind === OP_LEAF) {
-      const leaf = this.#vertex('leaf', entity, relation, level, op);
-      const target = this.#target;
-      const { isExcluding } = this.#root;
-      const place = { entity, relation, leaf: op, target, isExcluding };
-      yield* walkLeaf(this.#scope, place, this.#visitorOf(leaf));
+      const leaf = vertexOf('leaf', entity, relation, level, op);
+      this.#leaves.push(leaf);
       return leaf;
     }
     const kind = op.kind === OP_INTERSECTION ? 'all' : op.kind === OP_EXCLUSION ? 'butNot' : 'pass';
-    const vertex = this.#vertex(kind, entity, relation, level, op);
-    const children = kind === 'butNot' ? op.children.slice(0, 1) : op.children;
-    for (const [index, child] of children.entries()) {
-      const operand = yield* this.#operator(child, entity, relation, level);
+    const vertex = vertexOf(kind, entity, relation, level, op);
+    const count = kind === 'butNot' ? 1 : op.children.length;
+    for (let index = 0; index < count; index++) {
+      const operand = this.#operator(op.children[index] as Op, entity, relation, level);
       vertex.operands.push(operand);
-      this.#connect(operand, vertex, index);
+      connect(operand, vertex, index);
     }
     return vertex;
   }
 
-  #visitorOf(leaf: Vertex): LeafVisitor {
-    const target = this.#target;
-    const directProof = (tuple: EdgeIds, need: number): void => {
-      const proof = proofOf(leaf, 'direct', tuple, this.#expiryOf(tuple), []);
-      this.#offer(leaf, { ...proof, need });
-    };
-    return {
-      onDirect: (tuple, value) => {
-        if (value === TRUE) directProof(tuple, 1);
-      },
-      onChild: (entity, relation, tuple, value: Value, isWalk) => {
-        if (value !== TRUE) return;
-        const isTarget = entity === target.setEntity && relation === target.setRelation;
-        if (isTarget && tuple !== null && !isWalk) {
-          // The evaluation counts the target as a userset of its own.
-          directProof(tuple, 2);
-          return;
-        }
-        const child = this.#userset(entity, relation, leaf.level + 1);
-        const reader = { vertex: leaf, operand: 0, tuple, isWalk };
-        child.readers.push(reader);
-        for (const proof of child.proofs) this.#offerStep(reader, proof);
-      },
-    };
+  /** Walks the leaves that wait; whether a long list is to be walked on. Errors: BUDGET_EXHAUSTED. */
+  #walkLeaves(): boolean {
+    const { isExcluding } = this.#root;
+    for (;;) {
+      const leaf = this.#leaves.shift();
+      if (leaf === undefined) return false;
+      this.#leaf = leaf;
+      if (this.#walk.start(leaf.entity, leaf.relation, leaf.op as Op, isExcluding)) return true;
+    }
+  }
+
+  *#walkOn(): Steps<void> {
+    do {
+      do yield;
+      while (this.#walk.step());
+    } while (this.#walkLeaves());
+  }
+
+  onDirect(tuple: EdgeIds, value: Value): void {
+    if (value === TRUE) this.#offerDirect(this.#leaf as Vertex, tuple, 1);
+  }
+
+  onChild(
+    entity: number,
+    relation: number,
+    tuple: EdgeIds | null,
+    value: Value,
+    isWalk: boolean,
+  ): void {
+    if (value !== TRUE) return;
+    const leaf = this.#leaf as Vertex;
+    const { setEntity, setRelation } = this.#target;
+    const isTarget = entity === setEntity && relation === setRelation;
+    if (isTarget && tuple !== null && !isWalk) {
+      // The evaluation counts the target as a userset of its own.
+      this.#offerDirect(leaf, tuple, 2);
+      return;
+    }
+    const child = this.#userset(entity, relation, leaf.level + 1);
+    const reader = { vertex: leaf, operand: 0, tuple, isWalk };
+    child.readers.push(reader);
+    for (const proof of child.proofs) this.#offerStep(reader, proof);
   }
 
   #userset(entity: number, relation: number, level: number): Vertex {
     const index = this.#keys.insert(entity, relation);
     const known = this.#usersets[index];
     if (known !== undefined) return known;
-    const vertex = this.#vertex('pass', entity, relation, level, null);
+    const vertex = vertexOf('pass', entity, relation, level, null);
     this.#usersets.push(vertex);
     return vertex;
   }
 
-  #vertex(
-    kind: Vertex['kind'],
-    entity: number,
-    relation: number,
-    level: number,
-    op: Op | null,
-  ): Vertex {
-    const lists = { operands: [], readers: [], proofs: [] };
-    return { kind, entity, relation, level, op, ...lists, refutedNeed: undefined };
-  }
-
-  #connect(operand: Vertex, vertex: Vertex, index: number): void {
-    operand.readers.push({ vertex, operand: index, tuple: null, isWalk: false });
-    // Offers that were made before there was a reader are not yet settled, so none is lost.
-  }
-
   #offer(vertex: Vertex, proof: Proof): void {
-    this.#pending.push({ vertex, proof });
+    this.#pendingVertices.push(vertex);
+    this.#pendingProofs.push(proof);
+  }
+
+  #offerDirect(leaf: Vertex, tuple: EdgeIds, need: number): void {
+    this.#offer(leaf, proofOf(leaf, 'direct', tuple, this.#expiryOf(tuple), NO_PROOFS, need));
   }
 
   /** Spreads what was offered until nothing better follows from it. */
   *#settle(): Steps<void> {
     const { levelMax } = this.#root;
-    for (let next = 0; next < this.#pending.length; next++) {
-      const { vertex, proof } = this.#pending[next] as { vertex: Vertex; proof: Proof };
+    for (let next = 0; next < this.#pendingVertices.length; next++) {
+      const vertex = this.#pendingVertices[next] as Vertex;
+      const proof = this.#pendingProofs[next] as Proof;
       const above = vertex.level - 1;
       const { best } = this;
       if (proof.need + above > levelMax) continue;
       if (best !== undefined && proof.size + above > best.size) continue;
       if (!keepProof(vertex.proofs, proof)) continue;
-      for (const reader of vertex.readers) yield* this.#read(reader, proof);
+      for (const reader of vertex.readers) {
+        const gate = reader.vertex;
+        if (gate.kind === 'butNot') gate.refutedNeed ??= yield* this.#refute(gate);
+        this.#read(reader, proof);
+      }
       if (next % 64 === 63) yield;
     }
-    this.#pending.length = 0;
+    this.#pendingVertices.length = 0;
+    this.#pendingProofs.length = 0;
   }
 
-  *#read(reader: Reader, proof: Proof): Steps<void> {
+  #read(reader: Reader, proof: Proof): void {
     const { vertex } = reader;
     switch (vertex.kind) {
       case 'pass':
@@ -216,11 +243,11 @@ export class DerivationSearch {
         this.#offerCombinations(vertex, reader.operand, proof);
         return;
       case 'butNot': {
-        vertex.refutedNeed ??= yield* this.#refute(vertex);
-        if (vertex.refutedNeed === Number.POSITIVE_INFINITY) return;
-        const step = proofOf(vertex, 'exclusion', null, Number.POSITIVE_INFINITY, [proof]);
-        const need = Math.max(proof.need, vertex.refutedNeed);
-        this.#offer(vertex, { ...step, need, refuted: vertex.op?.children[1] ?? null });
+        const { refutedNeed = Number.POSITIVE_INFINITY, op } = vertex;
+        if (refutedNeed === Number.POSITIVE_INFINITY) return;
+        const need = Math.max(proof.need, refutedNeed);
+        const step = proofOf(vertex, 'exclusion', null, Number.POSITIVE_INFINITY, [proof], need);
+        this.#offer(vertex, { ...step, refuted: op?.children[1] ?? null });
       }
     }
   }
@@ -229,8 +256,7 @@ export class DerivationSearch {
     const { vertex, tuple, isWalk } = reader;
     const step = tuple === null ? 'computed' : isWalk ? 'tupleToUserset' : 'userset';
     const holdsUntilMs = tuple === null ? Number.POSITIVE_INFINITY : this.#expiryOf(tuple);
-    const above = proofOf(vertex, step, tuple, holdsUntilMs, [proof]);
-    this.#offer(vertex, { ...above, need: proof.need + 1 });
+    this.#offer(vertex, proofOf(vertex, step, tuple, holdsUntilMs, [proof], proof.need + 1));
   }
 
   #offerCombinations(vertex: Vertex, operand: number, proof: Proof): void {
@@ -242,8 +268,9 @@ export class DerivationSearch {
         .slice(0, COMBINATIONS_MAX);
     }
     for (const children of combinations) {
-      const step = proofOf(vertex, 'intersection', null, Number.POSITIVE_INFINITY, children);
-      this.#offer(vertex, { ...step, need: Math.max(...children.map((child) => child.need)) });
+      const need = Math.max(...children.map((child) => child.need));
+      const until = Number.POSITIVE_INFINITY;
+      this.#offer(vertex, proofOf(vertex, 'intersection', null, until, children, need));
     }
   }
 
@@ -269,23 +296,44 @@ export class DerivationSearch {
   }
 }
 
-function proofOf(
-  vertex: Vertex,
-  step: Proof['step'],
-  tuple: EdgeIds | null,
-  holdsUntilMs: number,
-  children: readonly Proof[],
-): Proof {
-  const { entity, relation } = vertex;
+function vertexOf(
+  kind: Vertex['kind'],
+  entity: number,
+  relation: number,
+  level: number,
+  op: Op | null,
+): Vertex {
   return {
-    size: children.reduce((size, child) => size + child.size, 1),
-    need: 1,
-    holdsUntilMs: children.reduce((ms, child) => Math.min(ms, child.holdsUntilMs), holdsUntilMs),
-    step,
+    kind,
     entity,
     relation,
-    tuple,
-    children,
-    refuted: null,
+    level,
+    op,
+    operands: kind === 'leaf' || op === null ? NO_VERTICES : [],
+    readers: [],
+    proofs: [],
+    refutedNeed: undefined,
   };
+}
+
+/** Offers that were made before there was a reader are not yet settled, so none is lost. */
+function connect(operand: Vertex, vertex: Vertex, index: number): void {
+  operand.readers.push({ vertex, operand: index, tuple: null, isWalk: false });
+}
+
+function proofOf(
+  { entity, relation }: Vertex,
+  step: Proof['step'],
+  tuple: EdgeIds | null,
+  ownUntilMs: number,
+  children: readonly Proof[],
+  need = 1,
+): Proof {
+  let size = 1;
+  let holdsUntilMs = ownUntilMs;
+  for (const child of children) {
+    size += child.size;
+    if (child.holdsUntilMs < holdsUntilMs) holdsUntilMs = child.holdsUntilMs;
+  }
+  return { size, need, holdsUntilMs, step, entity, relation, tuple, children, refuted: null };
 }

@@ -7,6 +7,7 @@ import { SubjectSetRun } from '../general/subject-set-run.ts';
 import { DerivationSearch, type SearchRoot } from './derivation-search.ts';
 import type { ExplainContext } from './explain-ground.ts';
 import type { Proof } from './proof.ts';
+import { borrowTable, giveBackTable } from './spare-tables.ts';
 import { toMicroseconds } from './tuple-of-edge.ts';
 
 /** Instants at which it is looked whether a refutation still holds; at the last one it counts as ending. */
@@ -70,17 +71,21 @@ export function* findProof(
 ): Steps<Found> {
   if (context.isSpent) return { proof: undefined, isCut: true, untilMs: Number.POSITIVE_INFINITY };
   const scope = context.scope();
-  const search = new DerivationSearch(scope, target, root);
+  const keys = borrowTable();
+  const search = new DerivationSearch(scope, target, root, keys);
   let isCut = false;
   try {
     yield* search.search();
   } catch (error) {
     if (!scope.isExhausted) throw error;
     isCut = true;
+  } finally {
+    giveBackTable(keys);
   }
   context.spend(scope.reads);
   const proof = search.best;
   if (proof === undefined) return { proof, isCut, untilMs: Number.POSITIVE_INFINITY };
+  if (search.refutationExpiries.size === 0) return { proof, isCut, untilMs: proof.holdsUntilMs };
   const instants = [...search.refutationExpiries]
     .filter((ms) => ms < proof.holdsUntilMs)
     .sort((a, b) => a - b);

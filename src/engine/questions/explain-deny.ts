@@ -10,6 +10,7 @@ import { findProof } from './explain-allow.ts';
 import type { ExplainContext } from './explain-ground.ts';
 import { obstacleOf, subjectText, tupleText, undecidedText, usersetText } from './obstacle-text.ts';
 import { RemedySearch } from './remedy-search.ts';
+import { borrowTable, giveBackTable } from './spare-tables.ts';
 import { tupleOfEdge } from './tuple-of-edge.ts';
 
 const OBSTACLES_MAX = 100;
@@ -30,8 +31,14 @@ export function* explainDeny(
   remediesMax: number,
 ): Steps<DenyReason> {
   const scope = context.scope();
-  const graph = new BlameGraph(scope, context.target, context.mention);
-  const root = yield* graph.build(context.entity, context.relation);
+  const keys = borrowTable();
+  const graph = new BlameGraph(scope, context.target, context.mention, keys);
+  let root: number;
+  try {
+    root = yield* graph.build(context.entity, context.relation);
+  } finally {
+    giveBackTable(keys);
+  }
   context.spend(scope.reads);
   const report = yield* new BlameWalk(graph, OBSTACLES_MAX).report(root);
   const obstacles: Obstacle[] = [];

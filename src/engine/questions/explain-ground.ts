@@ -96,7 +96,8 @@ export class ExplainContext {
     };
   }
 
-  #isContextual(tuple: RelationTuple): boolean {
+  /** The request itself carries a tuple with its identity. */
+  isContextual(tuple: RelationTuple): boolean {
     return this.#contextual.size > 0 && this.#contextual.has(tupleIdentity(tuple));
   }
 
@@ -107,7 +108,7 @@ export class ExplainContext {
       ...this.refOf(entity, relation),
       step,
       tuple,
-      contextual: tuple !== undefined && this.#isContextual(tuple),
+      contextual: tuple !== undefined && this.isContextual(tuple),
       children: children.map((child) => this.derivationOf(child)),
     };
   }

@@ -161,7 +161,7 @@ export class RemedyPlaceSearch {
 }
 
 /** The lists of tuples that a leaf reads: its own, and those of its tuplesets. */
-function keysRead({ entity, relation, op }: Vertex): string[] {
+export function keysRead({ entity, relation, op }: Vertex): string[] {
   const keys = op?.hasThis === true ? [`${entity} ${relation}`] : [];
   const walks = op?.walks ?? [];
   for (let i = 0; i < walks.length; i += 2) keys.push(`${entity} ${walks[i]}`);

@@ -5,6 +5,7 @@ import type { ExplainContext } from './explain-ground.ts';
 import { HeldUsersets } from './held-usersets.ts';
 import { admittedTuple, subjectsOfObject } from './remedy-candidates.ts';
 import { RemedyPlaceSearch } from './remedy-places.ts';
+import { sureLeaves } from './sure-remedies.ts';
 import { tupleOfEdge } from './tuple-of-edge.ts';
 
 /** Tuples each of which alone would make a deny an allow. */
@@ -17,7 +18,7 @@ export type Remedies = {
 type Place = { readonly namespace: string; readonly objectId: string; readonly relation: string };
 
 /**
- * Remedies of a deny, each verified by a whole evaluation with that tuple added. First tuples that would
+ * Remedies of a deny, each certain from the graph, or verified by a whole evaluation with that tuple added. First tuples that would
  * hold but for their expiry or condition, then tuples that name the subject, nearest to the object
  * first. Only where there is none of these, tuples that lead to something the subject holds already.
  */
@@ -47,18 +48,27 @@ export class RemedySearch {
       const tuple = tupleOfEdge(this.#context.reader, edge);
       yield* this.#try(tuple, tuple.subject);
     }
+    const isSure = yield* this.#sureLeaves(root);
     const leaves = places.leaves.map((leaf) => this.#graph.at(leaf));
-    for (const { op, entity, relation } of leaves) {
+    for (const [index, { op, entity, relation }] of leaves.entries()) {
       if (this.#isStopped) break;
       if (op?.hasThis !== true) continue;
       const place = this.#context.refOf(entity, relation);
-      yield* this.#try(place, subject);
-      yield* this.#try(place, { kind: 'wildcard' });
+      const isSureHere = isSure.has(places.leaves[index] as number);
+      yield* this.#try(place, subject, isSureHere);
+      yield* this.#try(place, { kind: 'wildcard' }, isSureHere);
     }
     if (this.#tuples.length === 0 && !this.#isStopped) yield* this.#tryLinks(leaves);
     if (places.isTruncated || this.#isStopped) this.#isTruncated = true;
     if (this.#tuples.length === 0 && this.#isBarred) this.#isTruncated = true;
     return { tuples: this.#tuples, isTruncated: this.#isTruncated };
+  }
+
+  /** Of sets it takes more than one tuple to know. */
+  *#sureLeaves(root: number): Steps<ReadonlySet<number>> {
+    const { query, evaluator } = this.#context;
+    if (query.subject.kind !== 'user' || this.#remediesMax === 0) return new Set();
+    return yield* sureLeaves(this.#graph, root, evaluator.depthMax);
   }
 
   /** Tuples that lead from a leaf to what the subject holds. */
@@ -99,8 +109,8 @@ export class RemedySearch {
     }
   }
 
-  /** Evaluates the question with this tuple added, unless a bound was reached. */
-  *#try(place: Place, subject: Subject): Steps<void> {
+  /** Adds the tuple if it is a remedy, unless a bound was reached. If not `isSure`, evaluates the question with it. */
+  *#try(place: Place, subject: Subject, isSure = false): Steps<void> {
     const { ground, nowUs, query } = this.#context;
     const { namespace, objectId, relation } = place;
     const key = { namespace, objectId, relation, subject };
@@ -116,6 +126,11 @@ export class RemedySearch {
     this.#tried.add(identity);
     if (this.#tuples.length >= this.#remediesMax || this.#context.isSpent) {
       this.#isStopped = true;
+      return;
+    }
+    // What the request carries counts before what is stored.
+    if (isSure && !this.#context.isContextual(tuple)) {
+      this.#tuples.push(tuple);
       return;
     }
     const { readsLeft } = this.#context;

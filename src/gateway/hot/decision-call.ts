@@ -72,7 +72,10 @@ export abstract class DecisionCall implements ParkedCall {
 
   /** Takes the whole body; `lease` is of its memory. */
   protected take(body: Uint8Array, lease: BodyLease | null): void {
-    if (this.#isEnded) return void lease?.release();
+    if (this.#isEnded) {
+      lease?.release();
+      return;
+    }
     this.body = body;
     this.#lease = lease;
     const found = messageOf(this.head, body, this.options.bodyBytesMax);

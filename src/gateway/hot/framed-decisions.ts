@@ -9,7 +9,7 @@ import { type CallHead, callHeadOf, callTypeOf } from './call-head.ts';
 import { ENVELOPE_BYTES } from './envelope.ts';
 import { LateBodies } from './late-bodies.ts';
 import { HOT_METHODS, type HotMethod } from './raw-decisions.ts';
-import { StreamCall, type StreamCallOptions } from './stream-call.ts';
+import { StreamCall, type StreamCallOptions, type StreamCallParts } from './stream-call.ts';
 import { UnreadAnswers } from './unread-answers.ts';
 import { WebCall, type WebCallOptions } from './web-call.ts';
 
@@ -20,6 +20,7 @@ export type FramedDecisionsOptions = StreamCallOptions &
       ConnectAdapter,
       'handleHttp1' | 'handleHttp2' | 'handleBuffered' | 'handleBufferedStream'
     >;
+    readonly onIncident: (event: string, detail: string) => void;
     /** Deadline of a call whose caller states none, and the longest that one may state. */
     readonly timeoutMsMax: number;
   };
@@ -37,14 +38,17 @@ const HOT_METHOD_OF_PATH: ReadonlyMap<string, HotMethod> = new Map(
  */
 export class FramedDecisions {
   readonly #options: FramedDecisionsOptions;
-  readonly #parts = {
-    bodies: new BodyPool(),
-    late: new LateBodies(),
-    unread: new UnreadAnswers(UNREAD_BYTES_MAX),
-  };
+  readonly #parts: StreamCallParts;
 
   constructor(options: FramedDecisionsOptions) {
     this.#options = options;
+    this.#parts = {
+      bodies: new BodyPool(),
+      late: new LateBodies(),
+      unread: new UnreadAnswers(UNREAD_BYTES_MAX),
+      onUnread: (bytes) =>
+        options.onIncident('http2_unread', `an answer of ${bytes} bytes was not read`),
+    };
   }
 
   /** Hot. Takes any HTTP/2 request of a POST. */

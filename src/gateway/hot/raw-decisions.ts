@@ -2,7 +2,6 @@ import { type BodyLease, BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
-import type { ShardKey } from '../../model/relation-tuple.ts';
 import type {
   Cancellable,
   RawAnswer,
@@ -337,7 +336,7 @@ class HotCall implements ParkedCall {
 /** `<project>/<tenant>`, as docs/operations.md has it. A wrong one may only refuse the request of who sent it. */
 const SHARD_HEADER = 'x-gatehouse-shard';
 
-function shardOfHeader(value: string): ShardKey | undefined {
+function shardOfHeader(value: string): Pick<RawScope, 'projectId' | 'tenantId'> | undefined {
   const slash = value.indexOf('/');
   if (slash === -1) return undefined;
   return { projectId: value.slice(0, slash), tenantId: value.slice(slash + 1) };

@@ -30,6 +30,8 @@ export type StreamCallParts = {
   readonly bodies: BodyPool;
   readonly late: LateBodies;
   readonly unread: UnreadAnswers;
+  /** Told of each answer that was given up as nobody read it, and its bytes. */
+  readonly onUnread: (bytes: number) => void;
 };
 
 type OutgoingHead = Record<string, string | number>;
@@ -89,8 +91,9 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   }
 
   drop(): void {
+    this.#parts.onUnread(this.unreadBytes);
+    // Unlike CANCEL it does not wait for the data that the caller does not take.
     this.#stream.close(ENHANCE_YOUR_CALM);
-    this.#stream.destroy();
   }
 
   #came(chunk: Uint8Array): void {

@@ -6,6 +6,8 @@ import {
 } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { checkNamespace, checkRelation } from '../../model/names.ts';
 import type { ObjectsOf } from '../../protocol/questions.ts';
+import { ServedProject } from '../../services/served-project.ts';
+import { sharedNowMs } from '../connect/call-context.ts';
 import { listAnswerWith } from '../rpc/list-answer.ts';
 import { assertNoUnknownFields } from '../rpc/unknown-fields.ts';
 import { HeldParts, HeldRoom } from './held-parts.ts';
@@ -58,8 +60,11 @@ export function listObjectsHandlers(
         () => parts.end(),
         (error: unknown) => parts.fail(error),
       );
+      let served: ServedProject | undefined;
       try {
         for (let part = await parts.take(); part !== undefined; part = await parts.take()) {
+          served ??= servedProject(options, request.scope, call.signal);
+          await served.look();
           const objectIds = part.result.flatMap((text) => text.split('\n'));
           yield { objectIds, consistencyToken: part.consistencyToken };
         }
@@ -68,6 +73,18 @@ export function listObjectsHandlers(
       }
     },
   };
+}
+
+/** What is held for a slow reader is not handed out once the project is no longer served. */
+function servedProject(
+  options: QueryOptions,
+  scope: StreamObjectsRequest['scope'],
+  signal: AbortSignal,
+): ServedProject {
+  const { projectId, tenantId } = scopedQuery(options, scope);
+  const request = { projectId, tenantId, token: '', deadlineMs: Infinity };
+  const open = (): Promise<void> => options.scopes.decide(request, signal, () => Promise.resolve());
+  return new ServedProject(sharedNowMs, open);
 }
 
 function objectsFromProto(

@@ -19,6 +19,10 @@ export type TupleRoutes = {
   readonly tupleWatch: TupleWatch;
   /** Of a line of an import, in bytes. */
   readonly bodyBytesMax: number;
+  /** A reader who takes nothing of a stream for this long, in ms, is told so and let go. */
+  readonly stallMs: number;
+  /** Told of each of them. */
+  readonly onStalled: (method: 'StreamTuples' | 'Watch') => void;
 };
 
 /** What a gateway adds: null while the service starts. */

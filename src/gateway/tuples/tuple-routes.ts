@@ -6,6 +6,7 @@ import type { ImportTuplesResult } from '../../services/bulk/tuple-import.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { streamedBodyOfExchange } from '../connect/adapter-body.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
+import { finishWith, StalledError, writeTo } from './slow-reader.ts';
 import { tuplesToLines } from './tuple-bytes.ts';
 import { openTupleCall, shownError, type TupleCall, type TupleRoutesParts } from './tuple-calls.ts';
 import { tuplesOfLines } from './tuple-lines.ts';
@@ -68,9 +69,7 @@ async function sendExport(
       end = `,"cursor":${JSON.stringify(part.cursor)},"consistency_token":"${part.token}"`;
       const line = JSON.stringify({ ...mark, revision_changed: part.isRevisionChanged });
       const lines = tuplesToLines(part.shard, part.page, asked.allTenants);
-      if (!exchange.write(`${lines}${line}\n`)) {
-        await new Promise<void>((resolve) => exchange.onWritable(resolve));
-      }
+      await writeTo(exchange, `${lines}${line}\n`, parts.stallMs);
       if (exchange.isEnded) return;
     }
     begin();
@@ -80,8 +79,8 @@ async function sendExport(
     const cause = drained.aborted && !signal.aborted ? drained.reason : error;
     const shown = shownError(parts, cause, requestId, 'StreamTuples');
     if (!hasBegun) return sendConnectError(exchange, shown, requestId);
-    exchange.write(`{"error":${errorBody(shown)}}\n`);
-    exchange.finish();
+    if (error instanceof StalledError) parts.onStalled('StreamTuples');
+    await finishWith(exchange, `{"error":${errorBody(shown)}}\n`, parts.stallMs);
   }
 }
 

@@ -6,4 +6,5 @@ export type TuplesReason =
   | 'ACTION_FORBIDDEN'
   | 'STORE_UNAVAILABLE'
   | 'CANCELLED'
+  | 'DEADLINE_EXCEEDED'
   | 'INTERNAL';

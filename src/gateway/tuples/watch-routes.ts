@@ -3,6 +3,7 @@ import { WatchResponseSchema } from '../../gen/gatehouse/v1/tuple_service_pb.ts'
 import type { HttpServer } from '../../http/http-server.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
+import { finishWith, StalledError, writeTo } from './slow-reader.ts';
 import { openTupleCall, shownError, type TupleCall, type TupleRoutesParts } from './tuple-calls.ts';
 import { watchRequestOf } from './tuple-queries.ts';
 import { watchEventToProto } from './watch-event.ts';
@@ -13,7 +14,8 @@ const JSON_OPTIONS = { useProtoFieldName: true, alwaysEmitImplicit: true } as co
 /**
  * GET /v1/watch tells what Watch tells, as server-sent events over HTTP/1.1: `event` is the kind, `id` the cursor, `data` the message
  * in JSON. Who comes again sends the last id in `Last-Event-ID`, as browsers' and libraries' clients of such streams do.
- * An error behind the first event is an event of the kind `error`, after which the stream ends. `drained` ends it when the service stops.
+ * An error behind the first event is an event of the kind `error`, after which the stream ends. So it is where the client takes nothing for
+ * `stallMs`; at most one event waits for it. `drained` ends it when the service stops.
  */
 export function addWatchRoute(
   server: HttpServer,
@@ -55,14 +57,14 @@ async function sendEvents(
       const message = watchEventToProto(event);
       const data = JSON.stringify(toJson(WatchResponseSchema, message, JSON_OPTIONS));
       const text = `event: ${message.kind.case ?? ''}\nid: ${event.cursor}\ndata: ${data}\n\n`;
-      if (!exchange.write(text)) await new Promise<void>((resolve) => exchange.onWritable(resolve));
+      await writeTo(exchange, text, parts.stallMs);
       if (exchange.isEnded) return;
     }
   } catch (error) {
     const cause = drained.aborted && !signal.aborted ? drained.reason : error;
     const shown = shownError(parts, cause, requestId, 'Watch');
     if (!hasBegun) return sendConnectError(exchange, shown, requestId);
-    exchange.write(`event: error\ndata: ${errorBody(shown)}\n\n`);
-    exchange.finish();
+    if (error instanceof StalledError) parts.onStalled('Watch');
+    await finishWith(exchange, `event: error\ndata: ${errorBody(shown)}\n\n`, parts.stallMs);
   }
 }

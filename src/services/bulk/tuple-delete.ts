@@ -65,7 +65,7 @@ export class TupleDelete {
     const field = 'unchanged_since';
     const since = unchangedSince === '' ? undefined : codec.decode(address, unchangedSince, field);
     const shard = await openShard(this.#parts, request);
-    await places.take();
+    await places.take(request.signal);
     try {
       const done = await inTransaction(
         pool,

@@ -2,15 +2,20 @@ import { fieldError } from '../../model/field-error.ts';
 import { checkTenantId } from '../../model/names.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { matchText } from '../../store/sql/match-tuples.ts';
 import { selectTenants } from '../../store/sql/select-heads.ts';
 import { storeError } from '../../store/store-error.ts';
 import { ROW_BOUNDS, streamTuples, type TuplePage } from '../../store/tuple-stream.ts';
 import { openShard } from '../management-call.ts';
+import { ServedProject } from '../served-project.ts';
 import type { ServicesReason } from '../services-reason.ts';
 import type { BulkParts } from './bulk-ports.ts';
 import type { StreamCursors, StreamPosition, StreamScope } from './stream-cursor.ts';
 import { checkTupleFilter, type RawFilter } from './tuple-filter.ts';
+
+/** What exports need besides. */
+export type TupleExportParts = BulkParts & { readonly clock: Pick<Clock, 'monotonicMs'> };
 
 export type ExportTuplesRequest = {
   readonly projectId: string;
@@ -39,18 +44,18 @@ const STALL_MS = 60_000;
 
 /** Streams stored tuples, expired ones too, in order of tenant and key. */
 export class TupleExport {
-  readonly #parts: BulkParts;
+  readonly #parts: TupleExportParts;
   readonly #cursors: StreamCursors;
 
-  constructor(parts: BulkParts, cursors: StreamCursors) {
+  constructor(parts: TupleExportParts, cursors: StreamCursors) {
     this.#parts = parts;
     this.#cursors = cursors;
   }
 
   /**
    * StreamTuples: each shard from one snapshot. A connection is taken from the first part of a shard until its last.
-   * Errors: FIELD_*, TOKEN_INVALID, those of the project, QUEUE_FULL, STORE_UNAVAILABLE; SHARD_UNAVAILABLE where the
-   * caller takes nothing for a minute.
+   * Errors: FIELD_*, TOKEN_INVALID, those of the project (also later on), QUEUE_FULL, STORE_UNAVAILABLE; SHARD_UNAVAILABLE
+   * where the caller takes nothing for a minute; CANCELLED.
    */
   async *stream(
     request: ExportTuplesRequest,
@@ -66,13 +71,17 @@ export class TupleExport {
     const match = checkTupleFilter('filter', request.filter);
     const { projectId } = await openShard(this.#parts, request);
     const scope = { projectId, tenantId: allTenants ? null : tenantId, match };
+    const served = new ServedProject(
+      () => this.#parts.clock.monotonicMs(),
+      () => openShard(this.#parts, request),
+    );
     const from = request.cursor === '' ? undefined : this.#cursors.decode(scope, request.cursor);
     // The database has every commit, so a token that is valid needs no waiting.
     if (token !== '') positions.decode({ projectId, tenantId }, token);
     if (!allTenants) {
-      await places.take();
+      await places.take(signal);
       try {
-        yield* this.#shard({ projectId, tenantId }, scope, from, signal, token);
+        yield* this.#shard({ projectId, tenantId }, scope, from, served, signal, token);
       } finally {
         places.giveBack();
       }
@@ -89,13 +98,15 @@ export class TupleExport {
         TENANTS_PAGE,
       ).catch(rethrowStoreError);
       for (const id of tenantIds) {
-        await places.take();
+        await places.take(signal);
         try {
+          await served.look();
           const position = from?.tenantId === id ? from : undefined;
           for await (const part of this.#shard(
             { projectId, tenantId: id },
             scope,
             position,
+            served,
             signal,
           )) {
             if (part.page.rows > 0) yield part;
@@ -113,6 +124,7 @@ export class TupleExport {
     shard: ShardKey,
     scope: StreamScope,
     from: StreamPosition | undefined,
+    served: ServedProject,
     signal: AbortSignal,
     token = '',
   ): AsyncGenerator<ExportedPart, void, undefined> {
@@ -133,6 +145,7 @@ export class TupleExport {
     let isFirst = true;
     try {
       for await (const page of pages) {
+        await served.look();
         const { epoch, seq } = page.head;
         if (isFirst) {
           heads.raise(shard.projectId, shard.tenantId, epoch, seq);

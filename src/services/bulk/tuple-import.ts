@@ -125,7 +125,7 @@ export class TupleImport {
       const rules = admission.version;
       const staged = { shard, importNo, attempt, parts, total, rules, meta, signal };
       // Only now: whoever sends slowly keeps nobody from writing.
-      await places.take();
+      await places.take(signal);
       const { written, position } = await this.#apply
         .apply({ ...state, ...staged })
         .finally(() => places.giveBack());

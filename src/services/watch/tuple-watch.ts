@@ -17,6 +17,7 @@ import { storeError } from '../../store/store-error.ts';
 import { checkTupleFilter, type RawFilter } from '../bulk/tuple-filter.ts';
 import { openShard, type ShardOpening } from '../management-call.ts';
 import type { ReadPositions } from '../read-positions.ts';
+import { ServedProject } from '../served-project.ts';
 import type { ServicesReason } from '../services-reason.ts';
 import type { ProjectCursor, ShardCursor, WatchCursors } from './watch-cursor.ts';
 import type { Following, WatchHub } from './watch-hub.ts';
@@ -73,8 +74,6 @@ const HEARTBEAT_SECONDS_MAX = 60;
 const LOOK_MS = 1_000;
 /** Looks of one follower are at least so far apart, so that many writes share one. */
 const LOOK_APART_MS = 10;
-/** So often a follower asks whether its project is still served. */
-const GUARD_MS = 1_000;
 
 /** Follows what is committed to tuples, from a position on: Watch. */
 export class TupleWatch {
@@ -86,8 +85,8 @@ export class TupleWatch {
   }
 
   /**
-   * Every write of the shard, or of all shards of the project, once and those of a shard in their order. The next page is
-   * read when the last one was taken. `onBegun` is called when the start is valid. Errors: FIELD_*, TOKEN_INVALID, WATCH_OFF,
+   * Every write of the shard, or of all shards of the project, once and those of a shard in their order; first of all a
+   * heartbeat, by which the follower knows that it is let in, and where. The next page is read when the last one was taken. `onBegun` is called when the start is valid. Errors: FIELD_*, TOKEN_INVALID, WATCH_OFF,
    * WATCH_TOO_OLD, QUEUE_FULL, those of the project (also later on), STORE_UNAVAILABLE; CANCELLED when `signal` aborts.
    */
   async *watch(
@@ -141,7 +140,10 @@ export class TupleWatch {
       if (head.epoch !== cursor.epoch || head.seq < cursor.seq) throw tooOld();
       const isGone = cursor.seq + 1 < head.retainedFrom && head.seq > cursor.seq;
       if (isGone && isFirst && isResumed) throw tooOld();
-      if (isFirst) stream.begun();
+      if (isFirst) {
+        stream.begun();
+        yield this.#heartbeat(projectId, encoded());
+      }
       if (head.modelVersion !== cursor.modelVersion) {
         cursor = { ...cursor, modelVersion: head.modelVersion };
         const changed = { kind: 'modelChanged', version: head.modelVersion } as const;
@@ -207,7 +209,10 @@ export class TupleWatch {
       const { pruned } = window;
       if (window.epoch !== cursor.epoch || pruned === undefined) throw tooOld();
       if (isFirst && isResumed && pruned.length > 0) throw tooOld();
-      if (isFirst) stream.begun();
+      if (isFirst) {
+        stream.begun();
+        yield this.#heartbeat(projectId, encoded());
+      }
       isFirst = false;
       if (window.modelVersion !== cursor.modelVersion) {
         cursor = { ...cursor, modelVersion: window.modelVersion };
@@ -287,9 +292,9 @@ function ignore(): void {
 class Pace {
   readonly #stream: Stream;
   readonly #options: Pick<TupleWatchOptions, 'clock'> & ShardOpening;
+  readonly #served: ServedProject;
   #spokeMs: number;
   #lookedMs: number;
-  #guardedMs: number;
 
   constructor(stream: Stream, options: Pick<TupleWatchOptions, 'clock'> & ShardOpening) {
     this.#stream = stream;
@@ -297,7 +302,11 @@ class Pace {
     const now = options.clock.monotonicMs();
     this.#spokeMs = now;
     this.#lookedMs = now;
-    this.#guardedMs = now;
+    const { projectId, request } = stream;
+    this.#served = new ServedProject(
+      () => options.clock.monotonicMs(),
+      () => openShard(options, { projectId, tenantId: request.tenantId }),
+    );
   }
 
   spoke(): void {
@@ -306,13 +315,9 @@ class Pace {
 
   /** Before the next look, while more is known to be there. Errors: CANCELLED, those of the project. */
   async look(): Promise<void> {
-    const { signal, request, projectId } = this.#stream;
+    const { signal } = this.#stream;
     if (signal.aborted) throw new AppError<ServicesReason>('CANCELLED', 'the caller has gone');
-    const now = this.#options.clock.monotonicMs();
-    if (now - this.#guardedMs >= GUARD_MS) {
-      await openShard(this.#options, { projectId, tenantId: request.tenantId });
-      this.#guardedMs = now;
-    }
+    await this.#served.look();
     this.#lookedMs = this.#options.clock.monotonicMs();
   }
 

@@ -1,6 +1,6 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { ModelReason } from '../../model/model-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { SignedCursors } from '../signed-cursor.ts';
 
 /** Where a follower of one shard stands. */
 export type ShardCursor = {
@@ -27,17 +27,17 @@ export type ProjectCursor = {
 
 export type WatchCursor = ShardCursor | ProjectCursor;
 
-const MAC_CHARACTERS = 16;
 /** Snapshots name each open transaction: some thousands of them at most. */
 export const CURSOR_CHARACTERS_MAX = 64 * 1024;
 
 /** Makes and reads the cursors of one deployment: good on every instance, and made by nobody else. */
 export class WatchCursors {
-  readonly #key: Uint8Array;
+  readonly #cursors: SignedCursors;
 
   /** `key` is `deployment.token_key`. */
   constructor(key: Uint8Array) {
-    this.#key = key;
+    const charactersMax = CURSOR_CHARACTERS_MAX;
+    this.#cursors = new SignedCursors(key, { domain: 'tuple-watch', charactersMax });
   }
 
   encode(projectId: string, tenantId: string | null, cursor: WatchCursor): string {
@@ -53,21 +53,14 @@ export class WatchCursors {
             cursor.tenantId,
             cursor.seq,
           ];
-    const text = Buffer.from(JSON.stringify(fields)).toString('base64url');
-    return `${text}.${this.#mac(projectId, tenantId, text)}`;
+    return this.#cursors.encode(scopeOf(projectId, tenantId), fields);
   }
 
   /** Errors: FIELD_INVALID, which does not say why: malformed, forged, or of another stream. */
   decode(projectId: string, tenantId: string | null, cursor: string): WatchCursor {
-    const dot = cursor.length - MAC_CHARACTERS - 1;
-    if (dot < 1 || cursor.length > CURSOR_CHARACTERS_MAX || cursor[dot] !== '.')
-      throw cursorError();
-    const text = cursor.slice(0, dot);
-    const expected = Buffer.from(this.#mac(projectId, tenantId, text));
-    const given = Buffer.from(cursor.slice(dot + 1));
-    if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw cursorError();
+    const fields = this.#cursors.decode(scopeOf(projectId, tenantId), cursor);
+    if (fields === undefined) throw cursorError();
     // Made by us: only another version of it may look otherwise.
-    const fields = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as unknown[];
     if (fields[0] === 1 && fields.length === 4) {
       const [, epoch, seq, modelVersion] = fields as [1, number, number, number];
       return { kind: 'shard', epoch, seq, modelVersion };
@@ -86,13 +79,11 @@ export class WatchCursors {
     }
     throw cursorError();
   }
+}
 
-  #mac(projectId: string, tenantId: string | null, text: string): string {
-    // The prefix keeps it apart from everything else that the key signs.
-    const mac = createHmac('sha256', this.#key).update('tuple-watch\u0000');
-    mac.update(`${JSON.stringify([projectId, tenantId])}\u0000`);
-    return mac.update(text).digest('base64url').slice(0, MAC_CHARACTERS);
-  }
+/** What a cursor is good for; nothing else ends where its fields begin. */
+function scopeOf(projectId: string, tenantId: string | null): string {
+  return `${JSON.stringify([projectId, tenantId])}\u0000`;
 }
 
 function cursorError(): AppError {

@@ -525,7 +525,7 @@ export type WatchRequest = Message<"gatehouse.v1.WatchRequest"> & {
   startAfter: string;
 
   /**
-   * Seconds between heartbeats while nothing changes, 1 to 60; 0 = 15.
+   * Seconds between heartbeats while nothing changes, 1 to 60; 0 = 15. One comes at once.
    *
    * @generated from field: int32 heartbeat_seconds = 6;
    */

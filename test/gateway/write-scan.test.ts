@@ -1,8 +1,8 @@
 import { fromJsonString } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { WriteRelationTuplesRequestSchema } from '../../gen/workspace/v1/authz_service_pb.ts';
-import { scanWrite } from './write-scan.ts';
+import { scanWrite } from '../../src/gateway/hot/write-scan.ts';
+import { WriteRelationTuplesRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 
 /** What protobuf's own reader makes of the same text, in the scan's terms; null where it refuses. */
 function read(text: string): unknown {

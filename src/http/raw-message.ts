@@ -1,0 +1,30 @@
+/** What an exchange needs of the request: of uWebSockets.js, or of node:http in its form. */
+export interface RawRequest {
+  getHeader(lowerCaseName: string): string;
+  forEach(onHeader: (name: string, value: string) => void): void;
+  getUrl(): string;
+  getCaseSensitiveMethod(): string;
+  getQuery(): string;
+  getParameter(index: number): string | undefined;
+}
+
+/** What an exchange needs of the answer. Semantics are those of uWebSockets.js. */
+export interface RawResponse {
+  onAborted(handler: () => void): unknown;
+  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
+  pause(): unknown;
+  resume(): unknown;
+  cork(handler: () => void): unknown;
+  writeStatus(status: string): unknown;
+  writeHeader(name: string, value: string): unknown;
+  /** False when what was written waits for the client. */
+  write(chunk: string | Uint8Array): boolean;
+  end(body?: string | Uint8Array, closeConnection?: boolean): unknown;
+  endWithoutBody(contentLength?: number, closeConnection?: boolean): unknown;
+  /** Whether there is room for more, and whether all of `totalBytes` has been given. */
+  tryEnd(chunk: Uint8Array, totalBytes: number): [boolean, boolean];
+  /** The handler is told how many bytes of the body have been taken. */
+  onWritable(handler: (offset: number) => boolean): unknown;
+  close(): unknown;
+  getRemoteAddressAsText(): ArrayBuffer;
+}

@@ -1,0 +1,198 @@
+/** The status of the answer, or that the message is refused as malformed: 400, or 431. */
+export type Expected = 200 | 400 | 404 | 405 | 415 | 417 | 431 | 501 | 505 | 'refused';
+
+/** A message of HTTP/1 and what it is answered with. */
+export type Message = {
+  readonly name: string;
+  readonly text: string;
+  readonly expected: Expected;
+  /** What uWebSockets.js makes of it behind another request; absent when the same. */
+  readonly later?: Expected | 'silent';
+  /** The answer ends the connection. */
+  readonly closes?: true;
+};
+
+const BODY = '{"object_id":"a","subject_user_id":"alice"}';
+const LINE = 'POST /workspace.v1.AuthzService/Check HTTP/1.1';
+const HOST = 'host: x';
+const TYPE = 'content-type: application/json';
+const LENGTH = `content-length: ${BODY.length}`;
+const CHUNKED_BODY = `${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`;
+
+/** The usual request with lines of it replaced. */
+function withLines(lines: readonly string[], body = BODY, first = LINE): string {
+  return `${first}\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+const extra = (line: string): string => withLines([HOST, TYPE, LENGTH, line]);
+const lengths = (...lines: readonly string[]): string => withLines([HOST, TYPE, ...lines]);
+const coded = (...values: readonly string[]): string =>
+  withLines([HOST, TYPE, ...values.map((v) => `transfer-encoding:${v}`)], CHUNKED_BODY);
+const first = (line: string, body = BODY): string => withLines([HOST, TYPE, LENGTH], body, line);
+
+type Row = readonly [string, string, Expected, (Expected | 'silent')?];
+
+const ROWS: readonly Row[] = [
+  // Served.
+  ['the usual', withLines([HOST, TYPE, LENGTH]), 200],
+  [
+    'upper-case names',
+    withLines(['HOST: x', 'CONTENT-TYPE: application/json', LENGTH.toUpperCase()]),
+    200,
+  ],
+  [
+    'no space behind colons',
+    withLines(['host:x', 'content-type:application/json', LENGTH.replace(' ', '')]),
+    200,
+  ],
+  ['blanks around values', withLines(['host: \t x \t', TYPE, `${LENGTH} \t`]), 200],
+  ['an empty value', extra('x-empty:'), 200],
+  ['a value with a colon', extra('x-colon: a:b:c'), 200],
+  ['a value with a tab', extra('x-tab: a\tb'), 200],
+  ['a value of latin-1', extra('x-latin: \u00e9\u00ff'), 200],
+  ['a name of all token characters', extra("!#$%&'*+-.^_`|~09az: x"), 200],
+  ['two of another name', extra('x-two: a\r\nx-two: b'), 200],
+  ['forty fields', extra(Array.from({ length: 40 }, (_, i) => `x-${i}: ${i}`).join('\r\n')), 200],
+  ['a long value', extra(`x-long: ${'x'.repeat(4_000)}`), 200],
+  ['a length with zeros before', lengths(`content-length: 000${BODY.length}`), 200],
+  ['chunked', coded(' chunked'), 200],
+  ['chunked in upper case', coded(' CHUNKED'), 200],
+  [
+    'chunked in pieces',
+    withLines(
+      [HOST, TYPE, 'transfer-encoding: chunked'],
+      `1\r\n{\r\n${(BODY.length - 1).toString(16).toUpperCase()}\r\n${BODY.slice(1)}\r\n0\r\n\r\n`,
+    ),
+    200,
+  ],
+  ['a query', first(LINE.replace(' HTTP', '?a=b HTTP')), 200],
+  ['a port in Host', withLines(['host: x:8080', TYPE, LENGTH]), 200],
+  ['an address in Host', withLines(['host: [::1]:80', TYPE, LENGTH]), 200],
+  ['an empty Host', withLines(['host:', TYPE, LENGTH]), 200],
+  ['a health check', `GET /healthz HTTP/1.1\r\n${HOST}\r\n\r\n`, 200],
+  ['keep-alive', extra('connection: keep-alive'), 200],
+  ['an unknown path', first('POST /nowhere HTTP/1.1'), 404],
+  ['a wrong verb', `PUT /healthz HTTP/1.1\r\n${HOST}\r\ncontent-length: 0\r\n\r\n`, 405],
+  ['a made-up verb', first(LINE.replace('POST', 'PO-ST')), 405],
+  ['a wrong type', withLines([HOST, 'content-type: text/plain', LENGTH]), 415],
+  // Served by node:http alone.
+  ['an absolute target', first(LINE.replace(' /', ' http://x/')), 200, 505],
+  ['an absolute target of https', first(LINE.replace(' /', ' https://x:443/')), 200, 505],
+  ['an absolute target in upper case', first(LINE.replace(' /', ' HTTP://X/')), 200, 505],
+  ['HTTP/1.0 with Host', first(LINE.replace('1.1', '1.0')), 200, 505],
+  ['HTTP/1.0 without Host', withLines([TYPE, LENGTH], BODY, LINE.replace('1.1', '1.0')), 200, 505],
+  [
+    'HTTP/1.0 with keep-alive',
+    withLines([HOST, TYPE, LENGTH, 'connection: keep-alive'], BODY, LINE.replace('1.1', '1.0')),
+    200,
+    505,
+  ],
+  ['an empty line before', `\r\n${withLines([HOST, TYPE, LENGTH])}`, 200, 'silent'],
+  // Where does the message end?
+  ['two lengths, the second longer', lengths(LENGTH, 'content-length: 99'), 'refused'],
+  ['two lengths, the second shorter', lengths(LENGTH, 'content-length: 1'), 'refused'],
+  ['two lengths, the first zero', lengths('content-length: 0', LENGTH), 'refused'],
+  ['two equal lengths', lengths(LENGTH, LENGTH), 'refused'],
+  ['two lengths, far apart', lengths(LENGTH, 'x-a: b', 'x-c: d', 'Content-Length: 3'), 'refused'],
+  ['an empty first length', lengths('content-length:', LENGTH), 'refused'],
+  ['an empty second length', lengths(LENGTH, 'content-length:'), 'refused'],
+  ['an empty length alone', lengths('content-length:'), 'refused'],
+  ['a length with a plus', lengths(`content-length: +${BODY.length}`), 'refused'],
+  ['a length with a minus', lengths('content-length: -1'), 'refused'],
+  ['a length in hex', lengths('content-length: 0x2b'), 'refused'],
+  ['a length with a point', lengths(`content-length: ${BODY.length}.0`), 'refused'],
+  ['a list of lengths', lengths(`content-length: ${BODY.length}, ${BODY.length}`), 'refused'],
+  ['a length beyond all', lengths(`content-length: ${'9'.repeat(30)}`), 'refused'],
+  ['a length with a blank', lengths('content-length: 4 3'), 'refused'],
+  [
+    'a length and chunked',
+    withLines([HOST, TYPE, LENGTH, 'transfer-encoding: chunked'], CHUNKED_BODY),
+    'refused',
+  ],
+  [
+    'chunked and a length',
+    withLines([HOST, TYPE, 'transfer-encoding: chunked', LENGTH], CHUNKED_BODY),
+    'refused',
+  ],
+  [
+    'chunked and an empty length',
+    withLines([HOST, TYPE, 'transfer-encoding: chunked', 'content-length:'], CHUNKED_BODY),
+    'refused',
+  ],
+  [
+    'a length and an empty encoding',
+    withLines([HOST, TYPE, LENGTH, 'transfer-encoding:']),
+    'refused',
+  ],
+  ['an unknown encoding', coded(' xchunked'), 'refused'],
+  ['an empty encoding', coded(''), 'refused'],
+  ['gzip', coded(' gzip'), 'refused'],
+  ['identity', coded(' identity'), 'refused'],
+  ['gzip and chunked', coded(' gzip, chunked'), 'refused'],
+  ['chunked and gzip', coded(' chunked, gzip'), 'refused'],
+  ['chunked twice', coded(' chunked', ' chunked'), 'refused'],
+  ['chunked twice in one', coded(' chunked, chunked'), 'refused'],
+  ['chunked in quotes', coded(' "chunked"'), 'refused'],
+  ['chunked with a parameter', coded(' chunked;q=1'), 'refused'],
+  ['chunked behind a vertical tab', coded(' \vchunked'), 'refused', 'silent'],
+  ['identity and chunked', coded(' identity', ' chunked'), 'refused'],
+  // Whom is it for?
+  ['no Host', withLines([TYPE, LENGTH]), 'refused'],
+  ['two Hosts', extra('host: y'), 'refused'],
+  ['two equal Hosts', extra(HOST), 'refused'],
+  // What is no line of a head. uWebSockets.js takes all of these but the first for a head that goes on.
+  ['an empty name', withLines([HOST, TYPE, LENGTH, ': x']), 'refused', 200],
+  ['an empty name first', withLines([': x', HOST, TYPE, LENGTH]), 'refused'],
+  [
+    'a space before the colon',
+    withLines([HOST, TYPE, `content-length : ${BODY.length}`]),
+    'refused',
+    'silent',
+  ],
+  [
+    'a tab before the colon',
+    withLines([HOST, TYPE, `content-length\t: ${BODY.length}`]),
+    'refused',
+    'silent',
+  ],
+  ['a folded value', extra('x-folded: a\r\n b'), 'refused', 'silent'],
+  ['a folded value by a tab', extra('x-folded: a\r\n\tb'), 'refused', 'silent'],
+  ['a space before the first name', withLines([` ${HOST}`, TYPE, LENGTH]), 'refused', 'silent'],
+  ['a line without a colon', extra('nonsense'), 'refused', 'silent'],
+  ['a name with a space', extra('x y: z'), 'refused', 'silent'],
+  ['a name with a slash', extra('x/y: z'), 'refused', 'silent'],
+  ['a name in brackets', extra('(x): z'), 'refused', 'silent'],
+  ['a name beyond ASCII', extra('\u00e9: z'), 'refused', 'silent'],
+  ['a value with NUL', extra('x-nul: a\0b'), 'refused', 'silent'],
+  ['a value with a bare CR', extra('x-cr: a\rb'), 'refused', 'silent'],
+  ['a value with a control character', extra('x-c: a\u0001b'), 'refused', 'silent'],
+  ['bare LF behind a field', withLines([`${HOST}\n${TYPE}`, LENGTH]), 'refused', 'silent'],
+  ['bare LF throughout', withLines([HOST, TYPE, LENGTH]).replaceAll('\r\n', '\n'), 'refused', 505],
+  [
+    'bare LF behind the request line',
+    `${LINE}\n${HOST}\r\n${TYPE}\r\n${LENGTH}\r\n\r\n${BODY}`,
+    'refused',
+    505,
+  ],
+  ['HTTP/1.2', first(LINE.replace('1.1', '1.2')), 'refused', 505],
+  ['HTTP/2.0', first(LINE.replace('1.1', '2.0')), 505],
+  ['a version in lower case', first(LINE.replace('HTTP', 'http')), 'refused', 505],
+  ['no version', first('POST /workspace.v1.AuthzService/Check'), 505, 'silent'],
+  ['two spaces in the request line', first(LINE.replace(' /', '  /')), 200, 505],
+  ['a tab in the request line', first(LINE.replace(' /', '\t/')), 'refused', 505],
+  ['a target that is none', first('POST nowhere HTTP/1.1'), 'refused', 505],
+  ['a head that is too long', extra(`x-long: ${'x'.repeat(20_000)}`), 'refused'],
+  [
+    'noise',
+    '\u0016\u0003\u0001\u0002\0\u0001\0\u0001\u00fc\u0003\u0003abcdefghijkl\r\n\r\n',
+    'refused',
+    505,
+  ],
+];
+
+export const MESSAGES: readonly Message[] = ROWS.map(([name, text, expected, later]) => ({
+  name,
+  text,
+  expected,
+  ...(later === undefined ? {} : { later }),
+  ...(/HTTP\/1\.0/.test(text) && !text.includes('keep-alive') ? { closes: true as const } : {}),
+}));
