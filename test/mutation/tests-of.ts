@@ -124,7 +124,10 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
   [['src/services/commit-publisher.ts'], ['src/services/commit-publisher.test.ts']],
   [['src/services/write-group.ts'], ['src/services/write-group.test.ts']],
   [['src/store/member-state.ts'], ['src/store/member-state.test.ts']],
-  [['src/workers/shard/shard-index.ts'], ['src/workers/shard/shard-index.test.ts']],
+  [
+    ['src/workers/shard/folding-index.ts', 'src/workers/shard/apply-changes.ts'],
+    ['src/workers/shard/folding-index.test.ts', 'test/workers/folded-shards.test.ts'],
+  ],
   [['src/workers/shard/index-budget.ts'], ['src/workers/shard/index-budget.test.ts']],
   [['src/workers/shard/shard-turns.ts'], ['src/workers/shard/shard-turns.test.ts']],
   [['src/workers/shard/worker-port.ts'], ['src/workers/shard/worker-port.test.ts']],
