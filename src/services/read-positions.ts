@@ -62,6 +62,12 @@ export class ReadPositions {
     return head !== undefined && epoch === head.epoch && seq <= head.minSeq;
   }
 
+  /** Whether a later history of the shard is known here than that of `epoch`, which may have lost what it says. Hot. */
+  isKnownLost({ projectId, tenantId }: ShardKey, epoch: number): boolean {
+    const head = this.#heads.known(projectId, tenantId);
+    return head !== undefined && head.epoch > epoch;
+  }
+
   /**
    * The position that `token` names, if `head` has reached it. undefined: it has not, or it is no token of this shard. Hot.
    */

@@ -131,6 +131,21 @@ test('a read without a token waits for the head and stays on the hot path', asyn
   expect(general()).toBe(0);
 });
 
+test('a token of a history that is known to be lost is not answered from what a worker holds of it', async () => {
+  const { check, waiting, reply, asked, heads, general } = await serve();
+  const first = check();
+  await waiting(1);
+  reply();
+  await first;
+  heads.raise('p', '', 2, 1);
+  const second = check(token(4));
+  await waiting(1);
+  reply([rowAt(0, 5, { epoch: 2 })]);
+  // The general path says why not.
+  expect(await second).toMatch(/^418/);
+  expect([asked.length, general()]).toEqual([1, 1]);
+});
+
 test('a token within what is known asks nobody, and for no more than it names', async () => {
   const { check, waiting, reply, asked, queries } = await serve();
   const first = check();

@@ -1,3 +1,4 @@
+import { tokenError } from '../../model/consistency-token.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { Revision } from '../../protocol/questions.ts';
 import type { Cancellable, ReadScope } from '../../protocol/shard-client.ts';
@@ -25,7 +26,14 @@ export type ReadScopesOptions = {
   >;
   readonly positions: Pick<
     ReadPositions,
-    'resolve' | 'known' | 'tokenWithin' | 'decode' | 'encode' | 'isKnownToReach' | 'checkToken'
+    | 'resolve'
+    | 'known'
+    | 'tokenWithin'
+    | 'decode'
+    | 'encode'
+    | 'isKnownToReach'
+    | 'isKnownLost'
+    | 'checkToken'
   >;
   readonly index: Pick<ReadIndex, 'ask' | 'load'>;
   /**
@@ -223,6 +231,8 @@ export class ReadScopes {
   ): ReadScope {
     const { positions } = this.#options;
     const { epoch, seq } = positions.decode(shard, token);
+    // The owner may not have let go of the lost history yet, and would still answer from it.
+    if (positions.isKnownLost(shard, epoch)) throw tokenError();
     const isHeldOnly = !positions.isKnownToReach(shard, epoch, seq);
     const position = { epoch, minSeq: seq, stamp: '' };
     return { ...scopeOf(settings, shard.tenantId, position, '', deadlineMs), isHeldOnly };
