@@ -124,7 +124,7 @@ describe('secrets and variables', () => {
     ['PUT', '/api/secrets/A', { value: 'x', extra: 1 }, '400 invalid_request'],
     ['PUT', '/api/secrets/A', { value: 'x', backend: 'cloud' }, '422 invalid_value'],
     ['PUT', '/api/secrets/A', { value: 'x', backend: 'env' }, '409 backend_read_only'],
-    ['PUT', '/api/secrets/A', { value: 'x', environment: 'a/b' }, '422 invalid_name'],
+    ['PUT', '/api/secrets/A', { value: 'x', environment: 'a\nb' }, '422 invalid_name'],
     ['PUT', '/api/secrets/A', { value: 'x'.repeat(48 * 1024 + 1) }, '422 invalid_value'],
     ['PUT', '/api/variables/A', { value: 'x', backend: 'local' }, '400 invalid_request'],
     ['POST', '/api/secrets/import', { environment: 'x' }, '400 invalid_request'],

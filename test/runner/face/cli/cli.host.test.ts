@@ -104,7 +104,7 @@ describe('run', { timeout: 120_000 }, () => {
       'build ✓ build success in ',
       'after │ after',
       '✓ Build it success in ',
-      'warning build a.ts:3: careful',
+      'warning build a.ts:3 Greet: careful',
       '  ## Well done',
       '  digits  5 B  ',
     ]) {
