@@ -79,6 +79,7 @@ test('without time nothing is tried, and what an earlier run tried is known', as
   writeFileSync(join(folder, 'late.test.ts'), late);
   expect((await tried(TESTS, '', folder, 0)).get('11: a >= 5')).toBe('Pending');
   rmSync(join(folder, 'late.test.ts'));
+  await tried(TESTS, '11-11', folder);
   expect((await tried(TESTS, '', folder, 0)).get('11: a >= 5')).toBe('Survived');
   const others = TESTS.replace('each([1, 9])', 'each([1])');
   expect((await tried(others, '', folder, 0)).get('11: a >= 5')).toBe('Pending');
