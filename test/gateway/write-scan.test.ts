@@ -98,7 +98,7 @@ describe('scanWrite', () => {
     });
     fc.assert(property, { numRuns: 20_000 });
     // Most are left out; if all were, nothing would be shown.
-    expect(scanned).toBeGreaterThan(200);
+    expect(scanned).toBeGreaterThan(50);
   });
 
   test('what is broken anywhere is left to the general path, or read alike', () => {
