@@ -289,7 +289,9 @@ test('alone, what others may see of a change under way is not withheld from read
     reason: 'PROJECT_UNKNOWN',
   });
   expect(projects.peek('nope')).toBeUndefined();
-  await expect(projects.update({ ...change, modelJson: '{' }, 'r')).rejects.toThrow();
+  await expect(projects.update({ ...change, modelJson: '{' }, 'r')).rejects.toMatchObject({
+    reason: 'MODEL_INVALID',
+  });
   expect(projects.peek('')).toMatchObject({ version: 2 });
 
   // The answer to the commit was lost: asked for again and again while it may yet come.
