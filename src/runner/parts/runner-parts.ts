@@ -43,7 +43,8 @@ export type RunnerParts = {
   readonly keys: IdempotencyKeys;
   readonly inboxEvents: InboxEvents;
   readonly schedule: Schedule | undefined;
-  readonly metrics: RunnerMetrics;
+  /** Undefined without `hasMetrics`. */
+  readonly metrics: RunnerMetrics | undefined;
   /**
    * The token that opens the API: RUNNER_API_TOKEN, else the one of `.runner/api-token`. A secret of the
    * runner's own, which no job may see and every job's log must mask.
@@ -79,7 +80,7 @@ async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts>
   await secrets.refreshVault({ userAgent: 'start of the runner' });
   const keys = await openIdempotencyKeys(basis, closings);
   const catalog = createWorkflowCatalog(workspace);
-  const announcers = createAnnouncers(basis, store);
+  const announcers = await createAnnouncers(basis, store);
   const { hub, follower, metrics } = announcers;
   closings.push(() => Promise.resolve(hub.close()));
   const { events } = announcers;
