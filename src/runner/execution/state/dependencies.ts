@@ -1,3 +1,4 @@
+import type { StepVariables } from '../../host/process/step-environment.ts';
 import type { Supervision } from '../../host/process/supervision.ts';
 import type { ArtifactStore, ProblemReporter } from '../../model/ports.ts';
 import type { CacheStore } from '../cache/cache-store.ts';
@@ -8,6 +9,8 @@ export type ExecutorDependencies = {
   readonly cache: CacheStore;
   /** The environment of the runner; only its harmless part reaches a step. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** What steps get of it beside the usual; default: nothing more. */
+  readonly stepVariables?: StepVariables | undefined;
   /** Programs for JavaScript actions by major version, beside the runner's own node. */
   readonly nodePrograms?: ReadonlyMap<number, string> | undefined;
   /** Gives each job a parent of all its processes. Without it what a job leaves is found by its environment. */

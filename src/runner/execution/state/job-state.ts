@@ -74,6 +74,8 @@ export class JobState {
   readonly runnerVariables: Readonly<Record<string, string>>;
   /** What every process of the job gets, below `env`. */
   readonly baseVariables: Readonly<Record<string, string>>;
+  /** Parts of them that no log may show. */
+  readonly hidden: readonly string[];
   /** Step runs that are going on, of the job and of composite actions. */
   readonly running = new Set<StepRun>();
   /** The last one runs first. */
@@ -92,6 +94,8 @@ export class JobState {
   /** A timeout makes the job fail, even if it is killed later. */
   hasTimedOut = false;
   outputBytes = 0;
+  /** Whether the workspace may hold something else than it began with. */
+  isTouched = false;
 
   constructor(parts: {
     readonly request: JobRequest;
@@ -104,6 +108,7 @@ export class JobState {
     readonly isDebug: boolean;
     readonly runner: Readonly<Record<string, string>>;
     readonly baseVariables: Readonly<Record<string, string>>;
+    readonly hidden: readonly string[];
   }) {
     this.request = parts.request;
     this.report = parts.report;
@@ -115,6 +120,7 @@ export class JobState {
     this.runner = parts.runner;
     this.runnerVariables = runnerVariables(parts.runner);
     this.baseVariables = parts.baseVariables;
+    this.hidden = parts.hidden;
     this.isDebug = parts.isDebug;
     const { github } = parts.request.contexts;
     const { repository, server_url: serverUrl } = github;
