@@ -17,6 +17,7 @@ import type { SecretService } from '../secrets/secret-api.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
 import { readOrMakeApiToken } from '../storage/api-token-file.ts';
 import type { SyncService } from '../sync/sync-service.ts';
+import { openActions } from './actions-part.ts';
 import { createAnnouncers } from './announcers.ts';
 import { type Closings, openOrClose } from './closings.ts';
 import { openFoundation } from './foundation.ts';
@@ -24,6 +25,7 @@ import { openIdempotencyKeys } from './idempotency-keys.ts';
 import { basisOf, type PartsBasis, type PartsOptions } from './parts-basis.ts';
 import type { RunnerMetrics } from './runner-metrics.ts';
 import { openScheduler } from './scheduler-parts.ts';
+import { openTools } from './tools-part.ts';
 
 /** Everything behind the listeners. */
 export type RunnerParts = {
@@ -90,7 +92,9 @@ async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts>
     marksDir: join(stateDir, 'fork-folders'),
     report,
   });
-  const machine = { git, sandboxes, isolation, supervision };
+  const tools = await openTools(basis, closings);
+  const actions = openActions(settings, stateDir);
+  const machine = { git, sandboxes, isolation, supervision, tools, actions };
   const runs = await openScheduler(basis, foundation, { ...machine, catalog, events, authors });
   announcers.begin(runs);
   closings.push(() => runs.shutdown());

@@ -3,8 +3,10 @@ import { IdSource } from '../../shared/ids.ts';
 import { createArtifactStore } from '../execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../execution/cache/cache-store.ts';
 import { createJobExecutor } from '../execution/job-executor.ts';
+import type { ActionLibrary } from '../host/actions/action-library.ts';
 import type { Git } from '../host/git/run-git.ts';
 import type { Supervision } from '../host/process/supervision.ts';
+import type { ToolShelf } from '../host/tools/tool-shelf.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { ForkIsolation } from '../model/isolation.ts';
 import type { WorkflowCatalog } from '../model/ports.ts';
@@ -27,13 +29,15 @@ type SchedulerNeeds = {
   readonly catalog: WorkflowCatalog;
   readonly events: EventPublisher;
   readonly authors: ApprovedAuthors;
+  readonly tools: ToolShelf;
+  readonly actions: ActionLibrary;
 };
 
 /** The scheduler with all that runs jobs for it. Recovered runs go on from here. */
 export async function openScheduler(
   basis: PartsBasis,
   { store, sync, secrets }: Foundation,
-  { git, sandboxes, isolation, supervision, catalog, events, authors }: SchedulerNeeds,
+  { git, sandboxes, isolation, supervision, catalog, events, authors, tools, actions }: SchedulerNeeds,
 ): Promise<Scheduler> {
   const { settings, clock, workspace, environment, stateDir, runsDir, report } = basis;
   const artifacts = await createArtifactStore(runsDir);
@@ -44,7 +48,15 @@ export async function openScheduler(
     sandboxes,
     onApproved: (authorId) => authors.add(authorId),
     isolation,
-    executor: createJobExecutor({ artifacts, cache, environment, supervision, onProblem: report }),
+    executor: createJobExecutor({
+      artifacts,
+      cache,
+      environment,
+      supervision,
+      tools,
+      actions,
+      onProblem: report,
+    }),
     secrets,
     artifacts,
     deployments: sync.deployments,
@@ -57,6 +69,7 @@ export async function openScheduler(
     identity: await identityOf(settings, sync, git),
     runsOn: settings.runsOn,
     allowPush: settings.allowPush,
+    actions,
   });
 }
 

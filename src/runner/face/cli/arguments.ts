@@ -34,6 +34,7 @@ const OPTIONS = {
   failed: { type: 'boolean' },
   env: { type: 'string' },
   backend: { type: 'string' },
+  update: { type: 'boolean' },
 } as const;
 type OptionName = keyof typeof OPTIONS;
 
@@ -47,6 +48,7 @@ const TAKES: Readonly<Record<CommandName, readonly OptionName[]>> = {
   cancel: [],
   rerun: ['json', 'quiet', 'failed', 'job'],
   secrets: ['env', 'backend'],
+  actions: ['json', 'update'],
 };
 
 export type CommandLine = {
@@ -72,6 +74,7 @@ export type CommandLine = {
   readonly isFailedOnly: boolean;
   readonly environment: string | undefined;
   readonly backend: string | undefined;
+  readonly isUpdate: boolean;
 };
 
 /**
@@ -109,6 +112,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     isFailedOnly: values.failed === true,
     environment: values.env,
     backend: values.backend,
+    isUpdate: values.update === true,
   };
 }
 

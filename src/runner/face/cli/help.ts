@@ -7,6 +7,7 @@ export const COMMANDS = [
   'cancel',
   'rerun',
   'secrets',
+  'actions',
 ] as const;
 export type CommandName = (typeof COMMANDS)[number];
 
@@ -87,6 +88,19 @@ Usage: runner secrets list [options]
 
       --env NAME         environment; default: the whole repository
       --backend NAME     local (default) or vault
+${WORKSPACE}`,
+  actions: `Gets the actions that the workflows use, lists them, removes what none uses.
+
+Usage: runner actions list [<workflow>] [options]
+       runner actions fetch [<workflow>] [options]
+       runner actions prune [options]
+
+  <workflow>             file name, with or without extension, or name; default: all of them
+      --update           fetch: asks again which commits branches and tags are
+      --json             list: one action a line
+
+fetch gets by git what is missing, nested actions included, and keeps which commit each is in
+.runner/actions.lock. prune removes what was fetched and is used no more.
 ${WORKSPACE}`,
 };
 

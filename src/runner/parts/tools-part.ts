@@ -1,0 +1,15 @@
+import { ToolShelf, toolsDirOf } from '../host/tools/tool-shelf.ts';
+import type { Closings } from './closings.ts';
+import type { PartsBasis } from './parts-basis.ts';
+
+/** The tools of jobs; what killed runners left of theirs is removed. */
+export async function openTools(
+  { settings, environment }: PartsBasis,
+  closings: Closings,
+): Promise<ToolShelf> {
+  const root = settings.toolsDir ?? toolsDirOf(environment);
+  const tools = new ToolShelf({ environment, root, mayInstall: settings.installTools });
+  await tools.jobs.tidy();
+  closings.push(() => tools.jobs.close());
+  return tools;
+}
