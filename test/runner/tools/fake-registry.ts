@@ -23,12 +23,17 @@ export type FakeRegistry = {
   /** Tarballs that were asked for, by file name. */
   readonly downloads: string[];
   fault: Fault;
+  readonly tarballs: ReadonlyMap<string, Buffer>;
 };
+
+export function fakePackageBytes({ tarballs }: FakeRegistry, { name, version }: FakePackage): Buffer {
+  return tarballs.get(`${name}-${version}.tgz`) ?? Buffer.alloc(0);
+}
 
 /** Serves `packages` until the test is over. */
 export async function startFakeRegistry(packages: readonly FakePackage[]): Promise<FakeRegistry> {
   const tarballs = new Map(packages.map((one) => [`${one.name}-${one.version}.tgz`, packed(one)]));
-  const registry = { url: '', downloads: [] as string[], fault: 'none' as Fault };
+  const registry = { url: '', downloads: [] as string[], fault: 'none' as Fault, tarballs };
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? '').slice(1);
     const file = /\/-\/(.+)$/.exec(path)?.[1];
