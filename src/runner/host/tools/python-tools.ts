@@ -10,7 +10,9 @@ import { prereleaseOf, wishFor } from './tool-version.ts';
 import type { UvTools } from './uv-tools.ts';
 import type { VersionProbe } from './version-probe.ts';
 
-const PROBE = 'import sys, platform as p; print("@", p.python_implementation(), sys.version.split()[0])';
+/** One without these, as distributions have it, can give no job a Python of its own. */
+const PROBE =
+  'import sys, ensurepip, venv, platform as p; print("@", p.python_implementation(), sys.version.split()[0])';
 
 export type PythonToolsParts = {
   readonly cache: ToolCache;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { lstatSync, mkdirSync, readdirSync, utimesSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { arch } from 'node:os';
 import { join } from 'node:path';
@@ -11,14 +11,6 @@ const LOCK_POLL_MS = 100;
 const LOCK_WAIT_MS = 20 * 60_000;
 /** What a killed runner left half made. */
 const STAGING_AGE_MS = 24 * 60 * 60_000;
-
-export type CachedTool = {
-  readonly tool: string;
-  readonly version: string;
-  readonly dir: string;
-  /** Milliseconds since the epoch. */
-  readonly usedAtMs: number;
-};
 
 /**
  * Tools that the runner installed: `<root>/<tool>/<version>/<arch>`, shared by all projects of the user. A
@@ -46,18 +38,6 @@ export class ToolCache {
     return namesIn(join(this.root, tool)).filter((version) => this.has(tool, version));
   }
 
-  list(): CachedTool[] {
-    const tools: CachedTool[] = [];
-    for (const tool of namesIn(this.root)) {
-      for (const version of namesIn(join(this.root, tool))) {
-        const dir = this.dirOf(tool, version);
-        if (!isFolder(dir)) continue;
-        tools.push({ tool, version, dir, usedAtMs: lstatSync(dir).mtimeMs });
-      }
-    }
-    return tools;
-  }
-
   /**
    * The folder of a tool, which `make` fills when it is not there yet. Errors: those of `make`, after which
    * nothing is left; DEADLINE_EXCEEDED when another process makes it and does not end; CANCELLED.
@@ -81,16 +61,6 @@ export class ToolCache {
     return await making;
   }
 
-  /** One that did not prove to be what it is named. */
-  async remove(tool: string, version: string): Promise<void> {
-    const dir = this.dirOf(tool, version);
-    if (!isFolder(dir)) return;
-    const staging = join(this.#stagingRoot(), randomUUID());
-    // Renamed first: whoever looks meanwhile sees all of it or nothing.
-    await rename(dir, staging);
-    await rm(staging, { recursive: true, force: true });
-  }
-
   async #place(
     tool: string,
     version: string,
@@ -98,10 +68,7 @@ export class ToolCache {
     signal: AbortSignal | undefined,
   ): Promise<string> {
     const dir = this.dirOf(tool, version);
-    if (isFolder(dir)) {
-      touch(dir);
-      return dir;
-    }
+    if (isFolder(dir)) return dir;
     const lock = await this.#lock(`${tool}-${version}-${arch()}`, signal);
     const staging = join(this.#stagingRoot(), randomUUID());
     try {
@@ -176,15 +143,6 @@ export function namesIn(dir: string, withHidden = false): string[] {
 
 export function isFolder(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-}
-
-/** When it was used last, for those who make room. */
-function touch(dir: string): void {
-  try {
-    utimesSync(dir, new Date(), new Date());
-  } catch {
-    // Another user's: its time is only a hint.
-  }
 }
 
 function isCancel(error: unknown): boolean {

@@ -22,7 +22,8 @@ export function wishFor(text: string, range: string, field: string): VersionWish
       field,
     });
   }
-  const mayBePrerelease = valid.includes('-');
+  // Asked of what was written: the valid form has marks of its own.
+  const mayBePrerelease = /\d-[0-9A-Za-z]/.test(range);
   return { text, range: valid, excluded: [], mayBePrerelease, isNewest: false };
 }
 
