@@ -44,7 +44,7 @@ export class JobRun {
     let frame: Frame | undefined;
     const acquiring = job.dependencies.supervision?.acquire();
     try {
-      for (const value of job.request.masks) job.masker.add(value);
+      for (const value of [...job.request.masks, ...job.hidden]) job.masker.add(value);
       makeFolders(job);
       this.#after(job.request.timeoutMs, () => this.#timeOut());
       frame = await createFrame(job);

@@ -40,6 +40,8 @@ export type StartRequest = {
         readonly allowPush?: boolean | undefined;
       }
     | undefined;
+  /** Variables for all steps, below the workflow's own `env`. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** Default `workflow_dispatch`. The inbox and the schedule start others. */
   readonly event?: string | undefined;
   /** The webhook's payload, for events of the inbox. */

@@ -56,6 +56,8 @@ export type Job = {
   /** The attempt of the run in which this job was last executed. */
   readonly attempt: number;
   readonly environment?: { readonly name: string; readonly url?: string | undefined } | undefined;
+  /** The folder that it works in, while it is there. */
+  readonly sandbox?: { readonly path: string } | undefined;
 };
 
 export type Trigger = {
@@ -66,6 +68,7 @@ export type Trigger = {
   readonly sha: string;
 };
 
+/** The folder of a run, below which each of its jobs has one; the project itself for `none`. */
 export type Sandbox = { readonly path: string; readonly strategy: SandboxStrategy };
 
 export type WorkflowRun = {

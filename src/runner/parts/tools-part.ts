@@ -8,7 +8,9 @@ export async function openTools(
   closings: Closings,
 ): Promise<ToolShelf> {
   const root = settings.toolsDir ?? toolsDirOf(environment);
-  const tools = new ToolShelf({ environment, root, mayInstall: settings.installTools });
+  const seen =
+    settings.stepPath === undefined ? environment : { ...environment, PATH: settings.stepPath };
+  const tools = new ToolShelf({ environment: seen, root, mayInstall: settings.installTools });
   await tools.jobs.tidy();
   closings.push(() => tools.jobs.close());
   return tools;

@@ -10,18 +10,18 @@ const NAMES_MAX = 50;
 /**
  * Records what actions of other repositories a run needs, before its jobs start, and tells of those that
  * are missing in one annotation. A run of a fork fetches none: what is kept for others is not its to
- * choose. What goes wrong keeps no job from running: it may not need the action.
+ * choose. `treeDir` has its local actions. What goes wrong keeps no job from running: it may not need the action.
  */
 export async function prepareActions(
   { actions: supply, store, report }: SchedulerOptions,
   recorder: RunRecorder,
+  treeDir: string,
   annotate: (annotation: Annotation) => void,
 ): Promise<void> {
   if (supply === undefined) return;
-  const { run, request } = recorder.live;
+  const { request } = recorder.live;
   try {
     const sources = (await store.readWorkflow(recorder.runId)) ?? [];
-    const treeDir = run.sandbox?.path ?? '';
     const mayFetch = request.fork === undefined;
     const { actions, problems } = await supply.prepare({ sources, treeDir, mayFetch });
     if (actions.length === 0) return;

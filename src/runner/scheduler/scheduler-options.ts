@@ -89,6 +89,10 @@ export type SchedulerOptions = {
   readonly isolation?: ForkIsolation | undefined;
   /** Pushes of steps go to the project's remotes (RUNNER_ALLOW_PUSH). Default: they do not. */
   readonly allowPush?: boolean | undefined;
+  /** A job's workspace is empty until actions/checkout fills it (RUNNER_STRICT_CHECKOUT). */
+  readonly strictCheckout?: boolean | undefined;
+  /** Whose workspaces stay until their run is removed (RUNNER_KEEP_WORKSPACES). Default: nobody's. */
+  readonly keepWorkspaces?: 'none' | 'failed' | 'all' | undefined;
   /** `any` runs jobs whatever operating system they ask for (RUNNER_RUNS_ON). */
   readonly runsOn?: 'host' | 'any' | undefined;
   /** Default: process.platform. */

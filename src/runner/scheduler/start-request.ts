@@ -68,6 +68,7 @@ export async function prepareStart(
     ...(found === undefined ? {} : { isAdopted: true }),
     ...(fork === undefined ? {} : { fork }),
     ...(allowPush === true ? { allowPush } : {}),
+    ...(request.env === undefined ? {} : { env: request.env }),
     actor,
     eventName,
     inputs: inputs.typed,

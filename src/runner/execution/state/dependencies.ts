@@ -1,3 +1,4 @@
+import type { StepVariables } from '../../host/process/step-environment.ts';
 import type { Supervision } from '../../host/process/supervision.ts';
 import type { ActionLibrary } from '../../host/actions/action-library.ts';
 import type { ToolShelf } from '../../host/tools/tool-shelf.ts';
@@ -14,6 +15,8 @@ export type ExecutorDependencies = {
   readonly actions?: ActionLibrary | undefined;
   /** What jobs ask for by the setup actions, and the Node of JavaScript actions. Without it only the runner's own node is there. */
   readonly tools?: ToolShelf | undefined;
+  /** What steps get of it beside the usual; default: nothing more. */
+  readonly stepVariables?: StepVariables | undefined;
   /** Gives each job a parent of all its processes. Without it what a job leaves is found by its environment. */
   readonly supervision?: Supervision | undefined;
   /** Told of errors that are the runner's own. */

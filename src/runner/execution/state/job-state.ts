@@ -73,6 +73,8 @@ export class JobState {
   readonly runnerVariables: Readonly<Record<string, string>>;
   /** What every process of the job gets, below `env`. */
   readonly baseVariables: Readonly<Record<string, string>>;
+  /** Parts of them that no log may show. */
+  readonly hidden: readonly string[];
   /** Step runs that are going on, of the job and of composite actions. */
   readonly running = new Set<StepRun>();
   /** The last one runs first. */
@@ -99,6 +101,8 @@ export class JobState {
   /** A timeout makes the job fail, even if it is killed later. */
   hasTimedOut = false;
   outputBytes = 0;
+  /** Whether the workspace may hold something else than it began with. */
+  isTouched = false;
 
   constructor(parts: {
     readonly request: JobRequest;
@@ -112,6 +116,7 @@ export class JobState {
     readonly runner: Readonly<Record<string, string>>;
     readonly baseVariables: Readonly<Record<string, string>>;
     readonly actions: ActionLibrary;
+    readonly hidden: readonly string[];
   }) {
     this.request = parts.request;
     this.report = parts.report;
@@ -124,6 +129,7 @@ export class JobState {
     this.runnerVariables = runnerVariables(parts.runner);
     this.baseVariables = parts.baseVariables;
     this.actions = parts.actions;
+    this.hidden = parts.hidden;
     this.isDebug = parts.isDebug;
     const { github } = parts.request.contexts;
     const { repository, server_url: serverUrl } = github;

@@ -73,13 +73,12 @@ async function execute(
     throw usage(`${settings.workspace} is not a folder`);
   }
   // Loaded late: wrong arguments and help are answered at once.
-  const { createLogger } = await import('../../../observability/logger.ts');
   const { runCommand } = await import('./commands.ts');
   // Lines of the log would stand between those of the run; who wants them asks.
   const isAsked = process.env[RUNNER_OPTIONS.logLevel.env] !== undefined;
-  const logger = createLogger(isAsked ? settings.logLevel : 'error');
+  const logLevel = isAsked ? settings.logLevel : 'error';
   const version = packageVersion();
-  const context = { settings, logger, version, workspace, environment, local };
+  const context = { settings, logLevel, version, workspace, environment, local };
   return runCommand(line, context, { output, notes });
 }
 

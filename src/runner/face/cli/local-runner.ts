@@ -1,11 +1,12 @@
-import type { Logger } from '../../../observability/logger.ts';
+import type { LogLevel } from '../../../observability/logger.ts';
 import type { RunnerSettings } from '../../settings/settings.ts';
 import type { ActionLink, RunnerLink, RunReader, SecretLink } from './runner-link.ts';
 
 /** What a runner in this process is made from. */
 export type LocalContext = {
   readonly settings: RunnerSettings;
-  readonly logger: Logger;
+  /** Of the lines on standard error. */
+  readonly logLevel: LogLevel;
   readonly version: string;
   /** Absolute. */
   readonly workspace: string;

@@ -32,7 +32,7 @@ export type ClientEnvironment = Readonly<Record<string, string>>;
 export function clientEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
-  const env = baseEnvironment(environment);
+  const env: Record<string, string> = { ...baseEnvironment(environment).variables };
   for (const name of CLIENT_NAMES) {
     const value = environment[name];
     if (value !== undefined && value !== '') env[name] = value;

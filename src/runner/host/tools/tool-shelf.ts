@@ -40,8 +40,10 @@ export class ToolShelf {
   readonly refused: string | undefined;
   readonly #nodes = new Map<number, { readonly at: number; readonly node: Promise<ToolAtHand> }>();
 
-  constructor({ environment, root, mayInstall }: ToolShelfOptions) {
-    const client = clientEnvironment(environment);
+  constructor({ environment: given, root, mayInstall }: ToolShelfOptions) {
+    const client = clientEnvironment(given);
+    // Without what npm put in front of the PATH: tools of the runner's own are nobody's.
+    const environment = { ...given, PATH: client['PATH'] };
     const cache = new ToolCache(root);
     this.cache = cache;
     this.jobs = new JobTools(root);

@@ -16,6 +16,8 @@ export type RunRequest = {
   readonly hasExplicitRef: boolean;
   /** Pushes of steps go to the project's remotes. */
   readonly allowPush?: boolean | undefined;
+  /** Variables for all steps, below the workflow's own `env`. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   readonly actor: string;
   /** The commit came with an event; the project itself may not have it. */
   readonly isAdopted?: boolean | undefined;
@@ -104,6 +106,7 @@ export type RunRecord = { readonly at: string } & (
       readonly jobId: string;
       readonly name: string;
       readonly environment?: string | undefined;
+      readonly sandbox?: { readonly path: string } | undefined;
     }
   | {
       readonly type: 'job.completed';

@@ -153,6 +153,7 @@ const HANDLERS: Handlers = {
       attempt: state.run.attempt,
       startedAt: record.at,
       ...(record.environment === undefined ? {} : { environment: { name: record.environment } }),
+      ...(record.sandbox === undefined ? {} : { sandbox: record.sandbox }),
     });
   },
   'job.completed': completeJob,
