@@ -13,4 +13,6 @@ process.exitCode = await runCommandLine(process.argv.slice(2), environment, {
   openSecrets: async (context) => (await import('./parts/local-link.ts')).openLocalSecrets(context),
   openStoredRuns: async (context) =>
     (await import('./parts/stored-runs.ts')).openStoredRuns(context),
+  openActions: async (context) =>
+    (await import('./parts/local-actions.ts')).openLocalActions(context),
 });

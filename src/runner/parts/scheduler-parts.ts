@@ -3,7 +3,9 @@ import { IdSource } from '../../shared/ids.ts';
 import { createArtifactStore } from '../execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../execution/cache/cache-store.ts';
 import { createJobExecutor } from '../execution/job-executor.ts';
+import type { ActionLibrary } from '../host/actions/action-library.ts';
 import type { Supervision } from '../host/process/supervision.ts';
+import type { ToolShelf } from '../host/tools/tool-shelf.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { ForkIsolation } from '../model/isolation.ts';
 import type { WorkflowCatalog } from '../model/ports.ts';
@@ -30,13 +32,15 @@ type SchedulerNeeds = {
   readonly catalog: WorkflowCatalog;
   readonly events: EventPublisher;
   readonly authors: ApprovedAuthors;
+  readonly tools: ToolShelf;
+  readonly actions: ActionLibrary;
 };
 
 /** The scheduler with all that runs jobs for it. Recovered runs go on from here. */
 export async function openScheduler(
   basis: PartsBasis,
   { store, sync, secrets }: Foundation,
-  { identity, sandboxes, isolation, supervision, catalog, events, authors }: SchedulerNeeds,
+  { identity, sandboxes, isolation, supervision, catalog, events, authors, tools, actions }: SchedulerNeeds,
 ): Promise<Scheduler> {
   const { settings, clock, workspace, environment, stateDir, runsDir, report } = basis;
   const artifacts = await createArtifactStore(runsDir);
@@ -51,6 +55,8 @@ export async function openScheduler(
       artifacts,
       cache,
       environment,
+      tools,
+      actions,
       stepVariables: { passed: settings.passEnv, path: settings.stepPath },
       supervision,
       onProblem: report,
@@ -69,6 +75,7 @@ export async function openScheduler(
     keepWorkspaces: settings.keepWorkspaces,
     runsOn: settings.runsOn,
     allowPush: settings.allowPush,
+    actions,
   });
 }
 

@@ -12,6 +12,7 @@ import { evaluateConcurrency } from './job-settings.ts';
 import type { FairPermits, Release } from './permits.ts';
 import type { RunContext, SecretProvider } from './run-context.ts';
 import { runGraph } from './run-graph.ts';
+import { prepareActions } from './prepare-actions.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 import { TOP } from './state/run-plan.ts';
@@ -242,6 +243,9 @@ export class ActiveRun {
     // It may have been cancelled meanwhile, or is to stay queued.
     if (this.#waiting.isCancelled) return;
     recorder.record({ type: 'run.started', sandbox: prepared.sandbox });
+    await prepareActions(options, recorder, prepared.source, (annotation) =>
+      this.annotate(annotation),
+    );
     const context: RunContext = {
       options,
       recorder,

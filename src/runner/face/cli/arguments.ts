@@ -44,6 +44,7 @@ export type CommandLine = {
   readonly isFailedOnly: boolean;
   readonly environment: string | undefined;
   readonly backend: string | undefined;
+  readonly isUpdate: boolean;
 };
 
 /**
@@ -82,6 +83,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     isFailedOnly: isSet('failed'),
     environment: text('env'),
     backend: text('backend'),
+    isUpdate: isSet('update'),
   };
 }
 

@@ -141,6 +141,23 @@ export const COMMAND_TABLE = {
       ...EVERYWHERE,
     },
   },
+  actions: {
+    summary: 'Gets the actions that the workflows use, lists them, removes what none uses.',
+    usage: [
+      'actions list [<workflow>] [options]',
+      'actions fetch [<workflow>] [options]',
+      'actions prune [options]',
+    ],
+    words: { '<workflow>': 'file name or name of the workflow; default: all of them' },
+    options: {
+      update: { help: ['fetch: asks again which commits branches and tags are'] },
+      json: { help: ['one action a line'] },
+      ...EVERYWHERE,
+    },
+    notes: `fetch gets by git what is missing, nested actions included, and keeps which commit each is in
+.runner/actions.lock. prune removes what was fetched and is used no more. list and fetch end with 1
+when something is missing.`,
+  },
 } as const satisfies Readonly<Record<string, Command>>;
 
 export type CommandName = keyof typeof COMMAND_TABLE;

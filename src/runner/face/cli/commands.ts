@@ -39,6 +39,8 @@ export async function runCommand(
       return cancel(line, context, screens);
     case 'secrets':
       return secrets(line, context, screens);
+    case 'actions':
+      return (await import('./actions-command.ts')).runActionsCommand(line, context, screens);
     case undefined:
       return 0;
   }

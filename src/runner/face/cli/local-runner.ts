@@ -1,6 +1,6 @@
 import type { LogLevel } from '../../../observability/logger.ts';
 import type { RunnerSettings } from '../../settings/settings.ts';
-import type { RunnerLink, RunReader, SecretLink } from './runner-link.ts';
+import type { ActionLink, RunnerLink, RunReader, SecretLink } from './runner-link.ts';
 
 /** What a runner in this process is made from. */
 export type LocalContext = {
@@ -24,4 +24,6 @@ export interface LocalRunner {
   openSecrets(context: LocalContext): Promise<SecretLink>;
   /** The recorded runs as they lie on the disk: nothing is started or recovered. */
   openStoredRuns(context: LocalContext): Promise<RunReader>;
+  /** The actions that the project has: files alone, which any number of processes may use. */
+  openActions(context: LocalContext): Promise<ActionLink>;
 }

@@ -1,3 +1,4 @@
+import type { NeededAction } from '../../model/action-supply.ts';
 import type {
   Annotation,
   Conclusion,
@@ -91,6 +92,7 @@ export type RunRecord = { readonly at: string } & (
       readonly annotations: readonly Annotation[];
     }
   | { readonly type: 'run.started'; readonly sandbox: Sandbox }
+  | { readonly type: 'run.actions'; readonly actions: readonly NeededAction[] }
   | { readonly type: 'run.env'; readonly env: Readonly<Record<string, string>> }
   | { readonly type: 'run.approved' }
   | { readonly type: 'run.cancelRequested' }
