@@ -258,6 +258,7 @@ export class ActiveRun {
       kept: this.#kept,
       variablesOf: (environment) => this.#variablesOf(environment),
       annotate: (annotation) => this.annotate(annotation),
+      warnedNodes: new Set(),
     };
     const setting = await this.#concurrency();
     await runGraph(context, {

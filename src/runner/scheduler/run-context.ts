@@ -25,6 +25,8 @@ export type RunContext = {
   /** The `vars` context. */
   readonly variablesOf: (environment: string) => Promise<JsonObject>;
   readonly annotate: (annotation: Annotation) => void;
+  /** Nodes of the graph that were told that they check nothing out: not each of their legs is. */
+  readonly warnedNodes: Set<string>;
 };
 
 /** The values of secrets by name; only `names`, or all. */

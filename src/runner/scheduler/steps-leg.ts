@@ -267,6 +267,9 @@ function treeOf(
 /** On GitHub such a job has nothing to work on. */
 function warnWithoutCheckout(context: RunContext, leg: Leg, { job, tree }: JobRequest): void {
   if (tree?.isInWorkspace !== true || checkoutUse(job.steps).isThere) return;
+  const node = leg.jobId.replace(/:\d+$/, '');
+  if (context.warnedNodes.has(node)) return;
+  context.warnedNodes.add(node);
   const message =
     'The job has no actions/checkout: here it has the files of the run, on GitHub an empty workspace. RUNNER_STRICT_CHECKOUT starts it empty here, too';
   context.annotate({ level: 'warning', message, jobId: leg.jobId });

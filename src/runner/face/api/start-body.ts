@@ -1,4 +1,5 @@
 import { AppError } from '../../../shared/app-error.ts';
+import { mustBeVariables } from '../../model/given-variables.ts';
 import type { StartRequest } from '../../model/ports.ts';
 import { BodyFields } from './body-fields.ts';
 
@@ -18,6 +19,7 @@ export function parseStart(json: unknown): StartRequest {
   const fields = new BodyFields(json);
   const workflow = fields.requiredText('workflow', NAME_LENGTH_MAX);
   const inputs = fields.any('inputs');
+  const env = parseVariables(fields.any('env'));
   const sandboxFields = fields.object('sandbox');
   fields.end();
   const sandbox =
@@ -29,7 +31,22 @@ export function parseStart(json: unknown): StartRequest {
           allowPush: sandboxFields.flag('allowPush'),
         };
   sandboxFields?.end();
-  return { workflow, inputs: inputs === undefined ? undefined : parseInputs(inputs), sandbox };
+  const given = env === undefined ? {} : { env };
+  return {
+    ...given,
+    workflow,
+    inputs: inputs === undefined ? undefined : parseInputs(inputs),
+    sandbox,
+  };
+}
+
+/** Errors: INVALID_REQUEST. */
+function parseVariables(value: unknown): StartRequest['env'] {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new AppError('INVALID_REQUEST', 'env: must be a JSON object', { field: 'env' });
+  }
+  return mustBeVariables(Object.entries(value));
 }
 
 function parseInputs(value: unknown): Readonly<Record<string, string>> {

@@ -30,6 +30,9 @@ export type CommandLine = {
   readonly isJson: boolean;
   readonly isQuiet: boolean;
   readonly inputs: Readonly<Record<string, string>>;
+  /** `--env` of `run`, as given, and files of variables. */
+  readonly variables: readonly string[];
+  readonly variableFiles: readonly string[];
   readonly event: string | undefined;
   readonly payload: string | undefined;
   readonly strategy: SandboxStrategy | undefined;
@@ -69,6 +72,8 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     isJson: isSet('json'),
     isQuiet: isSet('quiet'),
     inputs: inputsOf(texts(values, 'input')),
+    variables: texts(values, 'env'),
+    variableFiles: texts(values, 'env-file'),
     event: text('event'),
     payload: text('payload'),
     strategy: choice('strategy', text('strategy'), STRATEGIES),

@@ -58,6 +58,19 @@ export const COMMAND_TABLE = {
         isMultiple: true,
         help: ['an input, as often as there are inputs'],
       },
+      env: {
+        value: 'NAME[=VALUE]',
+        isMultiple: true,
+        help: [
+          "a variable for all steps, below the workflow's own env; without VALUE",
+          'the one of this shell',
+        ],
+      },
+      'env-file': {
+        value: 'FILE',
+        isMultiple: true,
+        help: ['such variables as lines NAME=VALUE; --env wins over them'],
+      },
       strategy: {
         value: 'S',
         help: ['where it works: worktree, copy or none (in the project itself)'],

@@ -9,6 +9,7 @@ import { followRun } from './follow-run.ts';
 import { RunPrinter } from './run-printer.ts';
 import type { RunReader, SecretPlace } from './runner-link.ts';
 import type { Terminal } from './terminal.ts';
+import { variablesOf } from './variables.ts';
 
 const RUNS_MAX = 1_000;
 /** All of the runner, which wrong arguments, help and lists need not wait for. */
@@ -52,6 +53,7 @@ async function run(line: CommandLine, context: CliContext, screens: Screens): Pr
   if (workflow === undefined) throw usage('run needs a workflow; `list` shows them');
   if (line.payload !== undefined && event === undefined) throw usage('--payload needs --event');
   const payload = line.payload === undefined ? undefined : await jsonOf(line.payload);
+  const env = variablesOf(line.variableFiles, line.variables, context.environment);
   const { link, isLocal } = await (await links()).connect(context);
   try {
     if (event !== undefined && !isLocal) {
@@ -61,7 +63,7 @@ async function run(line: CommandLine, context: CliContext, screens: Screens): Pr
     const sandbox = { strategy, ref, allowPush };
     const options = { link, ...screens, isJson, isQuiet };
     return await followRun(options, () =>
-      link.start({ workflow, inputs, sandbox, event, payload }),
+      link.start({ workflow, inputs, sandbox, event, payload, env }),
     );
   } finally {
     await link.close();

@@ -133,9 +133,9 @@ class HttpLink implements RunnerLink {
   async start(
     request: StartRequest,
   ): Promise<{ readonly run: WorkflowRun; readonly warnings: readonly string[] }> {
-    const { workflow, inputs, sandbox } = request;
+    const { workflow, inputs, sandbox, env } = request;
     const response = await this.#caller.call('POST', '/api/runs', {
-      body: { workflow, inputs, sandbox },
+      body: { workflow, inputs, sandbox, env },
     });
     const warning = response.headers.get('x-runner-warning');
     const run = (await response.json()) as WorkflowRun;
