@@ -3,6 +3,7 @@ import { IdSource } from '../../shared/ids.ts';
 import { createArtifactStore } from '../execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../execution/cache/cache-store.ts';
 import { createJobExecutor } from '../execution/job-executor.ts';
+import { createProjectHistory } from '../host/git/project-history.ts';
 import type { Git } from '../host/git/run-git.ts';
 import type { Supervision } from '../host/process/supervision.ts';
 import type { EventPublisher } from '../model/events.ts';
@@ -32,7 +33,7 @@ type SchedulerNeeds = {
 /** The scheduler with all that runs jobs for it. Recovered runs go on from here. */
 export async function openScheduler(
   basis: PartsBasis,
-  { store, sync, secrets }: Foundation,
+  { store, sync, secrets, sealer }: Foundation,
   { git, sandboxes, isolation, supervision, catalog, events, authors }: SchedulerNeeds,
 ): Promise<Scheduler> {
   const { settings, clock, workspace, environment, stateDir, runsDir, report } = basis;
@@ -42,10 +43,12 @@ export async function openScheduler(
     catalog,
     store,
     sandboxes,
+    history: createProjectHistory(git),
     onApproved: (authorId) => authors.add(authorId),
     isolation,
     executor: createJobExecutor({ artifacts, cache, environment, supervision, onProblem: report }),
     secrets,
+    sealer,
     artifacts,
     deployments: sync.deployments,
     events,
