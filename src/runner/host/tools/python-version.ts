@@ -1,5 +1,11 @@
 import { AppError } from '../../../shared/app-error.ts';
-import { newestWish, prereleaseOf, pythonRange, type VersionWish, wishFor } from './tool-version.ts';
+import {
+  newestWish,
+  prereleaseOf,
+  pythonRange,
+  type VersionWish,
+  wishFor,
+} from './tool-version.ts';
 
 const FIELD = 'python-version';
 
