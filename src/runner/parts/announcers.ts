@@ -35,6 +35,7 @@ export function createAnnouncers(basis: PartsBasis, store: RunStore): Announcers
   const follower = new LogFollower(runs, (...place) => store.readLog(...place));
   const metrics = new RunnerMetrics({
     counts: () => runs().counts(),
+    refused: () => runs().refusedCount,
     hub: () => hub.stats,
     build: { version, commit: settings.commit },
     queuedMax: settings.maxQueuedRuns,
