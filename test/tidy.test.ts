@@ -114,6 +114,15 @@ const TABLE: ImportTable = {
     'protocol',
     'services',
   ],
+  'gateway/budgets': [
+    'gateway/connect',
+    'gateway/reads',
+    'gateway/rpc',
+    'gen/gatehouse',
+    'model',
+    'protocol',
+    'services',
+  ],
   'gateway/tuples': [
     'gateway/connect',
     'gateway/rpc',
@@ -345,6 +354,7 @@ const TABLE: ImportTable = {
     'config',
     'engine/bound',
     'gateway',
+    'gateway/budgets',
     'gateway/connect',
     'gateway/models',
     'gateway/queries',

@@ -26,3 +26,11 @@ export function deadlineOf(context: HandlerContext, { timeoutMsMax }: CallDefaul
 export function requestIdOfCall(context: HandlerContext): string {
   return context.values.get(kRequestId);
 }
+
+/** Who asks: the request's id and the caller's name, '' while callers have none. */
+export function originOf(context: HandlerContext): {
+  readonly requestId: string;
+  readonly caller: string;
+} {
+  return { requestId: requestIdOfCall(context), caller: '' };
+}

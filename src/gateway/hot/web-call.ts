@@ -22,7 +22,7 @@ const KEPT_HEADERS = ['content-type', 'grpc-encoding', 'grpc-accept-encoding', '
 export class WebCall extends DecisionCall {
   readonly #exchange: HttpExchange;
   readonly #general: WebCallOptions['general'];
-  readonly #requestId: string;
+  readonly requestId: string;
   readonly #headers: readonly string[];
 
   constructor(
@@ -36,7 +36,7 @@ export class WebCall extends DecisionCall {
     super(options, hot, head);
     this.#general = options.general;
     this.#exchange = exchange;
-    this.#requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
+    this.requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
     this.#headers = KEPT_HEADERS.map((name) => exchange.header(name));
     exchange.onAborted(() => this.gone());
     exchange.readBody(
@@ -70,7 +70,7 @@ export class WebCall extends DecisionCall {
   }
 
   #answer(body: Uint8Array): void {
-    const extra = [REQUEST_ID_HEADER, this.#requestId];
+    const extra = [REQUEST_ID_HEADER, this.requestId];
     if (this.head.isGzipWanted) extra.push('grpc-encoding', 'gzip');
     this.#exchange.send(200, answerTypeOf(this.head), body, extra);
   }
@@ -83,7 +83,7 @@ export class WebCall extends DecisionCall {
     }
     if (this.head.isTimeoutStated) headers.set('grpc-timeout', `${Math.ceil(this.leftMs)}m`);
     const { path } = this.hot;
-    this.#general.handleBuffered(this.#exchange, path, headers, body, this.#requestId);
+    this.#general.handleBuffered(this.#exchange, path, headers, body, this.requestId);
   }
 }
 

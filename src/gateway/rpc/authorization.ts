@@ -1,3 +1,4 @@
+import { BudgetService } from '../../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { AdminService } from '../../gen/workspace/v1/admin_service_pb.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
@@ -14,7 +15,7 @@ export type Authorize = (
 /** What callers must know, as it stands at this moment: both are asked again for each call. */
 export type Credentials = {
   readonly authenticator: Authenticator;
-  /** Of AdminService and ModelService, which are disabled while there is none. */
+  /** Of AdminService, ModelService and BudgetService, which are disabled while there is none. */
   readonly adminSecrets: () => readonly string[];
 };
 
@@ -23,11 +24,11 @@ const HEALTH_PREFIX = '/grpc.health.v1.Health/';
 
 /**
  * Checks the service token of every call and, after it, the operator secret of the methods that
- * AdminService and ModelService have. What an unknown method answers is left to the adapter.
+ * AdminService, ModelService and BudgetService have. What an unknown method answers is left to the adapter.
  */
 export function createAuthorize({ authenticator, adminSecrets }: Credentials): Authorize {
   const adminPaths = new Set(
-    [AdminService, ModelService].flatMap(({ typeName, methods }) =>
+    [AdminService, ModelService, BudgetService].flatMap(({ typeName, methods }) =>
       methods.map((method) => `/${typeName}/${method.name}`),
     ),
   );
