@@ -6,13 +6,15 @@ import { createCalls } from '../../src/authz/service.ts';
 import { createServices, type Services } from '../../src/authz/services.ts';
 import { createWorkers } from '../../src/authz/workers.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
+import type { Callers } from '../../src/gateway/callers/callers.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { Readiness } from '../../src/gateway/readiness.ts';
-import { createAuthenticator } from '../../src/http/service-tokens.ts';
 import type { ShardClient } from '../../src/protocol/shard-client.ts';
+import type { AuditSink } from '../../src/services/ports.ts';
 import { DatabaseTime } from '../../src/shared/database-clock.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
+import { callersOf } from './callers.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 import { TEST_ADMIN_SECRET, TEST_TOKEN } from './service.ts';
 
@@ -26,6 +28,7 @@ export interface Instance {
   readonly adminSecret: string;
   readonly services: Services;
   readonly workers: WorkerPool;
+  readonly callers: Callers;
   readonly renderMetrics: () => Promise<string>;
   /** Failures whose text callers do not get to see: should stay empty. */
   readonly failures: readonly string[];
@@ -63,6 +66,7 @@ export async function startInstance(
   isChangeLost?: () => boolean,
   /** False has every read ask the read index, as where other instances are. */
   isAlone?: () => boolean,
+  audit?: AuditSink,
 ): Promise<Instance> {
   const config = loadConfig({
     DATABASE_URL: urlOf(database.target as ServerTarget),
@@ -88,19 +92,22 @@ export async function startInstance(
     clock: time.clock,
     shards: isChangeLost === undefined ? workers : losingChanges(workers, isChangeLost),
     metrics,
-    audit: undefined,
+    audit,
     log,
     isAlone,
   });
   await services.projects.provisionDefault();
   new PostgresWatch(new Readiness()).watch(opened, services, workers);
+  const document: unknown = config.callers === undefined ? undefined : JSON.parse(config.callers);
+  const callers = callersOf(config.serviceAuthTokens, document);
   const calls = {
     ...createCalls(config, log, metrics, {
       workers,
       services,
       credentials: {
-        authenticator: createAuthenticator(config.serviceAuthTokens),
+        callers,
         adminSecrets: () => config.adminApiSecrets,
+        openServices: ['health'],
       },
     }),
     report: ({ rpc, error }: { rpc: string; error: unknown }) => {
@@ -117,7 +124,9 @@ export async function startInstance(
       hosts: undefined,
       readiness: new Readiness(),
       renderMetrics: metrics.render,
-      onIncident: (event, detail) => failures.push(`${event}: ${detail}`),
+      onIncident: (event, detail) => {
+        if (event !== 'scope_refused') failures.push(`${event}: ${detail}`);
+      },
     });
     await gateway.listen();
     const { port } = await gateway.accept();
@@ -132,6 +141,7 @@ export async function startInstance(
     adminSecret: TEST_ADMIN_SECRET,
     services,
     workers,
+    callers,
     renderMetrics: metrics.render,
     failures,
     async stop() {

@@ -10,7 +10,12 @@ import { checkNamespace, checkRelation, checkTenantId, checkUserId } from '../..
 import type { BatchItem, ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import type { WriteMeta } from '../../services/ports.ts';
 import type { TupleService } from '../../services/tuple-service.ts';
-import { deadlineOf, requestIdOfCall, type CallDefaults } from '../connect/call-context.ts';
+import {
+  callerOfCall,
+  deadlineOf,
+  requestIdOfCall,
+  type CallDefaults,
+} from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { QuestionRecorder, RecordedQuestion } from '../reads/question-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
@@ -153,6 +158,7 @@ function tupleHandlers(
   const metaOf = (context: HandlerContext, rpc: string): WriteMeta => ({
     rpc,
     actingUserId: null,
+    caller: callerOfCall(context),
     requestId: requestIdOfCall(context),
     deadlineMs: deadlineOf(context, options),
   });
