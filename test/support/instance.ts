@@ -24,6 +24,8 @@ export interface Instance {
   readonly baseUrl: string;
   /** Of the gateway that sends everything the general path. */
   readonly generalUrl: string;
+  /** The metrics port of the first. */
+  readonly metricsUrl: string;
   readonly token: string;
   readonly adminSecret: string;
   readonly services: Services;
@@ -116,6 +118,7 @@ export async function startInstance(
   };
   const gateways: Gateway[] = [];
   const urls: string[] = [];
+  const metricsUrls: string[] = [];
   for (const isHotPathEnabled of [true, false]) {
     const gateway = createGateway({
       host: '127.0.0.1',
@@ -129,7 +132,8 @@ export async function startInstance(
       },
     });
     await gateway.listen();
-    const { port } = await gateway.accept();
+    const { port, metricsPort } = await gateway.accept();
+    metricsUrls.push(`http://127.0.0.1:${metricsPort}`);
     gateway.serve({ ...calls, isHotPathEnabled });
     gateways.push(gateway);
     urls.push(`http://127.0.0.1:${port}`);
@@ -137,6 +141,7 @@ export async function startInstance(
   return {
     baseUrl: urls[0] ?? '',
     generalUrl: urls[1] ?? '',
+    metricsUrl: metricsUrls[0] ?? '',
     token: TEST_TOKEN,
     adminSecret: TEST_ADMIN_SECRET,
     services,
