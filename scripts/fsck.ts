@@ -26,8 +26,8 @@ const headers: Readonly<Record<string, string>> =
 
 /** A service token, or one of a caller that may do this. */
 function tokenOf({ serviceAuthTokens, callers, defaultProjectId }: Config): string | undefined {
-  const [token] = serviceAuthTokens;
-  if (token !== undefined || callers === undefined) return token;
+  const [first] = serviceAuthTokens;
+  if (first !== undefined || callers === undefined) return first;
   return parseCallersFile(callers)
     .callers.filter(({ scopes }) => {
       const compiled = new CallerScopes(scopes, defaultProjectId);

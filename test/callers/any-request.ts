@@ -1,11 +1,11 @@
 import {
-  create,
   type DescMethod,
   fromJson,
   type JsonObject,
   type JsonValue,
+  type Message,
+  toJson,
 } from '@bufbuild/protobuf';
-import { toJson } from '@bufbuild/protobuf';
 import { timestampFromMs, TimestampSchema } from '@bufbuild/protobuf/wkt';
 
 /** Where a request goes. */
@@ -83,7 +83,7 @@ function questionsOf(method: DescMethod, question: JsonObject): JsonValue {
 }
 
 /** The request as the message that it is; fields that do not fit are left out. */
-export function messageOf(method: DescMethod, json: JsonObject): ReturnType<typeof create> {
+export function messageOf(method: DescMethod, json: JsonObject): Message {
   const kept: JsonObject = {};
   for (const [name, value] of Object.entries(json)) {
     try {

@@ -155,7 +155,7 @@ function scopeAt(path: string, value: unknown): Scope {
       textAt(at, one, TENANT, 'the id of a tenant, or "" for the default tenant'),
     ),
     services,
-    methods: methods as Scope['methods'],
+    methods,
   };
 }
 

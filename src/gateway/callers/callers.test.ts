@@ -44,7 +44,7 @@ test('another file keeps credentials of the same caller with the same scopes, an
   const hidden = { name: 'h', token_sha256: [sha256('hidden')], scopes: [scope] };
   const narrowed = { name: 'n', tokens: ['n1'], scopes: [scope] };
   const callers = create(['old'], a, narrowed, hidden);
-  callers.identify('Bearer hidden');
+  expect(callers.identify('Bearer hidden')).not.toBeNull();
   const of = (token: string) => callers.find(`Bearer ${token}`);
   const before = ['kept', 'gone', 'n1', 'hidden', 'old'].map((token) => of(token));
   callers.replaceFile(

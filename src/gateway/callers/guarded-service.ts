@@ -59,7 +59,7 @@ async function* checkedRequests(
   requests: AsyncIterable<unknown>,
   { revoked }: Credential,
   check: (first: unknown) => void,
-): AsyncGenerator<unknown> {
+): AsyncGenerator {
   let isFirst = true;
   for await (const request of requests) {
     revoked.throwIfAborted();
