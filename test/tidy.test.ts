@@ -70,10 +70,12 @@ const TABLE: ImportTable = {
   ],
   'workers/shard': ['cache', 'model', 'protocol', 'store', 'workers/jobs', 'workers/questions'],
   'workers/slot': ['model', 'protocol', 'workers/shard'],
-  'gateway/connect': ['gen/google', 'gen/workspace', 'http'],
+  'gateway/callers': ['gen/gatehouse', 'gen/grpc', 'gen/workspace', 'http'],
+  'gateway/connect': ['gateway/callers', 'gen/google', 'gen/workspace', 'http'],
   'gateway/reads': ['gateway/connect', 'model', 'protocol', 'services'],
-  'gateway/hot': ['gateway/connect', 'gateway/reads', 'http', 'protocol'],
+  'gateway/hot': ['gateway/callers', 'gateway/connect', 'gateway/reads', 'http', 'protocol'],
   'gateway/rpc': [
+    'gateway/callers',
     'gateway/connect',
     'gateway/reads',
     'gen/gatehouse',
@@ -124,6 +126,7 @@ const TABLE: ImportTable = {
     'services',
   ],
   'gateway/tuples': [
+    'gateway/callers',
     'gateway/connect',
     'gateway/rpc',
     'gen/gatehouse',
@@ -135,6 +138,7 @@ const TABLE: ImportTable = {
     'services/watch',
   ],
   gateway: [
+    'gateway/callers',
     'gateway/connect',
     'gateway/hot',
     'gateway/reads',
@@ -355,6 +359,7 @@ const TABLE: ImportTable = {
     'engine/bound',
     'gateway',
     'gateway/budgets',
+    'gateway/callers',
     'gateway/connect',
     'gateway/models',
     'gateway/queries',

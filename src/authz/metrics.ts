@@ -19,6 +19,7 @@ import { systemClock } from '../shared/clock.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { QUEUE_BOUNDS, type QueueBound } from '../workers/slot/queue-bound.ts';
 import { createBulkMetrics } from './bulk-metrics.ts';
+import { type CallerMetrics, createCallerMetrics } from './caller-metrics.ts';
 import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
 import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
@@ -106,6 +107,7 @@ export type Metrics = PartMetrics & {
   readonly watch: WatchMetrics;
   /** Streams whose readers took nothing for too long. */
   readonly stalledStreams: Counter<'method'>;
+  readonly callers: CallerMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
   /** How long the start loaded shards before it was ready. */
@@ -126,6 +128,7 @@ export function createMetrics(build: Build): Metrics {
     bulk: createBulkMetrics(store),
     watch: createWatchMetrics(store),
     stalledStreams: createStalledStreams(store),
+    callers: createCallerMetrics(store),
     ...createModelMetrics(store),
     readIndex: createIndexMetrics(store),
     projects: createProjectMetrics(store, systemClock),

@@ -30,6 +30,7 @@ import { ChangeRetention } from '../store/retention.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
+import { showCallers } from './caller-metrics.ts';
 import { showClock } from './clock-metrics.ts';
 import type { Database } from './database.ts';
 import { showFeed } from './feed-metrics.ts';
@@ -110,7 +111,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     port: config.connectPort,
     metricsPort: config.metricsPort,
     held: heldSockets(config),
-    hosts: config.serviceAuthTokens.length > 0 ? undefined : new HostAllowList(config),
+    hosts: hasCallers(config) ? undefined : new HostAllowList(config),
     readiness,
     renderMetrics: metrics.render,
     onIncident: createIncidentLog(log, systemClock),
@@ -195,6 +196,7 @@ async function startParts(
   const { credentials } = live;
   gateway.serve(createCalls(config, log, metrics, { workers, services, credentials, ledger }));
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
+  metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
   metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
   const watch = startWatch(options, gateway);
   const parts = { config, database, workers, services, gateway, feed, retention, recent };
@@ -237,6 +239,11 @@ function startWatch(
   };
   update();
   return setInterval(update, WATCH_MS).unref();
+}
+
+/** Whether callers are authenticated. */
+function hasCallers({ serviceAuthTokens, callers }: Config): boolean {
+  return serviceAuthTokens.length > 0 || callers !== undefined;
 }
 
 /** What a supervisor has passed on. */
@@ -372,8 +379,14 @@ export function createCalls(
     scopes,
     meter,
     fsck: createFsckRuns(shards, log),
-    report: ({ requestId, rpc, error }) => {
-      const fields = { request_id: requestId, rpc, error: String(error), stack: stackOf(error) };
+    report: ({ requestId, rpc, caller, error }) => {
+      const fields = {
+        request_id: requestId,
+        rpc,
+        caller,
+        error: String(error),
+        stack: stackOf(error),
+      };
       log('error', 'call_failed', fields);
     },
   };

@@ -8,6 +8,7 @@ import type {
   ReadScope,
 } from '../../protocol/shard-client.ts';
 import { type AppError, errorFromData } from '../../shared/app-error.ts';
+import type { Credential } from '../callers/caller.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 import { deadlineExceeded } from '../connect/connect-error.ts';
 import type { ParkedCall } from '../reads/parked-read.ts';
@@ -42,6 +43,7 @@ const scan = createScopeScan();
 export abstract class DecisionCall implements ParkedCall, CallOrigin {
   readonly hot: HotMethod;
   readonly head: CallHead;
+  readonly credential: Credential;
   /** Of the whole body, envelope included, until the answer. */
   protected body: Uint8Array = NO_BYTES;
   protected readonly options: DecisionCallOptions;
@@ -53,10 +55,16 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   #timer: NodeJS.Timeout | null = null;
   #isEnded = false;
 
-  constructor(options: DecisionCallOptions, hot: HotMethod, head: CallHead) {
+  constructor(
+    options: DecisionCallOptions,
+    hot: HotMethod,
+    head: CallHead,
+    credential: Credential,
+  ) {
     this.options = options;
     this.hot = hot;
     this.head = head;
+    this.credential = credential;
     // The time that a caller states runs from its headers on, whatever becomes of the body.
     if (head.isTimeoutStated) this.#timer = setTimeout(timedOut, head.timeoutMs, this);
   }
@@ -133,6 +141,9 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
         : scanProtoScope(bytes, this.hot.numbers, scan);
     if (!isPlain || !isTenantId(scan.tenantId)) return this.fallBack();
     const { projectId, tenantId, token } = scan;
+    const { scopes } = this.credential.caller;
+    // The general path says why not.
+    if (!scopes.admitTenant(this.hot.rule, projectId, tenantId)) return this.fallBack();
     this.#expected = { projectId, tenantId, token };
     const scope = this.options.scopes.peek(projectId, tenantId, token, this.#deadlineMs(), this);
     if (scope === undefined) this.#park();

@@ -3,6 +3,7 @@ import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import type { BodyPool } from '../../http/body-pool.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { AppError, type InternalReason } from '../../shared/app-error.ts';
+import type { Credential } from '../callers/caller.ts';
 import { gzipCompression } from '../connect/adapter-compression.ts';
 import { letGo } from '../connect/adapter-http2.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
@@ -65,11 +66,12 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     parts: StreamCallParts,
     hot: HotMethod,
     head: CallHead,
+    credential: Credential,
     stream: ServerHttp2Stream,
     incoming: IncomingHttpHeaders,
     deadlines: BodyDeadlines,
   ) {
-    super(options, hot, head);
+    super(options, hot, head, credential);
     this.#general = options.general;
     this.#parts = parts;
     this.#stream = stream;
@@ -207,6 +209,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
       this.#incoming,
       this.#size > this.#bytesMax ? null : body,
       this.head.isTimeoutStated ? this.leftMs : undefined,
+      this.credential,
     );
   }
 

@@ -2,6 +2,7 @@ import type { BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { AppError, type InternalReason } from '../../shared/app-error.ts';
+import type { Credential } from '../callers/caller.ts';
 import { gzipCompression } from '../connect/adapter-compression.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
 import { REQUEST_ID_HEADER } from '../connect/call-context.ts';
@@ -30,10 +31,11 @@ export class WebCall extends DecisionCall {
     bodies: BodyPool,
     hot: HotMethod,
     head: CallHead,
+    credential: Credential,
     exchange: HttpExchange,
     declaredBytes: number,
   ) {
-    super(options, hot, head);
+    super(options, hot, head, credential);
     this.#general = options.general;
     this.#exchange = exchange;
     this.requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
@@ -83,7 +85,14 @@ export class WebCall extends DecisionCall {
     }
     if (this.head.isTimeoutStated) headers.set('grpc-timeout', `${Math.ceil(this.leftMs)}m`);
     const { path } = this.hot;
-    this.#general.handleBuffered(this.#exchange, path, headers, body, this.requestId);
+    this.#general.handleBuffered(
+      this.#exchange,
+      path,
+      headers,
+      body,
+      this.requestId,
+      this.credential,
+    );
   }
 }
 

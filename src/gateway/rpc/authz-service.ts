@@ -11,6 +11,7 @@ import type { BatchItem, ReadScope, ShardClient } from '../../protocol/shard-cli
 import type { WriteMeta } from '../../services/ports.ts';
 import type { TupleService } from '../../services/tuple-service.ts';
 import {
+  callerOfCall,
   deadlineOf,
   originOf,
   requestIdOfCall,
@@ -159,6 +160,7 @@ function tupleHandlers(
   const metaOf = (context: HandlerContext, rpc: string): WriteMeta => ({
     rpc,
     actingUserId: null,
+    caller: callerOfCall(context),
     requestId: requestIdOfCall(context),
     deadlineMs: deadlineOf(context, options),
   });
