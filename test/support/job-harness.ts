@@ -5,8 +5,8 @@ import { onTestFinished } from 'vitest';
 import { createArtifactStore } from '../../src/runner/execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../../src/runner/execution/cache/cache-store.ts';
 import { createJobExecutor } from '../../src/runner/execution/job-executor.ts';
-import type { Supervision } from '../../src/runner/host/process/supervision.ts';
 import type { ActionLibrary } from '../../src/runner/host/actions/action-library.ts';
+import type { Supervision } from '../../src/runner/host/process/supervision.ts';
 import type { ToolShelf } from '../../src/runner/host/tools/tool-shelf.ts';
 import { readWorkflow } from '../../src/runner/language/read-workflow.ts';
 import type {

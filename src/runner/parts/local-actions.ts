@@ -1,19 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { ActionLibrary } from '../host/actions/action-library.ts';
-import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
 import type { LocalContext } from '../face/cli/local-runner.ts';
 import type { ActionLink, ActionNeeds } from '../face/cli/runner-link.ts';
+import type { ActionLibrary } from '../host/actions/action-library.ts';
+import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
 import type { WorkflowFile } from '../model/ports.ts';
 import { STATE_DIR } from '../storage/endpoint-file.ts';
 import { prepareStateDir } from '../storage/state-dir.ts';
 import { openActions } from './actions-part.ts';
 
 /** The actions of a workspace. Errors: those of preparing its state folder. */
-export async function openLocalActions({
-  settings,
-  workspace,
-}: LocalContext): Promise<ActionLink> {
+export async function openLocalActions({ settings, workspace }: LocalContext): Promise<ActionLink> {
   const stateDir = join(workspace, STATE_DIR);
   await prepareStateDir(stateDir);
   return new LocalActions(openActions(settings, stateDir), workspace);

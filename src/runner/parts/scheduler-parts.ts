@@ -40,7 +40,17 @@ type SchedulerNeeds = {
 export async function openScheduler(
   basis: PartsBasis,
   { store, sync, secrets }: Foundation,
-  { identity, sandboxes, isolation, supervision, catalog, events, authors, tools, actions }: SchedulerNeeds,
+  {
+    identity,
+    sandboxes,
+    isolation,
+    supervision,
+    catalog,
+    events,
+    authors,
+    tools,
+    actions,
+  }: SchedulerNeeds,
 ): Promise<Scheduler> {
   const { settings, clock, workspace, environment, stateDir, runsDir, report } = basis;
   const artifacts = await createArtifactStore(runsDir);

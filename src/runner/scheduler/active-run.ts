@@ -10,9 +10,9 @@ import { groupKey, type ConcurrencyGroups, type ConcurrencySetting } from './con
 import { githubContext, identityOf, type RunFacts } from './github-context.ts';
 import { evaluateConcurrency } from './job-settings.ts';
 import type { FairPermits, Release } from './permits.ts';
+import { prepareActions } from './prepare-actions.ts';
 import type { RunContext, SecretProvider } from './run-context.ts';
 import { runGraph } from './run-graph.ts';
-import { prepareActions } from './prepare-actions.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 import { TOP } from './state/run-plan.ts';

@@ -1,12 +1,20 @@
 /** Actions from real git repositories, over files and over HTTP. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, normalize } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ActionLibrary } from '../../../src/runner/host/actions/action-library.ts';
 import { isBuiltIn } from '../../../src/runner/execution/built-ins/built-in-names.ts';
+import { ActionLibrary } from '../../../src/runner/host/actions/action-library.ts';
 import { runJob, temporaryDir, writeFiles } from '../../support/job-harness.ts';
 
 type Hosted = { readonly url: string; readonly dir: string };
@@ -17,7 +25,9 @@ function git(dir: string, ...args: readonly string[]): string {
 }
 
 /** Bare repositories below one folder, as a code host has them. */
-function hostWith(repositories: Readonly<Record<string, Readonly<Record<string, string>>>>): Hosted {
+function hostWith(
+  repositories: Readonly<Record<string, Readonly<Record<string, string>>>>,
+): Hosted {
   const dir = temporaryDir();
   for (const [name, files] of Object.entries(repositories)) {
     const repository = join(dir, name);
@@ -40,7 +50,8 @@ function commit(repository: string, files: Readonly<Record<string, string>>, tag
 /** The same over HTTP as plain files, which git calls the dumb protocol. */
 async function overHttp({ dir }: Hosted): Promise<string> {
   for (const owner of readdirSync(dir)) {
-    for (const name of readdirSync(join(dir, owner))) git(join(dir, owner, name), 'update-server-info');
+    for (const name of readdirSync(join(dir, owner)))
+      git(join(dir, owner, name), 'update-server-info');
   }
   const server = createServer((request, response) => {
     const [path = ''] = (request.url ?? '').split('?');
@@ -74,7 +85,10 @@ function sourceOf(...uses: readonly string[]): { text: string; path: string }[] 
 }
 
 const TREE = {
-  'o/outer': { 'action.yml': composite('o/inner/sub@v1', '$/own', 'actions/checkout@v4'), 'own/action.yml': composite('o/leaf@main') },
+  'o/outer': {
+    'action.yml': composite('o/inner/sub@v1', '$/own', 'actions/checkout@v4'),
+    'own/action.yml': composite('o/leaf@main'),
+  },
   'o/inner': { 'sub/action.yml': composite() },
   'o/leaf': { 'action.yml': composite() },
 };
@@ -97,26 +111,36 @@ describe('what workflows use', () => {
     expect(problems).toEqual([]);
   });
 
-  test.each(['files', 'HTTP'])('is fetched over %s, nested ones too, each at its commit', async (how) => {
-    const host = hostWith(TREE);
-    const project = temporaryDir();
-    const library = libraryOf(project, how === 'HTTP' ? await overHttp(host) : host.url);
-    const { actions, problems } = await library.collect(sourceOf('o/outer@v1'), project, 'missing');
-    expect(problems).toEqual([]);
-    const head = (name: string): string => git(join(host.dir, name), 'rev-parse', 'HEAD');
-    expect(actions).toEqual([
-      { name: 'actions/checkout@v4', source: 'built-in' },
-      { name: 'o/inner@v1', source: 'fetched', commit: head('o/inner') },
-      { name: 'o/leaf@main', source: 'fetched', commit: head('o/leaf') },
-      { name: 'o/outer@v1', source: 'fetched', commit: head('o/outer') },
-    ]);
-    const lock = JSON.parse(readFileSync(join(project, '.runner/actions.lock'), 'utf8')) as {
-      readonly actions: Readonly<Record<string, { readonly commit: string }>>;
-    };
-    expect(lock.actions['o/leaf@main']?.commit).toBe(head('o/leaf'));
-    // The files alone, without a repository.
-    expect(readdirSync(join(project, '.runner/actions/o/outer@v1')).toSorted()).toEqual(['action.yml', 'own']);
-  });
+  test.each(['files', 'HTTP'])(
+    'is fetched over %s, nested ones too, each at its commit',
+    async (how) => {
+      const host = hostWith(TREE);
+      const project = temporaryDir();
+      const library = libraryOf(project, how === 'HTTP' ? await overHttp(host) : host.url);
+      const { actions, problems } = await library.collect(
+        sourceOf('o/outer@v1'),
+        project,
+        'missing',
+      );
+      expect(problems).toEqual([]);
+      const head = (name: string): string => git(join(host.dir, name), 'rev-parse', 'HEAD');
+      expect(actions).toEqual([
+        { name: 'actions/checkout@v4', source: 'built-in' },
+        { name: 'o/inner@v1', source: 'fetched', commit: head('o/inner') },
+        { name: 'o/leaf@main', source: 'fetched', commit: head('o/leaf') },
+        { name: 'o/outer@v1', source: 'fetched', commit: head('o/outer') },
+      ]);
+      const lock = JSON.parse(readFileSync(join(project, '.runner/actions.lock'), 'utf8')) as {
+        readonly actions: Readonly<Record<string, { readonly commit: string }>>;
+      };
+      expect(lock.actions['o/leaf@main']?.commit).toBe(head('o/leaf'));
+      // The files alone, without a repository.
+      expect(readdirSync(join(project, '.runner/actions/o/outer@v1')).toSorted()).toEqual([
+        'action.yml',
+        'own',
+      ]);
+    },
+  );
 });
 
 describe('a commit that is pinned', () => {
@@ -159,13 +183,18 @@ describe('a commit that is pinned', () => {
     await library.collect(sourceOf('o/leaf@v1'), project, 'missing');
     const good = await runJob('- uses: o/leaf@v1', { projectDir: project });
     expect(good.outcome.conclusion).toBe('success');
-    writeFileSync(join(project, '.runner/actions/o/leaf@v1/action.yml'), composite().replace('done', 'evil'));
+    writeFileSync(
+      join(project, '.runner/actions/o/leaf@v1/action.yml'),
+      composite().replace('done', 'evil'),
+    );
     const bad = await runJob('- uses: o/leaf@v1', { projectDir: project });
     expect(bad.outcome.conclusion).toBe('failure');
     expect(bad.text).toContain('were changed since they were fetched');
     expect(bad.text).not.toContain('evil');
     await library.collect(sourceOf('o/leaf@v1'), project, 'all');
-    expect((await runJob('- uses: o/leaf@v1', { projectDir: project })).outcome.conclusion).toBe('success');
+    expect((await runJob('- uses: o/leaf@v1', { projectDir: project })).outcome.conclusion).toBe(
+      'success',
+    );
   });
 });
 
@@ -189,7 +218,9 @@ describe('what goes wrong', () => {
     const host = hostWith(TREE);
     const project = temporaryDir();
     const both = await Promise.all(
-      [1, 2].map(() => libraryOf(project, host.url).collect(sourceOf('o/outer@v1'), project, 'missing')),
+      [1, 2].map(() =>
+        libraryOf(project, host.url).collect(sourceOf('o/outer@v1'), project, 'missing'),
+      ),
     );
     expect(both.map(({ problems }) => problems)).toEqual([[], []]);
     expect(both[0]?.actions).toEqual(both[1]?.actions);
@@ -197,8 +228,12 @@ describe('what goes wrong', () => {
 
   test('names that lead elsewhere are nobody’s', async () => {
     const library = libraryOf(temporaryDir(), 'file:///nowhere');
-    await expect(library.find({ repository: 'o/a', ref: '../../x' })).rejects.toThrow('names no action');
-    await expect(library.fetch({ repository: '../x', ref: 'y' }, false)).rejects.toThrow('names no action');
+    await expect(library.find({ repository: 'o/a', ref: '../../x' })).rejects.toThrow(
+      'names no action',
+    );
+    await expect(library.fetch({ repository: '../x', ref: 'y' }, false)).rejects.toThrow(
+      'names no action',
+    );
   });
 });
 

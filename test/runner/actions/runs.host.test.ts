@@ -18,7 +18,11 @@ jobs:
 type Run = {
   readonly id: string;
   readonly conclusion?: string;
-  readonly actions?: readonly { readonly name: string; readonly source: string; readonly commit?: string }[];
+  readonly actions?: readonly {
+    readonly name: string;
+    readonly source: string;
+    readonly commit?: string;
+  }[];
 };
 
 function git(dir: string, ...args: readonly string[]): string {
@@ -42,13 +46,19 @@ function composite(step: string): string {
 
 test('before a run it is told once what is missing; fetched actions are recorded with it', async () => {
   const host = temporaryDir();
-  const outer = repository(join(host, 'o/outer'), { 'action.yml': composite('{ uses: o/inner@main }') });
+  const outer = repository(join(host, 'o/outer'), {
+    'action.yml': composite('{ uses: o/inner@main }'),
+  });
   const inner = repository(join(host, 'o/inner'), {
     'action.yml': composite('{ run: echo from inside, shell: bash }'),
   });
   const project = temporaryDir();
   writeFiles(project, { '.github/workflows/ci.yml': WORKFLOW });
-  const env = { RUNNER_ACTIONS_URL: host, RUNNER_INSTALL_TOOLS: 'false', RUNNER_TOOLS_DIR: join(project, 'tools') };
+  const env = {
+    RUNNER_ACTIONS_URL: host,
+    RUNNER_INSTALL_TOOLS: 'false',
+    RUNNER_TOOLS_DIR: join(project, 'tools'),
+  };
   const cli = (...args: readonly string[]) => runCli(project, args, { env });
   const newest = async (): Promise<Run> => {
     const { stdout } = await cli('runs', '--json', '--limit', '1');
@@ -85,7 +95,10 @@ test('before a run it is told once what is missing; fetched actions are recorded
   const staged = git(project, 'diff', '--cached', '--name-only').split('\n');
   expect(staged.filter((path) => path.startsWith('.runner/'))).toEqual(['.runner/actions.lock']);
 
-  writeFileSync(join(project, '.github/workflows/ci.yml'), WORKFLOW.replaceAll('o/outer@v1', 'o/inner@main'));
+  writeFileSync(
+    join(project, '.github/workflows/ci.yml'),
+    WORKFLOW.replaceAll('o/outer@v1', 'o/inner@main'),
+  );
   const pruned = await cli('actions', 'prune');
   expect(pruned.stdout.trim()).toBe('Removed o/outer@v1');
   expect(readFileSync(join(project, '.runner/actions.lock'), 'utf8')).not.toContain('o/outer');

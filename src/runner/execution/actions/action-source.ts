@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { cp, readFile } from 'node:fs/promises';
-import { createHash } from 'node:crypto';
 import { join, normalize, resolve, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';

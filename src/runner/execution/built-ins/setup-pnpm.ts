@@ -4,8 +4,13 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { AppError } from '../../../shared/app-error.ts';
 import { copyTree } from '../../host/tools/copy-tree.ts';
-import { pickVersion, newestWish, type VersionWish, wishFor } from '../../host/tools/tool-version.ts';
 import type { ToolShelf } from '../../host/tools/tool-shelf.ts';
+import {
+  pickVersion,
+  newestWish,
+  type VersionWish,
+  wishFor,
+} from '../../host/tools/tool-version.ts';
 import { at } from '../../host/tools/version-files.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { processEnvironment } from '../steps/step-env.ts';
@@ -30,8 +35,13 @@ export async function runSetupPnpm(call: BuiltInCall): Promise<boolean> {
     const from = await packageDir(call, shelf, version, asked.integrity);
     await copyTree(from, join(making, 'lib/pnpm'));
     mkdirSync(join(making, 'bin'), { mode: 0o755 });
-    for (const [name, file] of [['pnpm', 'pnpm'], ['pnpx', 'pnpx']] as const) {
-      const program = ['mjs', 'cjs'].map((end) => `${file}.${end}`).find((one) => existsSync(join(making, 'lib/pnpm/bin', one)));
+    for (const [name, file] of [
+      ['pnpm', 'pnpm'],
+      ['pnpx', 'pnpx'],
+    ] as const) {
+      const program = ['mjs', 'cjs']
+        .map((end) => `${file}.${end}`)
+        .find((one) => existsSync(join(making, 'lib/pnpm/bin', one)));
       if (program === undefined) continue;
       chmodSync(join(making, 'lib/pnpm/bin', program), 0o755);
       symlinkSync(join('../lib/pnpm/bin', program), join(making, 'bin', name));
@@ -58,12 +68,15 @@ async function askedPnpm(call: BuiltInCall): Promise<Asked> {
   const json: unknown = existsSync(path) ? parse(await readJobFile(call, path)) : undefined;
   const manager = at(json, 'packageManager');
   const [, named, algorithm, digest] =
-    /^pnpm@([^+]+)(?:\+(sha\d+)\.([0-9a-f]+))?$/.exec(typeof manager === 'string' ? manager : '') ?? [];
+    /^pnpm@([^+]+)(?:\+(sha\d+)\.([0-9a-f]+))?$/.exec(typeof manager === 'string' ? manager : '') ??
+    [];
   if (given !== '' && named !== undefined && given !== named) {
     const text = `Multiple versions of pnpm specified: ${given} by version, ${named} by packageManager of ${file}`;
     throw new AppError('INVALID_VALUE', text, { field: 'version' });
   }
-  const engine = [at(json, 'devEngines', 'packageManager')].flat().find((one) => at(one, 'name') === 'pnpm');
+  const engine = [at(json, 'devEngines', 'packageManager')]
+    .flat()
+    .find((one) => at(one, 'name') === 'pnpm');
   const fromEngine = at(engine, 'version');
   const wanted = named ?? (given === '' ? fromEngine : given);
   if (typeof wanted !== 'string') {
@@ -86,10 +99,14 @@ async function versionFor(call: BuiltInCall, shelf: ToolShelf, { wish }: Asked):
   const refused = shelf.refused ?? shelf.npm.whyNot;
   const list = here.length === 0 ? 'none' : here.join(', ');
   const prefix = `pnpm '${wish.text}' is not to be had. Here: ${list}. It cannot be installed: `;
-  if (refused !== undefined) throw new AppError('NOT_FOUND', prefix + refused, { field: 'version' });
+  if (refused !== undefined)
+    throw new AppError('NOT_FOUND', prefix + refused, { field: 'version' });
   try {
     const place = { signal: call.run.signal };
-    const found = pickVersion(await shelf.withScratch((dir) => shelf.npm.versionsOf('pnpm', { dir, ...place })), wish);
+    const found = pickVersion(
+      await shelf.withScratch((dir) => shelf.npm.versionsOf('pnpm', { dir, ...place })),
+      wish,
+    );
     if (found !== undefined) return found;
   } catch (error) {
     if (!(error instanceof AppError) || error.reason === 'CANCELLED') throw error;
@@ -138,7 +155,11 @@ function installsOf(call: BuiltInCall): Install[] {
   });
 }
 
-async function runInstall(call: BuiltInCall, pnpm: string, { args, cwd }: Install): Promise<boolean> {
+async function runInstall(
+  call: BuiltInCall,
+  pnpm: string,
+  { args, cwd }: Install,
+): Promise<boolean> {
   const { run, frame, step } = call;
   const { job } = frame;
   const env = processEnvironment(job, run.environment, step.env, step.github, {});

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
+import { AppError } from '../../../shared/app-error.ts';
 import { layPython } from '../../host/tools/lay-python.ts';
 import { pythonWish } from '../../host/tools/python-version.ts';
 import { refuseOtherArchitecture, type ToolShelf } from '../../host/tools/tool-shelf.ts';
 import { findOrGet } from '../../host/tools/tool-source.ts';
-import { AppError } from '../../../shared/app-error.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import { inputOf } from '../steps/step-input.ts';
 import type { BuiltInCall } from './built-in-call.ts';
@@ -64,11 +64,17 @@ async function oneVersion(
 /** As the action does, so that build tools find it. */
 function setVariables({ run, frame }: BuiltInCall, dir: string): void {
   const { environment } = run;
-  for (const name of ['pythonLocation', 'Python_ROOT_DIR', 'Python2_ROOT_DIR', 'Python3_ROOT_DIR']) {
+  for (const name of [
+    'pythonLocation',
+    'Python_ROOT_DIR',
+    'Python2_ROOT_DIR',
+    'Python3_ROOT_DIR',
+  ]) {
     environment.set(name, dir);
   }
   environment.set('PKG_CONFIG_PATH', join(dir, 'lib/pkgconfig'));
-  const before = environment.values['LD_LIBRARY_PATH'] ?? frame.job.baseVariables['LD_LIBRARY_PATH'];
+  const before =
+    environment.values['LD_LIBRARY_PATH'] ?? frame.job.baseVariables['LD_LIBRARY_PATH'];
   const library = join(dir, 'lib');
   environment.set('LD_LIBRARY_PATH', before === undefined ? library : `${library}:${before}`);
 }

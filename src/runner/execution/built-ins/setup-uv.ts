@@ -2,11 +2,16 @@ import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { copyTree } from '../../host/tools/copy-tree.ts';
 import { findOrGet, type ToolAtHand } from '../../host/tools/tool-source.ts';
-import { newestWish, pythonRange, type VersionWish, wishFor } from '../../host/tools/tool-version.ts';
+import {
+  newestWish,
+  pythonRange,
+  type VersionWish,
+  wishFor,
+} from '../../host/tools/tool-version.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
+import { processEnvironment } from '../steps/step-env.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { judgeExit, runStepProcess } from '../steps/step-process.ts';
-import { processEnvironment } from '../steps/step-env.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
 import { askedVersions, flagOf, mustShelf, tellCache } from './tool-request.ts';
 
@@ -32,9 +37,7 @@ export async function runSetupUv(call: BuiltInCall): Promise<boolean> {
   const dir =
     isolation === undefined
       ? tool.prefix
-      : await layForJob(frame.job, `uv-${tool.version}`, (making) =>
-          copyTree(tool.prefix, making),
-        );
+      : await layForJob(frame.job, `uv-${tool.version}`, (making) => copyTree(tool.prefix, making));
   // A folder of the system holds other programs, too: what is in front of the PATH is uv alone.
   const bin =
     isolation === undefined && !tool.prefix.startsWith(shelf.cache.root)
@@ -43,11 +46,15 @@ export async function runSetupUv(call: BuiltInCall): Promise<boolean> {
   run.environment.addPath(bin);
   const python = inputOf(given, 'python-version');
   if (python !== '') run.environment.set('UV_PYTHON', python);
-  run.log.say(`uv ${tool.version} (${tool.source})${asked === undefined ? '' : `, for ${asked} of ${from}`}`);
+  run.log.say(
+    `uv ${tool.version} (${tool.source})${asked === undefined ? '' : `, for ${asked} of ${from}`}`,
+  );
   run.outputs.set('uv-version', tool.version);
   run.outputs.set('uv-path', join(bin, 'uv'));
   run.outputs.set('uvx-path', join(bin, 'uvx'));
-  return flagOf(call, 'activate-environment') ? await activate(call, join(bin, 'uv'), python) : true;
+  return flagOf(call, 'activate-environment')
+    ? await activate(call, join(bin, 'uv'), python)
+    : true;
 }
 
 async function toolFor(call: BuiltInCall, asked: string | undefined): Promise<ToolAtHand> {

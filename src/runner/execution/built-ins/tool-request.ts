@@ -31,7 +31,9 @@ export async function askedVersions(
   const file = inputOf(call.given, inputs.file);
   if (given.length > 0) {
     if (file !== '') {
-      call.run.log.warn(`Both ${inputs.version} and ${inputs.file} are given: ${inputs.version} counts`);
+      call.run.log.warn(
+        `Both ${inputs.version} and ${inputs.file} are given: ${inputs.version} counts`,
+      );
     }
     return { versions: given, from: inputs.version };
   }

@@ -1,6 +1,6 @@
+import type { ActionLibrary } from '../../host/actions/action-library.ts';
 import type { StepVariables } from '../../host/process/step-environment.ts';
 import type { Supervision } from '../../host/process/supervision.ts';
-import type { ActionLibrary } from '../../host/actions/action-library.ts';
 import type { ToolShelf } from '../../host/tools/tool-shelf.ts';
 import type { ArtifactStore, ProblemReporter } from '../../model/ports.ts';
 import type { CacheStore } from '../cache/cache-store.ts';

@@ -5,7 +5,11 @@ import { dirname, join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../../../shared/app-error.ts';
 import { type DirectoryLock, lockDirectory } from '../../../store/directory-lock.ts';
-import { type ActionReference, referenceIn, type RemoteReference } from '../../language/action-reference.ts';
+import {
+  type ActionReference,
+  referenceIn,
+  type RemoteReference,
+} from '../../language/action-reference.ts';
 import { usesInText } from '../../language/uses-in-document.ts';
 import type { ActionSupply, NeededAction } from '../../model/action-supply.ts';
 import type { WorkflowSource } from '../../model/workflow.ts';
@@ -62,7 +66,10 @@ export class ActionLibrary implements ActionSupply {
    * The files of `owner/repo@ref`; undefined when they are not here.
    * Errors: STORE_UNAVAILABLE, also for files that are no longer what was fetched.
    */
-  async find({ repository, ref }: Pick<RemoteReference, 'repository' | 'ref'>): Promise<FoundAction | undefined> {
+  async find({
+    repository,
+    ref,
+  }: Pick<RemoteReference, 'repository' | 'ref'>): Promise<FoundAction | undefined> {
     const name = `${repository}@${ref}`;
     const root = this.#folderOf(name);
     if (isFolder(root)) {
@@ -74,7 +81,8 @@ export class ActionLibrary implements ActionSupply {
       const text = `The files of ${name} were changed since they were fetched: \`runner actions fetch --update\` gets them anew`;
       throw new AppError('STORE_UNAVAILABLE', text, { field: 'uses' });
     }
-    const mirrored = this.#options.mirror === undefined ? undefined : join(this.#options.mirror, name);
+    const mirrored =
+      this.#options.mirror === undefined ? undefined : join(this.#options.mirror, name);
     return mirrored !== undefined && isFolder(mirrored)
       ? { root: mirrored, source: 'mirror' }
       : undefined;
@@ -84,7 +92,11 @@ export class ActionLibrary implements ActionSupply {
     return this.#lock.read().has(`${repository}@${ref}`);
   }
 
-  async prepare({ sources, treeDir, mayFetch }: Parameters<ActionSupply['prepare']>[0]): Promise<Needs> {
+  async prepare({
+    sources,
+    treeDir,
+    mayFetch,
+  }: Parameters<ActionSupply['prepare']>[0]): Promise<Needs> {
     const mode = mayFetch && this.#options.fetchesInRuns ? 'missing' : 'none';
     return await this.collect(sources, treeDir, mode);
   }
@@ -100,7 +112,8 @@ export class ActionLibrary implements ActionSupply {
   ): Promise<Needs> {
     const walk = new Walk(this, treeDir, fetching, this.#options.isBuiltIn);
     for (const { text, path } of sources) {
-      const [, repository, ref] = /^([^/]+\/[^/]+)\/\.github\/workflows\/[^@]+@(.+)$/.exec(path) ?? [];
+      const [, repository, ref] =
+        /^([^/]+\/[^/]+)\/\.github\/workflows\/[^@]+@(.+)$/.exec(path) ?? [];
       const own = repository === undefined || ref === undefined ? undefined : { repository, ref };
       // The caller of a workflow that is here names its repository.
       if (own !== undefined) await walk.need({ kind: 'remote', ...own, path: '' }, 0);
@@ -110,7 +123,10 @@ export class ActionLibrary implements ActionSupply {
   }
 
   /** Gets the files of a reference. `isUpdate`: at the commit that it is now. Errors: UPSTREAM_ERROR, INVALID_REF. */
-  async fetch(reference: Pick<RemoteReference, 'repository' | 'ref'>, isUpdate: boolean): Promise<FoundAction> {
+  async fetch(
+    reference: Pick<RemoteReference, 'repository' | 'ref'>,
+    isUpdate: boolean,
+  ): Promise<FoundAction> {
     const name = `${reference.repository}@${reference.ref}`;
     const root = this.#folderOf(name);
     const lock = await this.#hold();
@@ -253,7 +269,11 @@ class Walk {
   }
 
   /** `own`: the repository whose file this is, for `$/` and for workflows beside it. */
-  async follow(uses: readonly string[], own: OwnRepository | undefined, depth: number): Promise<void> {
+  async follow(
+    uses: readonly string[],
+    own: OwnRepository | undefined,
+    depth: number,
+  ): Promise<void> {
     for (const text of uses) {
       const reference = referenceIn(text);
       if (reference === undefined || reference.kind === 'image') continue;

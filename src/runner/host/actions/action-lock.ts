@@ -43,7 +43,10 @@ export class ActionLock {
   /** Errors: those of writing. */
   async write(entries: ReadonlyMap<string, LockedAction>): Promise<void> {
     const actions = Object.fromEntries([...entries].toSorted(([a], [b]) => (a < b ? -1 : 1)));
-    await writeFileAtomic(this.#path, `${JSON.stringify({ version: VERSION, actions }, null, 2)}\n`);
+    await writeFileAtomic(
+      this.#path,
+      `${JSON.stringify({ version: VERSION, actions }, null, 2)}\n`,
+    );
   }
 }
 

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
-import { createGit, type Git, type GitResult, mustRef } from '../git/run-git.ts';
 import type { RemoteReference } from '../../language/action-reference.ts';
+import { createGit, type Git, type GitResult, mustRef } from '../git/run-git.ts';
 
 const TIMEOUT_MS = 10 * 60_000;
 const COMMIT = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
@@ -78,7 +78,13 @@ class Remote {
     const names = [`refs/tags/${ref}^{}`, `refs/tags/${ref}`, `refs/heads/${ref}`, ref];
     const patterns = [`refs/tags/${ref}^{}`, `refs/tags/${ref}`, `refs/heads/${ref}`];
     if (ref.startsWith('refs/')) patterns.push(ref);
-    const result = await this.#run(['ls-remote', '--quiet', '--end-of-options', this.#url, ...patterns]);
+    const result = await this.#run([
+      'ls-remote',
+      '--quiet',
+      '--end-of-options',
+      this.#url,
+      ...patterns,
+    ]);
     if (result.exitCode !== 0) throw failure(this.#url, result);
     const found = new Map<string, string>();
     for (const line of result.stdout.toString('utf8').split('\n')) {
@@ -111,7 +117,10 @@ class Remote {
 
 function failure(url: string, { stderr, exitCode }: GitResult): AppError {
   const line = stderr.split('\n').findLast((text) => /^(?:fatal|error|remote):/.test(text));
-  const why = (line ?? `git ended with code ${exitCode}`).replace(/^(?:fatal|error|remote):\s*/, '');
+  const why = (line ?? `git ended with code ${exitCode}`).replace(
+    /^(?:fatal|error|remote):\s*/,
+    '',
+  );
   const cause = new Error(stderr.trim());
   return new AppError('UPSTREAM_ERROR', `${url}: ${why.slice(0, 300)}`, {}, cause);
 }

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
-import { cp } from 'node:fs/promises';
 import { constants } from 'node:fs';
+import { cp } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { mustRunClient } from './run-client.ts';
 

@@ -1,8 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { arch, homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { isFolder, namesIn } from './tool-cache.ts';
 import { isProgram } from './run-client.ts';
+import { isFolder, namesIn } from './tool-cache.ts';
 
 /** A tool that is on this machine, as its place tells; whether it is what it claims is tried later. */
 export type Installed = {
@@ -29,18 +29,33 @@ type Folder = {
 const HOSTED_ARCH = arch();
 
 /** Nodes by nvm, fnm, mise, asdf, volta, n, in hosted tool caches and on the PATH. */
-export function installedNodes(environment: Environment, toolCaches: readonly string[]): Installed[] {
+export function installedNodes(
+  environment: Environment,
+  toolCaches: readonly string[],
+): Installed[] {
   const { home, data } = placesOf(environment);
   const at = (name: string, fallback: string): string => given(environment, name) ?? fallback;
   const mise = at('MISE_DATA_DIR', join(data, 'mise'));
   const folders: Folder[] = [
     ...hosted(toolCaches, 'node'),
     { source: 'nvm', dir: join(at('NVM_DIR', join(home, '.nvm')), 'versions/node'), inner: '' },
-    { source: 'fnm', dir: join(at('FNM_DIR', join(data, 'fnm')), 'node-versions'), inner: 'installation' },
+    {
+      source: 'fnm',
+      dir: join(at('FNM_DIR', join(data, 'fnm')), 'node-versions'),
+      inner: 'installation',
+    },
     { source: 'fnm', dir: join(home, '.fnm/node-versions'), inner: 'installation' },
     { source: 'mise', dir: join(mise, 'installs/node'), inner: '' },
-    { source: 'asdf', dir: join(at('ASDF_DATA_DIR', join(home, '.asdf')), 'installs/nodejs'), inner: '' },
-    { source: 'volta', dir: join(at('VOLTA_HOME', join(home, '.volta')), 'tools/image/node'), inner: '' },
+    {
+      source: 'asdf',
+      dir: join(at('ASDF_DATA_DIR', join(home, '.asdf')), 'installs/nodejs'),
+      inner: '',
+    },
+    {
+      source: 'volta',
+      dir: join(at('VOLTA_HOME', join(home, '.volta')), 'tools/image/node'),
+      inner: '',
+    },
   ];
   return [...inFolders(folders, 'node'), ...onPath(environment, ['node'])];
 }
@@ -55,8 +70,16 @@ export function installedPythons(
   const folders: Folder[] = [
     ...hosted(toolCaches, 'Python'),
     { source: 'pyenv', dir: join(at('PYENV_ROOT', join(home, '.pyenv')), 'versions'), inner: '' },
-    { source: 'mise', dir: join(at('MISE_DATA_DIR', join(data, 'mise')), 'installs/python'), inner: '' },
-    { source: 'asdf', dir: join(at('ASDF_DATA_DIR', join(home, '.asdf')), 'installs/python'), inner: '' },
+    {
+      source: 'mise',
+      dir: join(at('MISE_DATA_DIR', join(data, 'mise')), 'installs/python'),
+      inner: '',
+    },
+    {
+      source: 'asdf',
+      dir: join(at('ASDF_DATA_DIR', join(home, '.asdf')), 'installs/python'),
+      inner: '',
+    },
     { source: 'uv', dir: at('UV_PYTHON_INSTALL_DIR', join(data, 'uv/python')), inner: '' },
   ];
   const minors = Array.from({ length: 12 }, (_, index) => `python3.${index + 6}`);
@@ -71,13 +94,25 @@ export function installedGos(environment: Environment, toolCaches: readonly stri
   const modules = at('GOMODCACHE', join(at('GOPATH', join(home, 'go')), 'pkg/mod'));
   const folders: Folder[] = [
     ...hosted(toolCaches, 'go'),
-    { source: 'mise', dir: join(at('MISE_DATA_DIR', join(data, 'mise')), 'installs/go'), inner: '' },
+    {
+      source: 'mise',
+      dir: join(at('MISE_DATA_DIR', join(data, 'mise')), 'installs/go'),
+      inner: '',
+    },
     { source: 'goenv', dir: join(at('GOENV_ROOT', join(home, '.goenv')), 'versions'), inner: '' },
-    { source: 'asdf', dir: join(at('ASDF_DATA_DIR', join(home, '.asdf')), 'installs/golang'), inner: 'go' },
+    {
+      source: 'asdf',
+      dir: join(at('ASDF_DATA_DIR', join(home, '.asdf')), 'installs/golang'),
+      inner: 'go',
+    },
     { source: 'sdk', dir: join(home, 'sdk'), inner: '' },
     { source: 'go', dir: join(modules, 'golang.org'), inner: '' },
   ];
-  return [...inFolders(folders, 'go'), ...atPrefix('/usr/local/go', 'go'), ...onPath(environment, ['go'])];
+  return [
+    ...inFolders(folders, 'go'),
+    ...atPrefix('/usr/local/go', 'go'),
+    ...onPath(environment, ['go']),
+  ];
 }
 
 /** uv by mise, in hosted tool caches and on the PATH. */

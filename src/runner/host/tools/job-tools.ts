@@ -1,6 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { type DirectoryLock, lockDirectory } from '../../../store/directory-lock.ts';
@@ -48,7 +48,6 @@ export class JobTools {
       lock.release();
     }
   }
-
 
   #begin(): { readonly dir: string; readonly lock: DirectoryLock } {
     mkdirSync(this.#root, { recursive: true, mode: 0o700 });

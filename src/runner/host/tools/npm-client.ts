@@ -127,7 +127,9 @@ function fileNameIn(text: string, spec: string): string {
 
 async function mustMatch(file: string, integrity: string, what: string): Promise<void> {
   const [, algorithm = 'sha512', digest] = INTEGRITY.exec(integrity) ?? [];
-  const actual = createHash(algorithm).update(await readFile(file)).digest('base64');
+  const actual = createHash(algorithm)
+    .update(await readFile(file))
+    .digest('base64');
   if (actual === digest) return;
   throw new AppError('UPSTREAM_ERROR', `the checksum of ${what} is not the published one`);
 }

@@ -4,7 +4,6 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ToolPlace } from './npm-client.ts';
-import { namesIn } from './tool-cache.ts';
 import {
   type ClientEnvironment,
   type ClientOptions,
@@ -12,6 +11,7 @@ import {
   mustRunClient,
   runClient,
 } from './run-client.ts';
+import { namesIn } from './tool-cache.ts';
 
 const FLAGS = ['--disable-pip-version-check', '--no-input', '--retries', '2', '--timeout', '60'];
 
@@ -26,14 +26,19 @@ export class PipClient {
 
   /** Why it cannot be used. */
   async whyNot(): Promise<string | undefined> {
-    return (await this.#python()) === undefined ? 'there is no Python with pip on the PATH' : undefined;
+    return (await this.#python()) === undefined
+      ? 'there is no Python with pip on the PATH'
+      : undefined;
   }
 
   /** Errors: UPSTREAM_ERROR. */
   async versionsOf(name: string, place: ToolPlace): Promise<string[]> {
     const text = await this.#run(['index', 'versions', name], place);
     const list = /^Available versions: (.*)$/m.exec(text)?.[1] ?? '';
-    return list.split(',').map((one) => one.trim()).filter((one) => one !== '');
+    return list
+      .split(',')
+      .map((one) => one.trim())
+      .filter((one) => one !== '');
   }
 
   /**
@@ -49,7 +54,9 @@ export class PipClient {
     const choice = ['--no-deps', '--only-binary', ':all:', '--no-cache-dir', '--require-hashes'];
     await this.#run(['download', ...choice, '-r', requirements, '-d', wheels], place);
     const [file = ''] = namesIn(wheels);
-    const actual = createHash('sha256').update(await readFile(join(wheels, file))).digest('hex');
+    const actual = createHash('sha256')
+      .update(await readFile(join(wheels, file)))
+      .digest('hex');
     if (actual !== sha256) {
       throw new AppError('UPSTREAM_ERROR', `the checksum of ${spec} is not the published one`);
     }

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
-import { delimiter, join } from 'node:path';
 import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { baseEnvironment } from '../process/step-environment.ts';
 
@@ -107,7 +107,10 @@ function reasonOf(stderr: string, stdout: string): string {
     .split('\n')
     .map((line) => line.replace(/^(?:npm (?:error|ERR!)|ERROR:|error:)\s*/i, '').trim())
     .filter((line) => line !== '' && !line.startsWith('A complete log of this run'));
-  const text = lines.slice(-6).join('; ').replaceAll(/\/\/[^/@\s]+@/g, '//***@');
+  const text = lines
+    .slice(-6)
+    .join('; ')
+    .replaceAll(/\/\/[^/@\s]+@/g, '//***@');
   return text === '' ? 'it did not say why' : text.slice(-REASON_CHARACTERS_MAX);
 }
 

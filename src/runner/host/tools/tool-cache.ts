@@ -52,7 +52,9 @@ export class ToolCache {
     const known = this.#making.get(key);
     if (known !== undefined) {
       // Who stopped making it may be another job than this one.
-      const made = await known.catch((error: unknown) => (isCancel(error) ? undefined : rethrow(error)));
+      const made = await known.catch((error: unknown) =>
+        isCancel(error) ? undefined : rethrow(error),
+      );
       if (made !== undefined) return made;
       return await this.place(tool, version, make, signal);
     }

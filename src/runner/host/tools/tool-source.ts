@@ -101,4 +101,3 @@ function notFound(
   const text = `${kind.title} '${wish.text}' is not to be had. Here: ${list}. It cannot be installed: ${why}`;
   return new AppError('NOT_FOUND', text, { field: `${kind.title.toLowerCase()}-version` });
 }
-

@@ -61,7 +61,12 @@ function fromPackageJson(path: string, text: string): string[] {
   try {
     json = JSON.parse(text);
   } catch (error) {
-    throw new AppError('INVALID_VALUE', `${path} is no JSON`, { field: 'node-version-file' }, error);
+    throw new AppError(
+      'INVALID_VALUE',
+      `${path} is no JSON`,
+      { field: 'node-version-file' },
+      error,
+    );
   }
   const runtimes = [at(json, 'devEngines', 'runtime')].flat();
   const runtime = runtimes.find((one) => at(one, 'name') === 'node');
