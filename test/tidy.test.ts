@@ -265,6 +265,7 @@ const TABLE: ImportTable = {
     'runner/execution',
     'runner/execution/artifacts',
     'runner/execution/cache',
+    'runner/execution/state',
     'runner/face/api',
     'runner/face/cli',
     'runner/face/events',

@@ -1,15 +1,15 @@
 import { join } from 'node:path';
-import { createLogger } from '../../observability/logger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { IdSource } from '../../shared/ids.ts';
+import { shownTemplate } from '../execution/state/shown-template.ts';
 import type { LocalContext } from '../face/cli/local-runner.ts';
 import type { PlanJob, PlanStep, StartPlan } from '../face/cli/start-plan.ts';
 import { createProjectHistory } from '../host/git/project-history.ts';
 import { createGit } from '../host/git/run-git.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
 import { createSandboxFactory } from '../host/sandbox/sandbox-factory.ts';
-import type { StartRequest } from '../model/ports.ts';
-import type { JobDefinition, StepDefinition, Template, Workflow } from '../model/workflow.ts';
+import type { ProblemReporter, StartRequest } from '../model/ports.ts';
+import type { JobDefinition, StepDefinition, Workflow } from '../model/workflow.ts';
 import { defaultSchedulerLimits } from '../scheduler/scheduler-options.ts';
 import { prepareStart } from '../scheduler/start-request.ts';
 import type { PlannedJob } from '../scheduler/state/journal-records.ts';
@@ -29,7 +29,11 @@ export async function planStart(
   request: StartRequest,
 ): Promise<StartPlan> {
   const git = createGit(workspace);
-  const report = reporterOf(createLogger(logLevel));
+  // Of the few things that can be wrong here; the logger takes longer to load than all else takes.
+  const report: ProblemReporter = (event, error) => {
+    const loaded = import('../../observability/logger.ts');
+    void loaded.then(({ createLogger }) => reporterOf(createLogger(logLevel))(event, error));
+  };
   const sandboxesDir = join(workspace, STATE_DIR, 'sandboxes');
   const { workflow, record, warnings } = await prepareStart(
     {
@@ -85,13 +89,8 @@ function stepsOf(step: StepDefinition): readonly PlanStep[] {
 }
 
 function nameOf(step: Exclude<StepDefinition, { readonly kind: 'parallel' }>): string {
-  if (step.name !== undefined) return textOf(step.name);
+  if (step.name !== undefined) return shownTemplate(step.name);
   if (step.kind === 'uses') return step.uses;
-  if (step.kind === 'run') return `Run ${textOf(step.run).trim().split('\n')[0] ?? ''}`;
+  if (step.kind === 'run') return `Run ${shownTemplate(step.run).trim().split('\n')[0] ?? ''}`;
   return step.kind === 'cancel' ? `Cancel ${step.target}` : `Wait ${step.ids?.join(', ') ?? ''}`;
-}
-
-function textOf(template: Template): string {
-  if (template.kind === 'literal') return String(template.value ?? '');
-  return template.kind === 'expression' ? `\${{ ${template.source} }}` : '';
 }
