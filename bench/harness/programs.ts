@@ -81,7 +81,8 @@ export const PROGRAMS: readonly Program[] = [
   },
   {
     name: 'runner-start',
-    yields: 'milliseconds until the command of the runner has answered, and until a first step [ROUNDS]',
+    yields:
+      'milliseconds until the command of the runner has answered, and until a first step [ROUNDS]',
     file: 'bench/runner-start.ts',
   },
   {
