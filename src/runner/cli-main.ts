@@ -17,4 +17,6 @@ process.exitCode = await runCommandLine(process.argv.slice(2), environment, {
     (await import('./parts/start-plan.ts')).planStart(context, request),
   openStoredRuns: async (context) =>
     (await import('./parts/stored-runs.ts')).openStoredRuns(context),
+  openActions: async (context) =>
+    (await import('./parts/local-actions.ts')).openLocalActions(context),
 });

@@ -40,6 +40,8 @@ export type StartRequest = {
         readonly allowPush?: boolean | undefined;
       }
     | undefined;
+  /** Variables for all steps, below the workflow's own `env`. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** `github.event_name`; default `workflow_dispatch`. */
   readonly event?: string | undefined;
   /** The document of the event, or a part of it: what a start by hand leaves out is filled in. */

@@ -8,6 +8,7 @@ import { createProjectHistory } from '../host/git/project-history.ts';
 import { createGit } from '../host/git/run-git.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
 import { createSandboxFactory } from '../host/sandbox/sandbox-factory.ts';
+import { sandboxRootOf } from '../host/sandbox/sandbox-root.ts';
 import type { ProblemReporter, StartRequest } from '../model/ports.ts';
 import type { JobDefinition, StepDefinition, Workflow } from '../model/workflow.ts';
 import { defaultSchedulerLimits } from '../scheduler/scheduler-options.ts';
@@ -25,7 +26,7 @@ const LEG = /:\d+$/;
  * Errors: those of RunService.start but those of its queue.
  */
 export async function planStart(
-  { workspace, logLevel }: LocalContext,
+  { workspace, logLevel, settings, environment }: LocalContext,
   request: StartRequest,
 ): Promise<StartPlan> {
   const git = createGit(workspace);
@@ -34,11 +35,12 @@ export async function planStart(
     const loaded = import('../../observability/logger.ts');
     void loaded.then(({ createLogger }) => reporterOf(createLogger(logLevel))(event, error));
   };
-  const sandboxesDir = join(workspace, STATE_DIR, 'sandboxes');
+  const stateDir = join(workspace, STATE_DIR);
+  const root = sandboxRootOf(workspace, settings.sandboxDir, environment);
   const { workflow, record, warnings } = await prepareStart(
     {
       catalog: createWorkflowCatalog(workspace),
-      sandboxes: createSandboxFactory({ projectDir: workspace, sandboxesDir, git, report }),
+      sandboxes: createSandboxFactory({ projectDir: workspace, stateDir, root, git, report }),
       history: createProjectHistory(git),
       secrets: {
         environments: () => Promise.resolve([]),

@@ -11,6 +11,7 @@ import { githubContext, identityOf, type RunFacts } from './github-context.ts';
 import { namedOf, openedSecrets } from './given-values.ts';
 import { evaluateConcurrency } from './job-settings.ts';
 import type { FairPermits, Release } from './permits.ts';
+import { prepareActions } from './prepare-actions.ts';
 import type { RunContext, SecretProvider } from './run-context.ts';
 import { runGraph } from './run-graph.ts';
 import type { RunRecorder } from './run-recorder.ts';
@@ -39,6 +40,8 @@ export type SchedulerShared = {
   readonly runSlots: FairPermits;
   /** Held by runs in the project's own folder: one at a time, unless their concurrency says otherwise. */
   readonly projectLock: FairPermits;
+  /** Held by jobs there, also of runs that their concurrency lets overlap. */
+  readonly projectJobs: FairPermits;
   readonly groups: ConcurrencyGroups;
   /** From then on nothing starts; what is queued stays queued. */
   readonly stopping: Cancellation;
@@ -173,10 +176,9 @@ export class ActiveRun {
     const mayPush = options.allowPush === true || live.request.allowPush === true;
     const isAlone = setting === undefined;
     if (strategy === 'none' && isAlone && !(await this.#acquire(projectLock))) return undefined;
-    const releaseSlot = await this.#acquireSlot();
-    if (releaseSlot === undefined) return undefined;
+    if (!(await this.#acquireSlot())) return undefined;
     const { id: runId, trigger } = live.run;
-    const sandbox = await options.sandboxes.prepare({
+    return await options.sandboxes.prepare({
       runId,
       trigger,
       strategy,
@@ -186,12 +188,6 @@ export class ActiveRun {
       isWithoutFiles: live.request.fork !== undefined,
       mayPush,
     });
-    if (!isAlone || sandbox.sandbox.strategy !== 'none' || strategy === 'none') return sandbox;
-    // The automatic choice fell on the project itself: it waits for that without a slot, as those that
-    // asked for it do; two orders of waiting could wait for each other.
-    releaseSlot();
-    if (await this.#acquire(projectLock)) await this.#acquireSlot();
-    return sandbox;
   }
 
   async #waitForApproval(): Promise<boolean> {
@@ -208,15 +204,14 @@ export class ActiveRun {
     return release !== undefined;
   }
 
-  async #acquireSlot(): Promise<Release | undefined> {
+  async #acquireSlot(): Promise<boolean> {
     const { runSlots } = this.#shared;
     const leave = this.#waiting.onCancel((kind, cause) => this.#line.cancel(kind, cause));
     const granted = await runSlots.acquire('', this.#line);
     leave();
-    if (granted === undefined && this.#waiting.isCancelled) return undefined;
-    const release = granted ?? runSlots.overtake();
-    this.#releases.push(release);
-    return release;
+    if (granted === undefined && this.#waiting.isCancelled) return false;
+    this.#releases.push(granted ?? runSlots.overtake());
+    return true;
   }
 
   async #concurrency(): Promise<ConcurrencySetting | undefined> {
@@ -247,7 +242,7 @@ export class ActiveRun {
   }
 
   async #runJobs(prepared: PreparedSandbox): Promise<void> {
-    const { options, groups, jobSlots } = this.#shared;
+    const { options, groups, jobSlots, projectJobs } = this.#shared;
     const { recorder } = this;
     const { sealed } = recorder.live.request;
     this.#given = await openedSecrets(options.sealer, recorder.runId, sealed);
@@ -255,19 +250,23 @@ export class ActiveRun {
     // It may have been cancelled meanwhile, or is to stay queued.
     if (this.#waiting.isCancelled) return;
     recorder.record({ type: 'run.started', sandbox: prepared.sandbox });
+    await prepareActions(options, recorder, prepared.source, (annotation) =>
+      this.annotate(annotation),
+    );
     const context: RunContext = {
       options,
       recorder,
       groups,
       slots: jobSlots,
       cancellation: this.#cancellation,
-      sandbox: prepared.sandbox,
-      takePushed: prepared.takePushed,
+      sandbox: prepared,
+      projectJobs,
       facts: this.#facts(),
       kept: this.#kept,
       variablesOf: (environment) => this.#variablesOf(environment),
       givenSecrets: Object.values(this.#given),
       annotate: (annotation) => this.annotate(annotation),
+      warnedNodes: new Set(),
     };
     const setting = await this.#concurrency();
     await runGraph(context, {

@@ -61,6 +61,7 @@ class SchedulingRunService implements Scheduler {
       jobSlots: new FairPermits(options.limits.jobsInProgressMax),
       runSlots: new FairPermits(options.limits.runsInProgressMax),
       projectLock: new FairPermits(1),
+      projectJobs: new FairPermits(1),
       groups: new ConcurrencyGroups(),
       stopping: new Cancellation(),
     };
@@ -98,14 +99,13 @@ class SchedulingRunService implements Scheduler {
     this.#assertRoom(request.fork?.needsApproval === true);
     this.#starting += 1;
     try {
-      await this.#options.store.assertDiskSpace();
-      const { store } = this.#options;
+      const { store, sandboxes } = this.#options;
+      await Promise.all([store.assertDiskSpace(), sandboxes.assertDiskSpace()]);
       const prepared = await prepareStart(this.#options, request, (file) =>
         this.#shelf.nextNumber(file),
       );
       const { workflow, sources, record, warnings } = prepared;
       const { id, trigger } = record.run;
-      const { sandboxes } = this.#options;
       try {
         await (request.at === undefined
           ? sandboxes.hold(id, trigger, record.request.strategy)
@@ -137,7 +137,7 @@ class SchedulingRunService implements Scheduler {
     const { store, clock, sandboxes } = this.#options;
     const workflow = await workflowOfRun(this.#options, state.run, state.request);
     const reset = jobsToRerun(state, workflow, which);
-    await store.assertDiskSpace();
+    await Promise.all([store.assertDiskSpace(), sandboxes.assertDiskSpace()]);
     // Another rerun may have come first; nothing is awaited from here to the reservation.
     this.#assertOver(state);
     const record: RunRecord = { type: 'run.rerun', at: isoTime(clock), reset };

@@ -94,6 +94,7 @@ export async function prepareStart(
     ...(request.matrix === undefined ? {} : { matrix: request.matrix }),
     ...(sealed === undefined ? {} : { sealed }),
     ...(request.variables === undefined ? {} : { variables: given }),
+    ...(request.env === undefined ? {} : { env: request.env }),
     actor,
     eventName,
     inputs: inputs.typed,

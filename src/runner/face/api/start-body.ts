@@ -1,4 +1,5 @@
 import { AppError } from '../../../shared/app-error.ts';
+import { mustBeVariables } from '../../model/given-variables.ts';
 import type { StartRequest } from '../../model/ports.ts';
 import { BodyFields } from './body-fields.ts';
 
@@ -29,6 +30,7 @@ export function parseStart(json: unknown): StartRequest {
   const matrix = fields.object('matrix')?.listsOfTexts(VALUES_MAX, NAME_LENGTH_MAX);
   const secrets = fields.object('secrets')?.allTexts(VALUES_MAX, VALUE_LENGTH_MAX);
   const variables = fields.object('variables')?.allTexts(VALUES_MAX, VALUE_LENGTH_MAX);
+  const env = parseVariables(fields.any('env'));
   const sandboxFields = fields.object('sandbox');
   fields.end();
   const sandbox =
@@ -40,7 +42,9 @@ export function parseStart(json: unknown): StartRequest {
           allowPush: sandboxFields.flag('allowPush'),
         };
   sandboxFields?.end();
+  const given = env === undefined ? {} : { env };
   return {
+    ...given,
     workflow,
     inputs: inputs === undefined ? undefined : parseInputs(inputs),
     event,
@@ -52,6 +56,15 @@ export function parseStart(json: unknown): StartRequest {
     variables,
     sandbox,
   };
+}
+
+/** Errors: INVALID_REQUEST. */
+function parseVariables(value: unknown): StartRequest['env'] {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new AppError('INVALID_REQUEST', 'env: must be a JSON object', { field: 'env' });
+  }
+  return mustBeVariables(Object.entries(value));
 }
 
 function parseInputs(value: unknown): Readonly<Record<string, string>> {

@@ -30,6 +30,9 @@ export type CommandLine = {
   readonly isJson: boolean;
   readonly isQuiet: boolean;
   readonly inputs: Readonly<Record<string, string>>;
+  /** `--env` of `run`, as given, and files of variables. */
+  readonly variables: readonly string[];
+  readonly variableFiles: readonly string[];
   readonly event: string | undefined;
   readonly payload: string | undefined;
   readonly isForced: boolean;
@@ -39,7 +42,8 @@ export type CommandLine = {
   /** Value undefined: it comes from elsewhere. */
   readonly secrets: readonly { readonly name: string; readonly value: string | undefined }[];
   readonly secretFile: string | undefined;
-  readonly variables: Readonly<Record<string, string>>;
+  /** Of `--var`: the context `vars`. */
+  readonly vars: Readonly<Record<string, string>>;
   readonly isDryRun: boolean;
   readonly strategy: SandboxStrategy | undefined;
   readonly ref: string | undefined;
@@ -53,6 +57,7 @@ export type CommandLine = {
   readonly isFailedOnly: boolean;
   readonly environment: string | undefined;
   readonly backend: string | undefined;
+  readonly isUpdate: boolean;
 };
 
 /**
@@ -77,6 +82,8 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     isJson: isSet('json'),
     isQuiet: isSet('quiet'),
     inputs: pairsOf('input', texts(values, 'input')),
+    variables: texts(values, 'env'),
+    variableFiles: texts(values, 'env-file'),
     event: text('event'),
     payload: text('payload'),
     isForced: isSet('force'),
@@ -84,7 +91,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     matrix: matrixOf(texts(values, 'matrix')),
     secrets: texts(values, 'secret').map(secretOf),
     secretFile: text('secret-file'),
-    variables: pairsOf('var', texts(values, 'var')),
+    vars: pairsOf('var', texts(values, 'var')),
     isDryRun: isSet('dry-run'),
     strategy: choice('strategy', text('strategy'), STRATEGIES),
     ref: text('ref'),
@@ -98,6 +105,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     isFailedOnly: isSet('failed'),
     environment: text('env'),
     backend: text('backend'),
+    isUpdate: isSet('update'),
   };
 }
 

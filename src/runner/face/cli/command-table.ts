@@ -84,6 +84,19 @@ export const COMMAND_TABLE = {
         isMultiple: true,
         help: ['a variable of this run alone (the context vars)'],
       },
+      env: {
+        value: 'NAME[=VALUE]',
+        isMultiple: true,
+        help: [
+          "a variable for all steps, below the workflow's own env; without VALUE",
+          'the one of this shell',
+        ],
+      },
+      'env-file': {
+        value: 'FILE',
+        isMultiple: true,
+        help: ['such variables as lines NAME=VALUE; --env wins over them'],
+      },
       strategy: {
         value: 'S',
         help: ['where it works: worktree, copy or none (in the project itself)'],
@@ -172,6 +185,23 @@ export const COMMAND_TABLE = {
       backend: { value: 'NAME', help: ['local (default) or vault'] },
       ...EVERYWHERE,
     },
+  },
+  actions: {
+    summary: 'Gets the actions that the workflows use, lists them, removes what none uses.',
+    usage: [
+      'actions list [<workflow>] [options]',
+      'actions fetch [<workflow>] [options]',
+      'actions prune [options]',
+    ],
+    words: { '<workflow>': 'file name or name of the workflow; default: all of them' },
+    options: {
+      update: { help: ['fetch: asks again which commits branches and tags are'] },
+      json: { help: ['one action a line'] },
+      ...EVERYWHERE,
+    },
+    notes: `fetch gets by git what is missing, nested actions included, and keeps which commit each is in
+.runner/actions.lock. prune removes what was fetched and is used no more. list and fetch end with 1
+when something is missing.`,
   },
 } as const satisfies Readonly<Record<string, Command>>;
 

@@ -9,6 +9,7 @@ import { followRun } from './follow-run.ts';
 import { RunPrinter } from './run-printer.ts';
 import type { RunReader, SecretPlace } from './runner-link.ts';
 import type { Terminal } from './terminal.ts';
+import { variablesOf } from './variables.ts';
 
 const RUNS_MAX = 1_000;
 /** All of the runner, which wrong arguments, help and lists need not wait for. */
@@ -39,6 +40,8 @@ export async function runCommand(
       return cancel(line, context, screens);
     case 'secrets':
       return secrets(line, context, screens);
+    case 'actions':
+      return (await import('./actions-command.ts')).runActionsCommand(line, context, screens);
     case undefined:
       return 0;
   }
@@ -72,7 +75,7 @@ async function startOf(
   const [workflow] = wordsOf(line, 1, 1, '<workflow>');
   if (workflow === undefined) throw usage('run needs a workflow; `list` shows them');
   const { payloadOf, secretsOf } = await import('./start-values.ts');
-  const { inputs, event, strategy, ref, isPushAllowed, isForced, jobs, matrix, variables } = line;
+  const { inputs, event, strategy, ref, isPushAllowed, isForced, jobs, matrix, vars } = line;
   const sandbox = { strategy, ref, allowPush: isPushAllowed ? true : undefined };
   return {
     workflow,
@@ -84,7 +87,8 @@ async function startOf(
     jobs: jobs.length === 0 ? undefined : jobs,
     matrix: isEmpty(matrix) ? undefined : matrix,
     secrets: await secretsOf(line, environment, notes),
-    variables: isEmpty(variables) ? undefined : variables,
+    variables: isEmpty(vars) ? undefined : vars,
+    env: variablesOf(line.variableFiles, line.variables, environment),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { LogLevel } from '../../../observability/logger.ts';
 import type { StartRequest } from '../../model/ports.ts';
 import type { RunnerSettings } from '../../settings/settings.ts';
-import type { RunnerLink, RunReader, SecretLink } from './runner-link.ts';
+import type { ActionLink, RunnerLink, RunReader, SecretLink } from './runner-link.ts';
 import type { StartPlan } from './start-plan.ts';
 
 /** What a runner in this process is made from. */
@@ -30,4 +30,6 @@ export interface LocalRunner {
   planStart(context: LocalContext, request: StartRequest): Promise<StartPlan>;
   /** The recorded runs as they lie on the disk: nothing is started or recovered. */
   openStoredRuns(context: LocalContext): Promise<RunReader>;
+  /** The actions that the project has: files alone, which any number of processes may use. */
+  openActions(context: LocalContext): Promise<ActionLink>;
 }
