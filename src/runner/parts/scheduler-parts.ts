@@ -4,7 +4,7 @@ import { createArtifactStore } from '../execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../execution/cache/cache-store.ts';
 import { createJobExecutor } from '../execution/job-executor.ts';
 import type { ActionLibrary } from '../host/actions/action-library.ts';
-import { createProjectHistory } from '../host/git/project-history.ts';
+import { createProjectHistory } from '../host/project/project-history.ts';
 import type { Git } from '../host/git/run-git.ts';
 import type { Supervision } from '../host/process/supervision.ts';
 import type { ToolShelf } from '../host/tools/tool-shelf.ts';

@@ -4,7 +4,7 @@ import { IdSource } from '../../shared/ids.ts';
 import { shownTemplate } from '../execution/state/shown-template.ts';
 import type { LocalContext } from '../face/cli/local-runner.ts';
 import type { PlanJob, PlanStep, StartPlan } from '../face/cli/start-plan.ts';
-import { createProjectHistory } from '../host/git/project-history.ts';
+import { createProjectHistory } from '../host/project/project-history.ts';
 import { createGit } from '../host/git/run-git.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
 import { createSandboxFactory } from '../host/sandbox/sandbox-factory.ts';
