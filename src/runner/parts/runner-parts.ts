@@ -105,7 +105,7 @@ async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts>
   });
   const tools = await openTools(basis, closings);
   const actions = openActions(settings, stateDir);
-  const machine = { identity, sandboxes, isolation, supervision, tools, actions };
+  const machine = { git, identity, sandboxes, isolation, supervision, tools, actions };
   const runs = await openScheduler(basis, foundation, { ...machine, catalog, events, authors });
   announcers.begin(runs);
   closings.push(() => runs.shutdown());

@@ -4,6 +4,8 @@ import { createArtifactStore } from '../execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../execution/cache/cache-store.ts';
 import { createJobExecutor } from '../execution/job-executor.ts';
 import type { ActionLibrary } from '../host/actions/action-library.ts';
+import { createProjectHistory } from '../host/project/project-history.ts';
+import type { Git } from '../host/git/run-git.ts';
 import type { Supervision } from '../host/process/supervision.ts';
 import type { ToolShelf } from '../host/tools/tool-shelf.ts';
 import type { EventPublisher } from '../model/events.ts';
@@ -24,6 +26,7 @@ import type { PartsBasis } from './parts-basis.ts';
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 type SchedulerNeeds = {
+  readonly git: Git;
   /** Where the project comes from, if that is known. */
   readonly identity: ProjectIdentity | undefined;
   readonly sandboxes: SandboxFactory;
@@ -39,26 +42,19 @@ type SchedulerNeeds = {
 /** The scheduler with all that runs jobs for it. Recovered runs go on from here. */
 export async function openScheduler(
   basis: PartsBasis,
-  { store, sync, secrets }: Foundation,
-  {
-    identity,
-    sandboxes,
-    isolation,
-    supervision,
-    catalog,
-    events,
-    authors,
-    tools,
-    actions,
-  }: SchedulerNeeds,
+  { store, sync, secrets, sealer }: Foundation,
+  needs: SchedulerNeeds,
 ): Promise<Scheduler> {
   const { settings, clock, workspace, environment, stateDir, runsDir, report } = basis;
+  const { git, identity, sandboxes, isolation, supervision, catalog } = needs;
+  const { events, authors, tools, actions } = needs;
   const artifacts = await createArtifactStore(runsDir);
   const cache = await createCacheStore(join(stateDir, 'cache'));
   return createRunService({
     catalog,
     store,
     sandboxes,
+    history: createProjectHistory(git),
     onApproved: (authorId) => authors.add(authorId),
     isolation,
     executor: createJobExecutor({
@@ -72,6 +68,7 @@ export async function openScheduler(
       onProblem: report,
     }),
     secrets,
+    sealer,
     artifacts,
     deployments: sync.deployments,
     events,

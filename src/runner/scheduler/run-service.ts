@@ -135,7 +135,7 @@ class SchedulingRunService implements Scheduler {
     await this.#mustBeFinished(state);
     this.#assertRoom();
     const { store, clock, sandboxes } = this.#options;
-    const workflow = await workflowOfRun(this.#options, state.run);
+    const workflow = await workflowOfRun(this.#options, state.run, state.request);
     const reset = jobsToRerun(state, workflow, which);
     await Promise.all([store.assertDiskSpace(), sandboxes.assertDiskSpace()]);
     // Another rerun may have come first; nothing is awaited from here to the reservation.
@@ -388,7 +388,7 @@ class SchedulingRunService implements Scheduler {
   async #resume(states: StatePair): Promise<void> {
     const recorder = this.#recorder(states);
     try {
-      const workflow = await workflowOfRun(this.#options, states.live.run);
+      const workflow = await workflowOfRun(this.#options, states.live.run, states.live.request);
       this.#launch(new ActiveRun(this.#shared, recorder, workflow));
     } catch (error) {
       const message = error instanceof AppError ? error.message : 'The workflow cannot be read';

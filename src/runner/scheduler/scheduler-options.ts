@@ -8,7 +8,9 @@ import type {
   ArtifactStore,
   DeploymentRecorder,
   ProblemReporter,
+  ProjectHistory,
   SecretSource,
+  ValueSealer,
   WorkflowCatalog,
 } from '../model/ports.ts';
 import type { RunStore, SandboxFactory } from '../model/storage.ts';
@@ -67,8 +69,12 @@ export type SchedulerOptions = {
   readonly catalog: WorkflowCatalog;
   readonly store: RunStore;
   readonly sandboxes: SandboxFactory;
+  /** Absent: nothing is known of the project's commits. */
+  readonly history?: ProjectHistory | undefined;
   readonly executor: JobExecutor;
   readonly secrets: SecretSource;
+  /** Absent: no secrets can come with a start. */
+  readonly sealer?: ValueSealer | undefined;
   readonly artifacts: ArtifactStore;
   readonly deployments: DeploymentRecorder;
   readonly events: EventPublisher;

@@ -107,7 +107,8 @@ async function startJob(
   const names = secretsReferencedBy(leg.scope.workflow, definition);
   const secrets = await leg.scope.secrets({ jobId: leg.jobId, environment, names });
   // Also of those that the job does not name: a step may find them in a file or a program's output.
-  const hidden = (await context.options.secrets.masksFor?.(environment)) ?? [];
+  const kept = (await context.options.secrets.masksFor?.(environment)) ?? [];
+  const hidden = [...kept, ...context.givenSecrets];
   const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
   const isolation = await isolationFor(context);
   let workspace: Workspace | undefined;
@@ -267,6 +268,9 @@ function treeOf(
 /** On GitHub such a job has nothing to work on. */
 function warnWithoutCheckout(context: RunContext, leg: Leg, { job, tree }: JobRequest): void {
   if (tree?.isInWorkspace !== true || checkoutUse(job.steps).isThere) return;
+  const node = leg.jobId.replace(/:\d+$/, '');
+  if (context.warnedNodes.has(node)) return;
+  context.warnedNodes.add(node);
   const message =
     'The job has no actions/checkout: here it has the files of the run, on GitHub an empty workspace. RUNNER_STRICT_CHECKOUT starts it empty here, too';
   context.annotate({ level: 'warning', message, jobId: leg.jobId });

@@ -195,11 +195,6 @@ test('runs in the project itself take turns, unless their concurrency says other
   executor.open('gate');
   expect((await bench.events.completed(own)).status).toBe('completed');
   await bench.events.completed(second);
-  // Of three runs, no two jobs were in progress at once.
-  const jobs = bench.events.events.flatMap((event) =>
-    event.type.startsWith('job.') ? [event.type] : [],
-  );
-  expect(jobs).toEqual(Array(3).fill(['job.started', 'job.completed']).flat());
   const story = bench.events.events.flatMap((event) =>
     event.type.startsWith('run.') && event.runId !== own ? [`${event.type} ${event.runId}`] : [],
   );

@@ -164,6 +164,8 @@ jobs:
     ['warning', 'mac'],
     ['warning', 'win'],
     ['warning', 'group'],
+    // It has no checkout.
+    ['warning', 'own'],
   ]);
   await using any = await createBench({
     executor,

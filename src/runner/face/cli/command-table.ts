@@ -58,6 +58,45 @@ export const COMMAND_TABLE = {
         isMultiple: true,
         help: ['an input, as often as there are inputs'],
       },
+      job: {
+        short: 'j',
+        value: 'JOB',
+        isMultiple: true,
+        help: ['only this job and those that it needs, as often as there are jobs'],
+      },
+      matrix: {
+        value: 'KEY:VALUE',
+        isMultiple: true,
+        help: ['only legs of matrices with this value, where they have the key'],
+      },
+      secret: {
+        short: 's',
+        value: 'NAME[=VALUE]',
+        isMultiple: true,
+        help: [
+          'a secret of this run alone; without a value that of the environment,',
+          'else it is asked for (values in arguments can be seen by others)',
+        ],
+      },
+      'secret-file': { value: 'FILE', help: ['secrets of this run alone, as lines NAME=VALUE'] },
+      var: {
+        value: 'NAME=VALUE',
+        isMultiple: true,
+        help: ['a variable of this run alone (the context vars)'],
+      },
+      env: {
+        value: 'NAME[=VALUE]',
+        isMultiple: true,
+        help: [
+          "a variable for all steps, below the workflow's own env; without VALUE",
+          'the one of this shell',
+        ],
+      },
+      'env-file': {
+        value: 'FILE',
+        isMultiple: true,
+        help: ['such variables as lines NAME=VALUE; --env wins over them'],
+      },
       strategy: {
         value: 'S',
         help: ['where it works: worktree, copy or none (in the project itself)'],
@@ -70,7 +109,13 @@ export const COMMAND_TABLE = {
         ],
       },
       event: { value: 'NAME', help: ['as if this event had happened; default: workflow_dispatch'] },
-      payload: { short: 'e', value: 'FILE', help: ['JSON document of the event, with --event'] },
+      payload: {
+        short: 'e',
+        value: 'FILE',
+        help: ['JSON document of the event, or a part of it; - is standard input'],
+      },
+      force: { help: ['whatever the triggers of the workflow say'] },
+      'dry-run': { short: 'n', help: ['shows what would run, after all checks, and runs nothing'] },
       ...FOLLOW,
     },
     notes: EXIT,

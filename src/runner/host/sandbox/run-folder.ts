@@ -119,7 +119,8 @@ export class RunFolder {
     };
     try {
       // An earlier attempt of the job may have been kept.
-      await Promise.all([removeTree(jobDir), rm(mark, { force: true })]);
+      const isThere = lstatSync(jobDir, { throwIfNoEntry: false }) !== undefined;
+      if (isThere) await Promise.all([removeTree(jobDir), rm(mark, { force: true })]);
       await mkdir(isEmpty ? join(root, this.#prefix) : jobDir, { recursive: true, mode: 0o700 });
       if (!isEmpty) await (isLast && this.#users === 0 ? this.#moveTo(root) : this.#copyTo(root));
     } catch (error) {
