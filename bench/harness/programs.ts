@@ -80,6 +80,12 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/runner-scheduler.ts',
   },
   {
+    name: 'runner-start',
+    yields:
+      'milliseconds until the command of the runner has answered, and until a first step [ROUNDS]',
+    file: 'bench/runner-start.ts',
+  },
+  {
     name: 'runner-storage',
     yields: 'milliseconds of logs, journals, recovery and sandboxes of a workflow run',
     file: 'bench/runner-storage.ts',
