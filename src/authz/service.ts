@@ -1,5 +1,6 @@
 import type { Environment } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
+import { createBudgetService } from '../gateway/budgets/budget-service.ts';
 import {
   type CallOptions,
   createGateway,
@@ -39,6 +40,8 @@ import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createRecorder, modelOptions } from './model-parts.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
+import { READ_BUDGET_FLOOR } from './project-services.ts';
+import { createReadAccounting, type ReadAccounting } from './read-accounting.ts';
 import { RecentShards } from './recent-shards.ts';
 import { createServices, type Services } from './services.ts';
 import { warmUp } from './warm-up.ts';
@@ -148,7 +151,10 @@ async function startParts(
   const recent = new RecentShards();
   let projects: Services['projects'] | undefined;
   const held = new HeldBySlots(config.workers);
+  const { ledger, ...accounting } = createReadAccounting(log, systemClock);
+  metrics.projects.setNamed(config.metricsProjects);
   const workers = createWorkers({
+    ...accounting,
     config,
     held,
     target: targetOf(opening),
@@ -188,7 +194,7 @@ async function startParts(
   live.start();
   undo.push(() => live.stop());
   const { credentials } = live;
-  gateway.serve(createCalls(config, log, metrics, { workers, services, credentials }));
+  gateway.serve(createCalls(config, log, metrics, { workers, services, credentials, ledger }));
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
   metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
   metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
@@ -214,6 +220,7 @@ function startFeed(
       services.hub.changed(shard);
     },
     onConnected: (isConnected) => {
+      metrics.feedConnected.set(isConnected ? 1 : 0);
       if (!isConnected) metrics.feedReconnects.inc();
     },
     log,
@@ -311,9 +318,11 @@ export function createCalls(
   config: Config,
   log: EventLog,
   metrics: Metrics,
-  parts: Pick<Parts, 'workers' | 'services'> & Pick<CallOptions, 'credentials'>,
+  parts: Pick<Parts, 'workers' | 'services'> &
+    Pick<CallOptions, 'credentials'> &
+    Pick<ReadAccounting, 'ledger'>,
 ): CallOptions {
-  const { workers: shards, services, credentials } = parts;
+  const { workers: shards, services, credentials, ledger } = parts;
   const { projects, positions, index, tuples } = services;
   const isAlone = (): boolean => services.isAlone();
   const scopes = new ReadScopes({ projects, positions, index, isAlone });
@@ -348,6 +357,15 @@ export function createCalls(
       batchItemsMax,
       updatesMax: config.maxWriteUpdates,
       rules: services.rules,
+    }),
+    budget: createBudgetService({
+      ledger,
+      projects,
+      shards,
+      scopes,
+      timeoutMsMax,
+      readBudgetDefault: config.maxCheckReads,
+      readBudgetFloor: READ_BUDGET_FLOOR,
     }),
     tuple: createTupleService({ ...services, timeoutMsMax }),
     tupleRoutes: {

@@ -152,6 +152,15 @@ export const OPTIONS = {
     max: 1_000_000_000,
     unit: 'reads',
   }),
+  metricsProjects: integerOption({
+    env: 'GATEWAY_METRICS_PROJECTS',
+    description:
+      'Projects with metric series of their own: those that read most, and those that are refused most; all others are counted together as `other`.',
+    fallback: 20,
+    min: 0,
+    max: 200,
+    unit: 'projects',
+  }),
   maxCheckDepth: integerOption({
     env: 'GATEWAY_MAX_CHECK_DEPTH',
     description: 'Nodes on one path of an evaluation; a deeper path denies.',

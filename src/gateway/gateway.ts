@@ -1,5 +1,6 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { BudgetService } from '../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../gen/gatehouse/v1/model_service_pb.ts';
 import { QueryService } from '../gen/gatehouse/v1/query_service_pb.ts';
 import { TupleService } from '../gen/gatehouse/v1/tuple_service_pb.ts';
@@ -75,6 +76,7 @@ export type CallOptions = {
   readonly seat: ServiceImpl<typeof SeatService>;
   readonly model: Partial<ServiceImpl<typeof ModelService>>;
   readonly query: Partial<ServiceImpl<typeof QueryService>>;
+  readonly budget: ServiceImpl<typeof BudgetService>;
   readonly tuple: Partial<ServiceImpl<typeof TupleService>>;
   /** The same over lines of JSON. */
   readonly tupleRoutes: TupleRoutes;
@@ -124,6 +126,7 @@ const SERVICES = [
   ModelService,
   QueryService,
   TupleService,
+  BudgetService,
 ] as const;
 
 /** The listeners with every route; nothing is bound before `listen`. */
@@ -220,6 +223,7 @@ class ListenerPair implements Gateway {
         router.service(ModelService, guarded(ModelService, options.model));
         router.service(QueryService, guarded(QueryService, options.query));
         router.service(TupleService, guarded(TupleService, options.tuple));
+        router.service(BudgetService, guarded(BudgetService, options.budget));
         this.#health.routes(router);
         reflectionRoutes(router, [...SERVICES, Health]);
       },

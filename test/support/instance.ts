@@ -2,6 +2,7 @@ import { afterAll, expect } from 'vitest';
 import { openDatabase } from '../../src/authz/database.ts';
 import { createMetrics } from '../../src/authz/metrics.ts';
 import { PostgresWatch } from '../../src/authz/postgres-watch.ts';
+import { createReadAccounting } from '../../src/authz/read-accounting.ts';
 import { createCalls } from '../../src/authz/service.ts';
 import { createServices, type Services } from '../../src/authz/services.ts';
 import { createWorkers } from '../../src/authz/workers.ts';
@@ -11,12 +12,20 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { Readiness } from '../../src/gateway/readiness.ts';
 import type { ShardClient } from '../../src/protocol/shard-client.ts';
 import type { AuditSink } from '../../src/services/ports.ts';
+import { systemClock } from '../../src/shared/clock.ts';
 import { DatabaseTime } from '../../src/shared/database-clock.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import { callersOf } from './callers.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 import { TEST_ADMIN_SECRET, TEST_TOKEN } from './service.ts';
+
+/** A line of the log. */
+export type LoggedEvent = {
+  readonly level: string;
+  readonly event: string;
+  readonly fields: object;
+};
 
 /** The service inside the test's process, behind two gateways: with and without the hot path. */
 export interface Instance {
@@ -34,6 +43,7 @@ export interface Instance {
   readonly renderMetrics: () => Promise<string>;
   /** Failures whose text callers do not get to see: should stay empty. */
   readonly failures: readonly string[];
+  readonly logged: readonly LoggedEvent[];
   stop(): Promise<void>;
 }
 
@@ -78,7 +88,10 @@ export async function startInstance(
     GATEWAY_INDEX_BYTES: String(256 * 1024 * 1024),
     ...env,
   });
-  const log = (): void => undefined;
+  const logged: LoggedEvent[] = [];
+  const log = (level: string, event: string, fields: object): void => {
+    logged.push({ level, event, fields });
+  };
   const failures: string[] = [];
   const metrics = createMetrics({ version: 'test', commit: 'test' });
   const time = new DatabaseTime();
@@ -86,7 +99,17 @@ export async function startInstance(
   const onFatal = (cause: unknown): void => void failures.push(String(cause));
   const { target } = opened;
   const filename = workerFilename;
-  const workers = createWorkers({ config, target, metrics, log, time, onFatal, filename });
+  const { ledger, ...accounting } = createReadAccounting(log, systemClock);
+  const workers = createWorkers({
+    ...accounting,
+    config,
+    target,
+    metrics,
+    log,
+    time,
+    onFatal,
+    filename,
+  });
   await workers.start();
   const services = createServices({
     config,
@@ -106,6 +129,7 @@ export async function startInstance(
     ...createCalls(config, log, metrics, {
       workers,
       services,
+      ledger,
       credentials: {
         callers,
         adminSecrets: () => config.adminApiSecrets,
@@ -149,6 +173,7 @@ export async function startInstance(
     callers,
     renderMetrics: metrics.render,
     failures,
+    logged,
     async stop() {
       for (const gateway of gateways) {
         await gateway.stop(1_000);

@@ -1,4 +1,5 @@
 import type { DescMessage, DescMethod, DescService, MessageShape } from '@bufbuild/protobuf';
+import { BudgetService } from '../../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
 import { TupleService } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
@@ -172,13 +173,22 @@ const tuple: Entries<typeof TupleService> = {
   watch: ['export', inListed],
 };
 
+const ALL_PROJECTS: Place = { kind: 'all_projects' };
+
+const budget: Entries<typeof BudgetService> = {
+  // Shows refused questions, of any tenant.
+  getReadBudget: ['read', inAllTenants],
+  listReadUsage: ['read', () => ALL_PROJECTS],
+  // Evaluates without the project's own bound.
+  measureRefusedQuestions: ['manage', inAllTenants],
+};
+
 const health: Entries<typeof Health> = { check: OPEN, list: OPEN, watch: OPEN };
 const reflection: Entries<typeof ServerReflection> = { serverReflectionInfo: OPEN };
 const reflectionAlpha: Entries<typeof ServerReflectionAlpha> = { serverReflectionInfo: OPEN };
 
 /** The service that scopes name for `/fsck` of the metrics port. */
 const FSCK = 'fsck';
-const ALL_PROJECTS: Place = { kind: 'all_projects' };
 
 /** `/fsck`: it compares the indexes of all projects. */
 export const FSCK_RULES: Readonly<Record<'start' | 'report', PlacedRule<void>>> = {
@@ -221,6 +231,7 @@ export const RULES: ReadonlyMap<string, PlacedRule<unknown>> = new Map([
   ...rulesOf(ModelService, model),
   ...rulesOf(QueryService, query),
   ...rulesOf(TupleService, tuple),
+  ...rulesOf(BudgetService, budget),
   ...rulesOf(Health, health),
   ...rulesOf(ServerReflection, reflection),
   ...rulesOf(ServerReflectionAlpha, reflectionAlpha),

@@ -37,3 +37,11 @@ export function credentialOfCall(context: HandlerContext): Credential {
 export function callerOfCall(context: HandlerContext): string {
   return context.values.get(kCredential).caller.name;
 }
+
+/** Who asks: the request's id and the caller's name, '' where nobody is known. */
+export function originOf(context: HandlerContext): {
+  readonly requestId: string;
+  readonly caller: string;
+} {
+  return { requestId: requestIdOfCall(context), caller: callerOfCall(context) };
+}

@@ -1,6 +1,12 @@
 import type { BodyLease } from '../../http/body-pool.ts';
 import { gunzipLimited } from '../../http/gunzip-limited.ts';
-import type { Cancellable, RawAnswer, RawScope, ReadScope } from '../../protocol/shard-client.ts';
+import type {
+  CallOrigin,
+  Cancellable,
+  RawAnswer,
+  RawScope,
+  ReadScope,
+} from '../../protocol/shard-client.ts';
 import { type AppError, errorFromData } from '../../shared/app-error.ts';
 import type { Credential } from '../callers/caller.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
@@ -34,7 +40,7 @@ const scan = createScopeScan();
  * plain case; all else goes to the general path with the same body. Who carries it says how an answer, an
  * error and the general path look, and tells when the caller has gone.
  */
-export abstract class DecisionCall implements ParkedCall {
+export abstract class DecisionCall implements ParkedCall, CallOrigin {
   readonly hot: HotMethod;
   readonly head: CallHead;
   readonly credential: Credential;
@@ -72,6 +78,11 @@ export abstract class DecisionCall implements ParkedCall {
   protected get leftMs(): number {
     return this.#startedMs + this.head.timeoutMs - performance.now();
   }
+
+  /** The same one each time. */
+  abstract readonly requestId: string;
+  /** Callers have no names yet. */
+  readonly caller: string = '';
 
   protected abstract answer(answer: DecisionAnswer): void;
   protected abstract refuse(error: AppError): void;
@@ -134,7 +145,7 @@ export abstract class DecisionCall implements ParkedCall {
     // The general path says why not.
     if (!scopes.admitTenant(this.hot.rule, projectId, tenantId)) return this.fallBack();
     this.#expected = { projectId, tenantId, token };
-    const scope = this.options.scopes.peek(projectId, tenantId, token, this.#deadlineMs());
+    const scope = this.options.scopes.peek(projectId, tenantId, token, this.#deadlineMs(), this);
     if (scope === undefined) this.#park();
     else this.scopeFound(scope);
   }
@@ -146,7 +157,7 @@ export abstract class DecisionCall implements ParkedCall {
   /** Waits for the scope. What only the general path can tell goes there at once. */
   #park(): void {
     const { projectId, tenantId, token } = this.#expected;
-    const request = { projectId, tenantId, token, deadlineMs: this.#deadlineMs() };
+    const request = { projectId, tenantId, token, deadlineMs: this.#deadlineMs(), origin: this };
     const parked = this.options.scopes.park(request, this);
     if (parked !== null) this.#running = parked;
     else if (this.#message.length > LARGE_BODY_BYTES) this.#lookAgain();
@@ -159,7 +170,7 @@ export abstract class DecisionCall implements ParkedCall {
     const { projectId, tenantId, token } = this.#expected;
     void scopes.settled(projectId, tenantId, token).then(() => {
       if (this.#isEnded) return;
-      const scope = scopes.peek(projectId, tenantId, token, this.#deadlineMs());
+      const scope = scopes.peek(projectId, tenantId, token, this.#deadlineMs(), this);
       if (scope === undefined) this.fallBack();
       else this.scopeFound(scope);
     });

@@ -2,6 +2,7 @@ import { type BodyLease, BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import type {
+  CallOrigin,
   Cancellable,
   RawAnswer,
   RawMethod,
@@ -174,7 +175,7 @@ export class RawDecisions {
     call.expected = { projectId, tenantId, token };
     if (!call.reaches(scan)) return call.fallBack();
     call.deadlineMs = sharedNowMs() + call.timeoutMs;
-    const scope = this.#options.scopes.peek(projectId, tenantId, token, call.deadlineMs);
+    const scope = this.#options.scopes.peek(projectId, tenantId, token, call.deadlineMs, call);
     if (scope === undefined) call.park();
     else call.scopeFound(scope);
   }
@@ -185,7 +186,7 @@ export const LARGE_BODY_BYTES = 32 * 1024;
 const NO_SCOPE: RawScope = { projectId: '', tenantId: '', token: '' };
 
 /** One call on the hot path, from its headers to its answer. */
-class HotCall implements ParkedCall {
+class HotCall implements ParkedCall, CallOrigin {
   readonly hot: HotMethod;
   readonly credential: Credential;
   readonly format: WireFormat;
@@ -194,13 +195,16 @@ class HotCall implements ParkedCall {
   /** As the scan read it. */
   expected = NO_SCOPE;
   deadlineMs = 0;
+  /** Callers have no names yet. */
+  readonly caller: string = '';
   /** Of `body`, which nobody reads any more once the call has its answer or its caller has gone. */
   lease: BodyLease | null = null;
   readonly #options: RawDecisionsOptions;
   readonly #exchange: HttpExchange;
   readonly #startedMs: number;
   /** Request headers are gone once the handler has returned: kept for the general path. */
-  readonly #requestId: string;
+  readonly #givenId: string;
+  #issuedId = '';
   readonly #acceptEncoding: string;
   readonly #timeout: string;
 
@@ -220,9 +224,15 @@ class HotCall implements ParkedCall {
     this.format = format;
     this.timeoutMs = timeoutMs;
     this.#startedMs = performance.now();
-    this.#requestId = exchange.header(REQUEST_ID_HEADER);
+    this.#givenId = exchange.header(REQUEST_ID_HEADER);
     this.#acceptEncoding = exchange.header('accept-encoding');
     this.#timeout = timeout;
+  }
+
+  /** The same one each time. */
+  get requestId(): string {
+    if (this.#issuedId === '') this.#issuedId = requestIdOf(this.#givenId);
+    return this.#issuedId;
   }
 
   /** Whether the scopes of the caller admit it there; the general path says why not. */
@@ -233,7 +243,7 @@ class HotCall implements ParkedCall {
   /** Waits for the scope. What only the general path can tell goes there at once. */
   park(): void {
     const { projectId, tenantId, token } = this.expected;
-    const request = { projectId, tenantId, token, deadlineMs: this.deadlineMs };
+    const request = { projectId, tenantId, token, deadlineMs: this.deadlineMs, origin: this };
     const parked = this.#options.scopes.park(request, this);
     if (parked !== null) this.#begin(parked);
     else if (this.body.length > LARGE_BODY_BYTES) this.#lookAgain();
@@ -248,7 +258,7 @@ class HotCall implements ParkedCall {
     this.#begin({ cancel: () => void (hasGone = true) });
     void scopes.settled(projectId, tenantId, token).then(() => {
       if (hasGone) return;
-      const scope = scopes.peek(projectId, tenantId, token, this.deadlineMs);
+      const scope = scopes.peek(projectId, tenantId, token, this.deadlineMs, this);
       if (scope === undefined) this.fallBack();
       else this.scopeFound(scope);
     });
@@ -291,7 +301,7 @@ class HotCall implements ParkedCall {
     });
     if (this.#acceptEncoding !== '') headers.set('accept-encoding', this.#acceptEncoding);
     if (this.#timeout !== '') headers.set('connect-timeout-ms', this.#timeout);
-    const requestId = requestIdOf(this.#requestId);
+    const { requestId } = this;
     // The general path reads it later than this.
     const body = this.lease === null ? this.body : new Uint8Array(this.body);
     this.lease?.release();
@@ -328,7 +338,7 @@ class HotCall implements ParkedCall {
   }
 
   #send(body: Uint8Array, extra: readonly string[] = NO_HEADERS): void {
-    const requestId = requestIdOf(this.#requestId);
+    const { requestId } = this;
     const type = this.format === 'json' ? JSON_TYPE : PROTO_TYPE;
     const headers = [REQUEST_ID_HEADER, requestId];
     if (extra !== NO_HEADERS) headers.push(...extra);
@@ -348,7 +358,7 @@ class HotCall implements ParkedCall {
   }
 
   #fail(error: AppError): void {
-    sendConnectError(this.#exchange, error, requestIdOf(this.#requestId));
+    sendConnectError(this.#exchange, error, this.requestId);
     this.#options.meter.failed(this.hot.rpc, error);
     this.#options.meter.ended(this.hot.rpc, this.#startedMs);
   }

@@ -59,6 +59,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   #chunks: Uint8Array[] | null = null;
   #size = 0;
   #isBodyAwaited = true;
+  #issuedId = '';
 
   constructor(
     options: StreamCallOptions,
@@ -81,6 +82,14 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     stream.on('data', (chunk: Uint8Array) => this.#came(chunk));
     stream.on('end', () => this.#complete());
     stream.on('close', () => this.#closed());
+  }
+
+  get requestId(): string {
+    if (this.#issuedId !== '') return this.#issuedId;
+    const given = this.#incoming['x-request-id'];
+    const text = typeof given === 'string' ? given : (given?.join(', ') ?? '');
+    this.#issuedId = requestIdOf(text);
+    return this.#issuedId;
   }
 
   get isBodyAwaited(): boolean {
@@ -205,12 +214,10 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   }
 
   #headOf(contentType: string): OutgoingHead {
-    const given = this.#incoming['x-request-id'];
-    const requestId = requestIdOf(typeof given === 'string' ? given : (given?.join(', ') ?? ''));
     const head: OutgoingHead = {
       ':status': 200,
       'content-type': contentType,
-      'x-request-id': requestId,
+      'x-request-id': this.requestId,
     };
     // Says how messages are compressed that say so.
     if (this.head.isGzipWanted && this.head.protocol !== 'connect') head['grpc-encoding'] = 'gzip';

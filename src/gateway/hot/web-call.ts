@@ -23,7 +23,7 @@ const KEPT_HEADERS = ['content-type', 'grpc-encoding', 'grpc-accept-encoding', '
 export class WebCall extends DecisionCall {
   readonly #exchange: HttpExchange;
   readonly #general: WebCallOptions['general'];
-  readonly #requestId: string;
+  readonly requestId: string;
   readonly #headers: readonly string[];
 
   constructor(
@@ -38,7 +38,7 @@ export class WebCall extends DecisionCall {
     super(options, hot, head, credential);
     this.#general = options.general;
     this.#exchange = exchange;
-    this.#requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
+    this.requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
     this.#headers = KEPT_HEADERS.map((name) => exchange.header(name));
     exchange.onAborted(() => this.gone());
     exchange.readBody(
@@ -72,7 +72,7 @@ export class WebCall extends DecisionCall {
   }
 
   #answer(body: Uint8Array): void {
-    const extra = [REQUEST_ID_HEADER, this.#requestId];
+    const extra = [REQUEST_ID_HEADER, this.requestId];
     if (this.head.isGzipWanted) extra.push('grpc-encoding', 'gzip');
     this.#exchange.send(200, answerTypeOf(this.head), body, extra);
   }
@@ -85,8 +85,14 @@ export class WebCall extends DecisionCall {
     }
     if (this.head.isTimeoutStated) headers.set('grpc-timeout', `${Math.ceil(this.leftMs)}m`);
     const { path } = this.hot;
-    const requestId = this.#requestId;
-    this.#general.handleBuffered(this.#exchange, path, headers, body, requestId, this.credential);
+    this.#general.handleBuffered(
+      this.#exchange,
+      path,
+      headers,
+      body,
+      this.requestId,
+      this.credential,
+    );
   }
 }
 

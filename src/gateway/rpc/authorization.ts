@@ -1,3 +1,4 @@
+import { BudgetService } from '../../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { AdminService } from '../../gen/workspace/v1/admin_service_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -20,7 +21,7 @@ export type OpenService = 'health' | 'reflection';
 /** What callers must know, as it stands at this moment: both are asked again for each call. */
 export type Credentials = {
   readonly callers: CallerSource;
-  /** Of AdminService and ModelService, which are disabled while there is none. */
+  /** Of AdminService, ModelService and BudgetService, which are disabled while there is none. */
   readonly adminSecrets: () => readonly string[];
   readonly openServices: readonly OpenService[];
 };
@@ -47,11 +48,11 @@ export function admissionOf(credential: Credential | null): Admission {
 
 /**
  * Checks the credential of every call, then the rate of its caller, and after it the operator secret of the methods that
- * AdminService and ModelService have. What an unknown method answers is left to the adapter.
+ * AdminService, ModelService and BudgetService have. What an unknown method answers is left to the adapter.
  */
 export function createAuthorize({ callers, adminSecrets, openServices }: Credentials): Authorize {
   const adminPaths = new Set(
-    [AdminService, ModelService].flatMap(({ typeName, methods }) =>
+    [AdminService, ModelService, BudgetService].flatMap(({ typeName, methods }) =>
       methods.map((method) => `/${typeName}/${method.name}`),
     ),
   );

@@ -13,6 +13,7 @@ import type { TupleService } from '../../services/tuple-service.ts';
 import {
   callerOfCall,
   deadlineOf,
+  originOf,
   requestIdOfCall,
   type CallDefaults,
 } from '../connect/call-context.ts';
@@ -61,7 +62,8 @@ function decideBy(options: AuthzServiceOptions) {
   ): Promise<T> => {
     const { projectId, tenantId, atLeastConsistencyToken: token } = request;
     const deadlineMs = deadlineOf(context, options);
-    return options.scopes.decide({ projectId, tenantId, token, deadlineMs }, context.signal, ask);
+    const asked = { projectId, tenantId, token, deadlineMs, origin: originOf(context) };
+    return options.scopes.decide(asked, context.signal, ask);
   };
 }
 
