@@ -11,7 +11,9 @@ RUN apt-get update \
 ENV NODE_ENV=production
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --ignore-scripts --loglevel=error
+COPY scripts/supply-chain scripts/supply-chain
+RUN npm ci --omit=dev --ignore-scripts --loglevel=error \
+ && node scripts/supply-chain/verify-binaries.mjs
 COPY migrations migrations
 COPY src src
 RUN mkdir /workspace && chown node:node /workspace
