@@ -90,6 +90,7 @@ type Parts = {
   readonly live: LiveCredentials;
   readonly readiness: Readiness;
   readonly watch: NodeJS.Timeout;
+  readonly recorder: CallOptions['recorder'];
 };
 
 /**
@@ -187,12 +188,14 @@ async function startParts(
   live.start();
   undo.push(() => live.stop());
   const { credentials } = live;
-  gateway.serve(createCalls(config, log, metrics, { workers, services, credentials }));
+  const calls = createCalls(config, log, metrics, { workers, services, credentials });
+  undo.push(async () => calls.recorder?.close());
+  gateway.serve(calls);
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
   metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
   const watch = startWatch(options, gateway);
   const parts = { config, database, workers, services, gateway, feed, retention, recent };
-  return { ...parts, live, readiness, watch };
+  return { ...parts, live, readiness, watch, recorder: calls.recorder };
 }
 
 function startFeed(
@@ -313,7 +316,7 @@ export function createCalls(
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
-  const recorder = createRecorder(config, metrics);
+  const recorder = createRecorder(config, metrics, log);
   return {
     credentials,
     bodyBytesMax: config.maxBodyBytes,
@@ -395,6 +398,7 @@ async function stopParts(parts: Parts, drainMs: number): Promise<void> {
   const deadlineMs = performance.now() + config.shutdownTimeoutMs;
   const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
   await gateway.stop(leftMs());
+  await parts.recorder?.close();
   await parts.live.stop();
   await services.purge.stop();
   await services.bulkUpkeep.stop();
