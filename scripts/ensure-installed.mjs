@@ -4,9 +4,10 @@
 // everything is there. Whoever installed, `npm ci --ignore-scripts` by hand as well: binaries that others
 // packed are compared with what is recorded of them before any of them runs.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { linkNode, linkRunner } from './link-commands.mjs';
 import { verifyBinariesOrExit } from './supply-chain/verify-binaries.mjs';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -75,20 +76,6 @@ function install(reason) {
   process.exit(1);
 }
 
-/** The Node.js that a dependency brings, which scripts find first on their PATH. */
-function linkNode() {
-  const link = join(ROOT, 'node_modules', '.bin', 'node');
-  if (existsSync(link)) return true;
-  // npm 10 removes the link again together with the packages of other platforms, which share its name.
-  const platform = `${process.platform}-${process.arch}`;
-  const target = [`node-${platform}`, `node-bin-${platform}`]
-    .map((name) => join('..', name, 'bin', 'node'))
-    .find((path) => existsSync(join(dirname(link), path)));
-  if (target === undefined) return false;
-  symlinkSync(target, link);
-  return true;
-}
-
 /** The scripts need a Node.js that runs TypeScript; on most platforms a dependency brings it. */
 function requireNode() {
   if (linkNode()) return;
@@ -112,4 +99,5 @@ const reason = missing();
 if (reason !== undefined) install(reason);
 verifyBinariesOrExit(ROOT);
 requireNode();
+linkRunner();
 if (reason !== undefined) prepareDatabase();

@@ -46,7 +46,9 @@ beforeEach(() => {
   cpSync(join(ROOT, 'scripts/supply-chain'), join(root, 'scripts/supply-chain'), {
     recursive: true,
   });
-  cpSync(join(ROOT, 'scripts/ensure-installed.mjs'), join(root, 'scripts/ensure-installed.mjs'));
+  for (const script of ['ensure-installed.mjs', 'link-commands.mjs']) {
+    cpSync(join(ROOT, 'scripts', script), join(root, 'scripts', script));
+  }
   const packages = Object.fromEntries(
     Object.entries(lockOf(join(ROOT, 'package-lock.json')).packages).filter(([path]) =>
       installed.includes(path.replace('node_modules/', '')),

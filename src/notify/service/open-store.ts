@@ -40,7 +40,8 @@ export async function openStore(
     const target =
       server?.target ?? (await examineTarget({ connectionString: settings.databaseUrl ?? '' }));
     await migrateNotify(target, log);
-    const store = new PostgresStore({ target, poolMax: settings.pgPoolSize, log });
+    const onListening = metrics.listening;
+    const store = new PostgresStore({ target, poolMax: settings.pgPoolSize, log, onListening });
     await store.started;
     metrics.onCollect(() => {
       metrics.pool.open.set(store.pool.totalCount);
