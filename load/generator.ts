@@ -21,7 +21,7 @@ type Prepare = Extract<GeneratorCommand, { kind: 'prepare' }>;
 
 /** What it works through: requests at their times, and those of callers. */
 type Work =
-  | { readonly stages: readonly Stage[]; next(): Request }
+  | { readonly stages: readonly Stage[]; readonly next: () => Request }
   | { readonly due: readonly DueRequest[] };
 
 function tell(message: GeneratorMessage): void {

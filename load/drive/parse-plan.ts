@@ -48,10 +48,10 @@ export function parsePlan(text: string): LoadPlan {
   ]);
   const project = fields.text('project', 64);
   const data = fields.optional('data', (value, path) => {
-    const data = new Fields(path, value, ['scale', 'seed']);
+    const part = new Fields(path, value, ['scale', 'seed']);
     return {
-      scale: data.number('scale', { min: SCALE_MIN, max: 100 }),
-      seed: data.number('seed', { min: 0, max: 2 ** 31, fallback: 7, isWhole: true }),
+      scale: part.number('scale', { min: SCALE_MIN, max: 100 }),
+      seed: part.number('seed', { min: 0, max: 2 ** 31, fallback: 7, isWhole: true }),
     };
   });
   const operations = fields.list('operations', OPERATIONS_MAX, parseOperation);

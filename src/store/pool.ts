@@ -16,7 +16,7 @@ export type PostgresTarget =
   | {
       readonly connectionString: string;
       /** A pooler stands in between (pooler.ts), which takes no settings with the connect. */
-      readonly isPooled?: boolean;
+      readonly isPooled?: true;
     };
 
 export type PoolOptions = {
@@ -75,7 +75,7 @@ function timeoutsOf(options: Timeouts) {
 }
 
 function isPooled(target: PostgresTarget): boolean {
-  return 'isPooled' in target && target.isPooled === true;
+  return 'isPooled' in target;
 }
 
 /**

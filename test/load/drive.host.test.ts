@@ -62,8 +62,13 @@ afterAll(async () => {
 }, 60_000);
 
 const target = (...args: readonly string[]): string[] => [
-  ...['--target', service.baseUrl, '--token-file', at('token')],
-  ...['--admin-secret-file', at('secret'), ...args],
+  '--target',
+  service.baseUrl,
+  '--token-file',
+  at('token'),
+  '--admin-secret-file',
+  at('secret'),
+  ...args,
 ];
 const resultOf = (name: string): RunResult => runOf(readFileSync(at(name), 'utf8'), name);
 
@@ -73,8 +78,18 @@ describe('a run by a file', () => {
     async () => {
       const { code, stdout, stderr } = await load(
         target(
-          ...['--mix', at('plan.json'), '--generators', '2', '--metrics-url', service.metricsUrl],
-          ...['--report', at('run.html'), '--json', at('run.json'), '--title', 'A & B <test>'],
+          '--mix',
+          at('plan.json'),
+          '--generators',
+          '2',
+          '--metrics-url',
+          service.metricsUrl,
+          '--report',
+          at('run.html'),
+          '--json',
+          at('run.json'),
+          '--title',
+          'A & B <test>',
         ),
       );
       expect({ code, stderr }).toMatchObject({ code: 0 });

@@ -91,16 +91,20 @@ describe.skipIf(isMissing('wrk'))('wrk (Debian package wrk)', () => {
 describe.skipIf(isMissing('k6'))('k6 (go.k6.io/k6)', () => {
   const k6 = (file: string, target: string) =>
     run('k6', [
-      ...[
-        'run',
-        '--quiet',
-        '--no-usage-report',
-        '-e',
-        `TARGET=${target}`,
-        '-e',
-        `TOKEN=${service.token}`,
-      ],
-      ...['-e', 'RATE=20', '-e', 'SECONDS=2', '-e', 'USERS=2', `${RECIPES}/k6/${file}`],
+      'run',
+      '--quiet',
+      '--no-usage-report',
+      '-e',
+      `TARGET=${target}`,
+      '-e',
+      `TOKEN=${service.token}`,
+      '-e',
+      'RATE=20',
+      '-e',
+      'SECONDS=2',
+      '-e',
+      'USERS=2',
+      `${RECIPES}/k6/${file}`,
     ]);
 
   test('asks over HTTP and is answered', async () => {
@@ -120,8 +124,17 @@ describe.skipIf(isMissing('ghz'))('ghz (github.com/bojand/ghz)', () => {
   test('asks over gRPC and is answered', async () => {
     const metadata = JSON.stringify({ authorization: `Bearer ${service.token}` });
     const { code, stdout, stderr } = await run('ghz', [
-      ...['--config', `${RECIPES}/ghz/check.json`, '--metadata', metadata],
-      ...['--duration', '2s', '--rps', '20', '--format', 'json', address()],
+      '--config',
+      `${RECIPES}/ghz/check.json`,
+      '--metadata',
+      metadata,
+      '--duration',
+      '2s',
+      '--rps',
+      '20',
+      '--format',
+      'json',
+      address(),
     ]);
     expect({ code, stderr }).toMatchObject({ code: 0 });
     const report = JSON.parse(stdout) as {
@@ -144,9 +157,25 @@ describe.skipIf(isMissing('oha'))('oha (crate oha)', () => {
     'asks and is answered %j',
     async (...extra) => {
       const { code, stdout, stderr } = await run('oha', [
-        ...['-z', '2s', '-c', '2', '-q', '20', '--latency-correction', '-m', 'POST', '--no-tui'],
-        ...['-T', 'application/json', '-H', `Authorization: Bearer ${service.token}`],
-        ...['-D', `${RECIPES}/oha/check.json`, ...extra, '--output-format', 'json'],
+        '-z',
+        '2s',
+        '-c',
+        '2',
+        '-q',
+        '20',
+        '--latency-correction',
+        '-m',
+        'POST',
+        '--no-tui',
+        '-T',
+        'application/json',
+        '-H',
+        `Authorization: Bearer ${service.token}`,
+        '-D',
+        `${RECIPES}/oha/check.json`,
+        ...extra,
+        '--output-format',
+        'json',
         `${service.baseUrl}/workspace.v1.AuthzService/Check`,
       ]);
       expect({ code, stderr }).toMatchObject({ code: 0 });

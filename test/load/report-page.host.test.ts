@@ -105,8 +105,11 @@ test('a comparison says what changed, on the terminal too', async () => {
   written('a.html', runReport(runOfSeconds(60)));
   writeFileSync(join(folder, 'b.json'), JSON.stringify(runOfSeconds(60, 2)));
   const { code, stdout, stderr } = await load([
-    ...['compare', join(folder, 'a.html'), join(folder, 'b.json')],
-    ...['--report', join(folder, 'compared.html')],
+    'compare',
+    join(folder, 'a.html'),
+    join(folder, 'b.json'),
+    '--report',
+    join(folder, 'compared.html'),
   ]);
   expect({ code, stderr }).toMatchObject({ code: 0 });
   expect(stdout).toMatch(/^p50 ms .* \+9[89]\.\d %|^p50 ms .* \+10[01]\.\d %/m);

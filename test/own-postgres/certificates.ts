@@ -10,8 +10,21 @@ export type Authority = { readonly certificate: string; readonly key: string };
 export function makeAuthority(folder: string, name: string): Authority {
   const [certificate, key] = [join(folder, `${name}.crt`), join(folder, `${name}.key`)];
   openssl(
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-    ...['-days', '2', '-subj', `/CN=${name}`, '-keyout', key, '-out', certificate],
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-days',
+    '2',
+    '-subj',
+    `/CN=${name}`,
+    '-keyout',
+    key,
+    '-out',
+    certificate,
   );
   return { certificate, key };
 }
@@ -22,12 +35,35 @@ export function makeCertificate(folder: string, authority: Authority, host: stri
   const [request, extensions] = [join(folder, `${host}.csr`), join(folder, `${host}.ext`)];
   writeFileSync(extensions, `subjectAltName=DNS:${host}\n`);
   openssl(
-    ...['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-    ...['-subj', `/CN=${host}`, '-keyout', key, '-out', request],
+    'req',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-subj',
+    `/CN=${host}`,
+    '-keyout',
+    key,
+    '-out',
+    request,
   );
   openssl(
-    ...['x509', '-req', '-in', request, '-CA', authority.certificate, '-CAkey', authority.key],
-    ...['-CAcreateserial', '-days', '2', '-extfile', extensions, '-out', certificate],
+    'x509',
+    '-req',
+    '-in',
+    request,
+    '-CA',
+    authority.certificate,
+    '-CAkey',
+    authority.key,
+    '-CAcreateserial',
+    '-days',
+    '2',
+    '-extfile',
+    extensions,
+    '-out',
+    certificate,
   );
   return { certificate, key };
 }
