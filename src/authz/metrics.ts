@@ -88,6 +88,11 @@ export type Metrics = PartMetrics & {
   readonly workerReport: (slot: number, figures: WorkerFigures) => void;
   readonly workerRestarts: Counter;
   readonly recordedQuestions: Gauge;
+  /** What has become of questions for the file, since the start. */
+  readonly showQuestionFile: (counts: {
+    readonly written: number;
+    readonly dropped: number;
+  }) => void;
   readonly recordedBytes: Gauge;
   readonly poolConnections: Gauge;
   readonly poolIdle: Gauge;
@@ -122,6 +127,7 @@ export function createMetrics(build: Build): Metrics {
     ...decisionMetrics(store),
     ...instanceMetrics(store),
     ...upkeepMetrics(store),
+    ...questionFileMetrics(store),
     ...createCredentialMetrics(store, 'gatehouse'),
     ...createClockMetrics(store),
     ...createFeedMetrics(store),
@@ -211,6 +217,25 @@ function decisionMetrics(store: MetricStore) {
     undecidableTuples: recordOf(['condition_name', 'condition_params'], (field) =>
       undecidable.cell({ field }),
     ),
+  };
+}
+
+/** Of the file that recorded questions are written to. */
+function questionFileMetrics(store: MetricStore): Pick<Metrics, 'showQuestionFile'> {
+  const questions = store.counter<'outcome'>({
+    name: 'gatehouse_recorded_file_questions_total',
+    help: 'Questions for the file of GATEWAY_RECORD_FILE, by outcome.',
+    labelNames: ['outcome'],
+  });
+  const seen = { written: 0, dropped: 0 };
+  for (const outcome of ['written', 'dropped'] as const) questions.inc({ outcome }, 0);
+  return {
+    showQuestionFile: (counts) => {
+      for (const outcome of ['written', 'dropped'] as const) {
+        questions.inc({ outcome }, counts[outcome] - seen[outcome]);
+        seen[outcome] = counts[outcome];
+      }
+    },
   };
 }
 

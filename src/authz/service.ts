@@ -94,6 +94,7 @@ type Parts = {
   readonly live: LiveCredentials;
   readonly readiness: Readiness;
   readonly watch: NodeJS.Timeout;
+  readonly recorder: CallOptions['recorder'];
 };
 
 /**
@@ -194,13 +195,15 @@ async function startParts(
   live.start();
   undo.push(() => live.stop());
   const { credentials } = live;
-  gateway.serve(createCalls(config, log, metrics, { workers, services, credentials, ledger }));
+  const calls = createCalls(config, log, metrics, { workers, services, credentials, ledger });
+  undo.push(async () => calls.recorder?.close());
+  gateway.serve(calls);
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
   metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
   metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
   const watch = startWatch(options, gateway);
   const parts = { config, database, workers, services, gateway, feed, retention, recent };
-  return { ...parts, live, readiness, watch };
+  return { ...parts, live, readiness, watch, recorder: calls.recorder };
 }
 
 function startFeed(
@@ -329,7 +332,7 @@ export function createCalls(
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
-  const recorder = createRecorder(config, metrics);
+  const recorder = createRecorder(config, metrics, log);
   return {
     credentials,
     bodyBytesMax: config.maxBodyBytes,
@@ -426,6 +429,7 @@ async function stopParts(parts: Parts, drainMs: number): Promise<void> {
   const deadlineMs = performance.now() + config.shutdownTimeoutMs;
   const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
   await gateway.stop(leftMs());
+  await parts.recorder?.close();
   await parts.live.stop();
   await services.purge.stop();
   await services.bulkUpkeep.stop();
