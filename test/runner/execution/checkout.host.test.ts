@@ -159,16 +159,19 @@ describe('another ref, another folder', () => {
     expect(lines, log).toEqual([content, branch, '1']);
   });
 
-  test.each(['worktree', 'copy'] as const)('with a path alone the rest is empty: %s', async (strategy) => {
-    const { lines, log } = await linesOf(
-      [checkout('path: app'), checkout('path: old, ref: side')],
-      'ls -A\ncat app/a.txt old/a.txt\ngit -C app status --porcelain | grep -v workflows || true',
-      { strategy },
-    );
-    // A copy is the files as they are.
-    const changed = strategy === 'copy' ? [' M a.txt', '?? .github/'] : [];
-    expect(lines, log).toEqual(['app', 'old', 'three', 'one', ...changed]);
-  });
+  test.each(['worktree', 'copy'] as const)(
+    'with a path alone the rest is empty: %s',
+    async (strategy) => {
+      const { lines, log } = await linesOf(
+        [checkout('path: app'), checkout('path: old, ref: side')],
+        'ls -A\ncat app/a.txt old/a.txt\ngit -C app status --porcelain | grep -v workflows || true',
+        { strategy },
+      );
+      // A copy is the files as they are.
+      const changed = strategy === 'copy' ? [' M a.txt', '?? .github/'] : [];
+      expect(lines, log).toEqual(['app', 'old', 'three', 'one', ...changed]);
+    },
+  );
 
   test('a second checkout takes away what was made since, unless it is told not to', async () => {
     const steps = ['{ uses: actions/checkout@v4 }', '{ run: echo x > made; echo y > a.txt }'];
@@ -188,9 +191,13 @@ describe('another ref, another folder', () => {
 
   test('the project itself stays as it is', async () => {
     const before = git(project, 'rev-parse', 'HEAD');
-    const { lines } = await linesOf(['{ uses: actions/checkout@v4 }'], 'pwd; git log --oneline | wc -l', {
-      strategy: 'none',
-    });
+    const { lines } = await linesOf(
+      ['{ uses: actions/checkout@v4 }'],
+      'pwd; git log --oneline | wc -l',
+      {
+        strategy: 'none',
+      },
+    );
     expect(lines).toEqual([project, '2']);
     expect(git(project, 'rev-parse', 'HEAD')).toBe(before);
     expect(git(project, 'for-each-ref', 'refs/heads/side')).not.toBe('');
@@ -250,7 +257,8 @@ describe('LFS', () => {
   /** Stands in for git-lfs, which few machines have: it obeys the same variable. */
   beforeEach(() => {
     put(base, {
-      'smudge.sh': '#!/bin/sh\nif [ -n "$GIT_LFS_SKIP_SMUDGE" ]; then cat; else cat >/dev/null; echo whole; fi\n',
+      'smudge.sh':
+        '#!/bin/sh\nif [ -n "$GIT_LFS_SKIP_SMUDGE" ]; then cat; else cat >/dev/null; echo whole; fi\n',
       'clean.sh': `#!/bin/sh\ncat >/dev/null; printf '${POINTER.replaceAll('\n', String.raw`\n`)}'\n`,
     });
     git(project, 'config', 'filter.lfs.smudge', `sh ${join(base, 'smudge.sh')}`);

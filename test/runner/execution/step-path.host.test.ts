@@ -67,7 +67,11 @@ const PATH = [...SYSTEM, NODE_DIR];
 test.each([
   ['npm', 'npm', ['run', '--silent', 'runner', '--', ...RUN]],
   ['npx', 'npx', ['--no', '-c', './start.sh run w -w "$PROJECT"']],
-  ['npm within npm', 'npm', ['exec', '--no', '-c', 'npm run --silent runner -- run w -w "$PROJECT"']],
+  [
+    'npm within npm',
+    'npm',
+    ['exec', '--no', '-c', 'npm run --silent runner -- run w -w "$PROJECT"'],
+  ],
   ['node', process.execPath, [MAIN, ...RUN]],
 ])('through %s, PATH is what it was before', { timeout: 120_000 }, async (name, program, args) => {
   const own = args.includes('-c') ? args : [...args, project];

@@ -81,7 +81,7 @@ function inodesBelow(dir: string): ReadonlyMap<string, number> {
 }
 
 describe.each(['worktree', 'copy'] as const)('in a %s', (strategy) => {
-  test('50 legs that all make the same folder do not meet', async () => {
+  test('50 legs that all make the same folder do not meet', { timeout: 180_000 }, async () => {
     const legs = Array.from({ length: 50 }, (_, index) => index + 1);
     const bench = await benchOf(
       `  t:

@@ -40,7 +40,11 @@ export function checkoutInputs({ given }: Pick<BuiltInCall, 'given'>): CheckoutI
  * Refuses what a job of a fork does not get: its folder has the commit of its run alone.
  * Errors: INVALID_VALUE.
  */
-export function refuseForFork(inputs: CheckoutInputs, isWorkspace: boolean, isOwnRef: boolean): void {
+export function refuseForFork(
+  inputs: CheckoutInputs,
+  isWorkspace: boolean,
+  isOwnRef: boolean,
+): void {
   const { depth, hasTags, submodules, hasLfs } = inputs;
   const asked: readonly (readonly [field: string, isAsked: boolean])[] = [
     ['path', !isWorkspace],

@@ -42,6 +42,7 @@ function entryOf(
   const end = text.indexOf('=');
   if (end > 0) return [text.slice(0, end), text.slice(end + 1)];
   const value = end < 0 ? environment[text] : undefined;
-  if (value === undefined) throw usage(`--env ${text}: must be NAME=VALUE, or the name of a variable`);
+  if (value === undefined)
+    throw usage(`--env ${text}: must be NAME=VALUE, or the name of a variable`);
   return [text, value];
 }

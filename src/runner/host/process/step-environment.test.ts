@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { baseEnvironment, isBlockedName, isSuspiciousName } from './step-environment.ts';
 
 /** The variables alone. */
-const seen = (...parameters: Parameters<typeof baseEnvironment>): Readonly<Record<string, string>> =>
-  baseEnvironment(...parameters).variables;
+const seen = (
+  ...parameters: Parameters<typeof baseEnvironment>
+): Readonly<Record<string, string>> => baseEnvironment(...parameters).variables;
 
 test('a step sees the allowed names only', () => {
   const env = {

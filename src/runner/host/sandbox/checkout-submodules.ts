@@ -68,9 +68,9 @@ async function checkOutOne(
   });
   if (reset.exitCode !== 0) throw missing(path, sha);
   await narrowRepository(git, dir, { sha, ref: '', depth, hasTags: false });
-  if (wanted !== 'recursive') return;
-  const below = { ...request, rootDir: dir, projectRoot: join(projectRoot, path) };
-  await checkOutSubmodules(below, level + 1);
+  const inner = wanted === 'recursive' ? wanted : 'none';
+  const place = { rootDir: dir, projectRoot: join(projectRoot, path) };
+  await checkOutSubmodules({ ...request, ...place, wanted: inner }, level + 1);
 }
 
 type Submodule = { readonly path: string; readonly sha: string };

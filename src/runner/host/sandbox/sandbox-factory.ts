@@ -224,7 +224,8 @@ class ProjectSandboxes implements SandboxFactory {
 
   /** Where runs have, and where they had, their folders: the setting may have changed since. */
   #rootsOfBefore(current: string): readonly string[] {
-    const before = readSmall(join(this.#options.stateDir, ROOT_FILE))?.toString('utf8').trim() ?? '';
+    const before =
+      readSmall(join(this.#options.stateDir, ROOT_FILE))?.toString('utf8').trim() ?? '';
     const isRoot = isAbsolute(before) && basename(before) === basename(current);
     return isRoot && before !== current ? [before, current] : [current];
   }
