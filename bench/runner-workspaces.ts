@@ -1,7 +1,7 @@
 // Yields milliseconds and peak disk of a run of many legs, each with a workspace of its own: a repository of
 // 200 MB, of which each leg changes one file. Where the disk can, workspaces share their blocks.
 // Arguments: [DIR] a folder on the disk that is meant, alone there if the peak is to be exact; [LEGS] [JOBS
-// at once] [MB].
+// at once] [MB] [ROUNDS].
 // Run: npm run bench -- runner-workspaces -- /mnt/xfs 50 2
 import { execFileSync } from 'node:child_process';
 import { randomFillSync } from 'node:crypto';
@@ -10,13 +10,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBench } from '../test/runner/support/scheduler-bench.ts';
 
-const [parent = tmpdir(), legsText = '50', jobsText = '2', megabytesText = '200'] =
-  process.argv.slice(2);
-const [legs, jobsAtOnce, megabytes] = [legsText, jobsText, megabytesText].map(Number);
+const [parent = tmpdir(), ...numbers] = process.argv.slice(2);
+const [legs = 50, jobsAtOnce = 2, megabytes = 200, rounds = 3] = numbers.map(Number);
 const MB = 1_000_000;
 const FILE_BYTES = 100_000;
 const LOOK_MS = 20;
-const ROUNDS = 3;
 
 const base = mkdtempSync(join(parent, 'workspaces-'));
 const project = join(base, 'project');
@@ -35,13 +33,13 @@ function git(...args: readonly string[]): void {
 
 /** Bytes that do not compress, so that objects are as large as files. */
 function makeProject(): void {
-  const count = Math.round(((megabytes ?? 200) * MB) / FILE_BYTES);
+  const count = Math.round((megabytes * MB) / FILE_BYTES);
   for (let index = 0; index < count; index++) {
     const folder = join(project, `folder-${index % 40}`);
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, `${index}.bin`), randomFillSync(Buffer.alloc(FILE_BYTES)));
   }
-  const values = Array.from({ length: legs ?? 50 }, (_, index) => index + 1).join(', ');
+  const values = Array.from({ length: legs }, (_, index) => index + 1).join(', ');
   const text = `on: workflow_dispatch
 jobs:
   t:
@@ -77,9 +75,9 @@ makeProject();
 const nothing = (): Promise<void> => Promise.resolve();
 const bench = await createBench({
   project: { dir: project, write: nothing, workflow: nothing, [Symbol.asyncDispose]: nothing },
-  limits: { jobsInProgressMax: jobsAtOnce ?? 2 },
+  limits: { jobsInProgressMax: jobsAtOnce },
 });
-for (let round = 0; round < ROUNDS; round++) {
+for (let round = 0; round < rounds; round++) {
   console.log(JSON.stringify({ legs, jobsAtOnce, megabytes, ...(await measure()) }));
 }
 await bench.stop();

@@ -87,7 +87,7 @@ export const PROGRAMS: readonly Program[] = [
   {
     name: 'runner-workspaces',
     yields:
-      'milliseconds and peak disk of a run whose legs have a workspace each [DIR] [LEGS] [JOBS] [MB]',
+      'milliseconds and peak disk of a run whose legs have a workspace each [DIR] [LEGS] [JOBS] [MB] [ROUNDS]',
     file: 'bench/runner-workspaces.ts',
   },
   {

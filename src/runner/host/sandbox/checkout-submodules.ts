@@ -12,7 +12,7 @@ import { lookAt } from './small-file.ts';
 const CHECKOUT_TIMEOUT_MS = 10 * 60_000;
 const LEVELS_MAX = 32;
 
-export type SubmodulesRequest = {
+type SubmodulesRequest = {
   /** The root of the work tree whose submodules are meant. */
   readonly rootDir: string;
   /** The root of the project's work tree, where the user has them. */

@@ -21,7 +21,7 @@ const PLAIN_NAME = process.platform === 'linux' ? /^[\w.-]+$/ : /^[a-z0-9_.-]+$/
  * The name of a job's folder: `key.2` for a leg, `caller.key` for a job of a called workflow. Keys hold
  * no dot, and begin with no digit, so that each id has its own. A colon would split PATH.
  */
-export function jobFolderName(jobId: string): string {
+function jobFolderName(jobId: string): string {
   const name = jobId.replaceAll(/[:/]/g, '.');
   if (name.length <= NAME_CHARACTERS_MAX && PLAIN_NAME.test(name)) return name;
   const hash = createHash('sha256').update(jobId).digest('hex').slice(0, HASH_CHARACTERS);
@@ -58,7 +58,7 @@ function removeIfEmpty(dir: string): void {
   }
 }
 
-export type RunFolderParts = {
+type RunFolderParts = {
   /** Exists. */
   readonly dir: string;
   /** Of the repository: the last part of GITHUB_WORKSPACE. */
