@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { evaluateTexts } from '../evaluation/evaluate.ts';
+import { ActionLibrary } from '../host/actions/action-library.ts';
 import { type BaseEnvironment, baseEnvironment } from '../host/process/step-environment.ts';
 import type { JobReport, JobRequest } from '../model/execution.ts';
 import type { JsonObject } from '../model/run.ts';
@@ -30,7 +31,6 @@ export function createState(
     scripts: request.jobDir,
     commands:
       request.isolation?.commands ?? makeCommandFolder() ?? join(request.jobDir, 'commands'),
-    actions: join(runnerDir, 'actions'),
   };
   const { vars, secrets } = request.contexts;
   const isDebug = [vars, secrets].some((values) => values['ACTIONS_STEP_DEBUG'] === 'true');
@@ -42,6 +42,7 @@ export function createState(
     runSteps,
     masker: createMasker(),
     folders,
+    actions: dependencies.actions ?? placedActions(runnerDir),
     isDebug,
     trackingId: request.trackingId ?? `github_${randomUUID()}`,
     baseVariables: variables,
@@ -53,6 +54,12 @@ export function createState(
       isDebug,
     }),
   });
+}
+
+/** Actions that somebody put there; none is fetched. */
+function placedActions(stateDir: string): ActionLibrary {
+  const origin = { url: '' };
+  return new ActionLibrary({ stateDir, origin, fetchesInRuns: false, isBuiltIn: () => false });
 }
 
 /** Makes the folders of a job and its event file. Errors: those of the file system. */

@@ -1,3 +1,5 @@
+import type { NeededAction } from './action-supply.ts';
+
 /**
  * What the runner records of an execution and shows on its wire. Terms: a run executes one workflow;
  * a run has jobs (a leg of a matrix is a job); a job has steps, numbered from 1 in the order shown.
@@ -98,6 +100,8 @@ export type WorkflowRun = {
   /** Workflow-level `env`, evaluated and masked. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly sandbox?: Sandbox | undefined;
+  /** Actions of other repositories that its files use, nested ones included; found before its jobs started. */
+  readonly actions?: readonly NeededAction[] | undefined;
   readonly cancelRequestedAt?: string | undefined;
 };
 

@@ -18,6 +18,7 @@ import type { SecretService } from '../secrets/secret-api.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
 import { readOrMakeApiToken } from '../storage/api-token-file.ts';
 import type { SyncService } from '../sync/sync-service.ts';
+import { openActions } from './actions-part.ts';
 import { createAnnouncers } from './announcers.ts';
 import { type Closings, openOrClose } from './closings.ts';
 import { openFoundation } from './foundation.ts';
@@ -26,6 +27,7 @@ import { basisOf, type PartsBasis, type PartsOptions } from './parts-basis.ts';
 import { identityOf } from './project-identity.ts';
 import type { RunnerMetrics } from './runner-metrics.ts';
 import { openScheduler } from './scheduler-parts.ts';
+import { openTools } from './tools-part.ts';
 
 /** Everything behind the listeners. */
 export type RunnerParts = {
@@ -101,7 +103,9 @@ async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts>
     marksDir: join(stateDir, 'fork-folders'),
     report,
   });
-  const machine = { identity, sandboxes, isolation, supervision };
+  const tools = await openTools(basis, closings);
+  const actions = openActions(settings, stateDir);
+  const machine = { git, identity, sandboxes, isolation, supervision, tools, actions };
   const runs = await openScheduler(basis, foundation, { ...machine, catalog, events, authors });
   announcers.begin(runs);
   closings.push(() => runs.shutdown());

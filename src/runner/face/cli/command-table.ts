@@ -71,6 +71,32 @@ export const COMMAND_TABLE = {
         isMultiple: true,
         help: ['such variables as lines NAME=VALUE; --env wins over them'],
       },
+      job: {
+        short: 'j',
+        value: 'JOB',
+        isMultiple: true,
+        help: ['only this job and those that it needs, as often as there are jobs'],
+      },
+      matrix: {
+        value: 'KEY:VALUE',
+        isMultiple: true,
+        help: ['only legs of matrices with this value, where they have the key'],
+      },
+      secret: {
+        short: 's',
+        value: 'NAME[=VALUE]',
+        isMultiple: true,
+        help: [
+          'a secret of this run alone; without a value that of the environment,',
+          'else it is asked for (values in arguments can be seen by others)',
+        ],
+      },
+      'secret-file': { value: 'FILE', help: ['secrets of this run alone, as lines NAME=VALUE'] },
+      var: {
+        value: 'NAME=VALUE',
+        isMultiple: true,
+        help: ['a variable of this run alone (the context vars)'],
+      },
       strategy: {
         value: 'S',
         help: ['where it works: worktree, copy or none (in the project itself)'],
@@ -83,7 +109,13 @@ export const COMMAND_TABLE = {
         ],
       },
       event: { value: 'NAME', help: ['as if this event had happened; default: workflow_dispatch'] },
-      payload: { short: 'e', value: 'FILE', help: ['JSON document of the event, with --event'] },
+      payload: {
+        short: 'e',
+        value: 'FILE',
+        help: ['JSON document of the event, or a part of it; - is standard input'],
+      },
+      force: { help: ['whatever the triggers of the workflow say'] },
+      'dry-run': { short: 'n', help: ['shows what would run, after all checks, and runs nothing'] },
       ...FOLLOW,
     },
     notes: EXIT,
@@ -153,6 +185,23 @@ export const COMMAND_TABLE = {
       backend: { value: 'NAME', help: ['local (default) or vault'] },
       ...EVERYWHERE,
     },
+  },
+  actions: {
+    summary: 'Gets the actions that the workflows use, lists them, removes what none uses.',
+    usage: [
+      'actions list [<workflow>] [options]',
+      'actions fetch [<workflow>] [options]',
+      'actions prune [options]',
+    ],
+    words: { '<workflow>': 'file name or name of the workflow; default: all of them' },
+    options: {
+      update: { help: ['fetch: asks again which commits branches and tags are'] },
+      json: { help: ['one action a line'] },
+      ...EVERYWHERE,
+    },
+    notes: `fetch gets by git what is missing, nested actions included, and keeps which commit each is in
+.runner/actions.lock. prune removes what was fetched and is used no more. list and fetch end with 1
+when something is missing.`,
   },
 } as const satisfies Readonly<Record<string, Command>>;
 

@@ -74,6 +74,7 @@ export function startCli(
       HOME: process.env['HOME'],
       XDG_CONFIG_HOME: configHome,
       RUNNER_DISK_FLOOR_BYTES: '0',
+      RUNNER_INSTALL_TOOLS: 'false',
       ...options.env,
     },
     stdio: ['pipe', 'pipe', 'pipe'],
