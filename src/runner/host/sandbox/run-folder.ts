@@ -130,8 +130,10 @@ export class RunFolder {
     }
     const fill = async (dir: string): Promise<void> => {
       assert(mayFill, 'a job that said so fills a folder');
-      // The folder itself stays: steps that go on in the background may be in it.
-      const names = lookAtPlainFolder(dir) ? await readdir(dir) : [];
+      // The folder itself stays: steps that go on in the background may be in it. A link does not.
+      const isPlain = lookAtPlainFolder(dir);
+      const names = isPlain ? await readdir(dir) : [];
+      if (!isPlain) await rm(dir, { force: true });
       await Promise.all(names.map((name) => removeTree(join(dir, name))));
       await this.#copyTo(dir);
     };
