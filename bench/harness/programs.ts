@@ -91,6 +91,12 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/runner-storage.ts',
   },
   {
+    name: 'runner-workspaces',
+    yields:
+      'milliseconds and peak disk of a run whose legs have a workspace each [DIR] [LEGS] [JOBS] [MB] [ROUNDS]',
+    file: 'bench/runner-workspaces.ts',
+  },
+  {
     name: 'runner-vs-act',
     yields:
       'milliseconds from request to the end of a workflow run, beside act [ROUNDS] [STRATEGY] [CASE]',
