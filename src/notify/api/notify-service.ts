@@ -47,6 +47,8 @@ export type NotifyServiceOptions = {
 const TITLE_MAX = 256;
 const BODY_MAX = 16_384;
 const DATA_BYTES_MAX = 16_384;
+/** Readers of JSON, PostgreSQL's among them, end at a depth of their own. */
+const DATA_DEPTH_MAX = 64;
 const DEDUPE_KEY_MAX = 128;
 const PAGE_SIZE_DEFAULT = 50;
 const PAGE_SIZE_MAX = 500;
@@ -102,7 +104,7 @@ async function notify(options: NotifyServiceOptions, request: NotifyRequest) {
 
 function checkedData(data: ProtoJsonObject | undefined): JsonObject | null {
   if (data === undefined) return null;
-  assertStorable(data);
+  assertStorable(data, DATA_DEPTH_MAX);
   const text = JSON.stringify(data);
   if (Buffer.byteLength(text) > DATA_BYTES_MAX) {
     throw invalidField('data', `must be at most ${DATA_BYTES_MAX} bytes as JSON`);
@@ -111,8 +113,9 @@ function checkedData(data: ProtoJsonObject | undefined): JsonObject | null {
   return JSON.parse(text) as JsonObject;
 }
 
-/** Errors: FIELD_INVALID for what JSON or Postgres' jsonb cannot hold. */
-function assertStorable(value: Json): void {
+/** Errors: FIELD_INVALID for what JSON or Postgres' jsonb cannot hold, and for what is nested deeper than `depth`. */
+function assertStorable(value: Json, depth: number): void {
+  if (depth < 0) throw invalidField('data', `must be nested at most ${DATA_DEPTH_MAX} deep`);
   if (typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())) {
     throw invalidField('data', 'must hold well-formed text without NUL');
   }
@@ -121,8 +124,8 @@ function assertStorable(value: Json): void {
   }
   if (typeof value !== 'object' || value === null) return;
   for (const [key, member] of Object.entries(value)) {
-    assertStorable(key);
-    assertStorable(member);
+    assertStorable(key, depth);
+    assertStorable(member, depth - 1);
   }
 }
 
@@ -149,7 +152,8 @@ function sequenceOfPageToken(token: string): number {
 async function markRead({ store, clock }: NotifyServiceOptions, request: MarkReadRequest) {
   const user = userKey(request);
   const { ids } = request;
-  const upToSequence = Number(request.upToSequence);
+  // Beyond every sequence there can be, and still a number that all stores take.
+  const upToSequence = Math.min(Number(request.upToSequence), Number.MAX_SAFE_INTEGER);
   if ((ids.length === 0) === (upToSequence === 0)) {
     throw invalidField('ids', 'give either ids or up_to_sequence');
   }

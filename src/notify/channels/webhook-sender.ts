@@ -4,7 +4,7 @@ import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
-import { isPrivate } from '../core/private-address.ts';
+import { isRefusedHost } from '../core/refused-host.ts';
 import type { DueDelivery } from '../model/notification.ts';
 import { failed, type Sender, type SendResult } from './sender.ts';
 
@@ -45,7 +45,7 @@ export class WebhookSender implements Sender {
       timeout: IDLE_MS_MAX,
     };
     this.#agents = { http: new http.Agent(settings), https: new https.Agent(settings) };
-    this.#lookup = options.allowsPrivate ? lookup : publicLookup;
+    this.#lookup = guardedLookup(options.allowsPrivate);
   }
 
   async send(delivery: DueDelivery, signal: AbortSignal): Promise<SendResult> {
@@ -53,7 +53,7 @@ export class WebhookSender implements Sender {
     if (url === null) return failed('the address is no URL', true);
     const host = url.hostname.replace(/^\[|\]$/g, '');
     // Literal addresses are not looked up.
-    if (!this.#options.allowsPrivate && isPrivate(host)) return failed(REFUSED, true);
+    if (isRefusedHost(host, this.#options.allowsPrivate)) return failed(REFUSED, true);
     const body = bodyOf(delivery);
     const headers = this.#headers(delivery, body);
     try {
@@ -120,7 +120,7 @@ export class WebhookSender implements Sender {
   }
 }
 
-const REFUSED = 'the address is not a public one';
+const REFUSED = 'the address is not one that webhooks may go to';
 
 /** Reads on for a moment, and drops a connection whose answer does not end. */
 function discardBody(response: http.IncomingMessage): void {
@@ -152,18 +152,20 @@ function textOf(error: unknown): string {
   return 'code' in error ? String(error.code) : 'the request failed';
 }
 
-/** As dns.lookup, but fails when any address of the name is not a public one. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) return callback(error, '', 0);
-    if (addresses.some(({ address }) => isPrivate(address))) {
-      return callback(new Error(REFUSED), '', 0);
-    }
-    if (options.all === true) return callback(null, addresses);
-    const [first] = addresses;
-    return callback(null, first?.address ?? '', first?.family ?? 0);
-  });
-};
+/** As dns.lookup, but fails when any address of the name is one that webhooks may not go to. */
+function guardedLookup(allowsPrivate: boolean): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, '', 0);
+      if (addresses.some(({ address }) => isRefusedHost(address, allowsPrivate))) {
+        return callback(new Error(REFUSED), '', 0);
+      }
+      if (options.all === true) return callback(null, addresses);
+      const [first] = addresses;
+      return callback(null, first?.address ?? '', first?.family ?? 0);
+    });
+  };
+}
 
 function bodyOf({ notification }: DueDelivery): string {
   return JSON.stringify({
