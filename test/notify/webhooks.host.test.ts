@@ -111,6 +111,9 @@ test('tries again with back-off and the same id, and logs each failed attempt on
         connection_id: 'hook',
         attempt: i + 1,
         error,
+        tenant_id: 'acme',
+        user_id: 'ann',
+        delivery_id: `${String(stored['id'])}.hook`,
       }),
     ),
   );

@@ -38,8 +38,15 @@ export async function openStore(
   try {
     const target = server?.target ?? { connectionString: settings.databaseUrl ?? '' };
     await migrateNotify(target, log);
-    const store = new PostgresStore({ target, poolMax: settings.pgPoolSize, log });
+    const store = new PostgresStore({
+      target,
+      poolMax: settings.pgPoolSize,
+      secretKeys: settings.secretKeys,
+      log,
+    });
     await store.started;
+    if (settings.secretKeys.length === 0) logger.warn('signing_secrets_plain');
+    await store.sealSecrets();
     metrics.onCollect(() => {
       metrics.pool.open.set(store.pool.totalCount);
       metrics.pool.idle.set(store.pool.idleCount);
