@@ -15,7 +15,7 @@ export const ANN: UserKey = { tenantId: 'acme', userId: 'ann' };
 const BOB: UserKey = { tenantId: 'acme', userId: 'bob' };
 export const T0 = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 
-const ids = new IdSource(systemClock);
+const idSource = new IdSource(systemClock);
 
 export function newNotification(
   user: UserKey,
@@ -23,7 +23,7 @@ export function newNotification(
 ): NewNotification {
   return {
     ...user,
-    id: ids.uuid(),
+    id: idSource.uuid(),
     title: 'Build passed',
     body: 'All of it.\nReally — ünïcode 🎉 "quoted" \\ back',
     data: { link: 'https://example.test/1', nested: { deep: [1, null, true, 'x'] } },
@@ -361,6 +361,20 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
         { channel: 'webhook', endpointId: 'a', status: 'dead', attempts: 2, lastError: 'HTTP 410' },
         { channel: 'webhook', endpointId: 'b', status: 'sent', attempts: 1, lastError: '' },
       ]);
+    });
+
+    test('loses nothing that is stored while it claims', async () => {
+      await store.putEndpoint(hook(), 's');
+      let count = 0;
+      for (let i = 0; i < 60; i++) {
+        const [found] = await Promise.all([
+          claim(T0, 600_000, 10),
+          put(newNotification(ANN, { channels: ['webhook'] })),
+        ]);
+        count += found.length;
+      }
+      count += (await claim(T0, 600_000, 100)).length;
+      expect(count).toBe(60);
     });
 
     test('what was claimed in vain is due again at once', async () => {

@@ -15,10 +15,18 @@ import {
 import type { SecretBox } from './secret-box.ts';
 import { ENDPOINT_REMOVED } from './store-refusals.ts';
 
+/** What notify.claim returns; the last row is where it stopped, and in `attempts` whether it had to. */
+type ClaimedRow = {
+  readonly notification_id: string | null;
+  readonly tenant_id: string;
+  readonly endpoint_id: string;
+  readonly attempts: number;
+};
 type DueRow = Omit<NotificationRow, 'deliveries'> & {
-  readonly notification_id: string;
+  readonly claimed_id: string;
   readonly claimed_tenant: string;
   readonly claimed_endpoint: string;
+  readonly attempts: number;
   /** Null where the endpoint has gone. */
   readonly channel: number | null;
   readonly endpoint_user: string;
@@ -26,10 +34,7 @@ type DueRow = Omit<NotificationRow, 'deliveries'> & {
   readonly signing_secret: string;
   /** '' once its time is over. */
   readonly previous_secret: string;
-  readonly attempts: number;
 };
-/** The last row of a claim: where it stopped, and in `attempts` whether it had to. */
-type EndRow = Pick<DueRow, 'claimed_tenant' | 'attempts'> & { readonly notification_id: null };
 
 const STATUS_DEAD = 3;
 
@@ -52,21 +57,11 @@ export class PostgresDeliveries implements Pick<
   /** Cost: see notify.claim, of which this is one call. */
   async claimDue(request: ClaimRequest): Promise<Claim> {
     const { nowMs } = request;
-    // Laterals with a bound of their own, so that each row is found by its key, whatever the planner believes.
-    const rows = await this.#database.queryRetried<DueRow | EndRow>(
+    const rows = await this.#database.queryRetried<ClaimedRow>(
       'notify-claim',
-      `select c.notification_id, c.tenant_id as claimed_tenant, c.endpoint_id as claimed_endpoint,
-         c.attempts, n.*, e.*
+      `select c.notification_id, c.tenant_id, c.endpoint_id, c.attempts
        from notify.claim($1::smallint, to_timestamp($2::double precision / 1000),
-           to_timestamp($3::double precision / 1000), $4, $5, $6, $7, $8::jsonb, $9) c
-         left join lateral (select ${NOTIFICATION_COLUMNS} from notify.notification n
-           where n.id = c.notification_id limit 1) n on true
-         left join lateral (
-           select e.user_id as endpoint_user, e.channel, e.address, e.signing_secret,
-             case when e.previous_until > to_timestamp($2::double precision / 1000)
-               then e.previous_secret else '' end as previous_secret
-           from notify.endpoint e where e.tenant_id = c.tenant_id and e.id = c.endpoint_id limit 1
-         ) e on true`,
+         to_timestamp($3::double precision / 1000), $4, $5, $6, $7, $8::jsonb, $9) c`,
       [
         bitOfChannel(request.channel),
         nowMs,
@@ -79,18 +74,47 @@ export class PostgresDeliveries implements Pick<
         request.afterTenant,
       ],
     );
-    const due = rows.filter((row): row is DueRow => row.notification_id !== null);
+    const claimed = rows.filter((row) => row.notification_id !== null);
     const end = rows.find((row) => row.notification_id === null);
+    return {
+      deliveries: claimed.length === 0 ? [] : await this.#read(claimed, nowMs),
+      afterTenant: end?.tenant_id ?? '',
+      isCut: end?.attempts === 1,
+    };
+  }
+
+  /**
+   * A statement of its own: the function takes what was committed while it ran, which the statement that called it
+   * does not see. Laterals with a bound, so that each row is found by its key, whatever the planner believes.
+   */
+  async #read(claimed: readonly ClaimedRow[], nowMs: number): Promise<readonly DueDelivery[]> {
+    const due = await this.#database.query<DueRow>(
+      'notify-claimed',
+      `select c.claimed_id, c.claimed_tenant, c.claimed_endpoint, c.attempts, n.*, e.*
+       from unnest($1::uuid[], $2::text[], $3::text[], $4::int[])
+           c (claimed_id, claimed_tenant, claimed_endpoint, attempts)
+         left join lateral (select ${NOTIFICATION_COLUMNS} from notify.notification n
+           where n.id = c.claimed_id limit 1) n on true
+         left join lateral (
+           select e.user_id as endpoint_user, e.channel, e.address, e.signing_secret,
+             case when e.previous_until > to_timestamp($5::double precision / 1000)
+               then e.previous_secret else '' end as previous_secret
+           from notify.endpoint e
+           where e.tenant_id = c.claimed_tenant and e.id = c.claimed_endpoint limit 1
+         ) e on true`,
+      [
+        claimed.map((row) => row.notification_id),
+        claimed.map((row) => row.tenant_id),
+        claimed.map((row) => row.endpoint_id),
+        claimed.map((row) => row.attempts),
+        nowMs,
+      ],
+    );
     await this.#giveUpOrphans(
       due.filter(({ channel }) => channel === null),
       nowMs,
     );
-    const deliveries = due.flatMap((row) => this.#dueDelivery(row));
-    return {
-      deliveries,
-      afterTenant: end?.claimed_tenant ?? '',
-      isCut: end?.attempts === 1,
-    };
+    return due.flatMap((row) => this.#dueDelivery(row));
   }
 
   async release(keys: readonly DeliveryKey[], nowMs: number): Promise<void> {
@@ -199,7 +223,7 @@ export class PostgresDeliveries implements Pick<
        from unnest($1::uuid[], $2::text[]) k (notification_id, endpoint_id)
        where d.notification_id = k.notification_id and d.endpoint_id = k.endpoint_id and d.status = 1`,
       [
-        rows.map((row) => row.notification_id),
+        rows.map((row) => row.claimed_id),
         rows.map((row) => row.claimed_endpoint),
         ENDPOINT_REMOVED,
         nowMs,
