@@ -258,9 +258,10 @@ export class ProjectService {
     request: CreateProjectRequest,
     requestId: string,
     by: string = OPERATOR,
+    caller?: string,
   ): Promise<Project> {
     const checked = checkCreateProject(request, this.#options.readBudgetFloor);
-    const author = { createdBy: by, rpc: 'CreateProject', requestId };
+    const author = { createdBy: by, caller, rpc: 'CreateProject', requestId };
     const hasRules = hasWriteRules(parseModel(checked.modelJson));
     const [row, askedMs] = await this.#write((pool, id) =>
       insertProject(pool, id, { ...checked, hasRules }, author),
@@ -288,6 +289,16 @@ export class ProjectService {
     return projectFromRow(row);
   }
 
+  /** Those of `ids` that there are, by id. Errors: STORE_UNAVAILABLE. Cost: a query for each. */
+  async some(ids: readonly string[]): Promise<readonly Project[]> {
+    const found: Project[] = [];
+    for (const id of ids.toSorted()) {
+      const row = await this.#ask(selectProject(this.#options.pool, id));
+      if (row !== undefined) found.push(projectFromRow(row));
+    }
+    return found;
+  }
+
   /** All projects by id. Errors: RESULT_TOO_LARGE beyond `listMax`, STORE_UNAVAILABLE. */
   async list(): Promise<readonly Project[]> {
     const { pool, listMax } = this.#options;
@@ -313,10 +324,11 @@ export class ProjectService {
     request: UpdateProjectRequest,
     requestId: string,
     by: string = OPERATOR,
+    caller?: string,
   ): Promise<Project> {
     const change = checkUpdateProject(request, this.#options.readBudgetFloor);
     const { id, modelJson } = change;
-    const author = { createdBy: by, rpc: 'UpdateProject', requestId };
+    const author = { createdBy: by, caller, rpc: 'UpdateProject', requestId };
     const { project, value: written } = await this.change<WrittenModel | undefined>(
       id,
       async (client, before) => {
@@ -437,11 +449,12 @@ export class ProjectService {
   audit(
     operation: AdminAudit['operation'],
     projectId: string,
-    { createdBy: by, rpc, requestId }: ModelAuthor,
+    { createdBy: by, caller, rpc, requestId }: ModelAuthor,
     model: WrittenModel | undefined,
   ): void {
     const atMs = this.#options.clock.nowMs();
-    this.#options.audit?.projectChanged({ operation, projectId, by, rpc, requestId, atMs, model });
+    const entry = { operation, projectId, by, caller, rpc, requestId, atMs, model };
+    this.#options.audit?.projectChanged(entry);
   }
 
   /** Sends a statement once this instance may write, and says when it was sent. */

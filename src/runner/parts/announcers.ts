@@ -39,6 +39,7 @@ export async function createAnnouncers(basis: PartsBasis, store: RunStore): Prom
       ? undefined
       : new (await import('./runner-metrics.ts')).RunnerMetrics({
           counts: () => runs().counts(),
+          refused: () => runs().refusedCount,
           hub: () => hub.stats,
           build: { version, commit: settings.commit },
           queuedMax: settings.maxQueuedRuns,

@@ -23,6 +23,8 @@ const RETENTION_PERIOD_MS = 60 * 60 * 1000;
 
 /** Runs as the API sees them, and how they end. */
 export type Scheduler = RunService & {
+  /** Runs that were refused since too many waited. */
+  readonly refusedCount: number;
   /**
    * Starts nothing more, cancels what is in progress and waits for it; queued runs stay queued and go on
    * after the next start. What takes longer than the limit is killed. Idempotent.
@@ -52,6 +54,7 @@ class SchedulingRunService implements Scheduler {
   readonly #reviving = new Set<string>();
   /** Starts that are being checked. They have a place in the queue already. */
   #starting = 0;
+  #refusedCount = 0;
   #shutdown: Promise<void> | undefined;
 
   constructor(options: SchedulerOptions) {
@@ -257,6 +260,10 @@ class SchedulingRunService implements Scheduler {
     await this.#shelf.remove(id);
   }
 
+  get refusedCount(): number {
+    return this.#refusedCount;
+  }
+
   counts(): { readonly queued: number; readonly inProgress: number } {
     let [queued, inProgress] = [0, 0];
     for (const { recorder } of this.#active.values()) {
@@ -299,6 +306,7 @@ class SchedulingRunService implements Scheduler {
     const waiting = this.waitingForApproval();
     const taken = isWaiting ? waiting : this.counts().queued - waiting;
     if (taken + this.#starting >= queuedRunsMax) {
+      this.#refusedCount += 1;
       throw new AppError('QUEUE_FULL', `${queuedRunsMax} runs are queued already`);
     }
   }
