@@ -81,8 +81,10 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
 
   /** The same one each time. */
   abstract readonly requestId: string;
-  /** Callers have no names yet. */
-  readonly caller: string = '';
+
+  get caller(): string {
+    return this.credential.caller.name;
+  }
 
   protected abstract answer(answer: DecisionAnswer): void;
   protected abstract refuse(error: AppError): void;

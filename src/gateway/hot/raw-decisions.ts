@@ -195,8 +195,6 @@ class HotCall implements ParkedCall, CallOrigin {
   /** As the scan read it. */
   expected = NO_SCOPE;
   deadlineMs = 0;
-  /** Callers have no names yet. */
-  readonly caller: string = '';
   /** Of `body`, which nobody reads any more once the call has its answer or its caller has gone. */
   lease: BodyLease | null = null;
   readonly #options: RawDecisionsOptions;
@@ -227,6 +225,10 @@ class HotCall implements ParkedCall, CallOrigin {
     this.#givenId = exchange.header(REQUEST_ID_HEADER);
     this.#acceptEncoding = exchange.header('accept-encoding');
     this.#timeout = timeout;
+  }
+
+  get caller(): string {
+    return this.credential.caller.name;
   }
 
   /** The same one each time. */
