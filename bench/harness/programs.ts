@@ -80,9 +80,21 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/runner-scheduler.ts',
   },
   {
+    name: 'runner-start',
+    yields:
+      'milliseconds until the command of the runner has answered, and until a first step [ROUNDS]',
+    file: 'bench/runner-start.ts',
+  },
+  {
     name: 'runner-storage',
     yields: 'milliseconds of logs, journals, recovery and sandboxes of a workflow run',
     file: 'bench/runner-storage.ts',
+  },
+  {
+    name: 'runner-workspaces',
+    yields:
+      'milliseconds and peak disk of a run whose legs have a workspace each [DIR] [LEGS] [JOBS] [MB] [ROUNDS]',
+    file: 'bench/runner-workspaces.ts',
   },
   {
     name: 'runner-vs-act',

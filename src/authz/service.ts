@@ -1,6 +1,6 @@
 import type { Environment } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
-import { createBudgetService } from '../gateway/budgets/budget-service.ts';
+import { type BudgetOptions, createBudgetService } from '../gateway/budgets/budget-service.ts';
 import {
   type CallOptions,
   createGateway,
@@ -361,15 +361,7 @@ export function createCalls(
       updatesMax: config.maxWriteUpdates,
       rules: services.rules,
     }),
-    budget: createBudgetService({
-      ledger,
-      projects,
-      shards,
-      scopes,
-      timeoutMsMax,
-      readBudgetDefault: config.maxCheckReads,
-      readBudgetFloor: READ_BUDGET_FLOOR,
-    }),
+    budget: createBudgets(config, { ledger, projects, shards, scopes }),
     tuple: createTupleService({ ...services, timeoutMsMax }),
     tupleRoutes: {
       ...services,
@@ -393,6 +385,18 @@ export function createCalls(
       log('error', 'call_failed', fields);
     },
   };
+}
+
+function createBudgets(
+  config: Config,
+  parts: Pick<BudgetOptions, 'ledger' | 'projects' | 'shards' | 'scopes'>,
+): CallOptions['budget'] {
+  return createBudgetService({
+    ...parts,
+    timeoutMsMax: config.requestTimeoutMs,
+    readBudgetDefault: config.maxCheckReads,
+    readBudgetFloor: READ_BUDGET_FLOOR,
+  });
 }
 
 function stackOf(error: unknown): string | undefined {

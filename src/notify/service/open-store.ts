@@ -40,9 +40,16 @@ export async function openStore(
     const target =
       server?.target ?? (await examineTarget({ connectionString: settings.databaseUrl ?? '' }));
     await migrateNotify(target, log);
-    const onListening = metrics.listening;
-    const store = new PostgresStore({ target, poolMax: settings.pgPoolSize, log, onListening });
+    const store = new PostgresStore({
+      target,
+      poolMax: settings.pgPoolSize,
+      secretKeys: settings.secretKeys,
+      log,
+      onListening: metrics.listening,
+    });
     await store.started;
+    if (settings.secretKeys.length === 0) logger.warn('signing_secrets_plain');
+    await store.sealSecrets();
     metrics.onCollect(() => {
       metrics.pool.open.set(store.pool.totalCount);
       metrics.pool.idle.set(store.pool.idleCount);

@@ -203,8 +203,8 @@ async function runBody(ready: ReadyStep): Promise<Conclusion> {
   const { frame, run } = ready;
   const { definition } = ready.planned;
   const isCheckout = definition.kind === 'uses' && /^actions\/checkout@/i.test(definition.uses);
-  // That one says itself what it has done.
-  if (!isCheckout) frame.job.isTouched = true;
+  // That one says itself what it has done; what comes before or after all steps is not looked at.
+  if (!isCheckout && definition.kind !== 'stage') frame.job.isTouched = true;
   switch (definition.kind) {
     case 'run':
       return (await runScript(frame, run, definition, scopeOfStep(ready), ready))

@@ -5,7 +5,7 @@ const CHECKOUT = /^actions\/checkout@/i;
 const HARMLESS = /^(?:actions\/(?!checkout)|docker:\/\/)/i;
 
 /** What a job does with actions/checkout, as far as its file tells. */
-export type CheckoutUse = {
+type CheckoutUse = {
   /** One of its steps is that action. Within other actions it is not seen. */
   readonly isThere: boolean;
   /** All of them check out into another folder: the workspace itself begins empty. */

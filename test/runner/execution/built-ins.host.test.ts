@@ -224,7 +224,7 @@ describe('checkout', () => {
     const projectDir = join(temporaryDir(), 'project');
     const [old, recent] = repository(projectDir);
     const workspaceDir = join(dirname(projectDir), 'sandbox');
-    git(projectDir, 'worktree', 'add', '-q', '--detach', workspaceDir, recent);
+    git(projectDir, 'clone', '-q', projectDir, workspaceDir);
     const job = await runJob(
       `
       - uses: actions/checkout@v4

@@ -81,7 +81,7 @@ function inodesBelow(dir: string): ReadonlyMap<string, number> {
 }
 
 describe.each(['worktree', 'copy'] as const)('in a %s', (strategy) => {
-  test('50 legs that all make the same folder do not meet', async () => {
+  test('50 legs that all make the same folder do not meet', { timeout: 180_000 }, async () => {
     const legs = Array.from({ length: 50 }, (_, index) => index + 1);
     const bench = await benchOf(
       `  t:
@@ -324,6 +324,32 @@ describe('a job without actions/checkout', () => {
     expect(bench.events.lines(run.id, 'late', 3)).toEqual(['a.txt', 'src']);
     expect(bench.service.annotations(run.id)).toEqual([]);
   });
+});
+
+test('checkout follows no link that a step put in place of its folder or its repository', async () => {
+  const treasure = join(base, 'treasure');
+  git(base, 'init', '-q', '-b', 'main', treasure);
+  put(treasure, { 'coin.txt': 'gold\n' });
+  commitAll(treasure, 'gold');
+  const refs = git(treasure, 'for-each-ref');
+  const bench = await benchOf(`  folder:
+    runs-on: x
+    steps:
+      - run: cd /; rm -rf "$GITHUB_WORKSPACE"; ln -s ${treasure} "$GITHUB_WORKSPACE"
+      - ${CHECKOUT}
+      - run: cat a.txt; test ! -e coin.txt; test ! -L "$GITHUB_WORKSPACE"
+  repository:
+    runs-on: x
+    steps:
+      - run: rm -rf .git; ln -s ${treasure}/.git .git
+      - { uses: actions/checkout@v4, with: { clean: false } }
+      - run: test ! -L .git; git log -1 --format=%s
+`);
+  const { run, log } = await runIt(bench);
+  expect(conclusions(run), log).toEqual(['success', 'success']);
+  expect(bench.events.lines(run.id, 'repository', 3)).toEqual(['a workflow']);
+  expect(readdirSync(treasure).toSorted()).toEqual(['.git', 'coin.txt']);
+  expect(git(treasure, 'for-each-ref')).toBe(refs);
 });
 
 test('without git, jobs are apart as well', async () => {

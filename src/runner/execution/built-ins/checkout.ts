@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, realpathSync } from 'node:fs';
+import { appendFileSync, existsSync, lstatSync, realpathSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
@@ -64,8 +64,11 @@ export async function runCheckout(call: BuiltInCall): Promise<boolean> {
   return true;
 }
 
+/** Of its own: a link that a step put there may lead to the user's. */
 function hasRepository(root: string): boolean {
-  return existsSync(join(root, '.git', 'HEAD'));
+  const gitDir = join(root, '.git');
+  const found = lstatSync(gitDir, { throwIfNoEntry: false });
+  return found?.isDirectory() === true && existsSync(join(gitDir, 'HEAD'));
 }
 
 /** What steps have committed in the workspace can be checked out beside it. */

@@ -70,12 +70,12 @@ test('who is named in an address is a secret, and not for jobs of forks', () => 
     PIP_INDEX_URL: 'https://token-alone@pypi.corp/simple',
     GOPROXY: 'https://go.corp,https://u:go-pass@go2.corp,direct',
     NO_PROXY: 'a@b',
-    NODE_EXTRA_CA_CERTS: '/home/me@corp/ca.pem',
+    NODE_EXTRA_CA_CERTS: '/srv/me@corp/ca.pem',
   });
   expect(Object.keys(variables)).toContain('HTTP_PROXY');
   expect(harmless).toEqual({
     NO_PROXY: 'a@b',
-    NODE_EXTRA_CA_CERTS: '/home/me@corp/ca.pem',
+    NODE_EXTRA_CA_CERTS: '/srv/me@corp/ca.pem',
     TERM: 'dumb',
     CI: 'true',
   });
@@ -95,11 +95,11 @@ test('more is passed by name, and not to jobs of forks', () => {
 describe('PATH', () => {
   const gyp = '/usr/lib/node_modules/npm/node_modules/@npmcli/run-script/lib/node-gyp-bin';
   const bins = ['/srv/p/node_modules/.bin', '/srv/node_modules/.bin', '/node_modules/.bin'];
-  const own = ['/home/me/node_modules/.bin', '/usr/local/bin', '/usr/bin'];
+  const own = ['/srv/me/node_modules/.bin', '/usr/local/bin', '/usr/bin'];
 
   test.each([
     ['by npm', [...bins, gyp, ...own]],
-    ['by npx', ['/home/me/.npm/_npx/1/node_modules/.bin', ...bins, gyp, ...own]],
+    ['by npx', ['/srv/me/.npm/_npx/1/node_modules/.bin', ...bins, gyp, ...own]],
     ['by npm in npm', [...bins, gyp, '/x/node_modules/.bin', gyp, ...own]],
     ['by npm at the root', ['/node_modules/.bin', gyp, ...own]],
   ])('what was put in front is taken away: %s', (_, folders) => {

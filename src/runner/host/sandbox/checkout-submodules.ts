@@ -12,7 +12,7 @@ import { lookAt } from './small-file.ts';
 const CHECKOUT_TIMEOUT_MS = 10 * 60_000;
 const LEVELS_MAX = 32;
 
-export type SubmodulesRequest = {
+type SubmodulesRequest = {
   /** The root of the work tree whose submodules are meant. */
   readonly rootDir: string;
   /** The root of the project's work tree, where the user has them. */
@@ -68,9 +68,9 @@ async function checkOutOne(
   });
   if (reset.exitCode !== 0) throw missing(path, sha);
   await narrowRepository(git, dir, { sha, ref: '', depth, hasTags: false });
-  if (wanted !== 'recursive') return;
-  const below = { ...request, rootDir: dir, projectRoot: join(projectRoot, path) };
-  await checkOutSubmodules(below, level + 1);
+  const inner = wanted === 'recursive' ? wanted : 'none';
+  const place = { rootDir: dir, projectRoot: join(projectRoot, path) };
+  await checkOutSubmodules({ ...request, ...place, wanted: inner }, level + 1);
 }
 
 type Submodule = { readonly path: string; readonly sha: string };

@@ -10,7 +10,7 @@ const DEPTH_MAX = 100_000;
 const SINGLE_STEPS_MAX = 32;
 const HISTORY_BYTES_MAX = 256 * 1024 * 1024;
 
-export type NarrowRequest = {
+type NarrowRequest = {
   /** The commit that is checked out. */
   readonly sha: string;
   /** `refs/heads/x`, `refs/tags/x`, `refs/pull/1/merge`; anything else is the commit alone. */

@@ -21,7 +21,7 @@ const PLAIN_NAME = process.platform === 'linux' ? /^[\w.-]+$/ : /^[a-z0-9_.-]+$/
  * The name of a job's folder: `key.2` for a leg, `caller.key` for a job of a called workflow. Keys hold
  * no dot, and begin with no digit, so that each id has its own. A colon would split PATH.
  */
-export function jobFolderName(jobId: string): string {
+function jobFolderName(jobId: string): string {
   const name = jobId.replaceAll(/[:/]/g, '.');
   if (name.length <= NAME_CHARACTERS_MAX && PLAIN_NAME.test(name)) return name;
   const hash = createHash('sha256').update(jobId).digest('hex').slice(0, HASH_CHARACTERS);
@@ -58,7 +58,7 @@ function removeIfEmpty(dir: string): void {
   }
 }
 
-export type RunFolderParts = {
+type RunFolderParts = {
   /** Exists. */
   readonly dir: string;
   /** Of the repository: the last part of GITHUB_WORKSPACE. */
@@ -130,8 +130,10 @@ export class RunFolder {
     }
     const fill = async (dir: string): Promise<void> => {
       assert(mayFill, 'a job that said so fills a folder');
-      // The folder itself stays: steps that go on in the background may be in it.
-      const names = lookAtPlainFolder(dir) ? await readdir(dir) : [];
+      // The folder itself stays: steps that go on in the background may be in it. A link does not.
+      const isPlain = lookAtPlainFolder(dir);
+      const names = isPlain ? await readdir(dir) : [];
+      if (!isPlain) await rm(dir, { force: true });
       await Promise.all(names.map((name) => removeTree(join(dir, name))));
       await this.#copyTo(dir);
     };

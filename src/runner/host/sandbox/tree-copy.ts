@@ -43,7 +43,7 @@ function isCopied(entry: Dirent): boolean {
   return entry.isFile() || entry.isSymbolicLink();
 }
 
-export type CopiedFiles = {
+type CopiedFiles = {
   /** Those of the list that are folders: git lists repositories within the project so. */
   readonly folders: readonly string[];
   /** Absolute links that pointed into one folder and now point into the other. */

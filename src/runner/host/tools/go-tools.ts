@@ -46,11 +46,11 @@ export class GoTools implements ToolKind {
   }
 
   async probe(program: string): Promise<string | undefined> {
-    // A folder's GOROOT of another Go, or a go.mod above, must not answer instead.
-    const env = ['GOROOT=', 'GOTOOLCHAIN=local', 'GOFLAGS=', 'GOWORK=off'];
-    return await this.#parts.probe.ask('/usr/bin/env', [...env, program, 'version'], (output) =>
-      goSemver(/^go version (go\S+)/m.exec(output)?.[1] ?? ''),
-    );
+    const parse = (output: string): string | undefined =>
+      goSemver(/^go version (go\S+)/m.exec(output)?.[1] ?? '');
+    // Neither another Go's folder, nor a go.mod above, must answer instead.
+    const own = { GOROOT: '', GOTOOLCHAIN: 'local', GOFLAGS: '', GOWORK: 'off' };
+    return await this.#parts.probe.ask(program, ['version'], parse, own);
   }
 
   whyNoInstall(): string | undefined {
