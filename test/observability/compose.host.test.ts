@@ -45,9 +45,11 @@ function serviceOf(name: string): ComposeService {
   return service;
 }
 
-/** `${NAME}`, `${NAME:-default}` and `${NAME:?message}`, as Docker Compose replaces them. */
+/** `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `$$`, as Docker Compose replaces them. */
 function interpolated(text: string, environment: Readonly<Record<string, string>>): string {
-  return text.replaceAll(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind, fallback) => {
+  const pattern = /\$\$|\$\{(\w+)(?::([-?])([^}]*))?\}/g;
+  return text.replaceAll(pattern, (all, name: string | undefined, kind, fallback) => {
+    if (name === undefined) return all.slice(1);
     const value = environment[name] ?? '';
     if (value !== '') return value;
     if (kind === '?') throw new Error(`${name}: ${String(fallback)}`);
@@ -327,7 +329,7 @@ test('the image holds what the services need, and runs without rights', () => {
       ?.split(' ')
       .slice(1) ?? [];
   expect(new Set(exposed.map(Number))).toEqual(new Set(all));
-  expect(lines.findLast((line) => line.startsWith('USER '))).toBe('USER node');
+  expect(lines.findLast((line) => line.startsWith('USER '))).toBe('USER 1000:1000');
   expect(lines.join('\n')).toMatch(/apt-get install .*\bbash\b.*\bgit\b/);
   for (const line of lines.filter((one) => one.startsWith('COPY '))) {
     for (const source of line.split(' ').slice(1, -1))
