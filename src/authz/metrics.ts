@@ -63,6 +63,8 @@ type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics & FeedMetr
 
 /** Every metric of the authorization service, ready to count. */
 export type Metrics = PartMetrics & {
+  /** For families that are there only at times. */
+  readonly store: MetricStore;
   /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
   readonly render: () => Promise<string>;
   /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
@@ -134,6 +136,7 @@ export function createMetrics(build: Build): Metrics {
   return {
     ...metrics,
     workerReport,
+    store,
     render: () => store.render(),
     onCollect: (collector) => store.onCollect(collector),
   };

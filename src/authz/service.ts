@@ -40,6 +40,7 @@ import { createRecorder, modelOptions } from './model-parts.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
 import { RecentShards } from './recent-shards.ts';
 import { createServices, type Services } from './services.ts';
+import { measureStages, type MeasuredStages } from './stage-metrics.ts';
 import { warmUp } from './warm-up.ts';
 import { createWorkers } from './workers.ts';
 
@@ -102,6 +103,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const metrics = createMetrics({ version, commit: config.commit });
   metrics.readBudget.set(config.maxCheckReads);
   metrics.indexLimit.set(config.indexBytes);
+  const stages = config.stageTimes ? measureStages(metrics.store, config.workers) : undefined;
   const gateway = createGateway({
     host: config.host,
     port: config.connectPort,
@@ -111,6 +113,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     readiness,
     renderMetrics: metrics.render,
     onIncident: createIncidentLog(log, systemClock),
+    stages: stages?.times,
   });
   const undo = [() => opening.then((database) => database.stop(), ignoreWhileFailing)];
   try {
@@ -119,7 +122,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await gateway.stop(0);
       await gateway.stopMetrics();
     });
-    const parts = await startParts(options, log, metrics, gateway, undo);
+    const parts = await startParts(options, log, metrics, gateway, undo, stages);
     await warmParts(parts, log, metrics, stopping);
     const isOffered = !stopping.aborted;
     if (isOffered) readiness.markReady(() => parts.workers.isReady);
@@ -141,6 +144,7 @@ async function startParts(
   metrics: Metrics,
   gateway: Gateway,
   undo: (() => Promise<void>)[],
+  stages: MeasuredStages | undefined,
 ): Promise<Parts> {
   const { config, logger, readiness, postgres, opening, time } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
@@ -150,6 +154,7 @@ async function startParts(
   const workers = createWorkers({
     config,
     held,
+    stages,
     target: targetOf(opening),
     metrics,
     log,

@@ -16,6 +16,7 @@ import {
 import { WORKER_CONNECTIONS } from './database.ts';
 import { indexShare } from './index-share.ts';
 import type { Metrics } from './metrics.ts';
+import type { MeasuredStages } from './stage-metrics.ts';
 
 /** Bodies that wait for one worker, together; beyond it requests are refused. */
 const QUEUE_BYTES_MAX = 256 * 1_048_576;
@@ -32,6 +33,8 @@ export type WorkersOptions = {
   readonly time: DatabaseTime;
   /** Where each worker tells which shards it holds. */
   readonly held?: HeldBySlots | undefined;
+  /** Absent where stages are not measured. */
+  readonly stages?: MeasuredStages | undefined;
   /** A model that the pool forgot; see WorkerPoolOptions. */
   readonly findModel?:
     | ((projectId: string, modelVersion: number) => string | undefined)
@@ -59,6 +62,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         loadTimeoutMs: config.loadTimeoutSeconds * 1_000,
         clockMemory: time.memory,
         heldMemory: options.held?.memories[slot],
+        timesMemory: options.stages?.memories[slot],
         fsckRowsPerSecond: config.fsckRowsPerSecond / config.workers,
         fsckIntervalMs: config.fsckIntervalSeconds * 1_000,
       }),
@@ -68,6 +72,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     queueBytesMax: QUEUE_BYTES_MAX,
     onRefused: (bound) => metrics.queueRefusals[bound].add(1),
     onFatal: options.onFatal,
+    stages: options.stages?.times.batches,
     findModel: options.findModel,
     onStats: (slot, stats) => {
       countStats(metrics, slot, stats);

@@ -18,6 +18,7 @@ import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
+import type { StageTimes } from '../shared/stage-times.ts';
 import {
   createConnectAdapter,
   type ConnectAdapter,
@@ -58,6 +59,8 @@ export type GatewayOptions = {
   readonly readiness: Readiness;
   readonly renderMetrics: () => Promise<string>;
   readonly onIncident: (event: string, detail: string) => void;
+  /** Absent where stages are not measured. */
+  readonly stages?: StageTimes | undefined;
 };
 
 /** What answers calls, once the instance can. */
@@ -164,6 +167,7 @@ class ListenerPair implements Gateway {
       },
       hostGuard: hostGuardOf(options),
       onIncident,
+      stages: options.stages?.calls.http1,
     });
     for (const hot of HOT_METHODS) {
       this.#server.route('POST', hot.path, (exchange) => {
@@ -227,12 +231,14 @@ class ListenerPair implements Gateway {
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
     const parts = { ...options, authenticator, general: adapter, compressMinBytes };
-    const { onIncident } = this.#options;
-    const framed = new FramedDecisions({ ...parts, onIncident });
+    const { onIncident, stages } = this.#options;
+    const carriers = stages?.calls;
+    const framed = new FramedDecisions({ ...parts, onIncident, carriers });
     this.#framedDecisions = framed;
     this.#rawDecisions = new RawDecisions({
       ...parts,
       web: (exchange, hot) => framed.handleWeb(exchange, hot),
+      stages: carriers?.http1,
     });
     this.#rawWrites = new RawWrites({ ...options, authenticator, general: adapter });
   }

@@ -3,6 +3,7 @@ import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
+import type { CallStages, Carrier } from '../../shared/stage-times.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
 import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
 import { type CallHead, callHeadOf, callTypeOf } from './call-head.ts';
@@ -23,6 +24,8 @@ export type FramedDecisionsOptions = StreamCallOptions &
     readonly onIncident: (event: string, detail: string) => void;
     /** Deadline of a call whose caller states none, and the longest that one may state. */
     readonly timeoutMsMax: number;
+    /** Where stages are measured. */
+    readonly carriers?: Readonly<Record<Carrier, CallStages>> | undefined;
   };
 
 /** Of answers that nobody reads, over all connections. */
@@ -39,9 +42,13 @@ const HOT_METHOD_OF_PATH: ReadonlyMap<string, HotMethod> = new Map(
 export class FramedDecisions {
   readonly #options: FramedDecisionsOptions;
   readonly #parts: StreamCallParts;
+  readonly #ofStreams: StreamCallOptions;
+  readonly #ofWeb: WebCallOptions;
 
   constructor(options: FramedDecisionsOptions) {
     this.#options = options;
+    this.#ofStreams = { ...options, stages: options.carriers?.http2 };
+    this.#ofWeb = { ...options, stages: options.carriers?.http1 };
     this.#parts = {
       bodies: new BodyPool(),
       late: new LateBodies(),
@@ -57,6 +64,8 @@ export class FramedDecisions {
     headers: IncomingHttpHeaders,
     deadlines: BodyDeadlines,
   ): void {
+    const { stages } = this.#ofStreams;
+    stages?.arrived();
     const hot = HOT_METHOD_OF_PATH.get(headers[':path'] ?? '');
     const head = hot === undefined ? null : this.#streamHeadOf(headers);
     if (hot === undefined || head === null) {
@@ -64,7 +73,8 @@ export class FramedDecisions {
       return;
     }
     // It listens to its stream, which keeps it.
-    void new StreamCall(this.#options, this.#parts, hot, head, stream, headers, deadlines);
+    void new StreamCall(this.#ofStreams, this.#parts, hot, head, stream, headers, deadlines);
+    stages?.headersRead();
   }
 
   #streamHeadOf(headers: IncomingHttpHeaders): CallHead | null {
@@ -105,7 +115,8 @@ export class FramedDecisions {
       return false;
     }
     if (!authenticator.accepts(exchange.header('authorization'))) return false;
-    void new WebCall(this.#options, this.#parts.bodies, hot, head, exchange, Number(length));
+    void new WebCall(this.#ofWeb, this.#parts.bodies, hot, head, exchange, Number(length));
+    this.#ofWeb.stages?.headersRead();
     return true;
   }
 }

@@ -3,6 +3,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { BatchMemory } from '../../protocol/batch-memory.ts';
 import type { BatchRoom } from '../../protocol/batch-memory.ts';
+import { BatchTimes } from '../../protocol/batch-times.ts';
 import type {
   AnswerBatch,
   HelloMessage,
@@ -65,6 +66,8 @@ class PiscinaTransport implements SlotTransport {
   /** As few as the slot has in flight; not a Map, for the reason that SentRequests gives. */
   readonly #waiters: Waiter[] = [];
   #batch = 0;
+  /** Where stages are measured. */
+  #times: BatchTimes | null = null;
   #isStopped = false;
 
   constructor(slot: number, options: PiscinaTransportOptions) {
@@ -105,12 +108,15 @@ class PiscinaTransport implements SlotTransport {
       if (this.#isStopped) return;
       const { batch, content } = reply instanceof ArrayBuffer ? unpackAnswers(reply) : reply;
       if (batch === 0) return events.onAnswers(content);
+      this.#times?.returned(batch);
       const waiter = this.#takeWaiter(batch);
       if (waiter === undefined) return;
       if (waiter.memory >= 0) this.#memory.give(waiter.memory);
       waiter.resolve(content);
     });
     const settings = await this.#options.settings(this.#slot);
+    const { timesMemory } = settings;
+    if (timesMemory !== undefined) this.#times = new BatchTimes(timesMemory);
     const reply = await pool.run(
       {
         protocolVersion: PROTOCOL_VERSION,
@@ -142,6 +148,7 @@ class PiscinaTransport implements SlotTransport {
     }
     this.#batch = this.#batch === BATCH_NUMBER_MAX ? 1 : this.#batch + 1;
     const batch = this.#batch;
+    this.#times?.sending(batch);
     let memory = this.#memory.indexOf(content);
     if (memory >= 0 && !this.#packer.packInPlace(batch, content, this.#memory.buffer(memory))) {
       this.#postCopy(port, batch, content);

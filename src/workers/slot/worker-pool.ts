@@ -34,6 +34,7 @@ import { slotOfShard } from '../../protocol/shard-routing.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
+import type { BatchStages } from '../../shared/stage-times.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import { type QueueBound, refusalOf } from './queue-bound.ts';
 import { RefusedRequests } from './refused-requests.ts';
@@ -73,6 +74,8 @@ export type WorkerPoolOptions = {
     | ((projectId: string, modelVersion: number) => string | undefined)
     | undefined;
   readonly clock?: Clock | undefined;
+  /** Where stages are measured. */
+  readonly stages?: BatchStages | undefined;
 };
 
 /** What comparisons of indexes have counted; see FsckStats. */
@@ -142,7 +145,8 @@ class SlotPool implements WorkerPool {
     };
     this.#slots = Array.from(
       { length: options.workerCount },
-      (_, index) => new WorkerSlot(index, options.createTransport, limits, reports, clock),
+      (_, index) =>
+        new WorkerSlot(index, options.createTransport, limits, reports, clock, options.stages),
     );
   }
 

@@ -17,6 +17,7 @@ import type { RawAnswer } from '../../protocol/shard-client.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
+import type { BatchStages } from '../../shared/stage-times.ts';
 import { ControlQueue } from './control-queue.ts';
 import { FairQueue } from './fair-queue.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
@@ -91,6 +92,9 @@ export class WorkerSlot {
   #pendingBytes = 0;
   #batchesInFlight = 0;
   #flushScheduled = false;
+  readonly #stages: BatchStages | undefined;
+  /** Since when the next batch is waited for, 0 while it is not; only where stages are measured. */
+  #scheduledMs = 0;
   #bootstrapFailures = 0;
   #restartDelayMs = 0;
   #readySinceMs = 0;
@@ -106,8 +110,10 @@ export class WorkerSlot {
     limits: SlotLimits,
     reports: SlotReports,
     clock: Clock,
+    stages?: BatchStages,
   ) {
     this.index = index;
+    this.#stages = stages;
     this.#createTransport = createTransport;
     this.#limits = limits;
     this.#reports = reports;
@@ -327,6 +333,8 @@ export class WorkerSlot {
   #schedule(): void {
     if (this.#flushScheduled || this.#state !== 'ready') return;
     this.#flushScheduled = true;
+    if (this.#stages !== undefined && this.#scheduledMs === 0)
+      this.#scheduledMs = performance.now();
     setImmediate(() => {
       this.#flushScheduled = false;
       this.#flush();
@@ -335,7 +343,9 @@ export class WorkerSlot {
 
   /** Sends at most what the worker takes now; the rest goes with the next reply. */
   #flush(): void {
+    const stages = this.#stages;
     while (this.#state === 'ready' && this.#batchesInFlight < BATCHES_IN_FLIGHT_MAX) {
+      const sinceMs = stages === undefined ? 0 : performance.now();
       const requests = this.#queue.take();
       for (const request of requests) this.#sent.add(request);
       if (requests.length === 0 && this.#cancelled.length === 0 && this.#control.isEmpty) return;
@@ -346,7 +356,10 @@ export class WorkerSlot {
       const batch = batchOfRequests(requests, cancelled, this.#control.take(), transport);
       if (this.#batchesInFlight === 0) this.#heardAtMs = this.#clock.monotonicMs();
       this.#batchesInFlight += 1;
-      transport.send(batch).then(
+      const sent = transport.send(batch);
+      stages?.sent(this.#scheduledMs, sinceMs, requests.length);
+      this.#scheduledMs = 0;
+      sent.then(
         (answers) => {
           if (this.#transport !== transport) return;
           this.#batchesInFlight -= 1;
@@ -362,7 +375,12 @@ export class WorkerSlot {
   }
 
   #answersArrived(answers: AnswerBatch): void {
-    this.#rawAnswersArrived(answers);
+    if (this.#stages === undefined) this.#rawAnswersArrived(answers);
+    else {
+      const mark = this.#stages.mark();
+      this.#rawAnswersArrived(answers);
+      this.#stages.answered(mark, answers.ids.length);
+    }
     for (const response of answers.responses) this.#responseArrived(response);
     for (const ack of answers.acks) {
       const waiter = this.#acks.get(ack.ackId);
