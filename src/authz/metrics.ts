@@ -87,6 +87,7 @@ export type Metrics = PartMetrics & {
   readonly workerRestarts: Counter;
   readonly recordedQuestions: Gauge;
   readonly recordedBytes: Gauge;
+  readonly spreadShards: Gauge;
   readonly poolConnections: Gauge;
   readonly poolIdle: Gauge;
   readonly poolWaiting: Gauge;
@@ -232,6 +233,7 @@ function instanceMetrics(store: MetricStore) {
     DURATION_BOUNDS_SECONDS,
   );
   return {
+    spreadShards: gauge('gatehouse_spread_shards', 'Shards that several workers answer for.'),
     poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
     recordedQuestions: gauge(
       'gatehouse_recorded_questions',

@@ -194,6 +194,7 @@ async function startParts(
   const { credentials } = live;
   gateway.serve(createCalls(config, log, metrics, { workers, services, credentials }));
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
+  metrics.onCollect(() => metrics.spreadShards.set(workers.spreadCount));
   metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
   const watch = startWatch(options, gateway);
   const parts = { config, database, workers, services, gateway, feed, retention, recent };

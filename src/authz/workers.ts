@@ -46,6 +46,7 @@ export type WorkersOptions = {
 /** The decision workers of this instance, not yet started. */
 export function createWorkers(options: WorkersOptions): WorkerPool {
   const { config, target, metrics, log, time } = options;
+  const indexBytesMax = Math.floor(indexShare(config.indexBytes) / config.workers);
   return createWorkerPool({
     workerCount: config.workers,
     createTransport: createPiscinaTransport({
@@ -55,7 +56,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         slot,
         database: await target,
         poolMax: WORKER_CONNECTIONS,
-        indexBytesMax: Math.floor(indexShare(config.indexBytes) / config.workers),
+        indexBytesMax,
         depthMax: config.maxCheckDepth,
         batchItemsMax: config.maxBatchItems,
         pollMs: config.pollIntervalMs,
@@ -67,6 +68,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         fsckIntervalMs: config.fsckIntervalSeconds * 1_000,
       }),
     }),
+    spreading: { workersMax: config.shardWorkers ?? config.workers, indexBytesMax },
     queueDepthMax: config.workerQueueMax,
     shardQueueDepthMax: config.shardQueueMax,
     queueBytesMax: QUEUE_BYTES_MAX,
@@ -87,6 +89,12 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
   switch (event.kind) {
     case 'workerReady':
       return log('info', 'worker_ready', { slot });
+    case 'shardSpread': {
+      const { event: what, shardHash, slots } = event.spread;
+      const fields = { shard: shardHash.toString(16).padStart(8, '0'), slots: slots.join(',') };
+      if (what === 'shard_spread') return log('info', 'shard_spread', fields);
+      return log('info', 'shard_gathered', fields);
+    }
     case 'workerReport':
       return log(isWrong(event.report.event) ? 'error' : 'warn', event.report.event, {
         slot,

@@ -224,6 +224,13 @@ export const OPTIONS = {
     min: 1,
     max: 256,
   }),
+  shardWorkers: optionalIntegerOption({
+    env: 'GATEWAY_SHARD_WORKERS',
+    description:
+      'Workers that may answer for one tenant that keeps its owner busy, each with an index of it within its share of GATEWAY_INDEX_BYTES. 1: the owner alone. Unset: all.',
+    min: 1,
+    max: 256,
+  }),
   indexBytes: integerOption({
     env: 'GATEWAY_INDEX_BYTES',
     description:

@@ -1,3 +1,4 @@
+import type { EventLoopUtilization } from 'node:perf_hooks';
 import { MessageChannel } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
@@ -69,6 +70,7 @@ class PiscinaTransport implements SlotTransport {
   /** Where stages are measured. */
   #times: BatchTimes | null = null;
   #isStopped = false;
+  #utilization: EventLoopUtilization | undefined;
 
   constructor(slot: number, options: PiscinaTransportOptions) {
     this.#slot = slot;
@@ -194,6 +196,15 @@ class PiscinaTransport implements SlotTransport {
 
   underEvaluation(): number {
     return this.#underEvaluation[0] as number; // length 1
+  }
+
+  utilization(): number {
+    const thread = this.#pool?.threads[0];
+    if (thread === undefined) return 0;
+    const now = thread.performance.eventLoopUtilization();
+    const since = thread.performance.eventLoopUtilization(now, this.#utilization);
+    this.#utilization = now;
+    return since.utilization;
   }
 
   async stop(): Promise<void> {

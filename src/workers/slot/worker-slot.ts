@@ -220,6 +220,17 @@ export class WorkerSlot {
     return this.#acknowledged((ackId) => ({ kind: 'fsck', ackId }));
   }
 
+  /** Makes the worker one of those that answer for `shard`; resolves when it holds it, or could not load it. At once if there is no worker. */
+  join(shard: ShardKey, memory: SharedArrayBuffer): Promise<void> {
+    const { index: place } = this;
+    return this.#acknowledged((ackId) => ({ kind: 'join', ackId, shard, memory, place }));
+  }
+
+  /** The part of the time since the last call that the worker was busy. */
+  utilization(): number {
+    return this.#state === 'ready' ? (this.#transport?.utilization() ?? 0) : 0;
+  }
+
   #acknowledged(messageOf: (ackId: number) => ControlMessage): Promise<void> {
     if (this.#state !== 'ready') return Promise.resolve();
     this.#ackId += 1;
