@@ -159,6 +159,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/check-stages.ts',
   },
   {
+    name: 'hot-tenant',
+    yields: 'what two workers can answer of one tenant over what its owner can, by CPU',
+    file: 'bench/hot-tenant.ts',
+  },
+  {
     name: 'start-to-ready',
     yields: 'time to ready on an empty data directory over that of making a cluster [ROUNDS]',
     file: 'bench/start-to-ready.ts',

@@ -88,6 +88,9 @@ export type Metrics = PartMetrics & {
   readonly recordedQuestions: Gauge;
   readonly recordedBytes: Gauge;
   readonly spreadShards: Gauge;
+  /** Answers over HTTP/2 that nobody read, and their bytes. */
+  readonly unreadAnswers: Counter;
+  readonly unreadBytes: Counter;
   readonly poolConnections: Gauge;
   readonly poolIdle: Gauge;
   readonly poolWaiting: Gauge;
@@ -233,6 +236,11 @@ function instanceMetrics(store: MetricStore) {
     DURATION_BOUNDS_SECONDS,
   );
   return {
+    unreadAnswers: counter(
+      'gatehouse_http2_unread_answers_total',
+      'Answers over HTTP/2 that were given up, since nobody read them and they were too many.',
+    ),
+    unreadBytes: counter('gatehouse_http2_unread_bytes_total', 'What those answers took.'),
     spreadShards: gauge('gatehouse_spread_shards', 'Shards that several workers answer for.'),
     poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
     recordedQuestions: gauge(

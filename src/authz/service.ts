@@ -360,6 +360,10 @@ export function createCalls(
     scopes,
     meter,
     fsck: createFsckRuns(shards, log),
+    onUnread: (bytes) => {
+      metrics.unreadAnswers.inc();
+      metrics.unreadBytes.inc(bytes);
+    },
     report: ({ requestId, rpc, error }) => {
       const fields = { request_id: requestId, rpc, error: String(error), stack: stackOf(error) };
       log('error', 'call_failed', fields);

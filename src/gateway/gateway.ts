@@ -85,6 +85,8 @@ export type CallOptions = {
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
   readonly report: ConnectAdapterOptions['report'];
+  /** Counts an answer over HTTP/2 that was given up as nobody read it. */
+  readonly onUnread?: ((bytes: number) => void) | undefined;
   readonly fsck: FsckRuns;
   /** Absent where no questions are recorded. */
   readonly recorder?: QuestionRecorder | undefined;

@@ -22,6 +22,8 @@ export type FramedDecisionsOptions = StreamCallOptions &
       'handleHttp1' | 'handleHttp2' | 'handleBuffered' | 'handleBufferedStream'
     >;
     readonly onIncident: (event: string, detail: string) => void;
+    /** Counts an answer that was given up as nobody read it. */
+    readonly onUnread?: ((bytes: number) => void) | undefined;
     /** Deadline of a call whose caller states none, and the longest that one may state. */
     readonly timeoutMsMax: number;
     /** Where stages are measured. */
@@ -53,8 +55,10 @@ export class FramedDecisions {
       bodies: new BodyPool(),
       late: new LateBodies(),
       unread: new UnreadAnswers(UNREAD_BYTES_MAX),
-      onUnread: (bytes) =>
-        options.onIncident('http2_unread', `an answer of ${bytes} bytes was not read`),
+      onUnread: (bytes) => {
+        options.onUnread?.(bytes);
+        options.onIncident('http2_unread', `an answer of ${bytes} bytes was not read`);
+      },
     };
   }
 
