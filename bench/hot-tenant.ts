@@ -24,8 +24,8 @@ const SPREAD_TRIES = 200;
 const TICK_US = 10_000;
 const SERVICE = '/workspace.v1.AuthzService';
 
-/** Microseconds of CPU a call: of the busiest worker, and of all threads. */
-type Cost = { readonly busiestUs: number; readonly allUs: number };
+/** Microseconds of CPU a call: of the busiest worker, of both workers, and of all threads. */
+type Cost = { readonly busiestUs: number; readonly workersUs: number; readonly allUs: number };
 
 const bodies = Array.from({ length: BODIES }, (_, batch) =>
   JSON.stringify({
@@ -56,6 +56,8 @@ try {
     perSecond: Math.round(perSecond * PACE),
     /** What the two could answer over what the owner alone could. */
     capacity: median((round) => round.alone.busiestUs / round.spread.busiestUs),
+    /** The same if both had the same share, as where each has a processor. */
+    balanced: median((round) => round.alone.busiestUs / (round.spread.workersUs / 2)),
     /** CPU of a call, all threads. */
     cost: median((round) => round.spread.allUs / round.alone.allUs),
     aloneBusiestUs: median((round) => round.alone.busiestUs),
@@ -112,15 +114,16 @@ async function costOf(service: Service, perSecond: number): Promise<Cost> {
   await measurePaced({ ...loadOf(service), perSecond });
   const after = threadsOf(service.pid);
   const calls = Math.round(perSecond * SECONDS);
-  let busiestUs = 0;
+  const others: number[] = [];
   let allUs = 0;
   for (const [thread, us] of after) {
     const took = (us - (before.get(thread) ?? 0)) / calls;
     allUs += took;
-    // The gateway's thread has the number of the process; the busiest of the others is a worker.
-    if (thread !== String(service.pid)) busiestUs = Math.max(busiestUs, took);
+    // The gateway's thread has the number of the process; the busiest two of the others are the workers.
+    if (thread !== String(service.pid)) others.push(took);
   }
-  return { busiestUs, allUs };
+  const [busiestUs = 0, secondUs = 0] = others.toSorted((a, b) => b - a);
+  return { busiestUs, workersUs: busiestUs + secondUs, allUs };
 }
 
 /** CPU of each thread so far, microseconds. */
