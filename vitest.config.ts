@@ -11,7 +11,8 @@ export default defineConfig({
     // By default one less, for vitest itself: with two cores that is one file at a time, most of which wait for others.
     maxWorkers: availableParallelism(),
     // Child processes and threads of the tests have it from their environment.
-    env: { DEBUG_ASSERTIONS: '1' },
+    // Nothing is installed behind the back of a test: those about that say so.
+    env: { DEBUG_ASSERTIONS: '1', RUNNER_INSTALL_TOOLS: 'false' },
     reporters: ['default', './scripts/summary-reporter.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,

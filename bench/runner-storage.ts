@@ -138,8 +138,14 @@ async function benchSandboxes(): Promise<void> {
   });
   say(`${FILES} files copied by hand`, floorMs);
   const git = createGit(project);
-  const sandboxesDir = join(project, '.runner', 'sandboxes');
-  const factory = createSandboxFactory({ projectDir: project, sandboxesDir, git, report });
+  const base = join(directory, 'sandboxes');
+  const factory = createSandboxFactory({
+    projectDir: project,
+    stateDir: join(project, '.runner'),
+    root: { base, dir: join(base, 'project') },
+    git,
+    report,
+  });
   await benchSandbox('a project without git', project, factory);
   const author = ['-c', 'user.name=n', '-c', 'user.email=n@example.com'];
   for (const args of [

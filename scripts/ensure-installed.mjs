@@ -3,9 +3,10 @@
 // dependencies bring; so it is plain JavaScript without dependencies. It never asks the network when
 // everything is there.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { linkNode, linkRunner } from './link-commands.mjs';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const NODE_MAJOR = 22;
@@ -73,20 +74,6 @@ function install(reason) {
   process.exit(1);
 }
 
-/** The Node.js that a dependency brings, which scripts find first on their PATH. */
-function linkNode() {
-  const link = join(ROOT, 'node_modules', '.bin', 'node');
-  if (existsSync(link)) return true;
-  // npm 10 removes the link again together with the packages of other platforms, which share its name.
-  const platform = `${process.platform}-${process.arch}`;
-  const target = [`node-${platform}`, `node-bin-${platform}`]
-    .map((name) => join('..', name, 'bin', 'node'))
-    .find((path) => existsSync(join(dirname(link), path)));
-  if (target === undefined) return false;
-  symlinkSync(target, link);
-  return true;
-}
-
 /** The scripts need a Node.js that runs TypeScript; on most platforms a dependency brings it. */
 function requireNode() {
   if (linkNode()) return;
@@ -109,4 +96,5 @@ function prepareDatabase() {
 const reason = missing();
 if (reason !== undefined) install(reason);
 requireNode();
+linkRunner();
 if (reason !== undefined) prepareDatabase();

@@ -7,6 +7,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { loadConfigOrExit } from '../src/config/load-config-or-exit.ts';
+import type { Config } from '../src/config/options.ts';
+import { CallerScopes } from '../src/gateway/callers/caller-scopes.ts';
+import { parseCallersFile } from '../src/gateway/callers/callers-file.ts';
+import { FSCK_RULES } from '../src/gateway/callers/method-rules.ts';
 import type { FsckReport } from '../src/gateway/fsck-routes.ts';
 
 const POLL_MS = 200;
@@ -16,9 +20,21 @@ const config = loadConfigOrExit();
 const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host;
 const authority = host.includes(':') ? `[${host}]` : host;
 const url = new URL('/fsck', values.url ?? `http://${authority}:${config.metricsPort}`);
-const [token] = config.serviceAuthTokens;
+const token = tokenOf(config);
 const headers: Readonly<Record<string, string>> =
   token === undefined ? {} : { authorization: `Bearer ${token}` };
+
+/** A service token, or one of a caller that may do this. */
+function tokenOf({ serviceAuthTokens, callers, defaultProjectId }: Config): string | undefined {
+  const [first] = serviceAuthTokens;
+  if (first !== undefined || callers === undefined) return first;
+  return parseCallersFile(callers)
+    .callers.filter(({ scopes }) => {
+      const compiled = new CallerScopes(scopes, defaultProjectId);
+      return Object.values(FSCK_RULES).every((rule) => compiled.admit(rule, rule.placeOf()));
+    })
+    .flatMap(({ tokens }) => tokens)[0];
+}
 
 async function ask(method: 'GET' | 'POST'): Promise<FsckReport> {
   const response = await fetch(url, { method, headers });

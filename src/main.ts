@@ -38,7 +38,9 @@ function isSystemError(cause: unknown): cause is Error {
 process.on('uncaughtException', (error) => fail('uncaught_exception', error));
 process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
-if (config.serviceAuthTokens.length === 0) logger.warn('service_auth_disabled');
+if (config.serviceAuthTokens.length === 0 && config.callers === undefined) {
+  logger.warn('service_auth_disabled');
+}
 
 const count = instancesOrExit();
 if (count === undefined) await runInstance();

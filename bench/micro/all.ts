@@ -1,5 +1,6 @@
 // Lists the micro-benchmarks; yields nothing by itself.
 import type { MicroBench } from '../harness/micro-bench.ts';
+import { callerFound, tokenCompared } from './callers.ts';
 import { hintsDropped, hintsMake, hintsOwn } from './change-hints.ts';
 import {
   checkBuiltIn,
@@ -24,6 +25,8 @@ import { tokenDecode, tokenEncode } from './token.ts';
 export const MICRO_BENCHES: readonly MicroBench[] = [
   tokenEncode,
   tokenDecode,
+  callerFound,
+  tokenCompared,
   scanCheckJson,
   scanBatchJson,
   changesPack,

@@ -18,6 +18,8 @@ export type TupleAuditRecord = {
   readonly rpc: string;
   /** Absent where a call has no acting user. */
   readonly acting_user_id?: string;
+  /** The name of the service that called; absent where the instance did it by itself. */
+  readonly caller?: string;
   readonly request_id: string;
   /** RFC 3339. */
   readonly at: string;
@@ -30,6 +32,7 @@ export type AdminAuditRecord = {
   readonly project_id: string;
   /** Whose operator secret the call carried, as versions of models say it. */
   readonly by: string;
+  readonly caller?: string;
   readonly rpc: string;
   readonly request_id: string;
   readonly at: string;

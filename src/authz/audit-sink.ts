@@ -18,6 +18,7 @@ export function createAuditSink(log: AuditLog): AuditSink {
         operation: entry.operation,
         project_id: entry.projectId,
         by: entry.by,
+        ...callerOf(entry),
         rpc: entry.rpc,
         request_id: entry.requestId,
         at: new Date(entry.atMs).toISOString(),
@@ -53,9 +54,16 @@ function tupleRecord(entry: TupleAudit, change: PackedChange, ordinal: number): 
     subject: subjectText(subjectNamespace, subjectId, subjectRelation),
     rpc: entry.rpc,
     ...(entry.actingUserId === null ? {} : { acting_user_id: entry.actingUserId }),
+    ...callerOf(entry),
     request_id: entry.requestId,
     at: new Date(entry.atMs).toISOString(),
   };
+}
+
+function callerOf({ caller }: { readonly caller?: string | undefined }): {
+  readonly caller?: string;
+} {
+  return caller === undefined ? {} : { caller };
 }
 
 function subjectText(namespace: string, id: string, relation: string): string {

@@ -3,6 +3,7 @@ import type { AssertionsReason } from '../assertions/assertions-reason.ts';
 import type { CacheReason } from '../cache/cache-reason.ts';
 import type { ConfigReason } from '../config/config-reason.ts';
 import type { EngineReason } from '../engine/bound/engine-reason.ts';
+import type { CallersReason } from '../gateway/callers/callers-reason.ts';
 import { CODE_OF_REASON } from '../gateway/connect/connect-error.ts';
 import type { ConnectReason } from '../gateway/connect/connect-reason.ts';
 import type { GatewayReason } from '../gateway/gateway-reason.ts';
@@ -32,6 +33,7 @@ export type AuthzReason =
   | QuestionReason
   | ShardReason
   | SlotReason
+  | CallersReason
   | ConnectReason
   | RpcReason
   | GatewayReason;

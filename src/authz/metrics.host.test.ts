@@ -14,6 +14,7 @@ function seriesValue(text: string, series: string): number | undefined {
 const BUILD = { version: '1.2.3', commit: 'abc' };
 const NO_READS = { counts: [], sum: 0 };
 const FIGURES: WorkerFigures = {
+  projects: [],
   evalReads: {
     Check: NO_READS,
     CheckSet: NO_READS,

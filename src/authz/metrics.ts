@@ -15,15 +15,18 @@ import { registerProcessMetrics } from '../observability/process-metrics.ts';
 import type { FsckStats, WorkerStats } from '../protocol/messages.ts';
 import type { BulkMetrics } from '../services/bulk/bulk-ports.ts';
 import type { WatchMetrics } from '../services/watch/tuple-watch.ts';
+import { systemClock } from '../shared/clock.ts';
 import { READ_BOUNDS } from '../workers/jobs/read-counts.ts';
 import { QUEUE_BOUNDS, type QueueBound } from '../workers/slot/queue-bound.ts';
 import { createBulkMetrics } from './bulk-metrics.ts';
+import { type CallerMetrics, createCallerMetrics } from './caller-metrics.ts';
 import { type ClockMetrics, createClockMetrics } from './clock-metrics.ts';
 import { DecisionCounts } from './decision-counts.ts';
 import { createFeedMetrics, type FeedMetrics } from './feed-metrics.ts';
 import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 import { MembershipMetrics } from './membership-metrics.ts';
 import { createModelMetrics, type ModelMetrics } from './model-metrics.ts';
+import { createProjectMetrics, type ProjectMetrics } from './project-metrics.ts';
 import { createStalledStreams, createWatchMetrics } from './watch-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
@@ -75,6 +78,7 @@ export type Metrics = PartMetrics & {
   readonly readBudget: Gauge;
   /** What the indexes of all workers may take. */
   readonly indexLimit: Gauge;
+  readonly projects: ProjectMetrics;
   readonly regionRefused: Counter;
   /** Tuples written outside of models with conditions of their own, whose condition nothing can decide. */
   readonly undecidableTuples: Readonly<Record<ConditionProblem['field'], HotCounter>>;
@@ -99,6 +103,8 @@ export type Metrics = PartMetrics & {
   readonly writeDuration: Readonly<Record<'committed' | 'refused', HotHistogram>>;
   readonly commits: Counter;
   readonly feedReconnects: Counter;
+  /** 1 or 0. */
+  readonly feedConnected: Gauge;
   readonly membership: MembershipMetrics;
   /** Of work that one instance at a time does. */
   readonly upkeepRuns: Counter<'work' | 'outcome'>;
@@ -107,6 +113,7 @@ export type Metrics = PartMetrics & {
   readonly watch: WatchMetrics;
   /** Streams whose readers took nothing for too long. */
   readonly stalledStreams: Counter<'method'>;
+  readonly callers: CallerMetrics;
   /** 1 or 0. */
   readonly ready: Gauge;
   /** How long the start loaded shards before it was ready. */
@@ -127,8 +134,10 @@ export function createMetrics(build: Build): Metrics {
     bulk: createBulkMetrics(store),
     watch: createWatchMetrics(store),
     stalledStreams: createStalledStreams(store),
+    callers: createCallerMetrics(store),
     ...createModelMetrics(store),
     readIndex: createIndexMetrics(store),
+    projects: createProjectMetrics(store, systemClock),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',
       help: 'Decision workers that ended and were started again.',
@@ -255,7 +264,11 @@ function instanceMetrics(store: MetricStore) {
     writeDuration: recordOf(['committed', 'refused'], (outcome) => durations.cell({ outcome })),
     commits: counter('gatehouse_commits_total', 'Write transactions committed.'),
     membership: new MembershipMetrics(store),
-    feedReconnects: counter('gatehouse_feed_reconnects_total', 'Change feed connections remade.'),
+    feedReconnects: counter(
+      'gatehouse_feed_reconnects_total',
+      'Times that the connection of the change feed was lost.',
+    ),
+    feedConnected: gauge('gatehouse_feed_connected', '1 while the change feed listens, else 0.'),
     ready: gauge('gatehouse_ready', '1 while /readyz answers 200, else 0.'),
     warmUpSeconds: gauge(
       'gatehouse_warm_up_seconds',
@@ -273,7 +286,7 @@ type StandingFigures = Pick<
 /** Figures of the workers, all together: a label by worker would say nothing about the service. */
 function workerMetrics(
   store: MetricStore,
-  metrics: Pick<Metrics, 'decisions' | 'backstops'>,
+  metrics: Pick<Metrics, 'decisions' | 'backstops' | 'projects'>,
 ): Metrics['workerReport'] {
   const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
   const counter = (name: string, help: string): Counter => store.counter({ name, help });
@@ -322,6 +335,7 @@ function workerMetrics(
       const { counts, sum } = figures.evalReads[rpc];
       readsOf[rpc].merge(counts, sum);
     }
+    metrics.projects.add(figures.projects);
     loads.inc(figures.shardLoads);
     failures.inc(figures.shardLoadFailures);
     evictions.inc(figures.shardEvictions);

@@ -12,7 +12,8 @@ import type { Database } from './database.ts';
 import type { Metrics } from './metrics.ts';
 
 /** GATEWAY_MAX_CHECK_READS must not go below it, for a project either. */
-const READ_BUDGET_FLOOR = 100;
+/** The lowest read budget of a project. */
+export const READ_BUDGET_FLOOR = 100;
 /** How often it is asked whether a model is pending that nobody brings into force. */
 const ACTIVATION_INTERVAL_MS = 5_000;
 /** So long a call that writes a model waits for it to come into force. */

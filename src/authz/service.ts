@@ -1,5 +1,6 @@
 import type { Environment } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
+import { createBudgetService } from '../gateway/budgets/budget-service.ts';
 import {
   type CallOptions,
   createGateway,
@@ -29,6 +30,7 @@ import { ChangeRetention } from '../store/retention.ts';
 import type { WorkerPool } from '../workers/slot/worker-pool.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createAuditSink } from './audit-sink.ts';
+import { showCallers } from './caller-metrics.ts';
 import { showClock } from './clock-metrics.ts';
 import type { Database } from './database.ts';
 import { showFeed } from './feed-metrics.ts';
@@ -38,6 +40,8 @@ import { LiveCredentials } from './live-credentials.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createRecorder, modelOptions } from './model-parts.ts';
 import type { PostgresWatch } from './postgres-watch.ts';
+import { READ_BUDGET_FLOOR } from './project-services.ts';
+import { createReadAccounting, type ReadAccounting } from './read-accounting.ts';
 import { RecentShards } from './recent-shards.ts';
 import { createServices, type Services } from './services.ts';
 import { measureStages, type MeasuredStages } from './stage-metrics.ts';
@@ -109,7 +113,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     port: config.connectPort,
     metricsPort: config.metricsPort,
     held: heldSockets(config),
-    hosts: config.serviceAuthTokens.length > 0 ? undefined : new HostAllowList(config),
+    hosts: hasCallers(config) ? undefined : new HostAllowList(config),
     readiness,
     renderMetrics: metrics.render,
     onIncident: createIncidentLog(log, systemClock),
@@ -151,7 +155,10 @@ async function startParts(
   const recent = new RecentShards();
   let projects: Services['projects'] | undefined;
   const held = new HeldBySlots(config.workers);
+  const { ledger, ...accounting } = createReadAccounting(log, systemClock);
+  metrics.projects.setNamed(config.metricsProjects);
   const workers = createWorkers({
+    ...accounting,
     config,
     held,
     stages,
@@ -192,9 +199,10 @@ async function startParts(
   live.start();
   undo.push(() => live.stop());
   const { credentials } = live;
-  gateway.serve(createCalls(config, log, metrics, { workers, services, credentials }));
+  gateway.serve(createCalls(config, log, metrics, { workers, services, credentials, ledger }));
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
   metrics.onCollect(() => metrics.spreadShards.set(workers.spreadCount));
+  metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
   metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
   const watch = startWatch(options, gateway);
   const parts = { config, database, workers, services, gateway, feed, retention, recent };
@@ -218,6 +226,7 @@ function startFeed(
       services.hub.changed(shard);
     },
     onConnected: (isConnected) => {
+      metrics.feedConnected.set(isConnected ? 1 : 0);
       if (!isConnected) metrics.feedReconnects.inc();
     },
     log,
@@ -236,6 +245,11 @@ function startWatch(
   };
   update();
   return setInterval(update, WATCH_MS).unref();
+}
+
+/** Whether callers are authenticated. */
+function hasCallers({ serviceAuthTokens, callers }: Config): boolean {
+  return serviceAuthTokens.length > 0 || callers !== undefined;
 }
 
 /** What a supervisor has passed on. */
@@ -310,9 +324,11 @@ export function createCalls(
   config: Config,
   log: EventLog,
   metrics: Metrics,
-  parts: Pick<Parts, 'workers' | 'services'> & Pick<CallOptions, 'credentials'>,
+  parts: Pick<Parts, 'workers' | 'services'> &
+    Pick<CallOptions, 'credentials'> &
+    Pick<ReadAccounting, 'ledger'>,
 ): CallOptions {
-  const { workers: shards, services, credentials } = parts;
+  const { workers: shards, services, credentials, ledger } = parts;
   const { projects, positions, index, tuples } = services;
   const isAlone = (): boolean => services.isAlone();
   const scopes = new ReadScopes({ projects, positions, index, isAlone });
@@ -348,6 +364,15 @@ export function createCalls(
       updatesMax: config.maxWriteUpdates,
       rules: services.rules,
     }),
+    budget: createBudgetService({
+      ledger,
+      projects,
+      shards,
+      scopes,
+      timeoutMsMax,
+      readBudgetDefault: config.maxCheckReads,
+      readBudgetFloor: READ_BUDGET_FLOOR,
+    }),
     tuple: createTupleService({ ...services, timeoutMsMax }),
     tupleRoutes: {
       ...services,
@@ -364,8 +389,14 @@ export function createCalls(
       metrics.unreadAnswers.inc();
       metrics.unreadBytes.inc(bytes);
     },
-    report: ({ requestId, rpc, error }) => {
-      const fields = { request_id: requestId, rpc, error: String(error), stack: stackOf(error) };
+    report: ({ requestId, rpc, caller, error }) => {
+      const fields = {
+        request_id: requestId,
+        rpc,
+        caller,
+        error: String(error),
+        stack: stackOf(error),
+      };
       log('error', 'call_failed', fields);
     },
   };

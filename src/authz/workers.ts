@@ -12,6 +12,7 @@ import {
   createWorkerPool,
   type WorkerPool,
   type WorkerPoolEvent,
+  type WorkerPoolOptions,
 } from '../workers/slot/worker-pool.ts';
 import { WORKER_CONNECTIONS } from './database.ts';
 import { indexShare } from './index-share.ts';
@@ -30,6 +31,10 @@ export type WorkersOptions = {
   readonly onFatal: (cause: unknown) => void;
   /** Told which shards a worker was asked for last. */
   readonly onRecentShards?: ((slot: number, shards: readonly RecentShard[]) => void) | undefined;
+  /** Some evaluations that ran out of their budget, and who asked. */
+  readonly onBudgetRefused?: WorkerPoolOptions['onBudgetRefused'];
+  /** What workers counted of single projects. */
+  readonly onProjects?: ((figures: WorkerStats['projects']) => void) | undefined;
   readonly time: DatabaseTime;
   /** Where each worker tells which shards it holds. */
   readonly held?: HeldBySlots | undefined;
@@ -73,11 +78,13 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     shardQueueDepthMax: config.shardQueueMax,
     queueBytesMax: QUEUE_BYTES_MAX,
     onRefused: (bound) => metrics.queueRefusals[bound].add(1),
+    onBudgetRefused: options.onBudgetRefused,
     onFatal: options.onFatal,
     stages: options.stages?.times.batches,
     findModel: options.findModel,
     onStats: (slot, stats) => {
       countStats(metrics, slot, stats);
+      options.onProjects?.(stats.projects);
       if (stats.recentShards !== undefined) options.onRecentShards?.(slot, stats.recentShards);
     },
     onEvent: (event) => logEvent(event, metrics, log),

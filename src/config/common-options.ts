@@ -29,8 +29,8 @@ export function optionalPortOption(env: string, description: string): Option<num
 }
 
 /**
- * What listeners bind to: this machine alone as long as the option `serviceAuthTokens`, which must stand
- * above in the table, is empty.
+ * What listeners bind to: this machine alone as long as the options `serviceAuthTokens` and, where there is one, `callers`, which must
+ * stand above in the table, are empty.
  */
 export function hostByTokensOption(env: string, description: string): Option<string> {
   return textOption<string>({
@@ -38,7 +38,8 @@ export function hostByTokensOption(env: string, description: string): Option<str
     description,
     fallback: (_machine, resolved) => {
       const tokens = resolved['serviceAuthTokens'];
-      return Array.isArray(tokens) && tokens.length > 0 ? '0.0.0.0' : '127.0.0.1';
+      const hasTokens = Array.isArray(tokens) && tokens.length > 0;
+      return hasTokens || resolved['callers'] !== undefined ? '0.0.0.0' : '127.0.0.1';
     },
     fallbackText: '127.0.0.1 without service tokens, else 0.0.0.0',
     ...ADDRESS,

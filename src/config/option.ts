@@ -157,6 +157,18 @@ export function textOption<F extends string | undefined>(
   };
 }
 
+/** A secret that is one document of JSON; what is in it is looked at by who uses it. Unset: there is none. */
+export function secretJsonOption(common: Common): Option<string | undefined> {
+  return textOption<undefined>({
+    ...common,
+    fallback: undefined,
+    fallbackText: 'unset',
+    pattern: /^\s*\{[^]*\}\s*$/,
+    rule: 'a JSON document',
+    secret: true,
+  });
+}
+
 /** One of `values`. */
 export function choiceOption<const V extends string>(
   common: Common & { readonly fallback: V; readonly values: readonly V[] },

@@ -14,6 +14,7 @@ import {
   integerOption,
   listOption,
   optionalIntegerOption,
+  secretJsonOption,
   secretLinesOption,
   secretListOption,
   textOption,
@@ -64,7 +65,20 @@ export const OPTIONS = {
   serviceAuthTokens: secretListOption({
     env: 'GATEWAY_SERVICE_AUTH_TOKENS',
     description:
-      'Service tokens that callers may present as `Authorization: Bearer`. Empty: every caller is trusted, and a warning is logged at start. Their file is read again whenever it changes.',
+      'Service tokens that callers may present as `Authorization: Bearer`, and which reach everything. Empty, and no GATEWAY_CALLERS: every caller is trusted, and a warning is logged at start. Their file is read again whenever it changes.',
+  }),
+  callers: secretJsonOption({
+    env: 'GATEWAY_CALLERS',
+    description:
+      'Callers by name, each with its tokens, its scopes and a rate, as a JSON document: docs/operations.md, "Callers". Their file is read again whenever it changes.',
+  }),
+  openServices: listOption({
+    env: 'GATEWAY_OPEN_SERVICES',
+    description:
+      'What answers over gRPC without a credential: `health`, `reflection`, both, or `none`. /healthz and /readyz always do.',
+    fallback: ['health'],
+    pattern: /^(health|reflection|none)$/,
+    rule: '`health`, `reflection` or `none`',
   }),
   adminApiSecrets: secretLinesOption({
     env: 'GATEWAY_ADMIN_API_SECRET',
@@ -137,6 +151,15 @@ export const OPTIONS = {
     min: 100,
     max: 1_000_000_000,
     unit: 'reads',
+  }),
+  metricsProjects: integerOption({
+    env: 'GATEWAY_METRICS_PROJECTS',
+    description:
+      'Projects with metric series of their own: those that read most, and those that are refused most; all others are counted together as `other`.',
+    fallback: 20,
+    min: 0,
+    max: 200,
+    unit: 'projects',
   }),
   maxCheckDepth: integerOption({
     env: 'GATEWAY_MAX_CHECK_DEPTH',

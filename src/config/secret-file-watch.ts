@@ -25,6 +25,17 @@ type SecretListName<Table extends OptionTable> = {
   [K in keyof Table]: OptionValues<Table>[K] extends readonly string[] ? K : never;
 }[keyof Table];
 
+/** The file in which a secret option stands; undefined when it does not. */
+export function secretPathOf<Table extends OptionTable>(
+  table: Table,
+  name: keyof Table,
+  env: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  const option = table[name];
+  const path = option === undefined ? '' : (env[fileVariableOf(option.env)] ?? '');
+  return path === '' ? undefined : path;
+}
+
 /** The path and the parser of a secret list that stands in a file; undefined when it does not. */
 export function secretFileOf<Table extends OptionTable>(
   table: Table,
@@ -32,8 +43,8 @@ export function secretFileOf<Table extends OptionTable>(
   env: Readonly<Record<string, string | undefined>>,
 ): Pick<WatchedSecret, 'path' | 'parse'> | undefined {
   const option = table[name];
-  const path = option === undefined ? '' : (env[fileVariableOf(option.env)] ?? '');
-  if (option === undefined || path === '') return undefined;
+  const path = secretPathOf(table, name, env);
+  if (option === undefined || path === undefined) return undefined;
   // The name is one of an option whose value is a list of texts.
   return { path, parse: (text) => option.parse(text) as readonly string[] };
 }

@@ -3,8 +3,8 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { AppError } from '../shared/app-error.ts';
 import type { ConfigReason } from './config-reason.ts';
 
-/** Far more than any secret; what is larger is another file. */
-const BYTES_MAX = 64 * 1024;
+/** Far more than any secret, and enough for a thousand callers; what is larger is another file. */
+const BYTES_MAX = 1024 * 1024;
 /** Not blocking: a pipe would never open without a writer. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 

@@ -1,6 +1,10 @@
 import type { HttpExchange } from '../http/http-exchange.ts';
 import type { HttpServer } from '../http/http-server.ts';
-import type { Authenticator } from '../http/service-tokens.ts';
+import { AppError } from '../shared/app-error.ts';
+import { mustAdmit, type OnRefused } from './callers/guarded-service.ts';
+import { FSCK_RULES } from './callers/method-rules.ts';
+import type { Admission } from './connect/adapter.ts';
+import { codeNameOfReason, httpStatusOfReason } from './connect/connect-error.ts';
 
 /** Where a comparison of all loaded indexes stands. */
 export type FsckReport = {
@@ -22,21 +26,25 @@ export interface FsckRuns {
   readonly report: FsckReport;
 }
 
+export type FsckParts = {
+  readonly admit: (authorization: string) => Admission | Promise<Admission>;
+  readonly onOutOfScope: OnRefused;
+  readonly runs: FsckRuns;
+};
+
 const JSON_TYPE = 'application/json';
 const PATH = '/fsck';
 
 /**
  * POST /fsck begins a comparison of every loaded index, or joins the one under way; GET /fsck tells where it stands. For the
  * metrics port only. Beside what guards that port (the names that it answers to), both take the service's token where one is
- * configured, and refuse what a page in a browser sends, since they make work. `parts`: null while the service starts.
+ * configured, whose caller must reach every project, and refuse what a page in a browser sends, since they make work. `parts`: null while the service starts.
  */
-export function addFsckRoutes(
-  server: HttpServer,
-  parts: () => { readonly authenticator: Authenticator; readonly runs: FsckRuns } | null,
-): void {
+export function addFsckRoutes(server: HttpServer, parts: () => FsckParts | null): void {
   const answer = (
     exchange: HttpExchange,
     statusCode: number,
+    rule: keyof typeof FSCK_RULES,
     act: (runs: FsckRuns) => FsckReport,
   ): void => {
     const ready = parts();
@@ -44,14 +52,30 @@ export function addFsckRoutes(
     if (exchange.header('origin') !== '') {
       return refuse(exchange, 403, 'permission_denied', 'not for pages in a browser');
     }
-    if (!ready.authenticator.accepts(exchange.header('authorization'))) {
-      return refuse(exchange, 401, 'unauthenticated', 'a valid service token is required');
-    }
-    exchange.send(statusCode, JSON_TYPE, JSON.stringify(act(ready.runs)));
+    const finish = (admission: Admission): void => {
+      if (admission instanceof AppError) throw admission;
+      mustAdmit(admission, FSCK_RULES[rule], undefined, ready.onOutOfScope);
+      exchange.send(statusCode, JSON_TYPE, JSON.stringify(act(ready.runs)));
+    };
+    const admitted = ready.admit(exchange.header('authorization'));
+    Promise.resolve(admitted)
+      .then(finish)
+      .catch((error: unknown) => refuseFor(exchange, error));
   };
-  server.route('POST', PATH, (exchange) => answer(exchange, 202, (runs) => runs.start()));
-  server.route('GET', PATH, (exchange) => answer(exchange, 200, (runs) => runs.report));
+  server.route('POST', PATH, (exchange) => {
+    answer(exchange, 202, 'start', (runs) => runs.start());
+  });
+  server.route('GET', PATH, (exchange) => {
+    answer(exchange, 200, 'report', (runs) => runs.report);
+  });
 }
+
+function refuseFor(exchange: HttpExchange, error: unknown): void {
+  const { reason, message } = error instanceof AppError ? error : INTERNAL;
+  refuse(exchange, httpStatusOfReason(reason), codeNameOfReason(reason), message);
+}
+
+const INTERNAL = { reason: 'INTERNAL', message: 'internal error' };
 
 function refuse(exchange: HttpExchange, statusCode: number, code: string, message: string): void {
   exchange.send(statusCode, JSON_TYPE, JSON.stringify({ code, message, details: [] }));

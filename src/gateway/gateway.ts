@@ -1,4 +1,6 @@
+import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { BudgetService } from '../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../gen/gatehouse/v1/model_service_pb.ts';
 import { QueryService } from '../gen/gatehouse/v1/query_service_pb.ts';
 import { TupleService } from '../gen/gatehouse/v1/tuple_service_pb.ts';
@@ -13,20 +15,21 @@ import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
-import type { Authenticator } from '../http/service-tokens.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { StageTimes } from '../shared/stage-times.ts';
+import { guardedService, type OnRefused } from './callers/guarded-service.ts';
 import {
+  type Admission,
   createConnectAdapter,
   type ConnectAdapter,
   type ConnectAdapterOptions,
 } from './connect/adapter.ts';
 import { sendConnectError } from './connect/connect-error.ts';
 import { createHostGuard } from './connect/host-guard.ts';
-import { addFsckRoutes, type FsckRuns } from './fsck-routes.ts';
+import { addFsckRoutes, type FsckParts, type FsckRuns } from './fsck-routes.ts';
 import type { GatewayReason } from './gateway-reason.ts';
 import { FramedDecisions } from './hot/framed-decisions.ts';
 import { HOT_METHODS, RawDecisions } from './hot/raw-decisions.ts';
@@ -41,7 +44,7 @@ import type { Readiness } from './readiness.ts';
 import type { DecisionMeter } from './reads/decision-meter.ts';
 import type { QuestionRecorder } from './reads/question-recorder.ts';
 import type { ReadScopes } from './reads/read-scopes.ts';
-import { type Credentials, createAuthorize } from './rpc/authorization.ts';
+import { admissionOf, type Credentials, createAuthorize } from './rpc/authorization.ts';
 import { HealthState } from './rpc/health-service.ts';
 import { reflectionRoutes } from './rpc/reflection-service.ts';
 import type { TupleRoutes, TupleRoutesParts } from './tuples/tuple-calls.ts';
@@ -76,6 +79,7 @@ export type CallOptions = {
   readonly seat: ServiceImpl<typeof SeatService>;
   readonly model: Partial<ServiceImpl<typeof ModelService>>;
   readonly query: Partial<ServiceImpl<typeof QueryService>>;
+  readonly budget: ServiceImpl<typeof BudgetService>;
   readonly tuple: Partial<ServiceImpl<typeof TupleService>>;
   /** The same over lines of JSON. */
   readonly tupleRoutes: TupleRoutes;
@@ -127,6 +131,7 @@ const SERVICES = [
   ModelService,
   QueryService,
   TupleService,
+  BudgetService,
 ] as const;
 
 /** The listeners with every route; nothing is bound before `listen`. */
@@ -146,7 +151,7 @@ class ListenerPair implements Gateway {
   #framedDecisions: FramedDecisions | null = null;
   #rawWrites: RawWrites | null = null;
   #tuples: TupleRoutesParts | null = null;
-  #fsck: { readonly authenticator: Authenticator; readonly runs: FsckRuns } | null = null;
+  #fsck: FsckParts | null = null;
 
   constructor(options: GatewayOptions) {
     this.#options = options;
@@ -206,17 +211,25 @@ class ListenerPair implements Gateway {
 
   serve(options: CallOptions): void {
     assert(this.#adapter === null, 'a gateway is given its calls once');
-    const { authenticator } = options.credentials;
+    const { callers } = options.credentials;
+    const { onIncident } = this.#options;
+    const onOutOfScope: OnRefused = ({ service, method }, caller) =>
+      onIncident('scope_refused', `${caller}: ${service}/${method}`);
+    const guarded = <Service extends DescService>(
+      service: Service,
+      implementation: Partial<ServiceImpl<Service>>,
+    ): Partial<ServiceImpl<Service>> => guardedService(service, implementation, onOutOfScope);
     const adapter = createConnectAdapter({
       routes: (router) => {
-        router.service(AuthzService, options.authz);
-        router.service(AdminService, options.admin);
-        router.service(WorkspaceService, options.workspace);
-        router.service(GroupService, options.group);
-        router.service(SeatService, options.seat);
-        router.service(ModelService, options.model);
-        router.service(QueryService, options.query);
-        router.service(TupleService, options.tuple);
+        router.service(AuthzService, guarded(AuthzService, options.authz));
+        router.service(AdminService, guarded(AdminService, options.admin));
+        router.service(WorkspaceService, guarded(WorkspaceService, options.workspace));
+        router.service(GroupService, guarded(GroupService, options.group));
+        router.service(SeatService, guarded(SeatService, options.seat));
+        router.service(ModelService, guarded(ModelService, options.model));
+        router.service(QueryService, guarded(QueryService, options.query));
+        router.service(TupleService, guarded(TupleService, options.tuple));
+        router.service(BudgetService, guarded(BudgetService, options.budget));
         this.#health.routes(router);
         reflectionRoutes(router, [...SERVICES, Health]);
       },
@@ -228,12 +241,16 @@ class ListenerPair implements Gateway {
       onFailure: (rpc, failure, shown) => options.meter.failedOutside(rpc, failure, shown),
     });
     this.#adapter = adapter;
-    this.#tuples = { ...options.tupleRoutes, authenticator, report: options.report };
-    this.#fsck = { authenticator, runs: options.fsck };
+    const admit = (authorization: string): Admission | Promise<Admission> => {
+      const found = callers.identify(authorization);
+      return found instanceof Promise ? found.then(admissionOf) : admissionOf(found);
+    };
+    this.#tuples = { ...options.tupleRoutes, admit, onOutOfScope, report: options.report };
+    this.#fsck = { admit, onOutOfScope, runs: options.fsck };
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
-    const parts = { ...options, authenticator, general: adapter, compressMinBytes };
-    const { onIncident, stages } = this.#options;
+    const parts = { ...options, callers, general: adapter, compressMinBytes };
+    const { stages } = this.#options;
     const carriers = stages?.calls;
     const framed = new FramedDecisions({ ...parts, onIncident, carriers });
     this.#framedDecisions = framed;
@@ -242,7 +259,7 @@ class ListenerPair implements Gateway {
       web: (exchange, hot) => framed.handleWeb(exchange, hot),
       stages: carriers?.http1,
     });
-    this.#rawWrites = new RawWrites({ ...options, authenticator, general: adapter });
+    this.#rawWrites = new RawWrites({ ...options, callers, general: adapter });
   }
 
   updateHealth(): void {

@@ -74,6 +74,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
 /** Nobody asked anything for this long: there is nothing left to read. */
 const QUIET_MS = 10;
+/** At least the round trip after which no client of HTTP/2 sends more on a connection that it was asked to leave. */
+const FAREWELL_MS = 500;
 /** Else a second process could bind the same port unnoticed. */
 const LISTEN_EXCLUSIVE = 1;
 
@@ -243,6 +245,8 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     else this.#sniffing?.close();
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket);
     this.#http2?.server.close();
+    // Who heard only now that this is the end may have sent more meanwhile, which a closing session would refuse.
+    if (this.#http2 !== null) await this.#quietWithin(Math.min(deadlineMs, FAREWELL_MS));
     this.#http2?.closeGracefully();
     this.#unusual.closeIdle();
     await this.#quietWithin(deadlineMs);
@@ -259,8 +263,9 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
   async #quietWithin(timeMaxMs: number): Promise<void> {
     const untilMs = performance.now() + timeMaxMs;
     const leftMs = (): number => Math.max(0, untilMs - performance.now());
-    for (let before = -1; before !== this.#exchangeTotal;) {
-      before = this.#exchangeTotal;
+    const total = (): number => this.#exchangeTotal + (this.#http2?.streamTotal ?? 0);
+    for (let before = -1; before !== total();) {
+      before = total();
       await this.#idleWithin(leftMs());
       if (leftMs() === 0) return;
       await new Promise((resolve) => setTimeout(resolve, Math.min(QUIET_MS, leftMs())));

@@ -8,6 +8,7 @@ import type {
 import type { Socket } from 'node:net';
 import type { BodyDeadlines } from './body-deadlines.ts';
 import type { HttpLimits } from './http-limits.ts';
+import { sendShutdownNotice } from './shutdown-notice.ts';
 
 /** Takes one HTTP/2 request; `bodyDeadlines` cuts bodies that it expects whole. */
 export type Http2StreamHandler = (
@@ -19,7 +20,8 @@ export type Http2StreamHandler = (
 /** Streams that one connection may open and drop in a burst, and a second after that (rapid reset). */
 const RESET_BURST = 1_000;
 const RESET_PER_SECOND = 33;
-const LAST_STREAM_ID_MAX = 2 ** 31 - 1;
+/** How long to wait for clients that have not taken earlier frames, before they are asked to go. */
+const NOTICE_AGAIN_MS = 10;
 /** Bytes of request body that a stream may send ahead of being read. */
 const WINDOW_BYTES = 1_048_576;
 const SETTINGS_PER_FRAME_MAX = 32;
@@ -38,6 +40,8 @@ export class Http2Listener {
   readonly #bodyDeadlines: BodyDeadlines;
   readonly #onIncident: (event: string, detail: string) => void;
   #openStreamCount = 0;
+  #streamTotal = 0;
+  #isDraining = false;
   #onDrained: (() => void) | null = null;
 
   constructor(
@@ -86,11 +90,18 @@ export class Http2Listener {
     return this.#openStreamCount;
   }
 
-  /** Asks every client to go elsewhere; streams on the way are still served. */
+  /** Streams of all connections since the start, ended ones too. */
+  get streamTotal(): number {
+    return this.#streamTotal;
+  }
+
+  /**
+   * Asks every client to go elsewhere, those that come from now on, too; streams on the way are still served
+   * (RFC 9113 section 6.8: a first GOAWAY that refuses nothing, the one that refuses a round trip later).
+   */
   beginDrain(): void {
-    for (const session of this.#sessions.keys()) {
-      if (!session.destroyed) session.goaway(http2.constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID_MAX);
-    }
+    this.#isDraining = true;
+    for (const session of this.#sessions.keys()) this.#askToGo(session);
   }
 
   /** Refuses new streams; each connection closes when its last stream ends. */
@@ -122,6 +133,12 @@ export class Http2Listener {
       clearTimeout(handshake);
       this.#sessions.delete(session);
     });
+    if (this.#isDraining) this.#askToGo(session);
+  }
+
+  #askToGo(session: ServerHttp2Session): void {
+    if (sendShutdownNotice(session)) return;
+    setTimeout(() => this.#askToGo(session), NOTICE_AGAIN_MS).unref();
   }
 
   #stream(
@@ -130,6 +147,7 @@ export class Http2Listener {
     onStream: Http2StreamHandler,
   ): void {
     const { session } = stream;
+    this.#streamTotal += 1;
     this.#count(session, 1);
     stream.once('close', () => {
       this.#count(session, -1);

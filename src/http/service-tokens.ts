@@ -47,16 +47,27 @@ class TokenAuthenticator implements ReplaceableAuthenticator {
 
   accepts(header: string): boolean {
     if (!this.enabled) return true;
-    if (!hasBearerScheme(header)) return false;
-    let start = SCHEME_LENGTH;
-    while (header.charCodeAt(start) === 0x20) start += 1;
-    return isAmong(header, start, this.#tokens);
+    const start = bearerStart(header);
+    return start >= 0 && isAmong(header, start, this.#tokens);
   }
 }
 
 /** Whether `given` is one of `secrets`, all of which are compared; time depends on their lengths only. */
 export function isOneOfSecrets(given: string, secrets: readonly string[]): boolean {
   return isAmong(given, 0, secrets);
+}
+
+/** Hot. Where the token of an `Authorization` header begins, -1 where its scheme is another one. */
+export function bearerStart(header: string): number {
+  if (!hasBearerScheme(header)) return -1;
+  let start = SCHEME_LENGTH;
+  while (header.charCodeAt(start) === 0x20) start += 1;
+  return start;
+}
+
+/** Hot. Whether `text` from `start` on is `secret`, all of which is looked at in any case. */
+export function isSecretAt(text: string, start: number, secret: string): boolean {
+  return differs(text, start, secret) === 0;
 }
 
 function isAmong(text: string, start: number, secrets: readonly string[]): boolean {

@@ -1,11 +1,13 @@
+import { createRequire } from 'node:module';
 import { isatty } from 'node:tty';
 import { pino, type DestinationStream } from 'pino';
-import { PinoPretty } from 'pino-pretty';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /** Structured log: one event name a line as the message, everything else as fields. */
 export type Logger = pino.Logger;
+
+type PinoPrettyModule = typeof import('pino-pretty');
 
 const STDERR = 2;
 
@@ -31,6 +33,8 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
 
 function standardError(): DestinationStream {
   if (!isatty(STDERR)) return pino.destination({ dest: STDERR, sync: true });
+  // For people alone: services and commands whose lines go elsewhere need not load it.
+  const { PinoPretty } = createRequire(import.meta.url)('pino-pretty') as PinoPrettyModule;
   return PinoPretty({ destination: STDERR, sync: true, translateTime: false });
 }
 

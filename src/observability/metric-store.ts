@@ -75,6 +75,9 @@ export type Family<Cell> = {
   readonly cell: (labels: Labels) => Cell;
 };
 
+/** One line of a family whose cells come and go. */
+export type LabelledValue = { readonly labels: Labels; readonly value: number };
+
 /** One line of a family, as prom-client's registry takes it. */
 type Sample = {
   readonly value: number;
@@ -140,6 +143,25 @@ export class MetricStore {
     };
   }
 
+  /** Values that are asked for with each scrape, of labels that may differ from those of the last one. */
+  values(
+    description: Description,
+    type: 'counter' | 'gauge',
+    values: () => readonly LabelledValue[],
+  ): void {
+    this.#register(description, type, values);
+  }
+
+  /** Histograms that are asked for with each scrape, as `values`. */
+  histogramValues(
+    description: Description,
+    cells: () => readonly { readonly labels: Labels; readonly cell: HotHistogram }[],
+  ): void {
+    this.#register(description, 'histogram', () =>
+      cells().flatMap(({ labels, cell }) => histogramSamples(description.name, labels, cell)),
+    );
+  }
+
   /** Runs before each scrape, to fetch figures that nobody pushes. It may throw: the scrape stands. */
   onCollect(collector: () => void): void {
     this.#collectors.push(collector);
@@ -160,7 +182,7 @@ export class MetricStore {
 
   #register(
     { name, help }: Description,
-    type: 'counter' | 'histogram',
+    type: 'counter' | 'gauge' | 'histogram',
     values: () => readonly Sample[],
   ): void {
     const get = (): object => ({ name, help, type, values: values(), aggregator: 'sum' });

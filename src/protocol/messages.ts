@@ -5,6 +5,7 @@ import type { ExpandTree } from '../model/expand-tree.ts';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import type { ErrorData } from '../shared/app-error.ts';
 import type { QuestionAnswer, QuestionCall, QuestionRpc } from './questions.ts';
+import type { BudgetRefusal, ProjectFigures } from './read-figures.ts';
 import type {
   BatchItem,
   BatchItemResult,
@@ -21,10 +22,10 @@ import type {
  * they hold raw requests or their answers alone (packed-batch.ts). 3 - packed batches may lie in
  * shared memory, which is the gateway's again after the reply (batch-memory.ts). 4 - scopes carry the
  * stamp of minSeq, the version of the settings and whether only a held shard may answer; changes
- * that were found beside a head are carried. 5 - questions of gatehouse.v1 (questions.ts). 6 - a shard may have replicas in
- * several workers (shown-seqs.ts).
+ * that were found beside a head are carried. 5 - questions of gatehouse.v1 (questions.ts). 6 - reads by
+ * project, and what ran out of its budget (read-figures.ts). 7 - a shard may have replicas in several workers (shown-seqs.ts).
  */
-export const PROTOCOL_VERSION = 6;
+export const PROTOCOL_VERSION = 7;
 
 /** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
@@ -203,6 +204,8 @@ export type WorkerStats = {
       { readonly counts: readonly number[]; readonly sum: number }
     >
   >;
+  /** Reads since the last report, by project. */
+  readonly projects: readonly ProjectFigures[];
   /** Items of each BatchCheck that the worker parsed since the last report. */
   readonly rawBatchItems: readonly number[];
   /** Failed items of batches since the last report, by reason; the gateway counts failed calls. */
@@ -255,6 +258,8 @@ export type AnswerBatch = {
   readonly modelsWanted: readonly { readonly projectId: string; readonly modelVersion: number }[];
   readonly stats: WorkerStats | null;
   readonly reports: readonly WorkerReport[];
+  /** Of requests whose answers are in this message, or come later. */
+  readonly refusals: readonly BudgetRefusal[];
 };
 
 /** Something for the log. No tuple contents, and a hash instead of the tenant. */

@@ -74,6 +74,7 @@ const noAnswers: AnswerBatch = {
   modelsWanted: [],
   stats: null,
   reports: [],
+  refusals: [],
 };
 
 test('answers come out as they went in', () => {

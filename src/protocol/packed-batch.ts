@@ -138,7 +138,8 @@ export function packAnswers(batch: number, answers: AnswerBatch): ArrayBuffer | 
     answers.acks.length > 0 ||
     answers.modelsWanted.length > 0 ||
     answers.stats !== null ||
-    answers.reports.length > 0
+    answers.reports.length > 0 ||
+    answers.refusals.length > 0
   ) {
     return null;
   }
@@ -178,6 +179,7 @@ export function unpackAnswers(buffer: ArrayBuffer): Numbered<AnswerBatch> {
     modelsWanted: [],
     stats: null,
     reports: [],
+    refusals: [],
   };
   return { batch, content };
 }

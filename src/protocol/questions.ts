@@ -1,6 +1,7 @@
 import type { Explanation } from '../model/explanation.ts';
 import type { RelationTuple, Subject, TupleChange } from '../model/relation-tuple.ts';
 import type { ListPage, SubjectList } from '../model/subject-list.ts';
+import type { RefusedQuestion } from './read-figures.ts';
 
 /**
  * Questions of gatehouse.v1.QueryService as they travel to the worker that owns the shard: a kind with its arguments
@@ -78,6 +79,9 @@ export const PREVIEW_AFTER = 2;
 /** One of the models could not decide it within its bounds; the other bits are 0. */
 export const PREVIEW_FAILED = 4;
 
+/** Reads of an evaluation; where the budget ended first it would have taken more. */
+export type ReadsMeasured = { readonly reads: number; readonly isExhausted: boolean };
+
 export type QuestionArgs = {
   readonly check: QuestionHead & { readonly question: Question };
   readonly listSubjects: QuestionHead & {
@@ -119,6 +123,8 @@ export type QuestionArgs = {
     /** At most so many remedies. */
     readonly remediesMax: number;
   };
+  /** Evaluated with nothing remembered, up to the scope's budget. */
+  readonly measureReads: QuestionHead & { readonly asked: RefusedQuestion };
 };
 
 export type QuestionResults = {
@@ -141,6 +147,7 @@ export type QuestionResults = {
   /** PREVIEW_ bits by question: of the first ones at least, where all would have taken too much. */
   readonly previewModel: Uint8Array;
   readonly explain: Explanation;
+  readonly measureReads: ReadsMeasured;
 };
 
 export type QuestionKind = keyof QuestionArgs;

@@ -7,6 +7,14 @@ import type { AppError } from '../shared/app-error.ts';
 import type { ErrorData } from '../shared/app-error.ts';
 import type { QuestionAnswer, QuestionArgs, QuestionKind } from './questions.ts';
 
+/** Who asks, for the log of what is refused. It is looked at only then, and does not travel. */
+export interface CallOrigin {
+  /** The same as in the answer. */
+  readonly requestId: string;
+  /** The name of the caller; '' if none is known. */
+  readonly caller: string;
+}
+
 /** Project settings that travel with every read; the same values on every item of one request. */
 export type ReadScope = ShardKey & {
   /** Names the project's compiled model; `modelJson` of that version was given to `setModel`. */
@@ -24,6 +32,7 @@ export type ReadScope = ShardKey & {
   readonly isHeldOnly: boolean;
   /** Absolute, on the monotonic clock of `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
   readonly deadlineMs: number;
+  readonly origin?: CallOrigin | undefined;
 };
 
 export type BatchItem = {

@@ -11,6 +11,10 @@ const environment = withdrawSecrets(process.env);
 process.exitCode = await runCommandLine(process.argv.slice(2), environment, {
   openLink: async (context) => (await import('./parts/local-link.ts')).openLocalLink(context),
   openSecrets: async (context) => (await import('./parts/local-link.ts')).openLocalSecrets(context),
+  planStart: async (context, request) =>
+    (await import('./parts/start-plan.ts')).planStart(context, request),
   openStoredRuns: async (context) =>
     (await import('./parts/stored-runs.ts')).openStoredRuns(context),
+  openActions: async (context) =>
+    (await import('./parts/local-actions.ts')).openLocalActions(context),
 });

@@ -5,6 +5,7 @@ import { createIncidentLog } from '../observability/incident-log.ts';
 import { eventLogOf, type Logger } from '../observability/logger.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import { AppError } from '../shared/app-error.ts';
+import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
 import { Access } from './face/api/access.ts';
 import { serveApi, type ApiOptions } from './face/api/api-server.ts';
@@ -229,7 +230,8 @@ class ServingRunner implements Runner {
 
   /** A scrape needs no token, but must name this service as any other request. */
   async #serveMetrics(host: string, port: number): Promise<number> {
-    const { store } = this.parts.metrics;
+    const { metrics } = this.parts;
+    assert(metrics !== undefined, 'a runner that serves counts');
     const route: Route = {
       method: 'GET',
       pattern: '/metrics',
@@ -237,7 +239,7 @@ class ServingRunner implements Runner {
         kind: 'whole',
         status: 200,
         contentType: METRICS_CONTENT_TYPE,
-        body: await store.render(),
+        body: await metrics.store.render(),
         headers: [],
       }),
     };

@@ -64,7 +64,7 @@ export class CommitPublisher {
     const entries = writes.flatMap((write, index) => {
       const { epoch, seq, changes } = results[index] as WriteResult;
       if (changes === null) return [];
-      const { rpc, actingUserId, requestId } = write.meta;
+      const { rpc, actingUserId, caller, requestId } = write.meta;
       return [
         {
           ...write.shard,
@@ -74,6 +74,7 @@ export class CommitPublisher {
           changes,
           rpc,
           actingUserId,
+          caller,
           requestId,
           atMs,
         },

@@ -4,6 +4,8 @@ import type { ClientBase } from 'pg';
 export type ModelAuthor = {
   /** Name of the caller's credential, or `operator`. */
   readonly createdBy: string;
+  /** The name of the service that called, for the audit alone. */
+  readonly caller?: string | undefined;
   readonly rpc: string;
   readonly requestId: string;
 };

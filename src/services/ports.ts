@@ -15,12 +15,14 @@ export interface ModelDistributor {
   setModel(projectId: string, modelVersion: number, modelJson: string): Promise<void>;
 }
 
-/** Who changed something, and through which call: stored with the change row and audited. */
+/** Who changed something, and through which call: stored with the change row, but for the caller, and audited. */
 export type WriteMeta = {
   /** Name of the method, for example `WriteRelationTuples`. */
   readonly rpc: string;
   /** null where a call has no acting user. */
   readonly actingUserId: string | null;
+  /** The name of the service that called; absent where the instance does it by itself. */
+  readonly caller?: string | undefined;
   readonly requestId: string;
   /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
   readonly deadlineMs: number;
@@ -30,6 +32,7 @@ export type WriteMeta = {
 export type TupleAudit = Omit<CommittedChange, 'settingsVersion'> & {
   readonly rpc: string;
   readonly actingUserId: string | null;
+  readonly caller?: string | undefined;
   readonly requestId: string;
   /** Wall clock, milliseconds. */
   readonly atMs: number;
@@ -50,6 +53,8 @@ export type AdminAudit = {
   readonly projectId: string;
   /** As versions of models name who wrote them. */
   readonly by: string;
+  /** As `WriteMeta.caller`. */
+  readonly caller?: string | undefined;
   readonly rpc: string;
   readonly requestId: string;
   readonly atMs: number;

@@ -140,11 +140,21 @@ test('an unknown project is asked for each time, so that a new one is seen at on
 });
 
 /** Projects whose settings are believed for a second, over a clock and a membership in the test's hand. */
-function projectsOver(pool: Pool, clock: Clock, isAlone: () => boolean): ProjectService {
+function projectsOver(
+  pool: Pool,
+  clock: Clock,
+  isAlone: () => boolean,
+  distribute: () => Promise<void> = () => Promise.resolve(),
+): ProjectService {
   const models = stagedModels(pool, () => projects);
   const projects = new ProjectService({
     pool,
-    admission: NO_INSTANCES,
+    admission: {
+      ...NO_INSTANCES,
+      get isOvertaken() {
+        return isAlone();
+      },
+    },
     clock,
     region: '',
     defaultProjectId: 'default',
@@ -153,7 +163,7 @@ function projectsOver(pool: Pool, clock: Clock, isAlone: () => boolean): Project
     ttlMs: 1_000,
     cacheMax: 10,
     listMax: 10,
-    distributor: { setModel: () => Promise.resolve() },
+    distributor: { setModel: distribute },
     models,
     onRegionRefused: () => undefined,
     onUnsoundModel: () => undefined,
@@ -231,6 +241,85 @@ test('what was known is asked for again when all is forgotten, also what is bein
   await elsewhere(2);
   clock.now = 20;
   expect(await projects.settings('')).toMatchObject({ version: 2 });
+});
+
+test('alone, what others may see of a change under way is not withheld from reads here', async () => {
+  const apart = await createTestDatabase();
+  onTestFinished(() => apart.drop());
+  const clock = { now: 0, nowMs: () => 0, monotonicMs: () => clock.now };
+  const gate = { isShut: false, waiting: 0, opened: Promise.withResolvers<void>() };
+  const projects = projectsOver(
+    apart.pool,
+    clock,
+    () => true,
+    async () => {
+      gate.waiting += 1;
+      if (gate.isShut) await gate.opened.promise;
+    },
+  );
+  await projects.provisionDefault();
+  expect(projects.peek('')).toMatchObject({ version: 1 });
+  gate.isShut = true;
+  gate.waiting = 0;
+  const change = {
+    id: 'default',
+    name: '',
+    status: 0,
+    modelJson: MODEL,
+    dataRegion: '',
+    clearDataRegion: false,
+    maxCheckReads: 0,
+    clearMaxCheckReads: false,
+  };
+  const updated = projects.update(change, 'r');
+  // It is committed: an instance that asks the database decides by it already.
+  await expect.poll(() => gate.waiting).toBe(1);
+  expect(projects.peek('')).toBeUndefined();
+  let isAnswered = false;
+  const asked = projects.settings('').finally(() => (isAnswered = true));
+  await expect.poll(() => gate.waiting).toBe(2);
+  expect(isAnswered).toBe(false);
+  gate.opened.resolve();
+  expect(await asked).toMatchObject({ version: 2, modelJson: MODEL });
+  await updated;
+  expect(projects.peek('')).toMatchObject({ version: 2 });
+
+  // Refused: nothing can have changed.
+  await expect(projects.update({ ...change, id: 'nope' }, 'r')).rejects.toMatchObject({
+    reason: 'PROJECT_UNKNOWN',
+  });
+  expect(projects.peek('nope')).toBeUndefined();
+  await expect(projects.update({ ...change, modelJson: '{' }, 'r')).rejects.toMatchObject({
+    reason: 'MODEL_INVALID',
+  });
+  expect(projects.peek('')).toMatchObject({ version: 2 });
+
+  // The answer to the commit was lost: asked for again and again while it may yet come.
+  const connect = apart.pool.connect.bind(apart.pool);
+  Object.assign(apart.pool, {
+    connect: async () => {
+      const client = await connect();
+      const query = client.query.bind(client);
+      return Object.assign(client, {
+        query: async (...statement: unknown[]) => {
+          const result: unknown = await Reflect.apply(query, client, statement);
+          const text = (statement[0] as { readonly text?: string }).text ?? statement[0];
+          if (text === 'commit') throw Object.assign(new Error('cut'), { code: 'ECONNRESET' });
+          return result;
+        },
+      });
+    },
+  });
+  await expect(projects.update({ ...change, maxCheckReads: 500 }, 'r')).rejects.toMatchObject({
+    reason: 'STORE_UNAVAILABLE',
+  });
+  Object.assign(apart.pool, { connect });
+  expect(projects.peek('')).toBeUndefined();
+  expect(await projects.settings('')).toMatchObject({ readBudget: 500 });
+  expect(projects.peek('')).toBeUndefined();
+  clock.now = 1_000;
+  expect(await projects.settings('')).toMatchObject({ readBudget: 500 });
+  expect(projects.peek('')).toMatchObject({ readBudget: 500 });
 });
 
 test('beside other instances settings are not believed beyond their time because the database is away', async () => {

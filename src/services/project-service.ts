@@ -36,6 +36,7 @@ import {
 } from './project-settings.ts';
 import type { GuardMode, ProjectStatus } from './rules/project.ts';
 import type { ServicesReason } from './services-reason.ts';
+import { SettingsInDoubt } from './settings-in-doubt.ts';
 import type { WriteAdmission } from './write-admission.ts';
 
 export type ProjectServiceOptions = {
@@ -96,6 +97,7 @@ const AWAY_MS = 30_000;
  *    newer one was lost with its history.
  * P3 A change made through this instance is in effect here before it is acknowledged; one made
  *    elsewhere within `ttlMs`, and from when on a read index or a change row has shown it.
+ *    While it is under way, and others may see it before, reads ask the database (`SettingsInDoubt`).
  * P4 Settings are believed for `ttlMs` from before they were asked for, or were seen unchanged. Longer
  *    only while alone, while the database is away.
  */
@@ -105,9 +107,11 @@ export class ProjectService {
   readonly #loading = new Map<string, Promise<ProjectSettings>>();
   /** What was asked for before is not believed. */
   #forgottenMs = Number.NEGATIVE_INFINITY;
+  readonly #inDoubt: SettingsInDoubt;
 
   constructor(options: ProjectServiceOptions) {
     this.#options = options;
+    this.#inDoubt = new SettingsInDoubt(options);
     this.#cache = new LRUCache({ max: options.cacheMax });
   }
 
@@ -118,10 +122,11 @@ export class ProjectService {
 
   /** Settings if they are known and fresh; otherwise `load`. '' is the default project. Hot. */
   peek(projectId: string): ProjectSettings | undefined {
-    const cached = this.#cache.get(this.resolveId(projectId));
+    const id = this.resolveId(projectId);
+    const cached = this.#cache.get(id);
     if (cached === undefined || cached.untilMs <= this.#options.clock.monotonicMs())
       return undefined;
-    return isOld(cached) ? undefined : cached.settings;
+    return isOld(cached) || this.#inDoubt.has(id) ? undefined : cached.settings;
   }
 
   /** What was known last, however long ago; undefined also when newer ones are known to exist. Hot. */
@@ -153,6 +158,11 @@ export class ProjectService {
    */
   async atLeast(projectId: string, version: number): Promise<ProjectSettings> {
     this.#options.onOld();
+    return await this.#loadAnew(projectId, version);
+  }
+
+  /** `load`, by a query that is sent after this call, unless one before it found `version` (not 0). */
+  async #loadAnew(projectId: string, version: number): Promise<ProjectSettings> {
     const underWay = this.#loading.get(this.resolveId(projectId));
     if (underWay !== undefined) {
       // Sent before: it may have seen older ones.
@@ -205,6 +215,7 @@ export class ProjectService {
   async settings(projectId: string): Promise<ProjectSettings> {
     const known = this.peek(projectId);
     if (known !== undefined) return known;
+    if (this.#inDoubt.has(this.resolveId(projectId))) return await this.#loadAnew(projectId, 0);
     const nowMs = this.#options.clock.monotonicMs();
     const loading = this.load(projectId).catch((error: unknown) => this.#keep(projectId, error));
     const cached = this.#cache.get(this.resolveId(projectId));
@@ -247,9 +258,10 @@ export class ProjectService {
     request: CreateProjectRequest,
     requestId: string,
     by: string = OPERATOR,
+    caller?: string,
   ): Promise<Project> {
     const checked = checkCreateProject(request, this.#options.readBudgetFloor);
-    const author = { createdBy: by, rpc: 'CreateProject', requestId };
+    const author = { createdBy: by, caller, rpc: 'CreateProject', requestId };
     const hasRules = hasWriteRules(parseModel(checked.modelJson));
     const [row, askedMs] = await this.#write((pool, id) =>
       insertProject(pool, id, { ...checked, hasRules }, author),
@@ -277,6 +289,16 @@ export class ProjectService {
     return projectFromRow(row);
   }
 
+  /** Those of `ids` that there are, by id. Errors: STORE_UNAVAILABLE. Cost: a query for each. */
+  async some(ids: readonly string[]): Promise<readonly Project[]> {
+    const found: Project[] = [];
+    for (const id of ids.toSorted()) {
+      const row = await this.#ask(selectProject(this.#options.pool, id));
+      if (row !== undefined) found.push(projectFromRow(row));
+    }
+    return found;
+  }
+
   /** All projects by id. Errors: RESULT_TOO_LARGE beyond `listMax`, STORE_UNAVAILABLE. */
   async list(): Promise<readonly Project[]> {
     const { pool, listMax } = this.#options;
@@ -302,10 +324,11 @@ export class ProjectService {
     request: UpdateProjectRequest,
     requestId: string,
     by: string = OPERATOR,
+    caller?: string,
   ): Promise<Project> {
     const change = checkUpdateProject(request, this.#options.readBudgetFloor);
     const { id, modelJson } = change;
-    const author = { createdBy: by, rpc: 'UpdateProject', requestId };
+    const author = { createdBy: by, caller, rpc: 'UpdateProject', requestId };
     const { project, value: written } = await this.change<WrittenModel | undefined>(
       id,
       async (client, before) => {
@@ -338,17 +361,19 @@ export class ProjectService {
     work: (client: PoolClient, row: ProjectRow) => Promise<readonly [ProjectRow, T]>,
     committed: (value: T) => void,
   ): Promise<{ readonly project: Project; readonly value: T }> {
-    const [[row, value], askedMs] = await this.#write((pool, instanceId) =>
-      inRetriedTransaction(pool, async (client) => {
-        const before = await lockProject(client, instanceId, id);
-        if (before === undefined) throw projectUnknown(id);
-        return await work(client, before);
-      }),
-    );
-    const project = projectFromRow(row);
-    committed(value);
-    await this.#install(project, askedMs);
-    return { project, value };
+    return await this.#inDoubt.during(id, async () => {
+      const [[row, value], askedMs] = await this.#write((pool, instanceId) =>
+        inRetriedTransaction(pool, async (client) => {
+          const before = await lockProject(client, instanceId, id);
+          if (before === undefined) throw projectUnknown(id);
+          return await work(client, before);
+        }),
+      );
+      const project = projectFromRow(row);
+      committed(value);
+      await this.#install(project, askedMs);
+      return { project, value };
+    });
   }
 
   /** Makes the default project where it is missing, and loads its settings. Called at start. */
@@ -424,11 +449,12 @@ export class ProjectService {
   audit(
     operation: AdminAudit['operation'],
     projectId: string,
-    { createdBy: by, rpc, requestId }: ModelAuthor,
+    { createdBy: by, caller, rpc, requestId }: ModelAuthor,
     model: WrittenModel | undefined,
   ): void {
     const atMs = this.#options.clock.nowMs();
-    this.#options.audit?.projectChanged({ operation, projectId, by, rpc, requestId, atMs, model });
+    const entry = { operation, projectId, by, caller, rpc, requestId, atMs, model };
+    this.#options.audit?.projectChanged(entry);
   }
 
   /** Sends a statement once this instance may write, and says when it was sent. */

@@ -16,7 +16,7 @@ export type ChangeFeedOptions = {
   readonly isHeld?: ((shard: ShardKey) => boolean) | undefined;
   /** A shard has reached `seq`; null: any shard may have changed. A hint: may repeat, or be old. */
   readonly onHint: (shard: ShardKey | null, seq: number) => void;
-  /** Called with false when the LISTEN connection is lost, with true when it is there (again). */
+  /** Called with false once when the LISTEN connection is lost, with true when it is there (again). */
   readonly onConnected?: ((isConnected: boolean) => void) | undefined;
   readonly log?: StoreLog | undefined;
 };

@@ -10,7 +10,10 @@ export type ListenOptions = {
   readonly onPayload: (payload: string) => void;
   /** After each connect, before onConnected(true): whatever was notified meanwhile is lost. */
   readonly onMayHaveMissed: () => void;
-  /** Called with false when the LISTEN connection is lost, with true when it is there (again). */
+  /**
+   * Called with true when the LISTEN connection is there (again), with false once when it is lost: not for
+   * attempts to make it again, nor where it never was there.
+   */
   readonly onConnected?: ((isConnected: boolean) => void) | undefined;
   readonly log?: StoreLog | undefined;
 };
@@ -47,6 +50,9 @@ class Listener {
   readonly #stop = new AbortController();
   readonly #done: Promise<void>;
   #onStarted: () => void = () => undefined;
+  #isListening = false;
+  /** Since it was lost, or could not be made: the loss, and every attempt, counts as one. */
+  #away: { readonly sinceMs: number; attempts: number } | null = null;
 
   constructor(options: ListenOptions) {
     this.#options = options;
@@ -65,18 +71,41 @@ class Listener {
     let retryMs = RETRY_MS_MIN;
     while (!this.#stop.signal.aborted) {
       try {
-        await this.#listen(() => (retryMs = RETRY_MS_MIN));
-      } catch (error) {
-        this.#log('warn', 'listen_connection_lost', {
-          channel: this.#options.channel,
-          error: String(error),
+        await this.#listen(() => {
+          retryMs = RETRY_MS_MIN;
+          this.#came();
         });
+      } catch (error) {
+        this.#went(error);
       }
-      this.#options.onConnected?.(false);
       await pause(retryMs, this.#stop.signal);
       retryMs = Math.min(2 * retryMs, RETRY_MS_MAX);
     }
     this.#onStarted();
+  }
+
+  #came(): void {
+    const away = this.#away;
+    this.#away = null;
+    this.#isListening = true;
+    if (away === null) return;
+    const awayMs = Math.round(performance.now() - away.sinceMs);
+    const fields = { channel: this.#options.channel, away_ms: awayMs, attempts: away.attempts };
+    // As severe as the loss, so that nobody finds the one without the other.
+    this.#log('warn', 'listen_connection_back', fields);
+  }
+
+  /** It was lost, or could not be made: a line for the first time, none for the attempts that follow. */
+  #went(error: unknown): void {
+    const wasListening = this.#isListening;
+    this.#isListening = false;
+    this.#away ??= { sinceMs: performance.now(), attempts: 0 };
+    this.#away.attempts += 1;
+    if (this.#away.attempts === 1) {
+      const event = wasListening ? 'listen_connection_lost' : 'listen_connection_failed';
+      this.#log('warn', event, { channel: this.#options.channel, error: String(error) });
+    }
+    if (wasListening) this.#options.onConnected?.(false);
   }
 
   /** Ends when stopped; throws when the connection is lost. */
@@ -115,10 +144,10 @@ class Listener {
       listening.catch(() => undefined);
       await Promise.race([listening, lost, stopped.promise]);
       if (this.#stop.signal.aborted) return;
+      onListening();
       this.#options.onMayHaveMissed();
       this.#options.onConnected?.(true);
       this.#onStarted();
-      onListening();
       await Promise.race([lost, stopped.promise]);
     } finally {
       stopped.forget();

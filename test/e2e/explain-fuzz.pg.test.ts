@@ -8,6 +8,7 @@ import {
   ExplainResponseSchema,
 } from '../../src/gen/gatehouse/v1/query_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
+import { awkwardValues, jsonPatches, patched } from '../support/json-patches.ts';
 import { query } from '../support/query-call.ts';
 import { call } from '../support/service.ts';
 
@@ -40,31 +41,25 @@ expect((await call(instance, 'AdminService/UpdateProject', settings)).status).to
 const updates = [stored, ban].map((tuple) => ({ op: 'OP_INSERT', tuple }));
 expect((await call(instance, 'AuthzService/WriteRelationTuples', { updates })).status).toBe(200);
 
-const awkward: fc.Arbitrary<unknown> = fc.oneof(
-  fc.constantFrom<unknown>(null, '', 0, -1, 1e300, 2 ** 31, true, [], {}, [[]], '9'.repeat(400)),
-  fc.constantFrom('\u0000', '\ud800', 'é'.repeat(200), '#', 'a#b', '*', '__proto__', '🙂'),
-  fc.constantFrom('doc', 'seat', 'group', 'plan', 'viewer', 'both', 'default', 'ann', 'mallory'),
-  fc.constantFrom<unknown>(
-    { user_id: 'ann' },
-    { wildcard: true },
-    { set: { namespace: 'doc', object_id: 'plan' } },
-  ),
-  fc.string({ maxLength: 12, unit: 'grapheme' }),
-  fc.string({ maxLength: 400, unit: 'binary' }),
-  fc.json({ maxDepth: 4 }).map((text): unknown => JSON.parse(text)),
-);
+const awkward = awkwardValues([
+  'doc',
+  'seat',
+  'group',
+  'plan',
+  'viewer',
+  'both',
+  'default',
+  'ann',
+  'mallory',
+  { user_id: 'ann' },
+  { wildcard: true },
+  { set: { namespace: 'doc', object_id: 'plan' } },
+]);
 const FIELDS =
   'project_id tenant_id namespace object_id relation subject expires_at condition_name condition_params ' +
   'user_id set question context scope contextual_tuples remedies_max unknown constructor ' +
   'at_least_consistency_token';
-const field = fc.constantFrom(...FIELDS.split(' '));
-const patches = fc.array(fc.tuple(fc.nat(), fc.nat(), field, awkward), { maxLength: 4 });
-
-function objectsOf(value: unknown): Record<string, unknown>[] {
-  if (Array.isArray(value)) return value.flatMap(objectsOf);
-  if (typeof value !== 'object' || value === null) return [];
-  return [value as Record<string, unknown>, ...Object.values(value).flatMap(objectsOf)];
-}
+const patches = jsonPatches(FIELDS.split(' '), awkward);
 
 const asked = { ...stored, subject: { user_id: 'mallory' } };
 const conditional = {
@@ -80,19 +75,10 @@ test(`JSON (SEED=${seed})`, async () => {
   const property = fc.asyncProperty(patches, fc.nat(2), async (list, kind) => {
     const scope = { contextual_tuples: [conditional, member], context: { age: 20 } };
     const relation = ['viewer', 'both', 'banned'][kind];
-    const body: Record<string, unknown> = structuredClone({
-      scope,
-      question: { ...asked, relation },
-      remedies_max: 5,
-    });
-    for (const [object, key, name, value] of list) {
-      const objects = objectsOf(body);
-      const target = objects[object % objects.length] ?? body;
-      const keys = Object.keys(target);
-      const place = key % 2 === 0 ? name : (keys[key % Math.max(1, keys.length)] ?? name);
-      const own = { value: structuredClone(value), writable: true, enumerable: true };
-      Object.defineProperty(target, place, { ...own, configurable: true });
-    }
+    const body: Record<string, unknown> = patched(
+      { scope, question: { ...asked, relation }, remedies_max: 5 },
+      list,
+    );
     const text = JSON.stringify(body);
     const answer = await query(instance, 'Explain', text);
     const shown = `${text} → ${answer.status} ${JSON.stringify(answer.body)}`;

@@ -15,6 +15,7 @@ import {
   StreamObjectsResponseSchema,
 } from '../../src/gen/gatehouse/v1/query_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
+import { awkwardValues, jsonPatches, patched } from '../support/json-patches.ts';
 import { query } from '../support/query-call.ts';
 import { call } from '../support/service.ts';
 
@@ -40,36 +41,20 @@ const page_token = firstPage.body['next_page_token'];
 expect(page_token).not.toBe('');
 
 /** Values of every JSON type, of awkward texts and sizes; none of them names mallory or everybody. */
-const awkward: fc.Arbitrary<unknown> = fc.oneof(
-  fc.constantFrom<unknown>(null, '', 0, -1, 1, 2 ** 31, 1e300, true, [], {}, [[]], '9'.repeat(400)),
-  fc.constantFrom(
-    '\u0000',
-    '\ud800',
-    'é'.repeat(200),
-    '#',
-    'a#b',
-    '*',
-    '__proto__',
-    '🙂',
-    'A'.repeat(64),
-  ),
-  fc.constantFrom('doc', 'seat', 'group', 'plan', 'viewer', 'member', 'default', page_token),
-  fc.string({ maxLength: 12, unit: 'grapheme' }),
-  fc.string({ maxLength: 400, unit: 'binary' }),
-  fc.json({ maxDepth: 4 }).map((text): unknown => JSON.parse(text)),
-);
+const awkward = awkwardValues([
+  'doc',
+  'seat',
+  'group',
+  'plan',
+  'viewer',
+  'member',
+  'default',
+  page_token,
+]);
 const FIELDS =
   'project_id tenant_id namespace object_id relation user_id set scope object_ids relations page_size page_token ' +
   'page_token context unknown contextual_tuples condition_name constructor at_least_consistency_token';
-const field = fc.constantFrom(...FIELDS.split(' '));
-const patches = fc.array(fc.tuple(fc.nat(), fc.nat(), field, awkward), { maxLength: 4 });
-
-/** The objects of a body that patches may put something into. */
-function objectsOf(value: unknown): Record<string, unknown>[] {
-  if (Array.isArray(value)) return value.flatMap(objectsOf);
-  if (typeof value !== 'object' || value === null) return [];
-  return [value as Record<string, unknown>, ...Object.values(value).flatMap(objectsOf)];
-}
+const patches = jsonPatches(FIELDS.split(' '), awkward);
 
 function bodyOf(method: Method): Record<string, unknown> {
   const guest = { ...stored[0], subject: { user_id: 'guest' } };
@@ -98,15 +83,7 @@ describe(`JSON (SEED=${seed})`, () => {
   test.each(METHODS)('%s', async (method) => {
     let answered = 0;
     const property = fc.asyncProperty(patches, async (list) => {
-      const body = structuredClone(bodyOf(method));
-      for (const [object, key, name, value] of list) {
-        const objects = objectsOf(body);
-        const target = objects[object % objects.length] ?? body;
-        const keys = Object.keys(target);
-        const place = key % 2 === 0 ? name : (keys[key % Math.max(1, keys.length)] ?? name);
-        const own = { value: structuredClone(value), writable: true, enumerable: true };
-        Object.defineProperty(target, place, { ...own, configurable: true });
-      }
+      const body = patched(bodyOf(method), list);
       const text = JSON.stringify(body);
       const answer = await query(instance, method, text);
       const shown = `${text} → ${answer.status} ${JSON.stringify(answer.body)}`;

@@ -12,6 +12,7 @@ import {
 } from '../../src/gen/gatehouse/v1/query_service_pb.ts';
 import type { RelationTuple } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
+import { awkwardValues, jsonPatches, patched } from '../support/json-patches.ts';
 import { query } from '../support/query-call.ts';
 import { call } from '../support/service.ts';
 
@@ -38,26 +39,18 @@ expect((await call(instance, 'AuthzService/WriteRelationTuples', { updates })).s
 const asked = { ...stored, subject: { user_id: 'mallory' } };
 
 /** Values of every JSON type, of awkward texts and sizes; none of them lets everybody in. */
-const awkward: fc.Arbitrary<unknown> = fc.oneof(
-  fc.constantFrom<unknown>(null, '', 0, -1, 1e300, true, [], {}, [[]], '9'.repeat(400)),
-  fc.constantFrom('\u0000', '\ud800', 'é'.repeat(200), '#', 'a#b', '*', '__proto__', '🙂'),
-  fc.constantFrom(
-    'doc',
-    'seat',
-    'group',
-    'plan',
-    'viewer',
-    'member',
-    'default',
-    'ann',
-    'OP_DELETE',
-  ),
-  fc.string({ maxLength: 12, unit: 'grapheme' }),
-  fc.string({ maxLength: 400, unit: 'binary' }),
-  fc.constantFrom('2999-01-01T00:00:00Z', '0001-01-01T00:00:00Z', '9999-12-31T23:59:60Z'),
-  fc.json({ maxDepth: 4 }).map((text): unknown => JSON.parse(text)),
-);
-const field = fc.constantFrom(
+const awkward = awkwardValues([
+  'doc',
+  'seat',
+  'group',
+  'plan',
+  'viewer',
+  'member',
+  'default',
+  'ann',
+  'OP_DELETE',
+]);
+const FIELDS = [
   'project_id',
   'tenant_id',
   'namespace',
@@ -81,15 +74,8 @@ const field = fc.constantFrom(
   'unknown',
   'constructor',
   'at_least_consistency_token',
-);
-const patches = fc.array(fc.tuple(fc.nat(), fc.nat(), field, awkward), { maxLength: 4 });
-
-/** The objects of a body that patches may put something into. */
-function objectsOf(value: unknown): Record<string, unknown>[] {
-  if (Array.isArray(value)) return value.flatMap(objectsOf);
-  if (typeof value !== 'object' || value === null) return [];
-  return [value as Record<string, unknown>, ...Object.values(value).flatMap(objectsOf)];
-}
+];
+const patches = jsonPatches(FIELDS, awkward);
 
 function bodyOf(method: (typeof METHODS)[number]): Record<string, unknown> {
   const scope = {
@@ -123,15 +109,7 @@ describe(`JSON (SEED=${seed})`, { timeout }, () => {
   test.each(METHODS)('%s', async (method) => {
     let answered = 0;
     const property = fc.asyncProperty(patches, async (list) => {
-      const body = structuredClone(bodyOf(method));
-      for (const [object, key, name, value] of list) {
-        const objects = objectsOf(body);
-        const target = objects[object % objects.length] ?? body;
-        const keys = Object.keys(target);
-        const place = key % 2 === 0 ? name : (keys[key % Math.max(1, keys.length)] ?? name);
-        const own = { value: structuredClone(value), writable: true, enumerable: true };
-        Object.defineProperty(target, place, { ...own, configurable: true });
-      }
+      const body = patched(bodyOf(method), list);
       const text = JSON.stringify(body);
       const answer = await query(instance, method, text);
       const shown = `${text} → ${answer.status} ${JSON.stringify(answer.body)}`;

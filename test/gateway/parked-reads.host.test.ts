@@ -10,6 +10,7 @@ import type { ProjectSettings } from '../../src/services/project-settings.ts';
 import { ReadPositions } from '../../src/services/read-positions.ts';
 import { AppError, errorToData } from '../../src/shared/app-error.ts';
 import type { IndexRow } from '../../src/store/sql/read-index.ts';
+import { callersOf } from '../support/callers.ts';
 import { indexOver, rowAt } from '../support/read-index.ts';
 
 /*
@@ -64,7 +65,7 @@ async function serve(answers: readonly RawAnswer[] = [{ kind: 'allowed' }]) {
   let general = 0;
   const failures: string[] = [];
   const path = new RawDecisions({
-    authenticator: { enabled: false, accepts: () => true },
+    callers: callersOf(),
     shards: {
       refusalBefore: () => null,
       raw: (_method, _format, _body, scope, _expected, onAnswer) => {

@@ -361,6 +361,43 @@ describe('drain', () => {
     expect(target.server.connectionCount).toBe(0);
   });
 
+  test('HTTP/2 calls that are on their way when the drain begins, or come to its end, are answered', async () => {
+    const target = await start();
+    const ask = (session: http2.ClientHttp2Session): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const stream = session.request({
+          ':path': '/workspace.v1.AuthzService/Check',
+          ':method': 'POST',
+          'content-type': 'application/json',
+        });
+        let text = '';
+        stream.on('data', (chunk: Buffer) => (text += chunk.toString()));
+        stream.on('error', reject);
+        stream.on('end', () => resolve(text));
+        stream.end(JSON.stringify({ object_id: 'wait:5' }));
+      });
+    const open = http2.connect(target.baseUrl);
+    const farewell = once(open, 'goaway');
+    await ask(open);
+    target.server.beginDrain();
+    // In the same turn: none of them can have read that this is the end.
+    const onTheWay = Array.from({ length: 20 }, () => ask(open));
+    const late = http2.connect(target.baseUrl);
+    const lateFarewell = once(late, 'goaway');
+    onTheWay.push(ask(late));
+    const allowed = '{"allowed":true}';
+    expect(new Set(await Promise.all(onTheWay))).toEqual(new Set([allowed]));
+    const [[code, lastStreamId]] = await Promise.all([farewell, lateFarewell]);
+    expect([code, lastStreamId]).toEqual([http2.constants.NGHTTP2_NO_ERROR, 2 ** 31 - 1]);
+
+    const last = http2.connect(target.baseUrl);
+    await once(last, 'remoteSettings');
+    const answer = ask(last);
+    await target.server.stop(5_000);
+    expect(await answer).toBe(allowed);
+    expect(target.incidents).not.toContain('drain_deadline');
+  });
+
   test('the deadline cuts off what does not end', async () => {
     const target = await start();
     const client = connect(target);

@@ -1,6 +1,7 @@
 import net from 'node:net';
 import { createRegistry } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
+import { NOBODY } from '../../src/gateway/callers/caller.ts';
 import type { CallFailure } from '../../src/gateway/connect/adapter-guard.ts';
 import { createConnectAdapter } from '../../src/gateway/connect/adapter.ts';
 import { HealthState } from '../../src/gateway/rpc/health-service.ts';
@@ -67,7 +68,7 @@ export async function startServer(
     authorize: (_path, header) =>
       options.hasCredential === true && header('authorization') !== GOOD_TOKEN
         ? new AppError('CREDENTIAL_INVALID', 'the service credential is missing or wrong')
-        : null,
+        : NOBODY,
     readMaxBytes: READ_MAX_BYTES,
     drainSignal: drain.signal,
     registry: createRegistry(file_connectrpc_conformance_v1_service),

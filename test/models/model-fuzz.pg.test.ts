@@ -9,6 +9,7 @@ import {
   WriteModelRequestSchema,
 } from '../../src/gen/gatehouse/v1/model_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
+import { awkwardValues, jsonPatches, patched } from '../support/json-patches.ts';
 import { docModel, modelCall, modelClient } from '../support/model-calls.ts';
 import { call } from '../support/service.ts';
 
@@ -41,40 +42,32 @@ const BODIES = {
   },
 } as const;
 
-const awkward: fc.Arbitrary<unknown> = fc.oneof(
-  fc.constantFrom<unknown>(null, '', 0, -1, 1e300, true, false, [], {}, [[]], '9'.repeat(400)),
-  fc.constantFrom('\u0000', '\ud800', 'é'.repeat(200), '#', '__proto__', '🙂', 'fuzz', 'doc'),
-  fc.constantFrom('9223372036854775807', '-9223372036854775808', '18446744073709551616', 2 ** 31),
-  fc.constantFrom<unknown>(MODEL, { json: MODEL }, { gate: 'namespace doc {\n}\n' }, { json: '{' }),
-  fc.constantFrom('tests: [', 'a: &a [*a]', '- - -', TESTS, `model_file: ../x\n${TESTS}`),
-  fc.string({ maxLength: 200, unit: 'binary' }),
-  fc.json({ maxDepth: 4 }).map((text): unknown => JSON.parse(text)),
-);
+const awkward = awkwardValues([
+  'fuzz',
+  'doc',
+  '9223372036854775807',
+  '-9223372036854775808',
+  '18446744073709551616',
+  MODEL,
+  { json: MODEL },
+  { gate: 'namespace doc {\n}\n' },
+  { json: '{' },
+  'tests: [',
+  'a: &a [*a]',
+  '- - -',
+  TESTS,
+  `model_file: ../x\n${TESTS}`,
+]);
 const FIELDS = `project_id version expected_version comment model json gate force guard questions given sampled
   recorded seed tenant_id context files tests name text page_size page_token unknown constructor`;
-const field = fc.constantFrom(...FIELDS.split(/\s+/));
-const patches = fc.array(fc.tuple(fc.nat(), fc.nat(), field, awkward), { maxLength: 4 });
-
-function objectsOf(value: unknown): Record<string, unknown>[] {
-  if (Array.isArray(value)) return value.flatMap(objectsOf);
-  if (typeof value !== 'object' || value === null) return [];
-  return [value as Record<string, unknown>, ...Object.values(value).flatMap(objectsOf)];
-}
+const patches = jsonPatches(FIELDS.split(/\s+/), awkward);
 
 test.each(Object.keys(BODIES) as (keyof typeof BODIES)[])(
   `JSON: %s (SEED=${seed})`,
   async (method) => {
     let answered = 0;
     const property = fc.asyncProperty(patches, async (list) => {
-      const body = structuredClone<Record<string, unknown>>(BODIES[method]);
-      for (const [object, key, name, value] of list) {
-        const objects = objectsOf(body);
-        const target = objects[object % objects.length] ?? body;
-        const keys = Object.keys(target);
-        const place = key % 2 === 0 ? name : (keys[key % Math.max(1, keys.length)] ?? name);
-        const own = { value: structuredClone(value), writable: true, enumerable: true };
-        Object.defineProperty(target, place, { ...own, configurable: true });
-      }
+      const body = patched(BODIES[method], list);
       const { status, body: answer } = await modelCall(instance, method, body);
       if (status === 200) answered += 1;
       if (status >= 500)

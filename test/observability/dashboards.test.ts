@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readAlerts, readDashboards, readYaml } from './deploy-files.ts';
+import { documentedSeries } from './documented-series.ts';
 
 const dashboards = readDashboards();
 const [datasource] = (
@@ -19,6 +20,23 @@ test('there are two, told apart and linked to each other', () => {
     expect(links.length).toBeGreaterThan(0);
     for (const { url } of links) expect(urls).toContain(url);
   }
+});
+
+/** A name of ours with what follows it. */
+const SELECTORS =
+  /\b(?:authz|gatehouse|notify|runner|process|nodejs)_[a-z0-9_]+(?:\{[^}]*\})?(?![a-z0-9_]*")/g;
+
+test('every series of the three services is on one of them', () => {
+  const queries = dashboards
+    .flatMap(({ panels }) => panels)
+    .flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
+    .join(' ');
+  const series = documentedSeries();
+  expect(series.length).toBeGreaterThan(120);
+  const missing = series.filter(
+    (name) => !new RegExp(`\\b${name}(?:_bucket|_sum|_count)?\\{`).test(queries),
+  );
+  expect(missing).toEqual([]);
 });
 
 /** Gauges that every instance reads from the one database: a sum would count it once for each. */
@@ -51,11 +69,27 @@ describe.each(dashboards)('$title', (dashboard) => {
     expect(new Set(cells).size).toBe(cells.length);
   });
 
-  test('its queries go to the provisioned datasource, each under its own letter', () => {
+  test('data source and instances are variables; it begins with the provisioned one and all', () => {
+    const [source, instance] = dashboard.templating.list;
+    expect(source).toMatchObject({ name: 'datasource', type: 'datasource', query: 'prometheus' });
+    expect(source?.current.value).toBe(datasource?.uid);
+    expect(instance).toMatchObject({ name: 'instance', type: 'query', multi: true });
+    expect(instance).toMatchObject({ includeAll: true, allValue: '.*', refresh: 2 });
+    expect(instance?.current.value).toEqual(['$__all']);
+    expect(dashboard.templating.list).toHaveLength(2);
+  });
+
+  test('its queries go to that data source and those instances, each under its own letter', () => {
     for (const { title, datasource: source, targets = [] } of panels) {
-      expect(source?.uid, title).toBe(datasource?.uid);
+      expect(source?.uid, title).toBe('${datasource}');
       expect(targets.length, title).toBeGreaterThan(0);
-      for (const target of targets) expect(target.datasource.uid, title).toBe(datasource?.uid);
+      for (const { datasource: of, expr } of targets) {
+        expect(of.uid, title).toBe('${datasource}');
+        // Every selector, and there is one in each.
+        const selectors = expr.match(SELECTORS) ?? [];
+        expect(selectors.length, expr).toBeGreaterThan(0);
+        for (const selector of selectors) expect(selector, expr).toContain('instance=~"$instance"');
+      }
       const letters = targets.map(({ refId }) => refId);
       expect(new Set(letters).size).toBe(letters.length);
     }

@@ -72,6 +72,13 @@ export type Dashboard = {
   readonly title: string;
   readonly panels: readonly Panel[];
   readonly links: readonly { readonly url: string }[];
+  readonly templating: { readonly list: readonly DashboardVariable[] };
+};
+
+type DashboardVariable = {
+  readonly name: string;
+  readonly type: string;
+  readonly current: { readonly value: string | readonly string[] };
 };
 
 /** Those that Grafana is provisioned with. */

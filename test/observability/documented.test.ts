@@ -65,6 +65,7 @@ const SERVICES = [
     render: () =>
       new RunnerMetrics({
         counts: () => ({ queued: 0, inProgress: 0 }),
+        refused: () => 0,
         hub: () => ({ subscribers: 0, published: 0, dropped: 0 }),
         build: BUILD,
         queuedMax: 1,

@@ -71,7 +71,9 @@ describe.skipIf(found.error !== undefined)(
       const without = async (): Promise<readonly string[]> => {
         const missing: string[] = [];
         for (const { title, expr } of queries) {
-          const { result } = await query(expr.replaceAll('$__rate_interval', RATE_INTERVAL));
+          const { result } = await query(
+            expr.replaceAll('$__rate_interval', RATE_INTERVAL).replaceAll('$instance', '.*'),
+          );
           const hasData = result.some(({ value: [, text] }) => Number.isFinite(Number(text)));
           if (!hasData) missing.push(`${title}: ${expr}`);
         }

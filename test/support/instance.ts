@@ -2,19 +2,30 @@ import { afterAll, expect } from 'vitest';
 import { openDatabase } from '../../src/authz/database.ts';
 import { createMetrics } from '../../src/authz/metrics.ts';
 import { PostgresWatch } from '../../src/authz/postgres-watch.ts';
+import { createReadAccounting } from '../../src/authz/read-accounting.ts';
 import { createCalls } from '../../src/authz/service.ts';
 import { createServices, type Services } from '../../src/authz/services.ts';
 import { createWorkers } from '../../src/authz/workers.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
+import type { Callers } from '../../src/gateway/callers/callers.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { Readiness } from '../../src/gateway/readiness.ts';
-import { createAuthenticator } from '../../src/http/service-tokens.ts';
 import type { ShardClient } from '../../src/protocol/shard-client.ts';
+import type { AuditSink } from '../../src/services/ports.ts';
+import { systemClock } from '../../src/shared/clock.ts';
 import { DatabaseTime } from '../../src/shared/database-clock.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import type { WorkerPool } from '../../src/workers/slot/worker-pool.ts';
+import { callersOf } from './callers.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 import { TEST_ADMIN_SECRET, TEST_TOKEN } from './service.ts';
+
+/** A line of the log. */
+export type LoggedEvent = {
+  readonly level: string;
+  readonly event: string;
+  readonly fields: object;
+};
 
 /** The service inside the test's process, behind two gateways: with and without the hot path. */
 export interface Instance {
@@ -22,13 +33,17 @@ export interface Instance {
   readonly baseUrl: string;
   /** Of the gateway that sends everything the general path. */
   readonly generalUrl: string;
+  /** The metrics port of the first. */
+  readonly metricsUrl: string;
   readonly token: string;
   readonly adminSecret: string;
   readonly services: Services;
   readonly workers: WorkerPool;
+  readonly callers: Callers;
   readonly renderMetrics: () => Promise<string>;
   /** Failures whose text callers do not get to see: should stay empty. */
   readonly failures: readonly string[];
+  readonly logged: readonly LoggedEvent[];
   stop(): Promise<void>;
 }
 
@@ -63,6 +78,7 @@ export async function startInstance(
   isChangeLost?: () => boolean,
   /** False has every read ask the read index, as where other instances are. */
   isAlone?: () => boolean,
+  audit?: AuditSink,
 ): Promise<Instance> {
   const config = loadConfig({
     DATABASE_URL: urlOf(database.target as ServerTarget),
@@ -72,7 +88,10 @@ export async function startInstance(
     GATEWAY_INDEX_BYTES: String(256 * 1024 * 1024),
     ...env,
   });
-  const log = (): void => undefined;
+  const logged: LoggedEvent[] = [];
+  const log = (level: string, event: string, fields: object): void => {
+    logged.push({ level, event, fields });
+  };
   const failures: string[] = [];
   const metrics = createMetrics({ version: 'test', commit: 'test' });
   const time = new DatabaseTime();
@@ -80,7 +99,17 @@ export async function startInstance(
   const onFatal = (cause: unknown): void => void failures.push(String(cause));
   const { target } = opened;
   const filename = workerFilename;
-  const workers = createWorkers({ config, target, metrics, log, time, onFatal, filename });
+  const { ledger, ...accounting } = createReadAccounting(log, systemClock);
+  const workers = createWorkers({
+    ...accounting,
+    config,
+    target,
+    metrics,
+    log,
+    time,
+    onFatal,
+    filename,
+  });
   await workers.start();
   const services = createServices({
     config,
@@ -88,19 +117,23 @@ export async function startInstance(
     clock: time.clock,
     shards: isChangeLost === undefined ? workers : losingChanges(workers, isChangeLost),
     metrics,
-    audit: undefined,
+    audit,
     log,
     isAlone,
   });
   await services.projects.provisionDefault();
   new PostgresWatch(new Readiness()).watch(opened, services, workers);
+  const document: unknown = config.callers === undefined ? undefined : JSON.parse(config.callers);
+  const callers = callersOf(config.serviceAuthTokens, document);
   const calls = {
     ...createCalls(config, log, metrics, {
       workers,
       services,
+      ledger,
       credentials: {
-        authenticator: createAuthenticator(config.serviceAuthTokens),
+        callers,
         adminSecrets: () => config.adminApiSecrets,
+        openServices: ['health'],
       },
     }),
     report: ({ rpc, error }: { rpc: string; error: unknown }) => {
@@ -109,6 +142,7 @@ export async function startInstance(
   };
   const gateways: Gateway[] = [];
   const urls: string[] = [];
+  const metricsUrls: string[] = [];
   for (const isHotPathEnabled of [true, false]) {
     const gateway = createGateway({
       host: '127.0.0.1',
@@ -117,10 +151,13 @@ export async function startInstance(
       hosts: undefined,
       readiness: new Readiness(),
       renderMetrics: metrics.render,
-      onIncident: (event, detail) => failures.push(`${event}: ${detail}`),
+      onIncident: (event, detail) => {
+        if (event !== 'scope_refused') failures.push(`${event}: ${detail}`);
+      },
     });
     await gateway.listen();
-    const { port } = await gateway.accept();
+    const { port, metricsPort } = await gateway.accept();
+    metricsUrls.push(`http://127.0.0.1:${metricsPort}`);
     gateway.serve({ ...calls, isHotPathEnabled });
     gateways.push(gateway);
     urls.push(`http://127.0.0.1:${port}`);
@@ -128,12 +165,15 @@ export async function startInstance(
   return {
     baseUrl: urls[0] ?? '',
     generalUrl: urls[1] ?? '',
+    metricsUrl: metricsUrls[0] ?? '',
     token: TEST_TOKEN,
     adminSecret: TEST_ADMIN_SECRET,
     services,
     workers,
+    callers,
     renderMetrics: metrics.render,
     failures,
+    logged,
     async stop() {
       for (const gateway of gateways) {
         await gateway.stop(1_000);

@@ -5,7 +5,9 @@ import { onTestFinished } from 'vitest';
 import { createArtifactStore } from '../../src/runner/execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../../src/runner/execution/cache/cache-store.ts';
 import { createJobExecutor } from '../../src/runner/execution/job-executor.ts';
+import type { ActionLibrary } from '../../src/runner/host/actions/action-library.ts';
 import type { Supervision } from '../../src/runner/host/process/supervision.ts';
+import type { ToolShelf } from '../../src/runner/host/tools/tool-shelf.ts';
 import { readWorkflow } from '../../src/runner/language/read-workflow.ts';
 import type {
   JobContexts,
@@ -50,7 +52,8 @@ export type JobOptions = {
   readonly request?: Partial<JobRequest>;
   readonly environment?: Readonly<Record<string, string>>;
   readonly ladder?: { readonly interruptMs: number; readonly terminateMs: number };
-  readonly nodePrograms?: ReadonlyMap<number, string>;
+  readonly tools?: ToolShelf;
+  readonly actions?: ActionLibrary;
   readonly supervision?: Supervision;
   /** Called with each line of the log as it comes. */
   readonly onLine?: (line: string, execution: JobExecution) => void;
@@ -87,7 +90,8 @@ export async function runJob(text: string, options: JobOptions = {}): Promise<Re
     cache: await createCacheStore(join(runnerDir, 'cache')),
     environment: { ...process.env, ...options.environment },
     ladder: options.ladder,
-    nodePrograms: options.nodePrograms,
+    tools: options.tools,
+    actions: options.actions,
     supervision: options.supervision,
   });
   const recorder = createRecorder(options);

@@ -55,6 +55,7 @@ export async function startRunner(
     HOST: '127.0.0.1',
     RUNNER_WORKSPACE: workspace,
     RUNNER_DISK_FLOOR_BYTES: '0',
+    RUNNER_INSTALL_TOOLS: 'false',
     ...env,
   });
   const configHome = mkdtempSync(join(tmpdir(), 'gatehouse-config-'));

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { describe, expect, test } from 'vitest';
+import type { Instance } from '../support/instance.ts';
+import { threeInstances } from '../support/three-instances.ts';
 import {
   anyTuple,
   authzOver,
@@ -18,21 +18,7 @@ import {
 
 /* What is stored is what is exported, whatever came in by an import, over every protocol and on three instances. */
 
-let database: TestDatabase;
-let instances: readonly [Instance, Instance, Instance];
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  const start = (): Promise<Instance> => startInstance(database);
-  instances = [await start(), await start(), await start()];
-}, 120_000);
-afterAll(async () => {
-  for (const instance of instances) {
-    await instance.stop();
-    expect(instance.failures).toEqual([]);
-  }
-  await database.drop();
-});
+const three = threeInstances();
 
 let tenants = 0;
 const newTenant = (): string => `t${String(++tenants)}`;
@@ -77,24 +63,24 @@ describe('an import into an empty tenant', () => {
     const tenantId = newTenant();
     const tuples = plainTuples(20_000);
     const [first, last] = [tuples[0] as JsonTuple, tuples.at(-1) as JsonTuple];
-    for (const one of instances) expect(await allows(one, tenantId, last)).toBe(false);
-    const done = await postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
+    for (const one of three.instances) expect(await allows(one, tenantId, last)).toBe(false);
+    const done = await postLines(three.instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
     expect(done).toMatchObject({
       status: 200,
       body: { received: '20000', written: '20000', unchanged: '0', resumed_at: '0' },
     });
-    for (const one of instances) {
+    for (const one of three.instances) {
       expect(await allows(one, tenantId, first)).toBe(true);
       expect(await allows(one, tenantId, last)).toBe(true);
     }
     // What comes later is a change as ever.
     const added = plainTuples(1, 30_000);
-    await write(instances[1], tenantId, added);
-    for (const one of instances)
+    await write(three.instances[1], tenantId, added);
+    for (const one of three.instances)
       expect(await allows(one, tenantId, added[0] as JsonTuple)).toBe(true);
-    const stored = await exported(instances[2], `?tenant_id=${tenantId}`);
+    const stored = await exported(three.instances[2], `?tenant_id=${tenantId}`);
     expect(stored.map(textOf).toSorted()).toEqual(setOf(tuples, added));
-    const { rows } = await database.pool.query(
+    const { rows } = await three.database.pool.query(
       `select seq::text, retained_from::text from shard where tenant_id = $1`,
       [tenantId],
     );
@@ -104,17 +90,17 @@ describe('an import into an empty tenant', () => {
   test('of a tenant that held tuples once goes beyond what every instance has of it', async () => {
     const tenantId = newTenant();
     const [old] = plainTuples(1, 777_777) as [JsonTuple];
-    await write(instances[0], tenantId, [old]);
-    for (const one of instances) expect(await allows(one, tenantId, old)).toBe(true);
-    const gone = await tuplesOver(instances[1]).deleteTuples({
+    await write(three.instances[0], tenantId, [old]);
+    for (const one of three.instances) expect(await allows(one, tenantId, old)).toBe(true);
+    const gone = await tuplesOver(three.instances[1]).deleteTuples({
       tenantId,
       filter: { namespace: 'doc' },
     });
     expect(gone.count).toBe(1n);
-    for (const one of instances) expect(await allows(one, tenantId, old)).toBe(false);
+    for (const one of three.instances) expect(await allows(one, tenantId, old)).toBe(false);
     const tuples = plainTuples(50);
-    await postLines(instances[2], `?tenant_id=${tenantId}`, linesOf(tuples));
-    for (const one of instances) {
+    await postLines(three.instances[2], `?tenant_id=${tenantId}`, linesOf(tuples));
+    for (const one of three.instances) {
       expect(await allows(one, tenantId, tuples[7] as JsonTuple)).toBe(true);
       expect(await allows(one, tenantId, old)).toBe(false);
     }
@@ -130,7 +116,7 @@ test('a round trip keeps every tuple, over lines and over each protocol', async 
       fc.constantFrom('connect-json' as const, 'connect' as const, 'grpc' as const),
       async (before, tuples, at, wire) => {
         const tenantId = newTenant();
-        const instance = instances[at] as Instance;
+        const instance = three.instances[at] as Instance;
         const query = `?tenant_id=${tenantId}`;
         if (before.length > 0) {
           const first = await postLines(instance, query, linesOf(before));
@@ -141,7 +127,7 @@ test('a round trip keeps every tuple, over lines and over each protocol', async 
         expect(body['received']).toBe(String(tuples.length));
         expect(Number(body['written']) + Number(body['unchanged'])).toBe(tuples.length);
         const expected = setOf(before, tuples);
-        for (const one of instances) {
+        for (const one of three.instances) {
           const stored = await exported(one, query);
           expect(stored.map(textOf).toSorted()).toEqual(expected);
         }
@@ -184,7 +170,7 @@ test('a filter takes exactly what it says', async () => {
       }),
       async (tuples, by) => {
         const tenantId = newTenant();
-        await postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
+        await postLines(three.instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
         const like = tuples[0] as JsonTuple;
         const query = new URLSearchParams({ tenant_id: tenantId });
         if (by.namespace || by.object) query.set('namespace', like.namespace);
@@ -204,8 +190,8 @@ test('a filter takes exactly what it says', async () => {
           (!by.object || tuple.object_id === like.object_id) &&
           (!by.relation || tuple.relation === like.relation) &&
           (!by.subject || JSON.stringify(tuple.subject) === JSON.stringify(like.subject));
-        const stored = await exported(instances[1], `?tenant_id=${tenantId}`);
-        const found = await exported(instances[2], `?${query.toString()}`);
+        const stored = await exported(three.instances[1], `?tenant_id=${tenantId}`);
+        const found = await exported(three.instances[2], `?${query.toString()}`);
         expect(found).toEqual(stored.filter(taken));
       },
     ),
@@ -216,25 +202,25 @@ test('a filter takes exactly what it says', async () => {
 test('an export goes on behind its cursor on another instance, and says whether the tenant has changed', async () => {
   const tenantId = newTenant();
   const tuples = plainTuples(1_500);
-  await postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
-  const { lines } = await getLines(instances[0], `?tenant_id=${tenantId}`);
+  await postLines(three.instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
+  const { lines } = await getLines(three.instances[0], `?tenant_id=${tenantId}`);
   const first = lines.findIndex((line) => 'cursor' in line);
   const cursor = String(lines[first]?.['cursor']);
   const head = lines.slice(0, first).map((line) => textOf(line['tuple'] as JsonTuple));
   expect(head.length).toBeLessThan(1_500);
   const query = `?tenant_id=${tenantId}&cursor=${encodeURIComponent(cursor)}`;
-  const rest = await getLines(instances[1], query);
+  const rest = await getLines(three.instances[1], query);
   const marks = rest.lines.filter((line) => 'revision_changed' in line);
   expect(marks.map((line) => line['revision_changed'])).toEqual(marks.map(() => false));
   const tail = rest.lines.flatMap((line) =>
     'tuple' in line ? [textOf(line['tuple'] as JsonTuple)] : [],
   );
   expect([...head, ...tail].toSorted()).toEqual(setOf(tuples));
-  await write(instances[2], tenantId, plainTuples(1, 5_000));
-  const later = await getLines(instances[1], query);
+  await write(three.instances[2], tenantId, plainTuples(1, 5_000));
+  const later = await getLines(three.instances[1], query);
   expect(later.lines.find((line) => 'revision_changed' in line)?.['revision_changed']).toBe(true);
   const foreign = await getLines(
-    instances[1],
+    three.instances[1],
     `?tenant_id=other&cursor=${encodeURIComponent(cursor)}`,
   );
   expect(foreign.status).toBe(400);
@@ -243,42 +229,51 @@ test('an export goes on behind its cursor on another instance, and says whether 
 test('an export refuses a token of history that was lost, also where it was known', async () => {
   const tenantId = newTenant();
   const [kept, lost] = plainTuples(2) as [JsonTuple, JsonTuple];
-  await write(instances[0], tenantId, [kept]);
-  const token = await write(instances[0], tenantId, [lost]);
+  await write(three.instances[0], tenantId, [kept]);
+  const token = await write(three.instances[0], tenantId, [lost]);
   const query = `?tenant_id=${tenantId}&at_least_consistency_token=${encodeURIComponent(token)}`;
-  expect(await exported(instances[0], query)).toHaveLength(2);
+  expect(await exported(three.instances[0], query)).toHaveLength(2);
   // From now on it remembers how far the tenant had come.
-  expect(await allows(instances[0], tenantId, lost)).toBe(true);
+  expect(await allows(three.instances[0], tenantId, lost)).toBe(true);
   // As on a standby that lacked the last write, which serves now.
-  await database.pool.query(`delete from relation_tuple where tenant_id = $1 and object_id = $2`, [
+  await three.database.pool.query(
+    `delete from relation_tuple where tenant_id = $1 and object_id = $2`,
+    [tenantId, lost.object_id],
+  );
+  await three.database.pool.query(`update shard set seq = seq - 1 where tenant_id = $1`, [
     tenantId,
-    lost.object_id,
   ]);
-  await database.pool.query(`update shard set seq = seq - 1 where tenant_id = $1`, [tenantId]);
-  expect((await getLines(instances[0], query)).status).toBe(400);
-  expect(await exported(instances[0], `?tenant_id=${tenantId}`)).toHaveLength(1);
+  expect((await getLines(three.instances[0], query)).status).toBe(400);
+  expect(await exported(three.instances[0], `?tenant_id=${tenantId}`)).toHaveLength(1);
 });
 
 test('an export of a project has all of its tenants, in order', async () => {
   const made = ['a', 'b', 'c'].map((name) => `all-${name}`);
   const project = `p-${Date.now()}`;
-  const created = await fetch(`${instances[0].baseUrl}/workspace.v1.AdminService/CreateProject`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${instances[0].token}`,
-      'x-admin-secret': instances[0].adminSecret,
-      'content-type': 'application/json',
+  const created = await fetch(
+    `${three.instances[0].baseUrl}/workspace.v1.AdminService/CreateProject`,
+    {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${three.instances[0].token}`,
+        'x-admin-secret': three.instances[0].adminSecret,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ id: project, name: 'P' }),
     },
-    body: JSON.stringify({ id: project, name: 'P' }),
-  });
+  );
   expect(created.status).toBe(200);
   for (const [n, tenant] of made.entries()) {
     const query = `?project_id=${project}&tenant_id=${tenant}`;
-    const done = await postLines(instances[n] as Instance, query, linesOf(plainTuples(700, n)));
+    const done = await postLines(
+      three.instances[n] as Instance,
+      query,
+      linesOf(plainTuples(700, n)),
+    );
     expect(done.status, JSON.stringify(done.body)).toBe(200);
   }
   const query = `?project_id=${project}&all_tenants=true`;
-  const { lines } = await getLines(instances[1], query);
+  const { lines } = await getLines(three.instances[1], query);
   const seen = lines.flatMap((line) =>
     'tuple' in line ? [(line['tuple'] as { tenant_id: string }).tenant_id] : [],
   );
@@ -288,7 +283,7 @@ test('an export of a project has all of its tenants, in order', async () => {
     const at = lines.indexOf(mark);
     const before = lines.slice(0, at).filter((line) => 'tuple' in line).length;
     const cursor = encodeURIComponent(String(mark['cursor']));
-    const rest = await exported(instances[2], `${query}&cursor=${cursor}`);
+    const rest = await exported(three.instances[2], `${query}&cursor=${cursor}`);
     expect(rest).toHaveLength(2_100 - before);
   }
 });

@@ -1,10 +1,10 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { TupleUpdate_Op as Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { createCuttingProxy } from '../support/cutting-proxy.ts';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { type Instance, startInstance } from '../support/instance.ts';
+import { threeInstances } from '../support/three-instances.ts';
 import {
   anyTuple,
   authzOver,
@@ -19,21 +19,7 @@ import {
 
 /* Writes that depend on what is stored, writes that are sent again, and deletes by filter, on three instances. */
 
-let database: TestDatabase;
-let instances: readonly [Instance, Instance, Instance];
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  const start = (): Promise<Instance> => startInstance(database);
-  instances = [await start(), await start(), await start()];
-}, 120_000);
-afterAll(async () => {
-  for (const instance of instances) {
-    await instance.stop();
-    expect(instance.failures).toEqual([]);
-  }
-  await database.drop();
-});
+const three = threeInstances();
 
 let tenants = 0;
 const newTenant = (): string => `g${String(++tenants)}`;
@@ -68,7 +54,7 @@ async function codeOf(promise: Promise<unknown>): Promise<Code | undefined> {
 describe('preconditions', () => {
   test('hold or nothing is written', async () => {
     const tenantId = newTenant();
-    const client = tuplesOver(instances[0]);
+    const client = tuplesOver(three.instances[0]);
     const write = (preconditions: object[], ...updates: object[]) =>
       client.writeTuples({ tenantId, updates, preconditions });
     const any = { namespace: 'doc', objectId: 'a' };
@@ -84,9 +70,9 @@ describe('preconditions', () => {
     );
     const old = write([unchangedSince(consistencyToken)], insert('d', 'x'));
     expect(await codeOf(old)).toBe(Code.FailedPrecondition);
-    const stored = await exported(instances[1], `?tenant_id=${tenantId}`);
+    const stored = await exported(three.instances[1], `?tenant_id=${tenantId}`);
     expect(stored.map((tuple) => tuple.object_id)).toEqual(['a', 'b', 'c']);
-    for (const one of instances) {
+    for (const one of three.instances) {
       const { allowed } = await authzOver(one).check({
         tenantId,
         namespace: 'doc',
@@ -100,7 +86,7 @@ describe('preconditions', () => {
 
   test('do not see what has expired', async () => {
     const tenantId = newTenant();
-    const client = tuplesOver(instances[0]);
+    const client = tuplesOver(three.instances[0]);
     const expired = { ...insert('a', 'x').tuple, expiresAt: { seconds: 1n, nanos: 0 } };
     await client.writeTuples({ tenantId, updates: [{ op: Op.INSERT, tuple: expired }] });
     const any = { namespace: 'doc' };
@@ -111,7 +97,7 @@ describe('preconditions', () => {
   });
 
   test('a token of another tenant is refused under the name of its field', async () => {
-    const client = tuplesOver(instances[0]);
+    const client = tuplesOver(three.instances[0]);
     const [tenantId, other] = [newTenant(), newTenant()];
     const { consistencyToken } = await client.writeTuples({
       tenantId: other,
@@ -136,13 +122,16 @@ describe('preconditions', () => {
     async (_name, condition) => {
       for (let round = 0; round < 8; round++) {
         const tenantId = newTenant();
-        const first = await tuplesOver(instances[0]).writeTuples({
+        const first = await tuplesOver(three.instances[0]).writeTuples({
           tenantId,
           updates: [insert('z', 'z')],
         });
         const attempts = Array.from({ length: 12 }, (_, n) =>
           codeOf(
-            tuplesOver(instances[n % 3] as Instance, n % 2 === 0 ? 'grpc' : 'connect').writeTuples({
+            tuplesOver(
+              three.instances[n % 3] as Instance,
+              n % 2 === 0 ? 'grpc' : 'connect',
+            ).writeTuples({
               tenantId,
               updates: [insert('won', `user-${n}`)],
               preconditions: [condition(first.consistencyToken)],
@@ -153,7 +142,7 @@ describe('preconditions', () => {
         expect(codes.filter((code) => code === undefined)).toHaveLength(1);
         expect(codes.filter((code) => code === Code.FailedPrecondition)).toHaveLength(11);
         const owners = await exported(
-          instances[1],
+          three.instances[1],
           `?tenant_id=${tenantId}&namespace=doc&object_id=won`,
         );
         expect(owners).toHaveLength(1);
@@ -170,7 +159,7 @@ describe('an idempotency key', () => {
     for (let round = 0; round < 6; round++) {
       const answers = await Promise.all(
         Array.from({ length: 9 }, (_, n) =>
-          tuplesOver(instances[n % 3] as Instance).writeTuples({
+          tuplesOver(three.instances[n % 3] as Instance).writeTuples({
             tenantId,
             updates: [insert(`o${round}`, 'x'), remove(`o${round - 1}`, 'x')],
             idempotencyKey: `key-${round} ü`,
@@ -180,15 +169,16 @@ describe('an idempotency key', () => {
       expect(new Set(answers.map((answer) => answer.consistencyToken)).size).toBe(1);
       expect(answers.filter((answer) => !answer.replayed)).toHaveLength(1);
     }
-    const { rows } = await database.pool.query('select seq::text from shard where tenant_id = $1', [
-      tenantId,
-    ]);
+    const { rows } = await three.database.pool.query(
+      'select seq::text from shard where tenant_id = $1',
+      [tenantId],
+    );
     expect(rows).toEqual([{ seq: '6' }]);
   });
 
   test('is refused for another write, and its preconditions are not asked again', async () => {
     const tenantId = newTenant();
-    const client = tuplesOver(instances[0]);
+    const client = tuplesOver(three.instances[0]);
     const write = {
       tenantId,
       updates: [insert('a', 'x')],
@@ -196,7 +186,7 @@ describe('an idempotency key', () => {
       idempotencyKey: 'k',
     };
     const first = await client.writeTuples(write);
-    expect(await tuplesOver(instances[1]).writeTuples(write)).toMatchObject({
+    expect(await tuplesOver(three.instances[1]).writeTuples(write)).toMatchObject({
       consistencyToken: first.consistencyToken,
       replayed: true,
     });
@@ -216,9 +206,9 @@ describe('an idempotency key', () => {
   });
 
   test('holds when the answer of the commit is lost', async () => {
-    const proxy = await createCuttingProxy(database.target);
+    const proxy = await createCuttingProxy(three.database.target);
     const behind = await startInstance({
-      ...database,
+      ...three.database,
       target: proxy.target,
     });
     try {
@@ -233,9 +223,9 @@ describe('an idempotency key', () => {
             expect((error as ConnectError).code).toBe(Code.Unavailable);
           });
         expect(proxy.lost).toBeGreaterThan(before);
-        const again = await tuplesOver(instances[n % 3] as Instance).writeTuples(write);
+        const again = await tuplesOver(three.instances[n % 3] as Instance).writeTuples(write);
         if (first !== undefined) expect(again.consistencyToken).toBe(first.consistencyToken);
-        const { rows } = await database.pool.query(
+        const { rows } = await three.database.pool.query(
           'select seq::text from shard where tenant_id = $1',
           [tenantId],
         );
@@ -257,7 +247,7 @@ describe('DeleteTuples', () => {
         fc.nat(2),
         async (tuples, by, at) => {
           const tenantId = newTenant();
-          await postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
+          await postLines(three.instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
           const like = tuples[0] as (typeof tuples)[0];
           const kind =
             'user_id' in like.subject
@@ -286,9 +276,9 @@ describe('DeleteTuples', () => {
                 : by === 'relation'
                   ? tuple.relation === like.relation
                   : JSON.stringify(tuple.subject) === JSON.stringify(like.subject);
-          const before = await exported(instances[1], `?tenant_id=${tenantId}`);
+          const before = await exported(three.instances[1], `?tenant_id=${tenantId}`);
           const count = BigInt(before.filter(isTaken).length);
-          const client = tuplesOver(instances[at] as Instance);
+          const client = tuplesOver(three.instances[at] as Instance);
           const dry = await client.deleteTuples({ tenantId, filter, dryRun: true });
           expect(dry.count).toBe(count);
           const few = client.deleteTuples({ tenantId, filter, countMax: count - 1n });
@@ -309,11 +299,11 @@ describe('DeleteTuples', () => {
             });
             expect(await codeOf(late)).toBe(Code.FailedPrecondition);
           }
-          const left = await exported(instances[2], `?tenant_id=${tenantId}`);
+          const left = await exported(three.instances[2], `?tenant_id=${tenantId}`);
           expect(left.map(textOf).toSorted()).toEqual(
             setOf(before.filter((tuple) => !isTaken(tuple))),
           );
-          for (const one of instances) {
+          for (const one of three.instances) {
             for (const tuple of before.slice(0, 3)) {
               if (!('user_id' in tuple.subject) || tuple.condition_name !== undefined) continue;
               if (!isTaken(tuple) || before.some((other) => 'wildcard' in other.subject)) continue;
@@ -336,7 +326,7 @@ describe('DeleteTuples', () => {
   test('in many chunks, and every instance denies afterwards; what is written meanwhile stays', async () => {
     const tenantId = newTenant();
     const tuples = plainTuples(4_000);
-    await postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
+    await postLines(three.instances[0], `?tenant_id=${tenantId}`, linesOf(tuples));
     const check = async (instance: Instance, n: number): Promise<boolean> => {
       const { allowed } = await authzOver(instance).check({
         tenantId,
@@ -347,19 +337,19 @@ describe('DeleteTuples', () => {
       });
       return allowed;
     };
-    for (const one of instances) expect(await check(one, 3_999)).toBe(true);
-    const deleting = tuplesOver(instances[0]).deleteTuples({
+    for (const one of three.instances) expect(await check(one, 3_999)).toBe(true);
+    const deleting = tuplesOver(three.instances[0]).deleteTuples({
       tenantId,
       filter: { relation: 'viewer' },
     });
     const late = insert('late', 'x', 'viewer');
-    await tuplesOver(instances[1]).writeTuples({ tenantId, updates: [late] });
+    await tuplesOver(three.instances[1]).writeTuples({ tenantId, updates: [late] });
     const { count } = await deleting;
     expect(count).toBeGreaterThanOrEqual(4_000n);
-    for (const one of instances) {
+    for (const one of three.instances) {
       for (const n of [0, 1_234, 3_999]) expect(await check(one, n)).toBe(false);
     }
-    const left = await exported(instances[2], `?tenant_id=${tenantId}`);
+    const left = await exported(three.instances[2], `?tenant_id=${tenantId}`);
     expect(left.length).toBe(4_001 - Number(count));
   });
 });

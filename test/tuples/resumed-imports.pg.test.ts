@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startInstance, type Instance } from '../support/instance.ts';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { describe, expect, test } from 'vitest';
+import type { Instance } from '../support/instance.ts';
+import { threeInstances } from '../support/three-instances.ts';
 import {
   anyTuple,
   authzOver,
@@ -17,21 +17,7 @@ import {
 
 /* Imports that are cut in their middle and sent again, and imports beside which others write. */
 
-let database: TestDatabase;
-let instances: readonly [Instance, Instance, Instance];
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  const start = (): Promise<Instance> => startInstance(database);
-  instances = [await start(), await start(), await start()];
-}, 120_000);
-afterAll(async () => {
-  for (const instance of instances) {
-    await instance.stop();
-    expect(instance.failures).toEqual([]);
-  }
-  await database.drop();
-});
+const three = threeInstances();
 
 let names = 0;
 const fresh = (prefix: string): string => `${prefix}${String(++names)}`;
@@ -94,23 +80,23 @@ test('what was cut anywhere, any number of times, and sent again on any instance
         const tenantId = fresh('cut');
         const query = `?tenant_id=${tenantId}&import_id=${fresh('import')}`;
         if (before.length > 0) {
-          await postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(before));
+          await postLines(three.instances[0], `?tenant_id=${tenantId}`, linesOf(before));
         }
         const text = Buffer.from(linesOf(tuples));
         for (const { at, instance, chunk } of cuts) {
           const cutAt = Math.floor(text.length * at);
-          await sendCut(instances[instance] as Instance, query, text, cutAt, chunk);
+          await sendCut(three.instances[instance] as Instance, query, text, cutAt, chunk);
         }
-        const done = await postLines(instances[last] as Instance, query, text);
+        const done = await postLines(three.instances[last] as Instance, query, text);
         expect(done.status, JSON.stringify(done.body)).toBe(200);
         expect(done.body['received']).toBe(String(tuples.length));
         const expected = setOf(before, tuples);
-        for (const one of instances) {
+        for (const one of three.instances) {
           const stored = await exported(one, `?tenant_id=${tenantId}`);
           expect(stored.map(textOf).toSorted()).toEqual(expected);
         }
         // Sent once more it answers the same and writes nothing.
-        const again = await postLines(instances[0], query, text);
+        const again = await postLines(three.instances[0], query, text);
         expect(again.body).toEqual({ ...done.body, resumed_at: String(tuples.length) });
       },
     ),
@@ -123,17 +109,17 @@ test('a later attempt goes on where the earlier one ended; another stream under 
   const query = `?tenant_id=${tenantId}&import_id=one`;
   const tuples = plainTuples(30_000);
   const text = Buffer.from(linesOf(tuples));
-  await sendCut(instances[0], query, text, Math.floor(text.length * 0.9), 100_000, 2_000);
-  const other = await postLines(instances[1], query, linesOf(plainTuples(30_000, 1)));
+  await sendCut(three.instances[0], query, text, Math.floor(text.length * 0.9), 100_000, 2_000);
+  const other = await postLines(three.instances[1], query, linesOf(plainTuples(30_000, 1)));
   expect(other).toMatchObject({ status: 412 });
   expect(JSON.stringify(other.body)).toContain('IMPORT_DIFFERS');
-  const done = await postLines(instances[1], query, text);
+  const done = await postLines(three.instances[1], query, text);
   expect(done.status, JSON.stringify(done.body)).toBe(200);
   expect(Number(done.body['resumed_at'])).toBeGreaterThanOrEqual(8_192);
   expect(done.body['written']).toBe('30000');
-  const longer = await postLines(instances[2], query, linesOf(plainTuples(30_001)));
+  const longer = await postLines(three.instances[2], query, linesOf(plainTuples(30_001)));
   expect(longer.status).toBe(412);
-  const shorter = await postLines(instances[2], query, linesOf(plainTuples(10)));
+  const shorter = await postLines(three.instances[2], query, linesOf(plainTuples(10)));
   expect(shorter.status).toBe(412);
 });
 
@@ -143,7 +129,7 @@ test('of two attempts at once the one that began first is refused', async () => 
   const options = { tenantId, importId: 'both' };
   const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
   const { promise: hasBegun, resolve: began } = Promise.withResolvers<void>();
-  const first = tuplesOver(instances[0], 'grpc').importTuples(
+  const first = tuplesOver(three.instances[0], 'grpc').importTuples(
     (async function* slow() {
       yield { options };
       began();
@@ -160,14 +146,14 @@ test('of two attempts at once the one that began first is refused', async () => 
   // The first one has its number before the second one asks for it.
   await new Promise((done) => setTimeout(done, 300));
   const second = await postLines(
-    instances[1],
+    three.instances[1],
     `?tenant_id=${tenantId}&import_id=both`,
     linesOf(tuples),
   );
   expect(second.status, JSON.stringify(second.body)).toBe(200);
   goOn();
   expect(await failed).toContain('later attempt');
-  const stored = await exported(instances[2], `?tenant_id=${tenantId}`);
+  const stored = await exported(three.instances[2], `?tenant_id=${tenantId}`);
   expect(stored.map(textOf).toSorted()).toEqual(setOf(tuples));
 });
 
@@ -188,16 +174,18 @@ describe('beside writers', () => {
     async (_name, held) => {
       const tenantId = fresh('beside');
       const before = plainTuples(held, 900_000);
-      if (held > 0) await postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(before));
+      if (held > 0) await postLines(three.instances[0], `?tenant_id=${tenantId}`, linesOf(before));
       const tuples = plainTuples(25_000);
       let isDone = false;
-      const importing = postLines(instances[0], `?tenant_id=${tenantId}`, linesOf(tuples)).finally(
-        () => (isDone = true),
-      );
+      const importing = postLines(
+        three.instances[0],
+        `?tenant_id=${tenantId}`,
+        linesOf(tuples),
+      ).finally(() => (isDone = true));
       const written: JsonTuple[] = [];
       const waits: number[] = [];
       const writer = async (n: number): Promise<void> => {
-        const client = authzOver(instances[n] as Instance);
+        const client = authzOver(three.instances[n] as Instance);
         for (let i = 0; !isDone && i < 400; i++) {
           // Some are tuples of the import itself.
           const [tuple] = plainTuples(1, i % 3 === 0 ? (i * 61) % 25_000 : 500_000 + n * 1_000 + i);
@@ -208,7 +196,7 @@ describe('beside writers', () => {
           });
           waits.push(performance.now() - startedMs);
           written.push(tuple as JsonTuple);
-          const other = authzOver(instances[(n + 1) % 3] as Instance);
+          const other = authzOver(three.instances[(n + 1) % 3] as Instance);
           const { allowed } = await other.check({
             tenantId,
             namespace: 'doc',
@@ -224,11 +212,11 @@ describe('beside writers', () => {
       const done = await importing;
       expect(done.status, JSON.stringify(done.body)).toBe(200);
       expect(written.length).toBeGreaterThan(5);
-      const stored = await exported(instances[1], `?tenant_id=${tenantId}`);
+      const stored = await exported(three.instances[1], `?tenant_id=${tenantId}`);
       expect(stored.map(textOf).toSorted()).toEqual(setOf(before, tuples, written));
       // Far above any wait, and far below the whole import being waited for: a deadlock would be broken after a second.
       expect(Math.max(...waits)).toBeLessThan(20_000);
-      for (const one of instances) {
+      for (const one of three.instances) {
         const last = tuples.at(-1) as JsonTuple;
         const { allowed } = await authzOver(one).check({
           tenantId,

@@ -88,6 +88,7 @@ test('a slot takes requests of its own shards only', () => {
       onLost: () => undefined,
       onFatal: () => undefined,
       onRefused: () => undefined,
+      onBudgetRefused: () => undefined,
       modelJson: () => undefined,
     },
     systemClock,

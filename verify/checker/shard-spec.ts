@@ -13,7 +13,12 @@ export type Settings = {
 };
 
 /** Tuples of one shard; equal contents have equal ids. */
-export type Contents = { readonly id: number; readonly stored: Stored };
+export type Contents = {
+  readonly id: number;
+  readonly stored: Stored;
+  /** Unix milliseconds at which tuples of it end. */
+  readonly ends: readonly number[];
+};
 
 /** One shard with the settings of its project. */
 export type ShardState = {
@@ -51,6 +56,8 @@ export class ShardSpec implements Spec<ShardState, Operation> {
   readonly #contents = new Map<string, Contents>();
   readonly #answers = new Map<string, string>();
   readonly #queryTexts = new WeakMap<Query, string>();
+  /** Whether a read can have its answer, by contents and model: a wide search asks again and again. */
+  readonly #verdicts = new WeakMap<Operation, Map<number, boolean>>();
   /** Seqs that certainly belong to a write whose token names them. */
   readonly #owned: ReadonlySet<string>;
 
@@ -159,16 +166,11 @@ export class ShardSpec implements Spec<ShardState, Operation> {
     // A read without a token may not see settings from before its call either.
     const oldest =
       atLeast === undefined ? Math.min(...past.map(({ state }) => state.settings.count)) : 0;
+    const lowest = Math.max(oldest, Math.min(...past.map(({ state }) => state.floor)));
+    const settings = distinctSince(first.settings, lowest);
     return past.some(({ state }) => {
       const from = Math.max(oldest, state.floor);
-      for (
-        let settings: Settings | undefined = first.settings;
-        settings !== undefined && settings.count >= from;
-        settings = settings.before
-      ) {
-        if (this.#fits(state, settings, operation)) return true;
-      }
-      return false;
+      return settings.some((one) => one.count >= from && this.#fits(state, one, operation));
     });
   }
 
@@ -253,18 +255,26 @@ export class ShardSpec implements Spec<ShardState, Operation> {
     if (settings.isSuspended || action.answer === SUSPENDED) {
       return settings.isSuspended && action.answer === SUSPENDED;
     }
+    let verdicts = this.#verdicts.get(operation);
+    if (verdicts === undefined) this.#verdicts.set(operation, (verdicts = new Map()));
+    const key = contents.id * this.#options.universe.models.length + settings.model;
+    const known = verdicts.get(key);
+    if (known !== undefined) return known;
     const { clockBoundMs } = this.#options;
     const fromMs = calledMs - clockBoundMs;
     const untilMs = returnedMs + clockBoundMs;
     // The answer changes at the ends of what expires meanwhile, and nowhere else.
-    const ends = contents.stored.filter((value) => value > fromMs && value <= untilMs);
-    return [fromMs, ...ends].some(
+    const ends = contents.ends.filter((value) => value > fromMs && value <= untilMs);
+    const isFit = [fromMs, ...ends].some(
       (nowMs) => this.#answer(contents, settings.model, action.query, nowMs) === action.answer,
     );
+    if (verdicts.size >= VERDICTS_MAX) verdicts.clear();
+    verdicts.set(key, isFit);
+    return isFit;
   }
 
-  #answer({ id, stored }: Contents, model: number, query: Query, nowMs: number): string {
-    const expiring = stored.flatMap((value) => (value > 1 ? [value > nowMs ? '1' : '0'] : []));
+  #answer({ id, stored, ends }: Contents, model: number, query: Query, nowMs: number): string {
+    const expiring = ends.map((value) => (value > nowMs ? '1' : '0'));
     const key = `${id} ${model} ${expiring.join('')} ${this.#textOf(query)}`;
     const known = this.#answers.get(key);
     if (known !== undefined) return known;
@@ -288,13 +298,16 @@ export class ShardSpec implements Spec<ShardState, Operation> {
     );
     const known = this.#contents.get(key);
     if (known !== undefined) return known;
-    const contents = { id: this.#contents.size, stored };
+    const ends = stored.filter((value) => value > 1);
+    const contents = { id: this.#contents.size, stored, ends };
     this.#contents.set(key, contents);
     return contents;
   }
 }
 
 const ANSWERS_MAX = 500_000;
+/** Of one read. */
+const VERDICTS_MAX = 10_000;
 
 /** The lowest position of an epoch that somebody was told, and how many that nobody was told can lie before it. */
 type Beginning = { readonly seq: number; readonly unowned: number };
@@ -367,4 +380,21 @@ function momentsSince(
     for (const earlier of moment.before) seen.add(earlier);
   }
   return [...seen];
+}
+
+/** Of the settings from the last ones back to number `lowest`, the newest of each kind. */
+function distinctSince(last: Settings, lowest: number): readonly Settings[] {
+  const found: Settings[] = [];
+  for (
+    let one: Settings | undefined = last;
+    one !== undefined && one.count >= lowest;
+    one = one.before
+  ) {
+    const { model, isSuspended } = one;
+    const isKnown = found.some(
+      (newer) => newer.model === model && newer.isSuspended === isSuspended,
+    );
+    if (!isKnown) found.push(one);
+  }
+  return found;
 }

@@ -1,5 +1,6 @@
 import { ConnectError, type Interceptor } from '@connectrpc/connect';
 import { AppError } from '../../shared/app-error.ts';
+import { kCredential } from '../callers/caller.ts';
 import { cancelled } from './adapter-body.ts';
 import { connectErrorFromAppError, deadlineExceeded, foreseenError } from './connect-error.ts';
 import { withReason } from './protocol-error.ts';
@@ -9,6 +10,8 @@ export type CallFailure = {
   readonly requestId: string;
   /** "workspace.v1.AuthzService/Check" */
   readonly rpc: string;
+  /** Who called; '' where nobody is known. */
+  readonly caller: string;
   readonly error: unknown;
 };
 
@@ -27,8 +30,9 @@ export function outgoingError(
   policy: ErrorPolicy,
   requestId: string,
   rpc: string,
+  caller: string,
 ): ConnectError {
-  const shown = presented(error, policy, requestId, rpc);
+  const shown = presented(error, policy, requestId, rpc, caller);
   policy.onFailure?.(rpc, error, shown);
   return shown;
 }
@@ -38,12 +42,13 @@ function presented(
   policy: ErrorPolicy,
   requestId: string,
   rpc: string,
+  caller: string,
 ): ConnectError {
   const foreseen = foreseenError(error, policy);
   const present = policy.present ?? connectErrorFromAppError;
   if (foreseen instanceof ConnectError) return withReason(foreseen, present);
   if (foreseen.reason === 'INTERNAL') {
-    policy.report({ requestId, rpc, error: foreseen.cause ?? foreseen });
+    policy.report({ requestId, rpc, caller, error: foreseen.cause ?? foreseen });
   }
   return present(foreseen);
 }
@@ -76,7 +81,8 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
 
 /**
  * Interceptor around every streamed or enveloped call: maps errors of decoding, of the handler and
- * of the deadline in one place, and ends long-lived streams when `drainSignal` is aborted.
+ * of the deadline in one place, and ends long-lived streams when `drainSignal` is aborted, and streams of any kind
+ * when the credential that opened them is revoked.
  */
 export function createGuard(
   policy: ErrorPolicy,
@@ -85,18 +91,18 @@ export function createGuard(
 ): Interceptor {
   return (next) => async (request) => {
     const rpc = `${request.service.typeName}/${request.method.name}`;
+    const { caller, revoked } = request.contextValues.get(kCredential);
     const mapped = (error: unknown): ConnectError =>
-      outgoingError(error, policy, requestIdOf(request), rpc);
+      outgoingError(error, policy, requestIdOf(request), rpc, caller.name);
+    const { methodKind } = request.method;
+    const isStream = methodKind !== 'unary';
+    const held = isStream ? AbortSignal.any([request.signal, revoked]) : request.signal;
     try {
-      const response = await untilAborted(next(request), request.signal);
+      const response = await untilAborted(next(request), held);
       if (!response.stream) return response;
-      const isLongLived =
-        request.method.methodKind === 'server_streaming' ||
-        request.method.methodKind === 'bidi_streaming';
+      const isLongLived = methodKind === 'server_streaming' || methodKind === 'bidi_streaming';
       const signal =
-        drainSignal === undefined || !isLongLived
-          ? request.signal
-          : AbortSignal.any([request.signal, drainSignal]);
+        drainSignal === undefined || !isLongLived ? held : AbortSignal.any([held, drainSignal]);
       return { ...response, message: guarded(response.message, signal, mapped) };
     } catch (error) {
       throw mapped(error);

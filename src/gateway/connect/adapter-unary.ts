@@ -33,6 +33,7 @@ import {
 } from '@connectrpc/connect/protocol-connect';
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { kCredential } from '../callers/caller.ts';
 import { BytesBody, WholeBody } from './adapter-body.ts';
 import { outgoingError, untilAborted, type ErrorPolicy } from './adapter-guard.ts';
 import { kRequestId } from './adapter-request-id.ts';
@@ -109,7 +110,8 @@ export function createUnaryConnectHandler(
       body = encode(method.output, type.binary, output, options);
     } catch (failure) {
       const requestId = request.contextValues?.get(kRequestId) ?? '';
-      const error = outgoingError(failure, options.policy, requestId, rpc);
+      const caller = request.contextValues?.get(kCredential).caller.name ?? '';
+      const error = outgoingError(failure, options.policy, requestId, rpc, caller);
       status = httpStatusOfCode(error.code);
       body = writeError(context, error);
     } finally {

@@ -13,6 +13,7 @@ import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { type Credential, kCredential, NOBODY } from '../callers/caller.ts';
 import {
   cancelled,
   streamedBodyOfExchange,
@@ -29,12 +30,17 @@ import { kRequestId } from './adapter-request-id.ts';
 import { createRouter, TIMEOUT_MS_MAX } from './adapter-router.ts';
 import type { ConnectReason } from './connect-reason.ts';
 
+/** Who calls a method, or why nobody is let in; a promise where that takes a look at what was not seen before. */
+export type Admission = Credential | AppError;
+export type Authorize = (
+  path: string,
+  header: (lowerCaseName: string) => string,
+) => Admission | Promise<Admission>;
+
 export type ConnectAdapterOptions = {
   readonly routes: (router: ConnectRouter) => void;
-  /** The credential check, made before anything else of any call; null lets the call pass. */
-  readonly authorize?:
-    | ((path: string, header: (lowerCaseName: string) => string) => AppError | null)
-    | undefined;
+  /** The credential check, made before anything else of any call. Without it nobody is asked, and nobody is known. */
+  readonly authorize?: Authorize | undefined;
   /** Per message, compressed and not. */
   readonly readMaxBytes: number;
   /** Per message; default 256 MiB. */
@@ -69,6 +75,7 @@ export interface ConnectAdapter {
     headers: Headers,
     body: Uint8Array,
     requestId: string,
+    credential: Credential,
   ) => void;
   /**
    * The same over HTTP/2; `body` is null for one beyond the limit, whose rest is thrown away. `leftMs` is what is left of
@@ -79,6 +86,7 @@ export interface ConnectAdapter {
     headers: IncomingHttpHeaders,
     body: Uint8Array | null,
     leftMs: number | undefined,
+    credential: Credential,
   ) => void;
   /** Takes an HTTP/2 request: pass it as `http2.onStream` of the server. */
   readonly handleHttp2: (
@@ -116,10 +124,10 @@ export function createConnectAdapter(options: ConnectAdapterOptions): ConnectAda
   const calls = new Calls(options, policy, router.handlers);
   return {
     handleHttp1: (exchange) => calls.handleHttp1(exchange),
-    handleBuffered: (exchange, path, headers, body, requestId) =>
-      calls.handleBuffered(exchange, path, headers, body, requestId),
-    handleBufferedStream: (stream, headers, body, leftMs) =>
-      calls.handleBufferedStream(stream, headers, body, leftMs),
+    handleBuffered: (exchange, path, headers, body, requestId, credential) =>
+      calls.handleBuffered(exchange, path, headers, body, requestId, credential),
+    handleBufferedStream: (stream, headers, body, leftMs, credential) =>
+      calls.handleBufferedStream(stream, headers, body, leftMs, credential),
     handleHttp2: (stream, headers, deadlines) => calls.handleHttp2(stream, headers, deadlines),
     paths: router.handlers.map((handler) => handler.requestPath),
   };
@@ -144,25 +152,73 @@ class Calls {
   }
 
   handleHttp1(exchange: HttpExchange): void {
-    const path = exchange.path();
-    const requestId = requestIdOf(exchange.header('x-request-id'));
-    const contentType = exchange.header('content-type');
-    const handler = this.#handlers.get(path);
-    const early =
-      this.#early(path, handler, exchange.method(), contentType, (name) => exchange.header(name)) ??
-      // Its trailers cannot be sent on HTTP/1.1.
-      (isGrpc(contentType) ? { status: 415 } : null);
-    if (early !== null || handler === undefined) {
-      void respondToExchange(exchange, early ?? { status: 404 }, requestId, true);
-      return;
+    const head: CallHead = {
+      path: exchange.path(),
+      requestId: requestIdOf(exchange.header('x-request-id')),
+      contentType: exchange.header('content-type'),
+      method: exchange.method(),
+    };
+    const handler = this.#handlers.get(head.path);
+    const admission = this.#admission(head.path, (name) => exchange.header(name));
+    if (admission instanceof Promise) this.#holdHttp1(exchange, head, handler, admission);
+    else if (!this.#refusedHttp1(exchange, head, handler, admission)) {
+      this.#openHttp1(exchange, head, handler)(admission);
     }
+  }
+
+  /** The caller is not known yet, but headers and body can be had only now. */
+  #holdHttp1(
+    exchange: HttpExchange,
+    head: CallHead,
+    handler: UniversalHandler | undefined,
+    admission: Promise<Admission>,
+  ): void {
+    const begin = this.#openHttp1(exchange, head, handler);
+    void admission.catch(internalError).then((known) => {
+      if (!this.#refusedHttp1(exchange, head, handler, known)) begin(known);
+    });
+  }
+
+  /** Reads headers, and begins to read the body; what it returns begins the call. */
+  #openHttp1(
+    exchange: HttpExchange,
+    head: CallHead,
+    handler: UniversalHandler | undefined,
+  ): (credential: Admission) => void {
     const controller = new AbortController();
     exchange.onAborted(() => controller.abort(cancelled()));
+    if (handler === undefined) return () => undefined;
     const body = isReadWhole(handler)
       ? wholeBodyOfExchange(exchange, this.#options.readMaxBytes, controller.signal)
       : streamedBodyOfExchange(exchange, controller.signal);
-    const request = requestOf('1.1', path, exchange.headers(), body, controller.signal, requestId);
-    this.#callHttp1(exchange, handler, request, requestId);
+    const headers = exchange.headers();
+    return (credential) => {
+      if (credential instanceof AppError) return;
+      const request = requestOf('1.1', head, headers, body, controller.signal, credential);
+      this.#callHttp1(exchange, handler, request, head.requestId);
+    };
+  }
+
+  /** Answers what no handler sees. */
+  #refusedHttp1(
+    exchange: HttpExchange,
+    head: CallHead,
+    handler: UniversalHandler | undefined,
+    admission: Admission,
+  ): boolean {
+    const early = this.#earlyHttp1(head, handler, admission);
+    if (early !== null) void respondToExchange(exchange, early, head.requestId, true);
+    return early !== null;
+  }
+
+  #earlyHttp1(
+    head: CallHead,
+    handler: UniversalHandler | undefined,
+    admission: Admission,
+  ): UniversalResponse | null {
+    const early = this.#early(head, handler, admission);
+    // Trailers of gRPC cannot be sent on HTTP/1.1.
+    return early ?? (isGrpc(head.contentType) ? { status: 415 } : null);
   }
 
   handleBuffered(
@@ -171,6 +227,7 @@ class Calls {
     headers: Headers,
     body: Uint8Array,
     requestId: string,
+    credential: Credential,
   ): void {
     const handler = this.#handlers.get(path);
     const contentType = headers.get('content-type') ?? '';
@@ -182,7 +239,8 @@ class Calls {
     const controller = new AbortController();
     exchange.onAborted(() => controller.abort(cancelled()));
     const whole = new WholeBody(Promise.resolve(body));
-    const request = requestOf('1.1', path, headers, whole, controller.signal, requestId);
+    const head = { path, requestId };
+    const request = requestOf('1.1', head, headers, whole, controller.signal, credential);
     this.#callHttp1(exchange, handler, request, requestId);
   }
 
@@ -192,13 +250,30 @@ class Calls {
     deadlines: BodyDeadlines,
   ): void {
     const path = pathOf(incoming[':path']);
+    const admission = this.#admission(path, (name) => textOf(incoming[name]));
+    if (!(admission instanceof Promise)) {
+      this.#admitted(stream, incoming, deadlines, path, admission);
+      return;
+    }
+    // Nothing of the body is read before.
+    void admission.catch(internalError).then((known) => {
+      if (!stream.destroyed) this.#admitted(stream, incoming, deadlines, path, known);
+    });
+  }
+
+  #admitted(
+    stream: ServerHttp2Stream,
+    incoming: IncomingHttpHeaders,
+    deadlines: BodyDeadlines,
+    path: string,
+    admission: Admission,
+  ): void {
     const requestId = requestIdOf(textOf(incoming['x-request-id']));
     const contentType = textOf(incoming['content-type']);
     const handler = this.#handlers.get(path);
-    const early = this.#early(path, handler, textOf(incoming[':method']), contentType, (name) =>
-      textOf(incoming[name]),
-    );
-    if (early !== null || handler === undefined) {
+    const head = { path, requestId, contentType, method: textOf(incoming[':method']) };
+    const early = this.#early(head, handler, admission);
+    if (early !== null || handler === undefined || admission instanceof AppError) {
       void respondToStream(stream, early ?? { status: 404 }, requestId);
       return;
     }
@@ -206,8 +281,7 @@ class Calls {
     const body = isReadWhole(handler)
       ? wholeBodyOfStream(stream, this.#options.readMaxBytes, deadlines, signal)
       : streamedBodyOfStream(stream, signal);
-    const headers = headersFromHttp2(incoming);
-    const request = requestOf('2.0', path, headers, body, signal, requestId);
+    const request = requestOf('2.0', head, headersFromHttp2(incoming), body, signal, admission);
     this.#callHttp2(stream, handler, contentType, request, requestId);
   }
 
@@ -216,6 +290,7 @@ class Calls {
     incoming: IncomingHttpHeaders,
     body: Uint8Array | null,
     leftMs: number | undefined,
+    credential: Credential,
   ): void {
     const path = pathOf(incoming[':path']);
     const requestId = requestIdOf(textOf(incoming['x-request-id']));
@@ -232,7 +307,7 @@ class Calls {
       body === null ? Promise.reject(bodyTooLarge(readMaxBytes)) : Promise.resolve(body),
     );
     const signal = signalOfStream(stream);
-    const request = requestOf('2.0', path, headers, whole, signal, requestId);
+    const request = requestOf('2.0', { path, requestId }, headers, whole, signal, credential);
     this.#callHttp2(stream, handler, contentType, request, requestId);
   }
 
@@ -245,20 +320,27 @@ class Calls {
   ): void {
     handler(request).then(
       (response) => respondToStream(stream, response, requestId),
-      (error: unknown) => this.#failHttp2(stream, handler, contentType, error, requestId),
+      (error: unknown) => this.#failHttp2(stream, handler, contentType, error, request),
     );
+  }
+
+  #admission(
+    path: string,
+    header: (lowerCaseName: string) => string,
+  ): Admission | Promise<Admission> {
+    const { authorize } = this.#options;
+    return authorize === undefined ? NOBODY : authorize(path, header);
   }
 
   /** The answer of a call that no handler sees, or null. */
   #early(
-    path: string,
+    { path, method, contentType }: CallHead,
     handler: UniversalHandler | undefined,
-    method: string,
-    contentType: string,
-    header: (lowerCaseName: string) => string,
+    admission: Admission,
   ): UniversalResponse | null {
-    const refused = this.#options.authorize?.(path, header) ?? null;
-    if (refused !== null) return refusal(contentType, refused, this.#policy.present);
+    if (admission instanceof AppError) {
+      return refusal(contentType, admission, this.#policy.present);
+    }
     if (handler === undefined) return this.#unknown(path, contentType);
     if (method !== 'POST') return { status: 405 };
     return handler.supportedContentType(contentType) ? null : { status: 415 };
@@ -283,7 +365,7 @@ class Calls {
     handler(request).then(
       (response) => respondToExchange(exchange, response, requestId, isWhole),
       (error: unknown) => {
-        this.#report(handler, error, requestId);
+        this.#report(handler, error, request);
         const contentType = request.header.get('content-type') ?? '';
         const response = refusal(contentType, internalError(error), this.#policy.present);
         return respondToExchange(exchange, response, requestId, true);
@@ -296,29 +378,41 @@ class Calls {
     handler: UniversalHandler,
     contentType: string,
     error: unknown,
-    requestId: string,
+    request: UniversalRequest,
   ): Promise<void> {
-    this.#report(handler, error, requestId);
+    this.#report(handler, error, request);
     const response = refusal(contentType, internalError(error), this.#policy.present);
-    return respondToStream(stream, response, requestId);
+    return respondToStream(stream, response, request.contextValues?.get(kRequestId) ?? '');
   }
 
-  #report(handler: UniversalHandler, error: unknown, requestId: string): void {
+  #report(handler: UniversalHandler, error: unknown, { contextValues }: UniversalRequest): void {
     const rpc = `${handler.service.typeName}/${handler.method.name}`;
-    this.#options.report({ requestId, rpc, error });
+    const requestId = contextValues?.get(kRequestId) ?? '';
+    const caller = contextValues?.get(kCredential).caller.name ?? '';
+    this.#options.report({ requestId, rpc, caller, error });
   }
 }
 
+/** What is known of a call by its first lines. */
+type CallHead = {
+  readonly path: string;
+  readonly requestId: string;
+  readonly contentType: string;
+  readonly method: string;
+};
+
 function requestOf(
   httpVersion: string,
-  path: string,
+  { path, requestId }: Pick<CallHead, 'path' | 'requestId'>,
   header: Headers,
   body: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
-  requestId: string,
+  credential: Credential,
 ): UniversalRequest {
   clampTimeouts(header);
-  const contextValues: ContextValues = createContextValues().set(kRequestId, requestId);
+  const contextValues: ContextValues = createContextValues()
+    .set(kRequestId, requestId)
+    .set(kCredential, credential);
   const url = `http://localhost${path}`;
   return {
     httpVersion,
@@ -375,6 +469,7 @@ function isGrpc(contentType: string): boolean {
 }
 
 function internalError(cause: unknown): AppError {
+  if (cause instanceof AppError) return cause;
   return new AppError<ConnectReason>('INTERNAL', 'internal error', {}, cause);
 }
 

@@ -1,4 +1,5 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import { type Credential, kCredential } from '../callers/caller.ts';
 import { kRequestId } from './adapter-request-id.ts';
 
 /** Header that carries a caller's request id, for logs and audit records. */
@@ -25,4 +26,22 @@ export function deadlineOf(context: HandlerContext, { timeoutMsMax }: CallDefaul
 /** The request id that the adapter gave the call. */
 export function requestIdOfCall(context: HandlerContext): string {
   return context.values.get(kRequestId);
+}
+
+/** Who made the call. */
+export function credentialOfCall(context: HandlerContext): Credential {
+  return context.values.get(kCredential);
+}
+
+/** The name of who made the call; '' where nobody is known. */
+export function callerOfCall(context: HandlerContext): string {
+  return context.values.get(kCredential).caller.name;
+}
+
+/** Who asks: the request's id and the caller's name, '' where nobody is known. */
+export function originOf(context: HandlerContext): {
+  readonly requestId: string;
+  readonly caller: string;
+} {
+  return { requestId: requestIdOfCall(context), caller: callerOfCall(context) };
 }

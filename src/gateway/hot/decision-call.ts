@@ -1,7 +1,14 @@
 import type { BodyLease } from '../../http/body-pool.ts';
 import { gunzipLimited } from '../../http/gunzip-limited.ts';
-import type { Cancellable, RawAnswer, RawScope, ReadScope } from '../../protocol/shard-client.ts';
+import type {
+  CallOrigin,
+  Cancellable,
+  RawAnswer,
+  RawScope,
+  ReadScope,
+} from '../../protocol/shard-client.ts';
 import { type AppError, errorFromData } from '../../shared/app-error.ts';
+import type { Credential } from '../callers/caller.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 import { deadlineExceeded } from '../connect/connect-error.ts';
 import type { ParkedCall } from '../reads/parked-read.ts';
@@ -33,9 +40,10 @@ const scan = createScopeScan();
  * plain case; all else goes to the general path with the same body. Who carries it says how an answer, an
  * error and the general path look, and tells when the caller has gone.
  */
-export abstract class DecisionCall implements ParkedCall {
+export abstract class DecisionCall implements ParkedCall, CallOrigin {
   readonly hot: HotMethod;
   readonly head: CallHead;
+  readonly credential: Credential;
   /** Of the whole body, envelope included, until the answer. */
   protected body: Uint8Array = NO_BYTES;
   protected readonly options: DecisionCallOptions;
@@ -47,10 +55,16 @@ export abstract class DecisionCall implements ParkedCall {
   #timer: NodeJS.Timeout | null = null;
   #isEnded = false;
 
-  constructor(options: DecisionCallOptions, hot: HotMethod, head: CallHead) {
+  constructor(
+    options: DecisionCallOptions,
+    hot: HotMethod,
+    head: CallHead,
+    credential: Credential,
+  ) {
     this.options = options;
     this.hot = hot;
     this.head = head;
+    this.credential = credential;
     // The time that a caller states runs from its headers on, whatever becomes of the body.
     if (head.isTimeoutStated) this.#timer = setTimeout(timedOut, head.timeoutMs, this);
   }
@@ -64,6 +78,11 @@ export abstract class DecisionCall implements ParkedCall {
   protected get leftMs(): number {
     return this.#startedMs + this.head.timeoutMs - performance.now();
   }
+
+  /** The same one each time. */
+  abstract readonly requestId: string;
+  /** Callers have no names yet. */
+  readonly caller: string = '';
 
   protected abstract answer(answer: DecisionAnswer): void;
   protected abstract refuse(error: AppError): void;
@@ -129,8 +148,11 @@ export abstract class DecisionCall implements ParkedCall {
         : scanProtoScope(bytes, this.hot.numbers, scan);
     if (!isPlain || !isTenantId(scan.tenantId)) return this.fallBack();
     const { projectId, tenantId, token } = scan;
+    const { scopes } = this.credential.caller;
+    // The general path says why not.
+    if (!scopes.admitTenant(this.hot.rule, projectId, tenantId)) return this.fallBack();
     this.#expected = { projectId, tenantId, token };
-    const scope = this.options.scopes.peek(projectId, tenantId, token, this.#deadlineMs());
+    const scope = this.options.scopes.peek(projectId, tenantId, token, this.#deadlineMs(), this);
     if (scope === undefined) this.#park();
     else this.scopeFound(scope);
   }
@@ -142,7 +164,7 @@ export abstract class DecisionCall implements ParkedCall {
   /** Waits for the scope. What only the general path can tell goes there at once. */
   #park(): void {
     const { projectId, tenantId, token } = this.#expected;
-    const request = { projectId, tenantId, token, deadlineMs: this.#deadlineMs() };
+    const request = { projectId, tenantId, token, deadlineMs: this.#deadlineMs(), origin: this };
     const parked = this.options.scopes.park(request, this);
     if (parked !== null) this.#running = parked;
     else if (this.#message.length > LARGE_BODY_BYTES) this.#lookAgain();
@@ -155,7 +177,7 @@ export abstract class DecisionCall implements ParkedCall {
     const { projectId, tenantId, token } = this.#expected;
     void scopes.settled(projectId, tenantId, token).then(() => {
       if (this.#isEnded) return;
-      const scope = scopes.peek(projectId, tenantId, token, this.#deadlineMs());
+      const scope = scopes.peek(projectId, tenantId, token, this.#deadlineMs(), this);
       if (scope === undefined) this.fallBack();
       else this.scopeFound(scope);
     });

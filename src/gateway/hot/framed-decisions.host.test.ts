@@ -1,7 +1,7 @@
 import http2 from 'node:http2';
 import { expect, onTestFinished, test } from 'vitest';
+import { callersOf } from '../../../test/support/callers.ts';
 import { createHttpServer } from '../../http/http-server.ts';
-import { createAuthenticator } from '../../http/service-tokens.ts';
 import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import { FramedDecisions } from './framed-decisions.ts';
 
@@ -37,7 +37,7 @@ async function serve(): Promise<{
     return { cancel: () => undefined };
   };
   const framed = new FramedDecisions({
-    authenticator: createAuthenticator([]),
+    callers: callersOf(),
     shards: { raw, refusalBefore: () => null },
     scopes: {
       peek: () => scope,

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
-import type { Authenticator } from '../../http/service-tokens.ts';
 import type { CallStages, Carrier } from '../../shared/stage-times.ts';
+import type { Credential, CredentialSource } from '../callers/caller.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
 import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
 import { type CallHead, callHeadOf, callTypeOf } from './call-head.ts';
@@ -16,7 +16,7 @@ import { WebCall, type WebCallOptions } from './web-call.ts';
 
 export type FramedDecisionsOptions = StreamCallOptions &
   WebCallOptions & {
-    readonly authenticator: Authenticator;
+    readonly callers: CredentialSource;
     readonly general: Pick<
       ConnectAdapter,
       'handleHttp1' | 'handleHttp2' | 'handleBuffered' | 'handleBufferedStream'
@@ -72,20 +72,30 @@ export class FramedDecisions {
     stages?.arrived();
     const hot = HOT_METHOD_OF_PATH.get(headers[':path'] ?? '');
     const head = hot === undefined ? null : this.#streamHeadOf(headers);
-    if (hot === undefined || head === null) {
+    const credential = head === null ? null : this.#admitted(headers.authorization ?? '');
+    if (hot === undefined || head === null || credential === null) {
       this.#options.general.handleHttp2(stream, headers, deadlines);
       return;
     }
     // It listens to its stream, which keeps it.
-    void new StreamCall(this.#ofStreams, this.#parts, hot, head, stream, headers, deadlines);
+    const options = this.#ofStreams;
+    void new StreamCall(options, this.#parts, hot, head, credential, stream, headers, deadlines);
     stages?.headersRead();
+  }
+
+  /** Counts the call of a caller who is known, and within the rate; of all others the general path tells what is wrong. */
+  #admitted(authorization: string): Credential | null {
+    const credential = this.#options.callers.find(authorization);
+    if (credential === null || !credential.caller.hasRoom()) return null;
+    credential.caller.admits();
+    return credential;
   }
 
   #streamHeadOf(headers: IncomingHttpHeaders): CallHead | null {
     const type = callTypeOf(headers['content-type']);
     if (type === undefined) return null;
     const isConnect = type.protocol === 'connect';
-    const { timeoutMsMax, authenticator, bodyBytesMax } = this.#options;
+    const { timeoutMsMax, bodyBytesMax } = this.#options;
     const head = callHeadOf(
       type,
       single(headers[isConnect ? 'content-encoding' : 'grpc-encoding']),
@@ -93,7 +103,7 @@ export class FramedDecisions {
       single(headers[isConnect ? 'connect-timeout-ms' : 'grpc-timeout']),
       timeoutMsMax,
     );
-    if (head === null || !authenticator.accepts(headers.authorization ?? '')) return null;
+    if (head === null) return null;
     if (Number(headers['content-length'] ?? 0) > bodyBytesMax) return null;
     if (isConnect && !isKnownVersion(single(headers[VERSION_HEADER]) ?? '')) return null;
     return head;
@@ -106,7 +116,7 @@ export class FramedDecisions {
   handleWeb(exchange: HttpExchange, hot: HotMethod): boolean {
     const type = callTypeOf(exchange.header('content-type'));
     if (type === undefined || type.protocol !== 'grpc-web') return false;
-    const { timeoutMsMax, authenticator, bodyBytesMax } = this.#options;
+    const { timeoutMsMax, bodyBytesMax } = this.#options;
     const head = callHeadOf(
       type,
       stated(exchange.header('grpc-encoding')),
@@ -118,8 +128,10 @@ export class FramedDecisions {
     if (head === null || length === '' || !(Number(length) <= bodyBytesMax + ENVELOPE_BYTES)) {
       return false;
     }
-    if (!authenticator.accepts(exchange.header('authorization'))) return false;
-    void new WebCall(this.#ofWeb, this.#parts.bodies, hot, head, exchange, Number(length));
+    const credential = this.#admitted(exchange.header('authorization'));
+    if (credential === null) return false;
+    const { bodies } = this.#parts;
+    void new WebCall(this.#ofWeb, bodies, hot, head, credential, exchange, Number(length));
     this.#ofWeb.stages?.headersRead();
     return true;
   }

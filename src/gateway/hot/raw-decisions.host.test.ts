@@ -2,6 +2,7 @@ import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { expect, onTestFinished, test } from 'vitest';
+import { callersOf } from '../../../test/support/callers.ts';
 import { createHttpServer } from '../../http/http-server.ts';
 import type { RawAnswer } from '../../protocol/shard-client.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -27,7 +28,7 @@ test('what the general path gets stays as it came, however long it is kept', asy
   const hot = HOT_METHODS.find(({ method }) => method === 'batchCheck');
   if (hot === undefined) throw new Error('BatchCheck has a hot path');
   const path = new RawDecisions({
-    authenticator: { enabled: false, accepts: () => true },
+    callers: callersOf(),
     shards: {
       refusalBefore: () => null,
       raw: () => {
@@ -68,7 +69,7 @@ test('a large body waits for what its tenant lacks instead of being parsed besid
   const ways: string[] = [];
   const known = new Set<string>();
   const path = new RawDecisions({
-    authenticator: { enabled: false, accepts: () => true },
+    callers: callersOf(),
     shards: {
       refusalBefore: () => null,
       raw: (_method, _format, body, _scope, _expected, onAnswer) => {
@@ -145,7 +146,7 @@ test('what finds no room is refused before its body comes, and the connection go
   const asked: unknown[][] = [];
   const failed: unknown[] = [];
   const path = new RawDecisions({
-    authenticator: { enabled: false, accepts: () => true },
+    callers: callersOf(),
     shards: {
       refusalBefore: (shard, bytes) => {
         asked.push([shard, bytes]);
@@ -221,7 +222,7 @@ async function serve(
     [];
   const metered: unknown[][] = [];
   const path = new RawDecisions({
-    authenticator: { enabled: true, accepts: (header) => header === 'Bearer right' },
+    callers: callersOf(['right']),
     shards: {
       refusalBefore: () => null,
       raw: (...args: Asked) => {

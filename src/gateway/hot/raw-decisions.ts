@@ -1,8 +1,8 @@
 import { type BodyLease, BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
-import type { Authenticator } from '../../http/service-tokens.ts';
 import type {
+  CallOrigin,
   Cancellable,
   RawAnswer,
   RawMethod,
@@ -13,6 +13,8 @@ import type {
 } from '../../protocol/shard-client.ts';
 import { AppError, errorFromData, type InternalReason } from '../../shared/app-error.ts';
 import type { CallStages } from '../../shared/stage-times.ts';
+import type { Credential, CredentialSource } from '../callers/caller.ts';
+import { type MethodRule, mustRule } from '../callers/method-rules.ts';
 import { gzipCompression } from '../connect/adapter-compression.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
 import { REQUEST_ID_HEADER, sharedNowMs } from '../connect/call-context.ts';
@@ -30,7 +32,7 @@ import {
 } from './scope-scan.ts';
 
 export type RawDecisionsOptions = {
-  readonly authenticator: Authenticator;
+  readonly callers: CredentialSource;
   readonly shards: Pick<ShardClient, 'raw' | 'refusalBefore'>;
   readonly scopes: Pick<ReadScopes, 'peek' | 'park' | 'settled' | 'isMoved'>;
   readonly meter: Pick<DecisionMeter, 'ended' | 'failed'>;
@@ -51,6 +53,8 @@ export type RawDecisionsOptions = {
 /** A method that has a hot path. */
 export type HotMethod = {
   readonly path: string;
+  /** What a caller needs for it. */
+  readonly rule: MethodRule;
   readonly method: RawMethod;
   readonly rpc: DecisionRpc;
   /** Field numbers of the request message in authz_service.proto. */
@@ -58,26 +62,28 @@ export type HotMethod = {
 };
 
 /** The methods that the hot path serves. */
-export const HOT_METHODS: readonly HotMethod[] = [
-  {
-    path: '/workspace.v1.AuthzService/Check',
-    method: 'check',
-    rpc: 'Check',
-    numbers: { projectId: 7, tenantId: 8, token: 9 },
-  },
-  {
-    path: '/workspace.v1.AuthzService/BatchCheck',
-    method: 'batchCheck',
-    rpc: 'BatchCheck',
-    numbers: { projectId: 1, tenantId: 2, token: 4 },
-  },
-  {
-    path: '/workspace.v1.AuthzService/ListObjects',
-    method: 'listObjects',
-    rpc: 'ListObjects',
-    numbers: { projectId: 4, tenantId: 5, token: 6 },
-  },
-];
+export const HOT_METHODS: readonly HotMethod[] = (
+  [
+    {
+      path: '/workspace.v1.AuthzService/Check',
+      method: 'check',
+      rpc: 'Check',
+      numbers: { projectId: 7, tenantId: 8, token: 9 },
+    },
+    {
+      path: '/workspace.v1.AuthzService/BatchCheck',
+      method: 'batchCheck',
+      rpc: 'BatchCheck',
+      numbers: { projectId: 1, tenantId: 2, token: 4 },
+    },
+    {
+      path: '/workspace.v1.AuthzService/ListObjects',
+      method: 'listObjects',
+      rpc: 'ListObjects',
+      numbers: { projectId: 4, tenantId: 5, token: 6 },
+    },
+  ] as const
+).map((hot) => ({ ...hot, rule: mustRule(hot.path) }));
 
 const JSON_TYPE = 'application/json';
 const PROTO_TYPE = 'application/proto';
@@ -105,27 +111,30 @@ export class RawDecisions {
 
   /** Takes a request to `hot.path`, synchronously inside the listener's handler. */
   handle(exchange: HttpExchange, hot: HotMethod): void {
-    const { authenticator, general, bodyBytesMax, timeoutMsMax } = this.#options;
+    const { callers, general, bodyBytesMax, timeoutMsMax } = this.#options;
     const format = formatOf(exchange.header('content-type'));
     const timeout = exchange.header('connect-timeout-ms');
     const timeoutMs = timeoutOf(timeout, timeoutMsMax);
     const length = exchange.header('content-length');
+    const credential = callers.find(exchange.header('authorization'));
     if (
       format === null ||
+      credential === null ||
       timeoutMs < 0 ||
       length === '' ||
       Number(length) > bodyBytesMax ||
       exchange.header('content-encoding') !== '' ||
-      !authenticator.accepts(exchange.header('authorization')) ||
       !isKnownVersion(exchange.header(VERSION_HEADER)) ||
+      !credential.caller.hasRoom() ||
       this.#isRecorded(hot, Number(length))
     ) {
       if (format === null && this.#options.web?.(exchange, hot) === true) return;
       general.handleHttp1(exchange);
       return;
     }
-    const call = new HotCall(this.#options, exchange, hot, format, timeout, timeoutMs);
-    const refusal = this.#refusalBefore(exchange, Number(length), timeoutMs);
+    credential.caller.admits();
+    const call = new HotCall(this.#options, exchange, hot, credential, format, timeout, timeoutMs);
+    const refusal = this.#refusalBefore(exchange, call, Number(length));
     if (refusal !== null) {
       // The listener throws away what comes of the body, at most as much as was declared.
       call.refuse(refusal);
@@ -142,10 +151,12 @@ export class RawDecisions {
   }
 
   /** Of a long body, by the shard that a header names for the balancer: what the body says is not known yet. */
-  #refusalBefore(exchange: HttpExchange, bytes: number, timeoutMs: number): AppError | null {
+  #refusalBefore(exchange: HttpExchange, call: HotCall, bytes: number): AppError | null {
     if (bytes <= LARGE_BODY_BYTES) return null;
-    const shard = shardOfHeader(exchange.header(SHARD_HEADER));
-    return this.#options.shards.refusalBefore(shard, bytes, sharedNowMs() + timeoutMs);
+    const named = shardOfHeader(exchange.header(SHARD_HEADER));
+    // Of a shard that it may not reach a caller learns nothing.
+    const shard = named !== undefined && call.reaches(named) ? named : undefined;
+    return this.#options.shards.refusalBefore(shard, bytes, sharedNowMs() + call.timeoutMs);
   }
 
   #isRecorded({ rpc }: HotMethod, bodyBytes: number): boolean {
@@ -173,8 +184,9 @@ export class RawDecisions {
     if (!isPlain || !isTenantId(scan.tenantId)) return call.fallBack();
     const { projectId, tenantId, token } = scan;
     call.expected = { projectId, tenantId, token };
+    if (!call.reaches(scan)) return call.fallBack();
     call.deadlineMs = sharedNowMs() + call.timeoutMs;
-    const scope = this.#options.scopes.peek(projectId, tenantId, token, call.deadlineMs);
+    const scope = this.#options.scopes.peek(projectId, tenantId, token, call.deadlineMs, call);
     if (scope === undefined) call.park();
     else call.scopeFound(scope);
   }
@@ -185,21 +197,25 @@ export const LARGE_BODY_BYTES = 32 * 1024;
 const NO_SCOPE: RawScope = { projectId: '', tenantId: '', token: '' };
 
 /** One call on the hot path, from its headers to its answer. */
-class HotCall implements ParkedCall {
+class HotCall implements ParkedCall, CallOrigin {
   readonly hot: HotMethod;
+  readonly credential: Credential;
   readonly format: WireFormat;
   readonly timeoutMs: number;
   body: Uint8Array = NO_BYTES;
   /** As the scan read it. */
   expected = NO_SCOPE;
   deadlineMs = 0;
+  /** Callers have no names yet. */
+  readonly caller: string = '';
   /** Of `body`, which nobody reads any more once the call has its answer or its caller has gone. */
   lease: BodyLease | null = null;
   readonly #options: RawDecisionsOptions;
   readonly #exchange: HttpExchange;
   readonly #startedMs: number;
   /** Request headers are gone once the handler has returned: kept for the general path. */
-  readonly #requestId: string;
+  readonly #givenId: string;
+  #issuedId = '';
   readonly #acceptEncoding: string;
   readonly #timeout: string;
 
@@ -207,6 +223,7 @@ class HotCall implements ParkedCall {
     options: RawDecisionsOptions,
     exchange: HttpExchange,
     hot: HotMethod,
+    credential: Credential,
     format: WireFormat,
     timeout: string,
     timeoutMs: number,
@@ -214,18 +231,30 @@ class HotCall implements ParkedCall {
     this.#options = options;
     this.#exchange = exchange;
     this.hot = hot;
+    this.credential = credential;
     this.format = format;
     this.timeoutMs = timeoutMs;
     this.#startedMs = performance.now();
-    this.#requestId = exchange.header(REQUEST_ID_HEADER);
+    this.#givenId = exchange.header(REQUEST_ID_HEADER);
     this.#acceptEncoding = exchange.header('accept-encoding');
     this.#timeout = timeout;
+  }
+
+  /** The same one each time. */
+  get requestId(): string {
+    if (this.#issuedId === '') this.#issuedId = requestIdOf(this.#givenId);
+    return this.#issuedId;
+  }
+
+  /** Whether the scopes of the caller admit it there; the general path says why not. */
+  reaches({ projectId, tenantId }: Pick<RawScope, 'projectId' | 'tenantId'>): boolean {
+    return this.credential.caller.scopes.admitTenant(this.hot.rule, projectId, tenantId);
   }
 
   /** Waits for the scope. What only the general path can tell goes there at once. */
   park(): void {
     const { projectId, tenantId, token } = this.expected;
-    const request = { projectId, tenantId, token, deadlineMs: this.deadlineMs };
+    const request = { projectId, tenantId, token, deadlineMs: this.deadlineMs, origin: this };
     const parked = this.#options.scopes.park(request, this);
     if (parked !== null) this.#begin(parked);
     else if (this.body.length > LARGE_BODY_BYTES) this.#lookAgain();
@@ -240,7 +269,7 @@ class HotCall implements ParkedCall {
     this.#begin({ cancel: () => void (hasGone = true) });
     void scopes.settled(projectId, tenantId, token).then(() => {
       if (hasGone) return;
-      const scope = scopes.peek(projectId, tenantId, token, this.deadlineMs);
+      const scope = scopes.peek(projectId, tenantId, token, this.deadlineMs, this);
       if (scope === undefined) this.fallBack();
       else this.scopeFound(scope);
     });
@@ -283,11 +312,13 @@ class HotCall implements ParkedCall {
     });
     if (this.#acceptEncoding !== '') headers.set('accept-encoding', this.#acceptEncoding);
     if (this.#timeout !== '') headers.set('connect-timeout-ms', this.#timeout);
-    const requestId = requestIdOf(this.#requestId);
+    const { requestId } = this;
     // The general path reads it later than this.
     const body = this.lease === null ? this.body : new Uint8Array(this.body);
     this.lease?.release();
-    this.#options.general.handleBuffered(this.#exchange, this.hot.path, headers, body, requestId);
+    const { general } = this.#options;
+    const { path } = this.hot;
+    general.handleBuffered(this.#exchange, path, headers, body, requestId, this.credential);
   }
 
   end(answer: RawAnswer): void {
@@ -320,7 +351,7 @@ class HotCall implements ParkedCall {
   #send(body: Uint8Array, extra: readonly string[] = NO_HEADERS): void {
     const { stages } = this.#options;
     const sinceMs = stages === undefined ? 0 : performance.now();
-    const requestId = requestIdOf(this.#requestId);
+    const { requestId } = this;
     const type = this.format === 'json' ? JSON_TYPE : PROTO_TYPE;
     const headers = [REQUEST_ID_HEADER, requestId];
     if (extra !== NO_HEADERS) headers.push(...extra);
@@ -341,7 +372,7 @@ class HotCall implements ParkedCall {
   }
 
   #fail(error: AppError): void {
-    sendConnectError(this.#exchange, error, requestIdOf(this.#requestId));
+    sendConnectError(this.#exchange, error, this.requestId);
     this.#options.meter.failed(this.hot.rpc, error);
     this.#options.meter.ended(this.hot.rpc, this.#startedMs);
   }

@@ -1,7 +1,8 @@
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
-import type { Authenticator } from '../../http/service-tokens.ts';
 import { AppError, type InternalReason } from '../../shared/app-error.ts';
+import type { Credential, CredentialSource } from '../callers/caller.ts';
+import { mustRule } from '../callers/method-rules.ts';
 import type { ConnectAdapter, ConnectAdapterOptions } from '../connect/adapter.ts';
 import { REQUEST_ID_HEADER, sharedNowMs } from '../connect/call-context.ts';
 import { sendConnectError } from '../connect/connect-error.ts';
@@ -15,6 +16,7 @@ export interface HotWrites {
       readonly meta: {
         readonly rpc: string;
         readonly actingUserId: null;
+        readonly caller: string;
         readonly requestId: string;
         readonly deadlineMs: number;
       };
@@ -23,7 +25,7 @@ export interface HotWrites {
 }
 
 export type RawWritesOptions = {
-  readonly authenticator: Authenticator;
+  readonly callers: CredentialSource;
   readonly writes: HotWrites;
   readonly general: Pick<ConnectAdapter, 'handleHttp1' | 'handleBuffered'>;
   readonly report: ConnectAdapterOptions['report'];
@@ -34,6 +36,7 @@ export type RawWritesOptions = {
 
 export const WRITE_PATH = '/workspace.v1.AuthzService/WriteRelationTuples';
 const RPC = 'WriteRelationTuples';
+const RULE = mustRule(WRITE_PATH);
 const JSON_TYPE = 'application/json';
 
 /**
@@ -50,40 +53,50 @@ export class RawWrites {
 
   /** Takes a request to `WRITE_PATH`, synchronously inside the listener's handler. */
   handle(exchange: HttpExchange): void {
-    const { authenticator, general, bodyBytesMax } = this.#options;
+    const { callers, general, bodyBytesMax } = this.#options;
     const length = exchange.header('content-length');
+    const credential = callers.find(exchange.header('authorization'));
     if (
+      credential === null ||
       exchange.header('content-type') !== JSON_TYPE ||
       exchange.header('connect-timeout-ms') !== '' ||
       length === '' ||
       !(Number(length) <= bodyBytesMax) ||
       exchange.header('content-encoding') !== '' ||
-      !authenticator.accepts(exchange.header('authorization')) ||
-      !isKnownVersion(exchange.header(VERSION_HEADER))
+      !isKnownVersion(exchange.header(VERSION_HEADER)) ||
+      !credential.caller.hasRoom()
     ) {
       general.handleHttp1(exchange);
       return;
     }
+    credential.caller.admits();
     const givenId = exchange.header(REQUEST_ID_HEADER);
     const encodings = exchange.header('accept-encoding');
     exchange.readBody(
       bodyBytesMax,
-      (body) => this.#write(exchange, requestIdOf(givenId), encodings, body),
+      (body) => this.#write(exchange, credential, requestIdOf(givenId), encodings, body),
       ignoreTooLarge,
     );
   }
 
-  #write(exchange: HttpExchange, requestId: string, encodings: string, body: Uint8Array): void {
-    const { writes, timeoutMsMax } = this.#options;
+  #write(
+    exchange: HttpExchange,
+    credential: Credential,
+    requestId: string,
+    encodings: string,
+    body: Uint8Array,
+  ): void {
+    const { writes, timeoutMsMax, general } = this.#options;
     const request = scanWrite(body);
-    if (request === null) {
+    const { name: caller, scopes } = credential.caller;
+    if (request === null || !scopes.admitTenant(RULE, request.projectId, request.tenantId)) {
       const headers = new Headers({ 'content-type': JSON_TYPE });
       if (encodings !== '') headers.set('accept-encoding', encodings);
-      this.#options.general.handleBuffered(exchange, WRITE_PATH, headers, body, requestId);
+      general.handleBuffered(exchange, WRITE_PATH, headers, body, requestId, credential);
       return;
     }
     const deadlineMs = sharedNowMs() + timeoutMsMax;
-    const meta = { rpc: RPC, actingUserId: null, requestId, deadlineMs };
+    const meta = { rpc: RPC, actingUserId: null, caller, requestId, deadlineMs };
     writes.write({ ...request, meta }).then(
       // A token is letters, digits and marks that JSON leaves as they are.
       (token) =>
@@ -91,18 +104,18 @@ export class RawWrites {
           REQUEST_ID_HEADER,
           requestId,
         ]),
-      (error: unknown) => this.#fail(exchange, requestId, error),
+      (error: unknown) => this.#fail(exchange, caller, requestId, error),
     );
   }
 
-  #fail(exchange: HttpExchange, requestId: string, error: unknown): void {
+  #fail(exchange: HttpExchange, caller: string, requestId: string, error: unknown): void {
     const shown =
       error instanceof AppError
         ? error
         : new AppError<InternalReason>('INTERNAL', 'internal error', {}, error);
     if (shown.reason === 'INTERNAL') {
       const rpc = WRITE_PATH.slice(1);
-      this.#options.report({ requestId, rpc, error: shown.cause ?? shown });
+      this.#options.report({ requestId, rpc, caller, error: shown.cause ?? shown });
     }
     sendConnectError(exchange, shown, requestId);
   }

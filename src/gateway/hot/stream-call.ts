@@ -3,6 +3,7 @@ import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import type { BodyPool } from '../../http/body-pool.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { AppError, type InternalReason } from '../../shared/app-error.ts';
+import type { Credential } from '../callers/caller.ts';
 import { gzipCompression } from '../connect/adapter-compression.ts';
 import { letGo } from '../connect/adapter-http2.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
@@ -58,17 +59,19 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   #chunks: Uint8Array[] | null = null;
   #size = 0;
   #isBodyAwaited = true;
+  #issuedId = '';
 
   constructor(
     options: StreamCallOptions,
     parts: StreamCallParts,
     hot: HotMethod,
     head: CallHead,
+    credential: Credential,
     stream: ServerHttp2Stream,
     incoming: IncomingHttpHeaders,
     deadlines: BodyDeadlines,
   ) {
-    super(options, hot, head);
+    super(options, hot, head, credential);
     this.#general = options.general;
     this.#parts = parts;
     this.#stream = stream;
@@ -79,6 +82,14 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     stream.on('data', (chunk: Uint8Array) => this.#came(chunk));
     stream.on('end', () => this.#complete());
     stream.on('close', () => this.#closed());
+  }
+
+  get requestId(): string {
+    if (this.#issuedId !== '') return this.#issuedId;
+    const given = this.#incoming['x-request-id'];
+    const text = typeof given === 'string' ? given : (given?.join(', ') ?? '');
+    this.#issuedId = requestIdOf(text);
+    return this.#issuedId;
   }
 
   get isBodyAwaited(): boolean {
@@ -198,16 +209,15 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
       this.#incoming,
       this.#size > this.#bytesMax ? null : body,
       this.head.isTimeoutStated ? this.leftMs : undefined,
+      this.credential,
     );
   }
 
   #headOf(contentType: string): OutgoingHead {
-    const given = this.#incoming['x-request-id'];
-    const requestId = requestIdOf(typeof given === 'string' ? given : (given?.join(', ') ?? ''));
     const head: OutgoingHead = {
       ':status': 200,
       'content-type': contentType,
-      'x-request-id': requestId,
+      'x-request-id': this.requestId,
     };
     // Says how messages are compressed that say so.
     if (this.head.isGzipWanted && this.head.protocol !== 'connect') head['grpc-encoding'] = 'gzip';

@@ -2,6 +2,7 @@ import type { BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { AppError, type InternalReason } from '../../shared/app-error.ts';
+import type { Credential } from '../callers/caller.ts';
 import { gzipCompression } from '../connect/adapter-compression.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
 import { REQUEST_ID_HEADER } from '../connect/call-context.ts';
@@ -22,7 +23,7 @@ const KEPT_HEADERS = ['content-type', 'grpc-encoding', 'grpc-accept-encoding', '
 export class WebCall extends DecisionCall {
   readonly #exchange: HttpExchange;
   readonly #general: WebCallOptions['general'];
-  readonly #requestId: string;
+  readonly requestId: string;
   readonly #headers: readonly string[];
 
   constructor(
@@ -30,13 +31,14 @@ export class WebCall extends DecisionCall {
     bodies: BodyPool,
     hot: HotMethod,
     head: CallHead,
+    credential: Credential,
     exchange: HttpExchange,
     declaredBytes: number,
   ) {
-    super(options, hot, head);
+    super(options, hot, head, credential);
     this.#general = options.general;
     this.#exchange = exchange;
-    this.#requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
+    this.requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
     this.#headers = KEPT_HEADERS.map((name) => exchange.header(name));
     exchange.onAborted(() => this.gone());
     exchange.readBody(
@@ -70,7 +72,7 @@ export class WebCall extends DecisionCall {
   }
 
   #answer(body: Uint8Array): void {
-    const extra = [REQUEST_ID_HEADER, this.#requestId];
+    const extra = [REQUEST_ID_HEADER, this.requestId];
     if (this.head.isGzipWanted) extra.push('grpc-encoding', 'gzip');
     this.#exchange.send(200, answerTypeOf(this.head), body, extra);
   }
@@ -83,7 +85,14 @@ export class WebCall extends DecisionCall {
     }
     if (this.head.isTimeoutStated) headers.set('grpc-timeout', `${Math.ceil(this.leftMs)}m`);
     const { path } = this.hot;
-    this.#general.handleBuffered(this.#exchange, path, headers, body, this.#requestId);
+    this.#general.handleBuffered(
+      this.#exchange,
+      path,
+      headers,
+      body,
+      this.requestId,
+      this.credential,
+    );
   }
 }
 

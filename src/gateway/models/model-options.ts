@@ -2,7 +2,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { ModelAuthor } from '../../services/model-writes.ts';
 import type { ModelHistory } from '../../services/models/model-history.ts';
 import type { StagedModels } from '../../services/models/staged-models.ts';
-import { type CallDefaults, requestIdOfCall } from '../connect/call-context.ts';
+import { type CallDefaults, callerOfCall, requestIdOfCall } from '../connect/call-context.ts';
 import type { AssertionTests } from './assertion-tests.ts';
 import type { ModelPreviews } from './model-previews.ts';
 
@@ -26,6 +26,7 @@ export function authorOf(
 ): ModelAuthor {
   return {
     createdBy: operatorName(context.requestHeader.get(SECRET_HEADER) ?? ''),
+    caller: callerOfCall(context),
     rpc: context.method.name,
     requestId: requestIdOfCall(context),
   };

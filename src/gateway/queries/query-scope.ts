@@ -11,7 +11,7 @@ import type {
 import type { ShardClient } from '../../protocol/shard-client.ts';
 import { checkContextualTuples } from '../../services/tuple-input.ts';
 import type { WriteRules } from '../../services/write-rules.ts';
-import { type CallDefaults, deadlineOf } from '../connect/call-context.ts';
+import { type CallDefaults, deadlineOf, originOf } from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
 import { structText } from '../rpc/query-from-proto.ts';
@@ -88,7 +88,7 @@ export function askQuestion<K extends QuestionKind>(
   const { shards, scopes } = options;
   const { projectId, tenantId, token } = query;
   const deadlineMs = deadlineOf(call, options);
-  const request = { projectId, tenantId, token, deadlineMs };
+  const request = { projectId, tenantId, token, deadlineMs, origin: originOf(call) };
   return scopes.decide(request, call.signal, async (scope) => {
     const replyOf = (answer: QuestionAnswer<K>): QueryReply<K> => ({
       ...answer,

@@ -1,7 +1,7 @@
 import { tokenError } from '../../model/consistency-token.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { Revision } from '../../protocol/questions.ts';
-import type { Cancellable, ReadScope } from '../../protocol/shard-client.ts';
+import type { CallOrigin, Cancellable, ReadScope } from '../../protocol/shard-client.ts';
 import type { ProjectService } from '../../services/project-service.ts';
 import type { ProjectSettings } from '../../services/project-settings.ts';
 import type { ReadIndex } from '../../services/read-index.ts';
@@ -52,6 +52,7 @@ export type ScopeRequest = {
   readonly token: string;
   /** Absolute, on `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
   readonly deadlineMs: number;
+  readonly origin?: CallOrigin | undefined;
 };
 
 /** How often a read begins anew because settings or the shard moved under it. */
@@ -97,6 +98,7 @@ export class ReadScopes {
     tenantId: string,
     token: string,
     deadlineMs: number,
+    origin?: CallOrigin,
   ): ReadScope | undefined {
     const isAlone = this.#options.isAlone();
     if (!isAlone && token === '') return undefined;
@@ -104,9 +106,11 @@ export class ReadScopes {
     if (settings === undefined || settings.suspended || !settings.regionServed) return undefined;
     const shard = { projectId: settings.projectId, tenantId };
     try {
-      if (!isAlone) return this.#tokenScope(settings, shard, token, deadlineMs);
+      if (!isAlone) return this.#tokenScope(settings, shard, token, deadlineMs, origin);
       const head = this.#options.positions.known(shard, token);
-      return head === undefined ? undefined : scopeOf(settings, tenantId, head, '', deadlineMs);
+      return head === undefined
+        ? undefined
+        : scopeOf(settings, tenantId, head, '', deadlineMs, origin);
     } catch (error) {
       if (error instanceof AppError) return undefined;
       throw error;
@@ -122,12 +126,12 @@ export class ReadScopes {
     if (isAlone()) return this.#parkAlone(request, call);
     const settings = projects.known(request.projectId);
     if (settings === undefined) return null;
-    const { tenantId, token, deadlineMs } = request;
+    const { tenantId, token, deadlineMs, origin } = request;
     const shard = { projectId: settings.projectId, tenantId };
     const scopeFor = (found: ProjectSettings, head: ShardHead): ReadScope | undefined => {
       if (found.suspended || !found.regionServed) return undefined;
       if (token !== '' && positions.tokenWithin(shard, token, head) === undefined) return undefined;
-      return scopeOf(found, tenantId, head, head.stamp, deadlineMs);
+      return scopeOf(found, tenantId, head, head.stamp, deadlineMs, origin);
     };
     const read = new ParkedRead(call, deadlineMs, (head, version, askedMs) => {
       const confirmed = projects.confirm(shard.projectId, version, askedMs);
@@ -141,12 +145,12 @@ export class ReadScopes {
   /** The first read of a tenant: only its head is not known. Nobody else changes the settings meanwhile. */
   #parkAlone(request: ScopeRequest, call: ParkedCall): Cancellable | null {
     const { projects, index } = this.#options;
-    const { tenantId, token, deadlineMs } = request;
+    const { tenantId, token, deadlineMs, origin } = request;
     const settings = projects.peek(request.projectId);
     if (settings === undefined || settings.suspended || !settings.regionServed) return null;
     if (token !== '') return null;
     const read = new ParkedRead(call, deadlineMs, (head) =>
-      scopeOf(settings, tenantId, head, '', deadlineMs),
+      scopeOf(settings, tenantId, head, '', deadlineMs, origin),
     );
     read.waits = index.ask(settings.projectId, tenantId, read);
     return read;
@@ -203,23 +207,25 @@ export class ReadScopes {
     signal: AbortSignal | undefined,
     mayHold: boolean,
   ): Promise<ReadScope> {
-    const { projectId, tenantId, token, deadlineMs } = request;
+    const { projectId, tenantId, token, deadlineMs, origin } = request;
     const { projects, positions, index, isAlone } = this.#options;
     if (isAlone()) {
       const settings = await projects.settings(projectId);
       projects.guard(settings, 'data');
       const shard = { projectId: settings.projectId, tenantId };
       const head = await positions.resolve(shard, token);
-      return scopeOf(settings, tenantId, head, '', deadlineMs);
+      return scopeOf(settings, tenantId, head, '', deadlineMs, origin);
     }
     const scope =
-      token === '' || !mayHold ? undefined : this.peek(projectId, tenantId, token, deadlineMs);
+      token === '' || !mayHold
+        ? undefined
+        : this.peek(projectId, tenantId, token, deadlineMs, origin);
     if (scope !== undefined) return scope;
     const look = await lookAt({ projects, index }, projectId, tenantId, deadlineMs, signal);
     const { settings, head } = look;
     projects.guard(settings, 'data');
     positions.checkToken({ projectId: settings.projectId, tenantId }, token, head);
-    return scopeOf(settings, tenantId, head, head.stamp, deadlineMs);
+    return scopeOf(settings, tenantId, head, head.stamp, deadlineMs, origin);
   }
 
   /** Of a read with a token, without asking anybody. Errors: TOKEN_INVALID. */
@@ -228,6 +234,7 @@ export class ReadScopes {
     shard: ShardKey,
     token: string,
     deadlineMs: number,
+    origin: CallOrigin | undefined,
   ): ReadScope {
     const { positions } = this.#options;
     const { epoch, seq } = positions.decode(shard, token);
@@ -235,7 +242,7 @@ export class ReadScopes {
     if (positions.isKnownLost(shard, epoch)) throw tokenError();
     const isHeldOnly = !positions.isKnownToReach(shard, epoch, seq);
     const position = { epoch, minSeq: seq, stamp: '' };
-    return { ...scopeOf(settings, shard.tenantId, position, '', deadlineMs), isHeldOnly };
+    return { ...scopeOf(settings, shard.tenantId, position, '', deadlineMs, origin), isHeldOnly };
   }
 }
 
@@ -245,6 +252,7 @@ function scopeOf(
   head: ShardHead,
   stamp: string,
   deadlineMs: number,
+  origin: CallOrigin | undefined,
 ): ReadScope {
   return {
     projectId: settings.projectId,
@@ -257,6 +265,7 @@ function scopeOf(
     stamp,
     isHeldOnly: false,
     deadlineMs,
+    origin,
   };
 }
 

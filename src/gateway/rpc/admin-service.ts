@@ -3,21 +3,26 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { AdminService, ProjectSchema } from '../../gen/workspace/v1/admin_service_pb.ts';
 import type { ProjectService } from '../../services/project-service.ts';
 import type { Project } from '../../services/project-settings.ts';
-import { requestIdOfCall } from '../connect/call-context.ts';
+import { mustRule } from '../callers/method-rules.ts';
+import { callerOfCall, credentialOfCall, requestIdOfCall } from '../connect/call-context.ts';
 import { timestampFromMicroseconds } from './tuple-to-proto.ts';
 import { assertNoUnknownFields } from './unknown-fields.ts';
+
+const LIST_PROJECTS = mustRule('/workspace.v1.AdminService/ListProjects');
 
 /** The handlers of AdminService. The operator secret was checked before (authorization.ts). */
 export function createAdminService(
   projects: ProjectService,
   operatorName: (secret: string) => string,
 ): ServiceImpl<typeof AdminService> {
-  const callerOf = (context: HandlerContext): string =>
+  const operatorOf = (context: HandlerContext): string =>
     operatorName(context.requestHeader.get('x-admin-secret') ?? '');
   return {
     async createProject(request, context) {
       assertNoUnknownFields(request);
-      const project = await projects.create(request, requestIdOfCall(context), callerOf(context));
+      const by = operatorOf(context);
+      const caller = callerOfCall(context);
+      const project = await projects.create(request, requestIdOfCall(context), by, caller);
       return { project: projectToProto(project) };
     },
 
@@ -28,13 +33,18 @@ export function createAdminService(
 
     async updateProject(request, context) {
       assertNoUnknownFields(request);
-      const project = await projects.update(request, requestIdOfCall(context), callerOf(context));
+      const by = operatorOf(context);
+      const caller = callerOfCall(context);
+      const project = await projects.update(request, requestIdOfCall(context), by, caller);
       return { project: projectToProto(project) };
     },
 
-    async listProjects(request) {
+    async listProjects(request, context) {
       assertNoUnknownFields(request);
-      return { projects: (await projects.list()).map(projectToProto) };
+      const { scopes } = credentialOfCall(context).caller;
+      const shown = scopes.projectsOf(LIST_PROJECTS);
+      const found = shown === '*' ? await projects.list() : await projects.some(shown);
+      return { projects: found.map(projectToProto) };
     },
   };
 }

@@ -1,41 +1,71 @@
+import { BudgetService } from '../../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
 import { AdminService } from '../../gen/workspace/v1/admin_service_pb.ts';
-import type { Authenticator } from '../../http/service-tokens.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { type Credential, type CredentialSource, rateLimited } from '../callers/caller.ts';
+import type { Admission, Authorize } from '../connect/adapter.ts';
 import { adminRefusal } from './authentication.ts';
 import type { RpcReason } from './rpc-reason.ts';
 
-/** The credential check of the adapter: null lets a call pass. */
-export type Authorize = (
-  path: string,
-  header: (lowerCaseName: string) => string,
-) => AppError | null;
+/** Who calls, by an `Authorization` header. */
+export interface CallerSource extends CredentialSource {
+  /** As `find`, also of what was not presented before: then it may be a promise. */
+  identify(header: string): Credential | null | Promise<Credential | null>;
+  /** Of a call that is let in without a credential. */
+  readonly anonymous: Credential;
+}
+
+/** Services that may answer without a credential. */
+export type OpenService = 'health' | 'reflection';
 
 /** What callers must know, as it stands at this moment: both are asked again for each call. */
 export type Credentials = {
-  readonly authenticator: Authenticator;
-  /** Of AdminService and ModelService, which are disabled while there is none. */
+  readonly callers: CallerSource;
+  /** Of AdminService, ModelService and BudgetService, which are disabled while there is none. */
   readonly adminSecrets: () => readonly string[];
+  readonly openServices: readonly OpenService[];
 };
 
-/** Bypasses the credential like /healthz: probes of orchestrators cannot send one. */
-const HEALTH_PREFIX = '/grpc.health.v1.Health/';
+const PREFIXES = {
+  health: ['/grpc.health.v1.Health/'],
+  reflection: [
+    '/grpc.reflection.v1.ServerReflection/',
+    '/grpc.reflection.v1alpha.ServerReflection/',
+  ],
+} as const satisfies Readonly<Record<OpenService, readonly string[]>>;
+
+/** The error of a call without a credential that counts; it does not say what is wrong with it. */
+export function credentialInvalid(): AppError {
+  return new AppError<RpcReason>('CREDENTIAL_INVALID', 'a valid service token is required');
+}
+
+/** A credential, counted against the rate of its caller. */
+export function admissionOf(credential: Credential | null): Admission {
+  if (credential === null) return credentialInvalid();
+  const { caller } = credential;
+  return caller.admits() ? credential : rateLimited(caller.name);
+}
 
 /**
- * Checks the service token of every call and, after it, the operator secret of the methods that
- * AdminService and ModelService have. What an unknown method answers is left to the adapter.
+ * Checks the credential of every call, then the rate of its caller, and after it the operator secret of the methods that
+ * AdminService, ModelService and BudgetService have. What an unknown method answers is left to the adapter.
  */
-export function createAuthorize({ authenticator, adminSecrets }: Credentials): Authorize {
+export function createAuthorize({ callers, adminSecrets, openServices }: Credentials): Authorize {
   const adminPaths = new Set(
-    [AdminService, ModelService].flatMap(({ typeName, methods }) =>
+    [AdminService, ModelService, BudgetService].flatMap(({ typeName, methods }) =>
       methods.map((method) => `/${typeName}/${method.name}`),
     ),
   );
+  const openPrefixes = openServices.flatMap((name) => PREFIXES[name]);
   return (path, header) => {
-    if (path.startsWith(HEALTH_PREFIX)) return null;
-    if (!authenticator.accepts(header('authorization'))) {
-      return new AppError<RpcReason>('CREDENTIAL_INVALID', 'a valid service token is required');
-    }
-    return adminPaths.has(path) ? adminRefusal(header('x-admin-secret'), adminSecrets()) : null;
+    if (openPrefixes.some((prefix) => path.startsWith(prefix))) return callers.anonymous;
+    const secret = adminPaths.has(path) ? header('x-admin-secret') : null;
+    const finish = (credential: Credential | null): Admission => {
+      const admission = admissionOf(credential);
+      if (secret === null || admission instanceof AppError) return admission;
+      return adminRefusal(secret, adminSecrets()) ?? admission;
+    };
+    const found = callers.identify(header('authorization'));
+    return found instanceof Promise ? found.then(finish) : finish(found);
   };
 }

@@ -10,7 +10,13 @@ import { checkNamespace, checkRelation, checkTenantId, checkUserId } from '../..
 import type { BatchItem, ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import type { WriteMeta } from '../../services/ports.ts';
 import type { TupleService } from '../../services/tuple-service.ts';
-import { deadlineOf, requestIdOfCall, type CallDefaults } from '../connect/call-context.ts';
+import {
+  callerOfCall,
+  deadlineOf,
+  originOf,
+  requestIdOfCall,
+  type CallDefaults,
+} from '../connect/call-context.ts';
 import type { DecisionMeter } from '../reads/decision-meter.ts';
 import type { QuestionRecorder, RecordedQuestion } from '../reads/question-recorder.ts';
 import type { ReadScopes } from '../reads/read-scopes.ts';
@@ -56,7 +62,8 @@ function decideBy(options: AuthzServiceOptions) {
   ): Promise<T> => {
     const { projectId, tenantId, atLeastConsistencyToken: token } = request;
     const deadlineMs = deadlineOf(context, options);
-    return options.scopes.decide({ projectId, tenantId, token, deadlineMs }, context.signal, ask);
+    const asked = { projectId, tenantId, token, deadlineMs, origin: originOf(context) };
+    return options.scopes.decide(asked, context.signal, ask);
   };
 }
 
@@ -153,6 +160,7 @@ function tupleHandlers(
   const metaOf = (context: HandlerContext, rpc: string): WriteMeta => ({
     rpc,
     actingUserId: null,
+    caller: callerOfCall(context),
     requestId: requestIdOfCall(context),
     deadlineMs: deadlineOf(context, options),
   });

@@ -1,6 +1,11 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { ManagementCall } from '../../services/management-call.ts';
-import { type CallDefaults, deadlineOf, requestIdOfCall } from '../connect/call-context.ts';
+import {
+  type CallDefaults,
+  callerOfCall,
+  deadlineOf,
+  requestIdOfCall,
+} from '../connect/call-context.ts';
 
 /** The common part of a request of WorkspaceService or GroupService, with what its call knows. */
 export function managementCallOf(
@@ -20,6 +25,7 @@ export function managementCallOf(
     meta: {
       rpc: context.method.name,
       actingUserId,
+      caller: callerOfCall(context),
       requestId: requestIdOfCall(context),
       deadlineMs: deadlineOf(context, defaults),
     },

@@ -5,7 +5,12 @@ import {
 } from '../../gen/workspace/v1/seat_service_pb.ts';
 import type { WriteMeta } from '../../services/ports.ts';
 import type { SeatService as Seats } from '../../services/seats/seat-service.ts';
-import { type CallDefaults, deadlineOf, requestIdOfCall } from '../connect/call-context.ts';
+import {
+  type CallDefaults,
+  callerOfCall,
+  deadlineOf,
+  requestIdOfCall,
+} from '../connect/call-context.ts';
 import { pagedAnswer } from './list-answer.ts';
 import { timestampFromMicroseconds } from './tuple-to-proto.ts';
 import { assertNoUnknownFields } from './unknown-fields.ts';
@@ -18,6 +23,7 @@ export function createSeatService(options: SeatServiceOptions): ServiceImpl<type
   const metaOf = (context: HandlerContext): WriteMeta => ({
     rpc: context.method.name,
     actingUserId: null,
+    caller: callerOfCall(context),
     requestId: requestIdOfCall(context),
     deadlineMs: deadlineOf(context, options),
   });

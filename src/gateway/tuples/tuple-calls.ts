@@ -1,12 +1,15 @@
 import { ConnectError } from '@connectrpc/connect';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { requestIdOf } from '../../http/request-id.ts';
-import type { Authenticator } from '../../http/service-tokens.ts';
 import type { TupleExport } from '../../services/bulk/tuple-export.ts';
 import type { TupleImport } from '../../services/bulk/tuple-import.ts';
 import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import { AppError } from '../../shared/app-error.ts';
+import type { Credential } from '../callers/caller.ts';
+import { mustAdmit, type OnRefused } from '../callers/guarded-service.ts';
+import type { PlacedRule } from '../callers/method-rules.ts';
 import type { CallFailure } from '../connect/adapter-guard.ts';
+import type { Admission } from '../connect/adapter.ts';
 import { foreseenError, sendConnectError } from '../connect/connect-error.ts';
 import type { TuplesReason } from './tuples-reason.ts';
 
@@ -27,7 +30,9 @@ export type TupleRoutes = {
 
 /** What a gateway adds: null while the service starts. */
 export type TupleRoutesParts = TupleRoutes & {
-  readonly authenticator: Authenticator;
+  /** Who calls, by the `Authorization` header; counted. */
+  readonly admit: (authorization: string) => Admission | Promise<Admission>;
+  readonly onOutOfScope: OnRefused;
   readonly report: (failure: CallFailure) => void;
 };
 
@@ -36,32 +41,67 @@ export type TupleCall = {
   readonly exchange: HttpExchange;
   readonly parts: TupleRoutesParts;
   readonly requestId: string;
-  /** Aborts when the caller has gone. */
+  /** Aborts when the caller has gone, or its credential counts no more. */
   readonly signal: AbortSignal;
+  readonly credential: Credential;
 };
 
-/** null: it was refused, and answered. */
+/**
+ * Lets a call of a route in, and then calls `begin`: at once, or once it is known who calls. What is refused is answered. Headers, query
+ * and body can be had only in the listener's handler.
+ */
 export function openTupleCall(
   exchange: HttpExchange,
   parts: TupleRoutesParts | null,
-): TupleCall | null {
+  begin: (call: TupleCall) => void,
+): void {
   const requestId = requestIdOf(exchange.header('x-request-id'));
-  const refuse = (reason: TuplesReason, message: string): null => {
+  const refuse = (reason: TuplesReason, message: string): void => {
     sendConnectError(exchange, new AppError<TuplesReason>(reason, message), requestId);
-    return null;
   };
   if (parts === null) return refuse('STORE_UNAVAILABLE', 'the service is starting');
   if (exchange.header('origin') !== '') {
     return refuse('ACTION_FORBIDDEN', 'not for pages in a browser');
   }
-  if (!parts.authenticator.accepts(exchange.header('authorization'))) {
-    return refuse('CREDENTIAL_INVALID', 'a valid service token is required');
-  }
+  const hasGone = goneSignal(exchange);
+  const finish = (admission: Admission): void => {
+    if (admission instanceof AppError) return sendConnectError(exchange, admission, requestId);
+    const signal = AbortSignal.any([hasGone, admission.revoked]);
+    begin({ exchange, parts, requestId, signal, credential: admission });
+  };
+  const admission = parts.admit(exchange.header('authorization'));
+  if (!(admission instanceof Promise)) return finish(admission);
+  admission.then(finish, (error: unknown) => {
+    sendConnectError(exchange, shownError(parts, error, requestId, '', ''), requestId);
+  });
+}
+
+/** Aborts when the caller has gone. */
+function goneSignal(exchange: HttpExchange): AbortSignal {
   const controller = new AbortController();
   exchange.onAborted(() =>
     controller.abort(new AppError<TuplesReason>('CANCELLED', 'the caller has gone')),
   );
-  return { exchange, parts, requestId, signal: controller.signal };
+  return controller.signal;
+}
+
+/** Errors: SCOPE_REFUSED. */
+export function mustReach<Request>(
+  { credential, parts }: TupleCall,
+  rule: PlacedRule<Request>,
+  request: Request,
+): void {
+  mustAdmit(credential, rule, request, parts.onOutOfScope);
+}
+
+/** Why a stream ended: what stopped it, or else what failed. */
+export function causeOf(
+  { credential, signal }: TupleCall,
+  drained: AbortSignal,
+  error: unknown,
+): unknown {
+  if (credential.revoked.aborted) return credential.revoked.reason;
+  return drained.aborted && !signal.aborted ? drained.reason : error;
 }
 
 /** The error that a caller is shown; an unforeseen one is reported. */
@@ -70,6 +110,7 @@ export function shownError(
   error: unknown,
   requestId: string,
   method: string,
+  caller: string,
 ): AppError {
   const foreseen = foreseenError(error, { readMaxBytes: bodyBytesMax });
   const shown =
@@ -77,7 +118,7 @@ export function shownError(
       ? new AppError<TuplesReason>('INTERNAL', 'internal error', {}, foreseen)
       : foreseen;
   if (shown.reason === 'INTERNAL') {
-    report({ requestId, rpc: `${SERVICE}/${method}`, error: shown.cause ?? shown });
+    report({ requestId, rpc: `${SERVICE}/${method}`, caller, error: shown.cause ?? shown });
   }
   return shown;
 }

@@ -4,16 +4,32 @@ import type { HttpServer } from '../../http/http-server.ts';
 import type { ExportTuplesRequest } from '../../services/bulk/tuple-export.ts';
 import type { ImportTuplesResult } from '../../services/bulk/tuple-import.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { type PlacedRule, mustRule } from '../callers/method-rules.ts';
 import { streamedBodyOfExchange } from '../connect/adapter-body.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
 import { finishWith, StalledError, writeTo } from './slow-reader.ts';
 import { tuplesToLines } from './tuple-bytes.ts';
-import { openTupleCall, shownError, type TupleCall, type TupleRoutesParts } from './tuple-calls.ts';
+import {
+  causeOf,
+  mustReach,
+  openTupleCall,
+  shownError,
+  type TupleCall,
+  type TupleRoutesParts,
+} from './tuple-calls.ts';
 import { tuplesOfLines } from './tuple-lines.ts';
-import { exportRequestOf, importRequestOf } from './tuple-queries.ts';
+import { exportRequestOf, type ImportQuery, importRequestOf } from './tuple-queries.ts';
 
 const EXPORT_PATH = '/v1/tuples';
 const IMPORT_PATH = '/v1/tuples:import';
+/** They reach what the methods of the same name do. */
+const EXPORT_RULE: PlacedRule<ExportTuplesRequest> = mustRule(
+  '/gatehouse.v1.TupleService/StreamTuples',
+);
+const IMPORT_RULE: PlacedRule<ImportQuery> = {
+  ...mustRule('/gatehouse.v1.TupleService/ImportTuples'),
+  placeOf: ({ projectId, tenantId }) => ({ kind: 'tenant', projectId, tenantId }),
+};
 const LINES_TYPE = 'application/x-ndjson';
 const LINES_TYPES: ReadonlySet<string> = new Set([
   LINES_TYPE,
@@ -32,32 +48,42 @@ export function addTupleRoutes(
   drained: AbortSignal,
 ): void {
   server.route('GET', EXPORT_PATH, (exchange) => {
-    const call = openTupleCall(exchange, parts());
-    if (call !== null) void sendExport(call, exportRequestOf(exchange.query()), drained);
+    const asked = exportRequestOf(exchange.query());
+    openTupleCall(exchange, parts(), (call) => void sendExport(call, asked, drained));
   });
   server.route('POST', IMPORT_PATH, (exchange) => {
     const type = exchange.header('content-type').split(';', 1)[0]?.trim().toLowerCase() ?? '';
     const encoding = exchange.header('content-encoding');
-    const call = openTupleCall(exchange, parts());
-    if (call === null) return;
-    if (!LINES_TYPES.has(type) || (encoding !== '' && encoding !== 'identity')) {
-      return exchange.sendEmpty(415, ['x-request-id', call.requestId]);
-    }
-    const body = streamedBodyOfExchange(exchange, call.signal);
-    void receiveImport(call, importRequestOf(exchange.query()), body);
+    const isPlain = LINES_TYPES.has(type) && (encoding === '' || encoding === 'identity');
+    const asked = importRequestOf(exchange.query());
+    const stopped = new AbortController();
+    let body: AsyncIterable<Uint8Array> | undefined;
+    const read = (): AsyncIterable<Uint8Array> => streamedBodyOfExchange(exchange, stopped.signal);
+    const begin = (call: TupleCall): void => {
+      if (!isPlain) return exchange.sendEmpty(415, ['x-request-id', call.requestId]);
+      call.signal.addEventListener('abort', () => stopped.abort(call.signal.reason), {
+        once: true,
+      });
+      void receiveImport(call, asked, (body ??= read()));
+    };
+    openTupleCall(exchange, parts(), begin);
+    // While it is looked at who calls, what comes waits.
+    if (isPlain && exchange.isOpen) body ??= read();
   });
 }
 
 /** Never rejects. An error behind the first line is a line of its own, and no `end` follows. */
 async function sendExport(
-  { exchange, parts, requestId, signal }: TupleCall,
+  call: TupleCall,
   asked: ExportTuplesRequest | AppError,
   drained: AbortSignal,
 ): Promise<void> {
+  const { exchange, parts, requestId, signal } = call;
   let hasBegun = false;
   const stop = AbortSignal.any([signal, drained]);
   try {
     if (asked instanceof AppError) throw asked;
+    mustReach(call, EXPORT_RULE, asked);
     let end = '';
     const begin = (): void => {
       if (!hasBegun) exchange.begin(200, LINES_TYPE, ['x-request-id', requestId]);
@@ -76,8 +102,8 @@ async function sendExport(
     exchange.write(`{"end":true${end}}\n`);
     exchange.finish();
   } catch (error) {
-    const cause = drained.aborted && !signal.aborted ? drained.reason : error;
-    const shown = shownError(parts, cause, requestId, 'StreamTuples');
+    const cause = causeOf(call, drained, error);
+    const shown = shownError(parts, cause, requestId, 'StreamTuples', call.credential.caller.name);
     if (!hasBegun) return sendConnectError(exchange, shown, requestId);
     if (error instanceof StalledError) parts.onStalled('StreamTuples');
     await finishWith(exchange, `{"error":${errorBody(shown)}}\n`, parts.stallMs);
@@ -86,15 +112,19 @@ async function sendExport(
 
 /** Never rejects. */
 async function receiveImport(
-  { exchange, parts, requestId, signal }: TupleCall,
+  call: TupleCall,
   asked: ReturnType<typeof importRequestOf>,
   body: AsyncIterable<Uint8Array>,
 ): Promise<void> {
+  const { exchange, parts, requestId, signal, credential } = call;
+  const { name: caller } = credential.caller;
   try {
     if (asked instanceof AppError) throw asked;
+    mustReach(call, IMPORT_RULE, asked);
     const meta = {
       rpc: 'ImportTuples',
       actingUserId: null,
+      caller,
       requestId,
       deadlineMs: Infinity,
     };
@@ -102,7 +132,8 @@ async function receiveImport(
     const result = await parts.tupleImport.import({ ...asked, meta, signal }, tuples);
     exchange.send(200, 'application/json', importAnswer(result), ['x-request-id', requestId]);
   } catch (error) {
-    const shown = shownError(parts, error, requestId, 'ImportTuples');
+    const cause = credential.revoked.aborted ? credential.revoked.reason : error;
+    const shown = shownError(parts, cause, requestId, 'ImportTuples', caller);
     sendConnectError(exchange, shown, requestId);
   }
 }

@@ -19,6 +19,7 @@ import type { RawTuple } from '../../services/tuple-requests.ts';
 import type { TupleWatch } from '../../services/watch/tuple-watch.ts';
 import {
   type CallDefaults,
+  callerOfCall,
   deadlineOf,
   requestIdOfCall,
   sharedNowMs,
@@ -92,7 +93,8 @@ function metaOfStream(context: HandlerContext): WriteMeta {
 
 function metaOf(context: HandlerContext, deadlineMs: number): WriteMeta {
   const requestId = requestIdOfCall(context);
-  return { rpc: context.method.name, actingUserId: null, requestId, deadlineMs };
+  const caller = callerOfCall(context);
+  return { rpc: context.method.name, actingUserId: null, caller, requestId, deadlineMs };
 }
 
 async function* streamed(

@@ -1,14 +1,25 @@
 import { toJson } from '@bufbuild/protobuf';
 import { WatchResponseSchema } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
 import type { HttpServer } from '../../http/http-server.ts';
+import type { WatchTuplesRequest } from '../../services/watch/tuple-watch.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { mustRule, type PlacedRule } from '../callers/method-rules.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
 import { finishWith, StalledError, writeTo } from './slow-reader.ts';
-import { openTupleCall, shownError, type TupleCall, type TupleRoutesParts } from './tuple-calls.ts';
+import {
+  causeOf,
+  mustReach,
+  openTupleCall,
+  shownError,
+  type TupleCall,
+  type TupleRoutesParts,
+} from './tuple-calls.ts';
 import { watchRequestOf } from './tuple-queries.ts';
 import { watchEventToProto } from './watch-event.ts';
 
 export const WATCH_PATH = '/v1/watch';
+/** It reaches what the method of the same name does. */
+const RULE: PlacedRule<WatchTuplesRequest> = mustRule('/gatehouse.v1.TupleService/Watch');
 const JSON_OPTIONS = { useProtoFieldName: true, alwaysEmitImplicit: true } as const;
 
 /**
@@ -24,19 +35,18 @@ export function addWatchRoute(
 ): void {
   server.route('GET', WATCH_PATH, (exchange) => {
     const lastId = exchange.header('last-event-id');
-    const call = openTupleCall(exchange, parts());
-    if (call === null) return;
     const asked = watchRequestOf(exchange.query(), lastId);
-    void sendEvents(call, asked, drained);
+    openTupleCall(exchange, parts(), (call) => void sendEvents(call, asked, drained));
   });
 }
 
 /** Never rejects. */
 async function sendEvents(
-  { exchange, parts, requestId, signal }: TupleCall,
+  call: TupleCall,
   asked: ReturnType<typeof watchRequestOf>,
   drained: AbortSignal,
 ): Promise<void> {
+  const { exchange, parts, requestId, signal } = call;
   let hasBegun = false;
   const begin = (): void => {
     if (hasBegun) return;
@@ -51,6 +61,7 @@ async function sendEvents(
   };
   try {
     if (asked instanceof AppError) throw asked;
+    mustReach(call, RULE, asked);
     const events = parts.tupleWatch.watch(asked, AbortSignal.any([signal, drained]), begin);
     for await (const event of events) {
       begin();
@@ -61,8 +72,8 @@ async function sendEvents(
       if (exchange.isEnded) return;
     }
   } catch (error) {
-    const cause = drained.aborted && !signal.aborted ? drained.reason : error;
-    const shown = shownError(parts, cause, requestId, 'Watch');
+    const cause = causeOf(call, drained, error);
+    const shown = shownError(parts, cause, requestId, 'Watch', call.credential.caller.name);
     if (!hasBegun) return sendConnectError(exchange, shown, requestId);
     if (error instanceof StalledError) parts.onStalled('Watch');
     await finishWith(exchange, `event: error\ndata: ${errorBody(shown)}\n\n`, parts.stallMs);

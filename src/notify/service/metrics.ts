@@ -16,6 +16,7 @@ import { REFUSAL_REASONS, type RefusalMetrics } from '../core/refusals.ts';
 import { DROP_REASONS, type LiveMetrics, STREAM_KINDS } from '../live/live-metrics.ts';
 import { type Channel, DEVICE_TYPES } from '../model/notification.ts';
 import {
+  type ListenMetrics,
   STORE_CODES,
   STORE_OPS,
   type StoreCode,
@@ -68,6 +69,7 @@ type ServiceMetrics = {
 export type NotifyMetrics = ServiceMetrics &
   CredentialMetrics &
   DispatchMetrics &
+  ListenMetrics &
   LiveMetrics &
   RefusalMetrics &
   StoreMetrics;
@@ -91,6 +93,7 @@ export function createNotifyMetrics(version: string, commit: string): NotifyMetr
     ...requestMetrics(store),
     ...sendMetrics(store),
     ...storeMetrics(store),
+    ...listenMetrics(store),
     ...streamMetrics(store),
     ...createCredentialMetrics(store, 'notify'),
     sendInflight: gauge('notify_send_inflight', 'Attempts to deliver that have not ended.'),
@@ -184,6 +187,25 @@ function storeMetrics(store: MetricStore): Pick<NotifyMetrics, 'storeOp'> {
     storeOp: (op, code, seconds) => {
       cells[op].total[code].add();
       cells[op].duration.observe(seconds);
+    },
+  };
+}
+
+/** The memory store hears of nobody: its gauge stays at 1, since nothing is missing. */
+function listenMetrics(store: MetricStore): ListenMetrics {
+  const losses = store.counter({
+    name: 'notify_listen_losses_total',
+    help: "Times that the connection was lost which hears of other processes' notifications.",
+  });
+  const connected = store.gauge({
+    name: 'notify_listen_connected',
+    help: "1 while other processes' notifications are heard of, else 0.",
+  });
+  connected.set(1);
+  return {
+    listening: (isConnected) => {
+      connected.set(isConnected ? 1 : 0);
+      if (!isConnected) losses.inc();
     },
   };
 }

@@ -38,7 +38,8 @@ export async function openStore(
   try {
     const target = server?.target ?? { connectionString: settings.databaseUrl ?? '' };
     await migrateNotify(target, log);
-    const store = new PostgresStore({ target, poolMax: settings.pgPoolSize, log });
+    const onListening = metrics.listening;
+    const store = new PostgresStore({ target, poolMax: settings.pgPoolSize, log, onListening });
     await store.started;
     metrics.onCollect(() => {
       metrics.pool.open.set(store.pool.totalCount);

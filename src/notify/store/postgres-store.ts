@@ -24,6 +24,11 @@ import { putNotifications } from './put-notifications.ts';
 /** Payload: tenant, user and sequence, separated by spaces, which no id holds. */
 const STORED_CHANNEL = 'notify_stored';
 
+export type PostgresStoreOptions = NotifyDatabaseOptions & {
+  /** Told when it hears of other processes' notifications (again), and when it does so no more. */
+  readonly onListening?: ((isConnected: boolean) => void) | undefined;
+};
+
 /**
  * The durable driver, on the tables of migrations/notify; several processes may share them. Listens from its
  * making on; the parts of the port are in the files beside it.
@@ -36,8 +41,8 @@ export class PostgresStore implements NotificationStore {
   readonly #listening: Listening;
   #onStored: StoredListener = () => undefined;
 
-  constructor(options: NotifyDatabaseOptions) {
-    const { target, log } = options;
+  constructor(options: PostgresStoreOptions) {
+    const { target, log, onListening } = options;
     this.#database = new NotifyDatabase(options);
     this.#streams = new PostgresStreams(this.#database);
     this.#endpoints = new PostgresEndpoints(this.#database);
@@ -50,6 +55,7 @@ export class PostgresStore implements NotificationStore {
         this.#onStored({ tenantId, userId }, Number(sequence));
       },
       onMayHaveMissed: () => this.#onStored(null, 0),
+      onConnected: onListening,
       log,
     });
   }

@@ -23,3 +23,9 @@ export interface StoreMetrics {
   /** An operation has ended after so many seconds. */
   readonly storeOp: (op: StoreOp, code: StoreCode, seconds: number) => void;
 }
+
+/** What the store tells of the connection that hears of other processes' notifications. */
+export interface ListenMetrics {
+  /** It listens (again), or was lost. */
+  readonly listening: (isConnected: boolean) => void;
+}

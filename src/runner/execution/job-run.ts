@@ -9,6 +9,7 @@ import { noContainers, preStageOf } from './actions/run-uses.ts';
 import { createFrame, createState, makeFolders, removeCommandFiles } from './job-setup.ts';
 import type { ExecutorDependencies } from './state/dependencies.ts';
 import { type Frame, type JobState, frameEnv, scopeOf } from './state/job-state.ts';
+import { removeJobTools } from './state/job-tool-folders.ts';
 import {
   CANCEL_TIMEOUT_MS,
   OUTPUT_BYTES_PER_JOB_MAX,
@@ -43,7 +44,7 @@ export class JobRun {
     let frame: Frame | undefined;
     const acquiring = job.dependencies.supervision?.acquire();
     try {
-      for (const value of job.request.masks) job.masker.add(value);
+      for (const value of [...job.request.masks, ...job.hidden]) job.masker.add(value);
       makeFolders(job);
       this.#after(job.request.timeoutMs, () => this.#timeOut());
       frame = await createFrame(job);
@@ -60,6 +61,7 @@ export class JobRun {
       this.#timers = [];
       await this.#endProcesses(await acquiring);
       removeCommandFiles(job);
+      await removeJobTools(job);
     }
   }
 

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { evaluateTexts } from '../evaluation/evaluate.ts';
-import { baseEnvironment } from '../host/process/step-environment.ts';
+import { ActionLibrary } from '../host/actions/action-library.ts';
+import { type BaseEnvironment, baseEnvironment } from '../host/process/step-environment.ts';
 import type { JobReport, JobRequest } from '../model/execution.ts';
 import type { JsonObject } from '../model/run.ts';
 import { createMasker } from '../step-output/masker.ts';
@@ -30,10 +31,10 @@ export function createState(
     scripts: request.jobDir,
     commands:
       request.isolation?.commands ?? makeCommandFolder() ?? join(request.jobDir, 'commands'),
-    actions: join(runnerDir, 'actions'),
   };
   const { vars, secrets } = request.contexts;
   const isDebug = [vars, secrets].some((values) => values['ACTIONS_STEP_DEBUG'] === 'true');
+  const { variables, secrets: hidden } = baseVariablesOf(request, dependencies);
   return new JobState({
     request,
     report,
@@ -41,9 +42,11 @@ export function createState(
     runSteps,
     masker: createMasker(),
     folders,
+    actions: dependencies.actions ?? placedActions(runnerDir),
     isDebug,
     trackingId: request.trackingId ?? `github_${randomUUID()}`,
-    baseVariables: baseVariablesOf(request, dependencies),
+    baseVariables: variables,
+    hidden,
     runner: runnerContext({
       temp: folders.temp,
       toolCache: join(request.isolation?.home ?? runnerDir, 'tool-cache'),
@@ -51,6 +54,12 @@ export function createState(
       isDebug,
     }),
   });
+}
+
+/** Actions that somebody put there; none is fetched. */
+function placedActions(stateDir: string): ActionLibrary {
+  const origin = { url: '' };
+  return new ActionLibrary({ stateDir, origin, fetchesInRuns: false, isBuiltIn: () => false });
 }
 
 /** Makes the folders of a job and its event file. Errors: those of the file system. */
@@ -75,13 +84,22 @@ export function makeFolders(job: JobState): void {
 /** A job that is kept apart has a home of its own, and with that settings of its own. */
 function baseVariablesOf(
   request: JobRequest,
-  { environment }: ExecutorDependencies,
-): Readonly<Record<string, string>> {
-  const base = baseEnvironment(environment);
-  const { isolation } = request;
-  if (isolation === undefined) return { ...base, GIT_CONFIG_GLOBAL: gitConfigPath(request) };
-  const { USER: _user, LOGNAME: _name, SHELL: _shell, ...rest } = base;
-  return { ...rest, HOME: isolation.home, TMPDIR: isolation.temp };
+  { environment, stepVariables }: ExecutorDependencies,
+): BaseEnvironment {
+  const { isolation, tree } = request;
+  const base = baseEnvironment(environment, stepVariables);
+  if (isolation === undefined) {
+    // Git must not take the workspace of a project without git for a part of a repository further up.
+    const ceiling = tree === undefined ? {} : { GIT_CEILING_DIRECTORIES: dirname(tree.root) };
+    const variables = {
+      ...base.variables,
+      ...ceiling,
+      GIT_CONFIG_GLOBAL: gitConfigPath(request),
+    };
+    return { ...base, variables };
+  }
+  const { USER: _user, LOGNAME: _name, SHELL: _shell, ...rest } = base.harmless;
+  return { ...base, variables: { ...rest, HOME: isolation.home, TMPDIR: isolation.temp } };
 }
 
 /** What `git config --global` of a step changes. */
@@ -132,7 +150,8 @@ export async function createFrame(job: JobState): Promise<Frame> {
     hasFailure: false,
   };
   const empty: Frame = { ...base, environment: new JobEnvironment({}) };
-  const outer = await evaluateTexts(workflow.env, scopeOf(empty, {}));
+  const given = await evaluateTexts(workflow.env, scopeOf(empty, {}));
+  const outer = { ...request.env, ...given };
   const inner = await evaluateTexts(request.job.env, scopeOf(empty, outer));
   return { ...base, environment: new JobEnvironment({ ...outer, ...inner }) };
 }

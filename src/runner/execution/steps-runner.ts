@@ -202,6 +202,9 @@ function start(ready: ReadyStep): void {
 async function runBody(ready: ReadyStep): Promise<Conclusion> {
   const { frame, run } = ready;
   const { definition } = ready.planned;
+  const isCheckout = definition.kind === 'uses' && /^actions\/checkout@/i.test(definition.uses);
+  // That one says itself what it has done.
+  if (!isCheckout) frame.job.isTouched = true;
   switch (definition.kind) {
     case 'run':
       return (await runScript(frame, run, definition, scopeOfStep(ready), ready))

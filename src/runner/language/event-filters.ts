@@ -13,6 +13,7 @@ export type FilteredEvent = {
   readonly changedPaths?: readonly string[] | undefined;
 };
 
+const TAGS = 'refs/tags/';
 /** Pull requests without `types:` only listen to these; of other events every activity starts a run. */
 const PULL_REQUEST_TYPES: readonly string[] = ['opened', 'synchronize', 'reopened'];
 
@@ -22,12 +23,44 @@ const PULL_REQUEST_TYPES: readonly string[] = ['opened', 'synchronize', 'reopene
  * Source: GitHub's "Workflow syntax", on.<event>.
  */
 export function matchesTrigger(trigger: WorkflowTrigger, event: FilteredEvent): boolean {
-  return (
-    matchesType(trigger, event) &&
-    matchesWorkflow(trigger, event) &&
-    matchesRef(trigger, event) &&
-    matchesPaths(trigger, event)
-  );
+  return mismatchOf(trigger, event) === undefined;
+}
+
+/** A filter that keeps an event out, and what it looked at. */
+export type Mismatch = {
+  readonly filter: 'types' | 'workflows' | 'branches' | 'tags' | 'paths';
+  /** What the event has: an activity, a workflow, a branch or tag, paths that changed. */
+  readonly seen: readonly string[];
+  /** What the filter lists, as written. */
+  readonly wanted: readonly string[];
+};
+
+/** The first filter of the trigger that an event of its kind does not pass; undefined: it passes all. */
+export function mismatchOf(trigger: WorkflowTrigger, event: FilteredEvent): Mismatch | undefined {
+  const { action, workflow, changedPaths = [] } = event;
+  if (!matchesType(trigger, event)) {
+    return { filter: 'types', seen: [action ?? ''], wanted: trigger.types ?? PULL_REQUEST_TYPES };
+  }
+  if (!matchesWorkflow(trigger, event)) {
+    return { filter: 'workflows', seen: [workflow ?? ''], wanted: trigger.workflows ?? [] };
+  }
+  if (!matchesRef(trigger, event)) {
+    const isTag = event.ref.startsWith(TAGS);
+    const { branches, branchesIgnore, tags, tagsIgnore } = trigger;
+    return {
+      filter: isTag ? 'tags' : 'branches',
+      seen: [event.ref],
+      wanted: (isTag ? (tags ?? tagsIgnore) : (branches ?? branchesIgnore)) ?? [],
+    };
+  }
+  if (!matchesPaths(trigger, event)) {
+    return {
+      filter: 'paths',
+      seen: changedPaths,
+      wanted: trigger.paths ?? trigger.pathsIgnore ?? [],
+    };
+  }
+  return undefined;
 }
 
 function matchesType(trigger: WorkflowTrigger, { action }: FilteredEvent): boolean {
@@ -47,8 +80,8 @@ function matchesRef(trigger: WorkflowTrigger, { ref }: FilteredEvent): boolean {
   if (!hasBranchFilter && !hasTagFilter) {
     return true;
   }
-  if (ref.startsWith('refs/tags/')) {
-    return hasTagFilter && passes(ref.slice('refs/tags/'.length), tags, tagsIgnore);
+  if (ref.startsWith(TAGS)) {
+    return hasTagFilter && passes(ref.slice(TAGS.length), tags, tagsIgnore);
   }
   const branch = ref.startsWith('refs/heads/') ? ref.slice('refs/heads/'.length) : ref;
   return hasBranchFilter && passes(branch, branches, branchesIgnore);
@@ -58,7 +91,7 @@ function matchesPaths(trigger: WorkflowTrigger, event: FilteredEvent): boolean {
   const { paths, pathsIgnore } = trigger;
   const { changedPaths } = event;
   // A push of a tag has no path filter.
-  if (changedPaths === undefined || event.ref.startsWith('refs/tags/')) {
+  if (changedPaths === undefined || event.ref.startsWith(TAGS)) {
     return true;
   }
   if (paths === undefined && pathsIgnore === undefined) {

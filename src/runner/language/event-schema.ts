@@ -114,6 +114,11 @@ const EVENTS: Readonly<Record<string, Definition>> = {
   ),
 };
 
+/** Events that a run can be of; `workflow_call` is no event of its own. */
+export const EVENT_NAMES: readonly string[] = Object.keys(EVENTS).filter(
+  (name) => name !== 'workflow_call',
+);
+
 /** The value of `on:`. */
 export const ON: Definition = oneOf(
   constants(...Object.keys(EVENTS)),

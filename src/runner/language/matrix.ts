@@ -56,6 +56,24 @@ export function expandMatrix(value: JsonValue): readonly JsonObject[] {
   return all;
 }
 
+/** Values, as texts, by the keys of a matrix. */
+export type MatrixChoice = Readonly<Record<string, readonly string[]>>;
+
+/** The legs whose values are among those chosen, keys without regard to case; a key that a leg has not chooses nothing. */
+export function chosenLegs(
+  legs: readonly JsonObject[],
+  choice: MatrixChoice | undefined,
+): readonly JsonObject[] {
+  const chosen = Object.entries(choice ?? {});
+  return legs.filter((leg) =>
+    chosen.every(([key, values]) => {
+      const own = keyIn(leg, key);
+      if (own === undefined) return true;
+      return values.includes(expressionDataFrom(leg[own] ?? null).coerceString());
+    }),
+  );
+}
+
 /**
  * Name of the job of one leg where the workflow gives none: `key (a, b)`. Values of objects are listed,
  * too; booleans and numbers are written as expressions write them.

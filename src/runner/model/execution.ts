@@ -18,8 +18,12 @@ export type JobRequest = {
   readonly workflow: Workflow;
   readonly job: StepsJobDefinition;
   readonly contexts: JobContexts;
-  /** GITHUB_WORKSPACE: the sandbox of the run. */
+  /** GITHUB_WORKSPACE: the job's own folder. */
   readonly workspaceDir: string;
+  /** The files of the run, for actions/checkout; absent where the workspace is all there is. */
+  readonly tree?: JobTree | undefined;
+  /** A repository that takes the pushes of the run. */
+  readonly pushTarget?: string | undefined;
   /** The project itself; remote and `$/` actions and the cache are found from its `.runner`. */
   readonly projectDir: string;
   /** An empty folder of this job alone: scripts, file commands, RUNNER_TEMP, the event file. Removed by the caller. */
@@ -33,6 +37,8 @@ export type JobRequest = {
   readonly mayPush?: boolean | undefined;
   /** Of a job of a fork: what keeps it apart from the runner. */
   readonly isolation?: JobIsolation | undefined;
+  /** Variables for all steps, below the workflow's own `env`. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** The whole `event.json`, as GITHUB_EVENT_PATH shows it. */
   readonly event: JsonObject;
   /** Every value to hide, beside those that steps add. */
@@ -41,6 +47,18 @@ export type JobRequest = {
   readonly timeoutMs: number;
   /** Bytes of log that the job may write. */
   readonly logBytesMax: number;
+};
+
+/** The files that a run began with. */
+export type JobTree = {
+  /** Where the workspace has them: above it when the project lies below the root of its repository. */
+  readonly root: string;
+  /** Whether the workspace began with them; otherwise it began empty. */
+  readonly isInWorkspace: boolean;
+  /** Whether they are those of a commit, and not the user's uncommitted ones. */
+  readonly isCommit: boolean;
+  /** Puts them into a folder, instead of what is there. Errors: DISK_FULL, STORE_UNAVAILABLE. */
+  fill(dir: string): Promise<void>;
 };
 
 /** Contexts that are fixed when the job starts. `env`, `steps`, `job` and `runner` are the executor's. */

@@ -40,10 +40,23 @@ export type StartRequest = {
         readonly allowPush?: boolean | undefined;
       }
     | undefined;
-  /** Default `workflow_dispatch`. The inbox and the schedule start others. */
+  /** Variables for all steps, below the workflow's own `env`. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+  /** `github.event_name`; default `workflow_dispatch`. */
   readonly event?: string | undefined;
-  /** The webhook's payload, for events of the inbox. */
+  /** The document of the event, or a part of it: what a start by hand leaves out is filled in. */
   readonly payload?: unknown;
+  /** The workflow was chosen by its triggers: they are not asked again, and nothing is filled in. */
+  readonly isSelected?: boolean | undefined;
+  /** Keys of the jobs to run, with those that they need; default: all. */
+  readonly jobs?: readonly string[] | undefined;
+  /** Values, as texts, to which legs of matrices that have the key are narrowed. */
+  readonly matrix?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** Of this run alone: they win over those that are kept. */
+  readonly secrets?: Readonly<Record<string, string>> | undefined;
+  readonly variables?: Readonly<Record<string, string>> | undefined;
+  /** Starts it whatever its triggers say. */
+  readonly isForced?: boolean | undefined;
   readonly actor?: string | undefined;
   /** The commit of an event, and the workflow file in it, instead of those of the project. */
   readonly at?: { readonly commit: EventCommit; readonly file: WorkflowFile } | undefined;
@@ -72,8 +85,8 @@ export type LogQuery = {
 export interface RunService {
   /**
    * Records a queued run; it is on disk when the promise resolves.
-   * Errors: those of WorkflowCatalog.find, INVALID_WORKFLOW, INVALID_INPUTS, INVALID_REF, QUEUE_FULL,
-   * DISK_FULL, SHUTTING_DOWN.
+   * Errors: those of WorkflowCatalog.find, INVALID_WORKFLOW, INVALID_INPUTS, INVALID_REF, INVALID_REQUEST for an event
+   * that there is not or a payload of another form, EVENT_NOT_MATCHED, QUEUE_FULL, DISK_FULL, SHUTTING_DOWN.
    */
   start(
     request: StartRequest,
@@ -170,6 +183,38 @@ export interface DeploymentRecorder {
     environment: string,
     url: string | undefined,
   ): void;
+}
+
+/** What git knows of the project, for events that are made here. Nothing of it is an error: what git does not say is undefined. */
+export interface ProjectHistory {
+  commit(sha: string): Promise<CommitFacts | undefined>;
+  /** Paths, relative to the repository, that differ between two commits. */
+  changedPaths(from: string, to: string): Promise<readonly string[] | undefined>;
+  /** The same from where `to` left `base`. */
+  changedPathsSince(base: string, to: string): Promise<readonly string[] | undefined>;
+  /** Paths of the working tree that differ from HEAD, those that git does not know included. */
+  uncommittedPaths(): Promise<readonly string[] | undefined>;
+  /** The name of the branch that the remote `origin` has for its default, else `main` or `master` where there is one. */
+  defaultBranch(): Promise<string | undefined>;
+}
+
+export type CommitFacts = {
+  readonly sha: string;
+  readonly parents: readonly string[];
+  readonly message: string;
+  /** ISO 8601. */
+  readonly timestamp: string;
+  readonly author: { readonly name: string; readonly email: string };
+};
+
+/** A text that only who has the key of the local secrets can read. */
+export type SealedValues = { readonly salt: string; readonly value: string };
+
+/** Errors of both: BACKEND_UNAVAILABLE. */
+export interface ValueSealer {
+  /** `context` says what the text is; nothing else opens it. */
+  seal(context: string, text: string): Promise<SealedValues>;
+  open(context: string, sealed: SealedValues): Promise<string>;
 }
 
 /** For problems that no caller can be told of. */

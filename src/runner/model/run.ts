@@ -1,3 +1,5 @@
+import type { NeededAction } from './action-supply.ts';
+
 /**
  * What the runner records of an execution and shows on its wire. Terms: a run executes one workflow;
  * a run has jobs (a leg of a matrix is a job); a job has steps, numbered from 1 in the order shown.
@@ -54,6 +56,8 @@ export type Job = {
   /** The attempt of the run in which this job was last executed. */
   readonly attempt: number;
   readonly environment?: { readonly name: string; readonly url?: string | undefined } | undefined;
+  /** The folder that it works in, while it is there. */
+  readonly sandbox?: { readonly path: string } | undefined;
 };
 
 export type Trigger = {
@@ -64,6 +68,7 @@ export type Trigger = {
   readonly sha: string;
 };
 
+/** The folder of a run, below which each of its jobs has one; the project itself for `none`. */
 export type Sandbox = { readonly path: string; readonly strategy: SandboxStrategy };
 
 export type WorkflowRun = {
@@ -95,6 +100,8 @@ export type WorkflowRun = {
   /** Workflow-level `env`, evaluated and masked. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly sandbox?: Sandbox | undefined;
+  /** Actions of other repositories that its files use, nested ones included; found before its jobs started. */
+  readonly actions?: readonly NeededAction[] | undefined;
   readonly cancelRequestedAt?: string | undefined;
 };
 

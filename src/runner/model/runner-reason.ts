@@ -38,6 +38,7 @@ export type RunnerReason =
   | 'INVALID_NAME'
   | 'INVALID_VALUE'
   | 'INVALID_REF'
+  | 'EVENT_NOT_MATCHED' // metadata.event, and metadata.filter where it is a filter
   | 'NOTHING_TO_PUSH'
   | 'GIT_FAILED' // metadata.command, metadata.exitCode; git's words are in the cause
   | 'TOO_MANY_SUBSCRIBERS'

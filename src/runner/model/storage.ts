@@ -59,14 +59,49 @@ export interface LogWriter {
   close(): void;
 }
 
+/** The folder that one job works in. */
+export type Workspace = {
+  /** GITHUB_WORKSPACE. */
+  readonly path: string;
+  /** The root of its repository: the same, unless the project lies below the root of its own. */
+  readonly root: string;
+  /**
+   * Puts the files of the run into a folder, instead of what is there, as `root` begins with them;
+   * undefined where jobs work in the project itself. Errors: DISK_FULL, STORE_UNAVAILABLE.
+   */
+  readonly fill: ((dir: string) => Promise<void>) | undefined;
+  /** The job has ended: its folder goes, unless it is kept until the run is removed. Idempotent. */
+  readonly end: (isKept: boolean) => Promise<void>;
+};
+
+export type WorkspaceRequest = {
+  readonly jobId: string;
+  /** Nothing is in it; `fill` is what brings the files. */
+  readonly isEmpty: boolean;
+  /** `fill` may be called. */
+  readonly mayFill: boolean;
+  /** No further job of the run will ask for a workspace. */
+  readonly isLast: boolean;
+};
+
 export type PreparedSandbox = {
+  /** The folder of the run, below which its jobs have theirs; the project itself for `none`. */
   readonly sandbox: Sandbox;
+  /** The project as the run began with it: what jobs of forks are made from. */
+  readonly source: string;
+  /** Takes the pushes of all jobs; undefined where there is no git, or pushes go to the real remotes. */
+  readonly pushTarget: string | undefined;
+  /**
+   * A folder for a job that is about to start, with the files that the run began with: nothing of other
+   * jobs is there. Errors: DISK_FULL, STORE_UNAVAILABLE.
+   */
+  readonly openWorkspace: (request: WorkspaceRequest) => Promise<Workspace>;
   /**
    * Takes what steps have pushed so far into the project's repository, below `refs/runner/<run>/`, and
    * answers with what is new there. Errors: GIT_FAILED, RESULT_TOO_LARGE.
    */
   readonly takePushed: () => Promise<readonly PushedRef[]>;
-  /** Removes what was made for the run; nothing for `none`. Idempotent. */
+  /** Removes what was made for the run, but workspaces that are kept; nothing for `none`. Idempotent. */
   readonly release: () => Promise<void>;
 };
 
@@ -131,9 +166,12 @@ export interface SandboxFactory {
   adopt(runId: string, commit: EventCommit): Promise<void>;
   /** The run has ended: nothing of it is held any more. What its steps pushed stays. Idempotent. */
   letGo(runId: string): Promise<void>;
-  /** The run is removed: what was kept for it and what its steps pushed goes, too. Idempotent. Errors: GIT_FAILED. */
+  /** The run is removed: what was kept of it and what its steps pushed goes, too. Idempotent. Errors: GIT_FAILED. */
   forget(runId: string): Promise<void>;
-  /** Strategy undefined: the automatic choice of the design (§2.1). */
+  /**
+   * Takes the state of the project that all jobs of the run start from. Strategy undefined: a work tree
+   * or a copy. Errors: INVALID_REQUEST for a project without git that is too large to be copied unasked.
+   */
   prepare(request: {
     readonly runId: string;
     readonly trigger: Trigger;
@@ -146,6 +184,8 @@ export interface SandboxFactory {
     /** Pushes of steps go to the project's remotes, for this run alone. */
     readonly mayPush?: boolean | undefined;
   }): Promise<PreparedSandbox>;
+  /** Errors: DISK_FULL when less than the floor is free where workspaces are made. */
+  assertDiskSpace(): Promise<void>;
   /**
    * Removes what ended processes left: sandboxes and held commits of runs that no longer wait, and what
    * was pushed by runs that are not known any more. What a killed run had pushed is taken first.

@@ -1,5 +1,4 @@
-import type { WorkflowFile } from './ports.ts';
-import type { Template, WorkflowInput } from './workflow.ts';
+import type { WorkflowInput } from './workflow.ts';
 
 /** A problem of a workflow file as the wire shows it. */
 export type WorkflowInfoError = {
@@ -9,7 +8,16 @@ export type WorkflowInfoError = {
   readonly file?: string | undefined;
 };
 
-/** WorkflowInfo of the contract; `errors` only where there are some. */
+/** A time at which `on: schedule` starts a workflow. */
+export type WorkflowSchedule = {
+  readonly cron: string;
+  /** UTC where it names none. */
+  readonly timezone?: string | undefined;
+  /** The next time that the cron means, ISO 8601 in UTC; absent where there is none any more. */
+  readonly nextAt?: string | undefined;
+};
+
+/** WorkflowInfo of the contract; `schedules` and `errors` only where there are some. */
 export type WorkflowInfo = {
   readonly name: string;
   readonly fileName: string;
@@ -22,50 +30,6 @@ export type WorkflowInfo = {
     readonly needs: readonly string[];
   }[];
   readonly inputs?: Readonly<Record<string, WorkflowInput>>;
+  readonly schedules?: readonly WorkflowSchedule[];
   readonly errors?: readonly WorkflowInfoError[];
 };
-
-/** A workflow file as it is listed. */
-export function workflowInfo(file: WorkflowFile): WorkflowInfo {
-  const { name, fileName, filePath, workflow, problems } = file;
-  const jobs = [...(workflow?.jobs.values() ?? [])].map((job) => ({
-    id: job.key,
-    name: plainText(job.name) ?? job.key,
-    needs: job.needs,
-  }));
-  const inputs = workflow?.dispatchInputs;
-  return {
-    name,
-    fileName,
-    filePath,
-    triggers: workflow?.triggers.map(({ event }) => event) ?? triggersOf(file.document),
-    jobs,
-    ...(inputs === undefined || inputs.size === 0 ? {} : { inputs: Object.fromEntries(inputs) }),
-    ...(problems.length === 0
-      ? {}
-      : {
-          errors: problems.map(({ message, line, column, file: other }) => ({
-            message,
-            line,
-            col: column,
-            file: other,
-          })),
-        }),
-  };
-}
-
-/** A job's name as written; an expression stands as its source, it has no value before a run. */
-function plainText(template: Template | undefined): string | undefined {
-  if (template === undefined) return undefined;
-  if (template.kind === 'literal') return String(template.value);
-  return template.kind === 'expression' ? template.source : undefined;
-}
-
-/** Event names of an invalid workflow, as far as `on` can be understood. */
-function triggersOf(document: unknown): readonly string[] {
-  if (typeof document !== 'object' || document === null || !('on' in document)) return [];
-  const { on } = document;
-  if (typeof on === 'string') return [on];
-  if (Array.isArray(on)) return on.filter((entry) => typeof entry === 'string');
-  return typeof on === 'object' && on !== null ? Object.keys(on) : [];
-}

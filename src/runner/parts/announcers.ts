@@ -6,20 +6,21 @@ import type { RunStore } from '../model/storage.ts';
 import type { Scheduler } from '../scheduler/run-service.ts';
 import { EventFan } from './event-fan.ts';
 import type { PartsBasis } from './parts-basis.ts';
-import { RunnerMetrics } from './runner-metrics.ts';
+import type { RunnerMetrics } from './runner-metrics.ts';
 
 /** Takers of events, which the scheduler needs; two of them need the scheduler in turn. */
 export type Announcers = {
   readonly hub: EventHub;
   readonly follower: LogFollower;
-  readonly metrics: RunnerMetrics;
+  /** Undefined where nobody can ask for them. */
+  readonly metrics: RunnerMetrics | undefined;
   /** All of them, in the order in which they are told. */
   readonly events: EventPublisher;
   /** Hands the scheduler over, once it is there. */
   begin(runs: Scheduler): void;
 };
 
-export function createAnnouncers(basis: PartsBasis, store: RunStore): Announcers {
+export async function createAnnouncers(basis: PartsBasis, store: RunStore): Promise<Announcers> {
   const { settings, version, pingMs } = basis;
   let scheduler: Scheduler | undefined;
   const runs = (): Scheduler => {
@@ -33,19 +34,23 @@ export function createAnnouncers(basis: PartsBasis, store: RunStore): Announcers
     pingMs,
   });
   const follower = new LogFollower(runs, (...place) => store.readLog(...place));
-  const metrics = new RunnerMetrics({
-    counts: () => runs().counts(),
-    hub: () => hub.stats,
-    build: { version, commit: settings.commit },
-    queuedMax: settings.maxQueuedRuns,
-    activeMax: settings.maxConcurrentRuns,
-  });
-  const more = basis.events === undefined ? [] : [basis.events];
+  const metrics =
+    basis.hasMetrics === false
+      ? undefined
+      : new (await import('./runner-metrics.ts')).RunnerMetrics({
+          counts: () => runs().counts(),
+          refused: () => runs().refusedCount,
+          hub: () => hub.stats,
+          build: { version, commit: settings.commit },
+          queuedMax: settings.maxQueuedRuns,
+          activeMax: settings.maxConcurrentRuns,
+        });
+  const takers = [hub, follower, metrics, basis.events].filter((taker) => taker !== undefined);
   return {
     hub,
     follower,
     metrics,
-    events: new EventFan([hub, follower, metrics, ...more]),
+    events: new EventFan(takers),
     begin: (started) => {
       scheduler = started;
     },

@@ -3,7 +3,7 @@ import { MasterKey, userConfigDir } from '../secrets/key-source.ts';
 import { ownSecretSources } from '../secrets/own-secrets.ts';
 import type { SecretService } from '../secrets/secret-api.ts';
 import { createSecretService } from '../secrets/secret-service.ts';
-import { createTextSealer } from '../secrets/text-sealer.ts';
+import { createTextSealer, type TextSealer } from '../secrets/text-sealer.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
 import { openRunStore } from '../storage/run-store.ts';
 import { createSyncService, type SyncService } from '../sync/sync-service.ts';
@@ -15,6 +15,8 @@ export type Foundation = {
   readonly store: RunStore;
   readonly sync: SyncService;
   readonly secrets: SecretService;
+  /** Under the key of the local secrets. */
+  readonly sealer: TextSealer;
 };
 
 /**
@@ -25,11 +27,13 @@ export async function openFoundation(basis: PartsBasis, closings: Closings): Pro
   const { settings, stateDir, report } = basis;
   const store = await openRunStore({ stateDir, diskFloorBytes: settings.diskFloorBytes, report });
   closings.push(() => store.close());
-  const sync = await openSync(basis);
+  const masterKey = new MasterKey(settings.secretsKey, userConfigDir(basis.environment));
+  const sealer = createTextSealer(masterKey);
+  const sync = await openSync(basis, sealer);
   closings.push(() => sync.close());
   const secrets = await openSecrets(basis, sync);
   closings.push(() => secrets.close());
-  return { store, sync, secrets };
+  return { store, sync, secrets, sealer };
 }
 
 /**
@@ -46,21 +50,16 @@ export async function startSecrets(
   });
 }
 
-function openSync({
-  settings,
-  clock,
-  workspace,
-  environment,
-  stateDir,
-  report,
-}: PartsBasis): Promise<SyncService> {
-  const masterKey = new MasterKey(settings.secretsKey, userConfigDir(environment));
+function openSync(
+  { settings, clock, workspace, stateDir, report }: PartsBasis,
+  sealer: TextSealer,
+): Promise<SyncService> {
   const { hostApiUrl, hostGitUrl, hostToken, webhookSecret } = settings;
   return createSyncService({
     stateDir,
     projectDir: workspace,
     settings: { hostApiUrl, hostGitUrl, hostToken, webhookSecret },
-    sealer: createTextSealer(masterKey),
+    sealer,
     clock,
     report,
   });

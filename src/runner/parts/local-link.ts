@@ -1,3 +1,4 @@
+import { createLogger } from '../../observability/logger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { LocalContext } from '../face/cli/local-runner.ts';
 import type {
@@ -21,9 +22,11 @@ export async function openLocalLink({ settings, ...context }: LocalContext): Pro
   const taker = new Taker();
   const parts = await startParts(settings, {
     ...context,
+    logger: createLogger(context.logLevel),
     clock: systemClock,
     events: taker,
     isEager: true,
+    hasMetrics: false,
   });
   return new LocalLink(parts, taker);
 }
@@ -33,7 +36,11 @@ export async function openLocalSecrets({
   settings,
   ...context
 }: LocalContext): Promise<SecretLink> {
-  const { secrets, stop } = await startSecrets(settings, { ...context, clock: systemClock });
+  const { secrets, stop } = await startSecrets(settings, {
+    ...context,
+    logger: createLogger(context.logLevel),
+    clock: systemClock,
+  });
   return {
     list: (environment) => secrets.listNames(environment),
     put: async (request) => ({ isCreated: (await secrets.put(request)).isCreated }),

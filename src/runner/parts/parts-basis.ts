@@ -17,6 +17,8 @@ export type PartsOptions = {
   readonly pingMs?: number | undefined;
   /** Whether the first job is likely to come at once: what it needs is started beside the rest. */
   readonly isEager?: boolean | undefined;
+  /** Default true. What counts takes its time to load, and a command is asked by nobody. */
+  readonly hasMetrics?: boolean | undefined;
   /** Is told of every event too, after the streams: the command line. */
   readonly events?: EventPublisher | undefined;
 };

@@ -23,6 +23,8 @@ export class RunnerMetrics implements EventPublisher {
 
   constructor(figures: {
     readonly counts: () => { readonly queued: number; readonly inProgress: number };
+    /** Runs refused since too many waited, so far. */
+    readonly refused: () => number;
     readonly hub: () => EventHubStats;
     readonly build: Build;
     /** Runs that may wait, and that may be in progress. */
@@ -69,7 +71,11 @@ export class RunnerMetrics implements EventPublisher {
       name: 'runner_events_dropped_total',
       help: 'Log lines that slow subscribers were told of as a gap only.',
     });
-    const seen = { published: 0, dropped: 0 };
+    const refused = store.counter({
+      name: 'runner_queue_refusals_total',
+      help: 'Runs that were refused, since as many as may wait did.',
+    });
+    const seen = { published: 0, dropped: 0, refused: 0 };
     store.onCollect(() => {
       const counts = figures.counts();
       queued.set(counts.queued);
@@ -78,6 +84,9 @@ export class RunnerMetrics implements EventPublisher {
       subscribers.set(hub.subscribers);
       published.inc(hub.published - seen.published);
       dropped.inc(hub.dropped - seen.dropped);
+      const refusedCount = figures.refused();
+      refused.inc(refusedCount - seen.refused);
+      seen.refused = refusedCount;
       seen.published = hub.published;
       seen.dropped = hub.dropped;
     });

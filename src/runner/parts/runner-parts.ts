@@ -8,6 +8,7 @@ import { createForkIsolation } from '../host/isolation/fork-isolation.ts';
 import { createSupervision } from '../host/process/supervision.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
 import { createSandboxFactory } from '../host/sandbox/sandbox-factory.ts';
+import { sandboxRootOf } from '../host/sandbox/sandbox-root.ts';
 import type { WorkflowCatalog } from '../model/ports.ts';
 import type { Scheduler } from '../scheduler/run-service.ts';
 import { openApprovedAuthors } from '../scheduler/triggers/approved-authors.ts';
@@ -17,13 +18,16 @@ import type { SecretService } from '../secrets/secret-api.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
 import { readOrMakeApiToken } from '../storage/api-token-file.ts';
 import type { SyncService } from '../sync/sync-service.ts';
+import { openActions } from './actions-part.ts';
 import { createAnnouncers } from './announcers.ts';
 import { type Closings, openOrClose } from './closings.ts';
 import { openFoundation } from './foundation.ts';
 import { openIdempotencyKeys } from './idempotency-keys.ts';
 import { basisOf, type PartsBasis, type PartsOptions } from './parts-basis.ts';
+import { identityOf } from './project-identity.ts';
 import type { RunnerMetrics } from './runner-metrics.ts';
 import { openScheduler } from './scheduler-parts.ts';
+import { openTools } from './tools-part.ts';
 
 /** Everything behind the listeners. */
 export type RunnerParts = {
@@ -41,7 +45,8 @@ export type RunnerParts = {
   readonly keys: IdempotencyKeys;
   readonly inboxEvents: InboxEvents;
   readonly schedule: Schedule | undefined;
-  readonly metrics: RunnerMetrics;
+  /** Undefined without `hasMetrics`. */
+  readonly metrics: RunnerMetrics | undefined;
   /**
    * The token that opens the API: RUNNER_API_TOKEN, else the one of `.runner/api-token`. A secret of the
    * runner's own, which no job may see and every job's log must mask.
@@ -77,20 +82,30 @@ async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts>
   await secrets.refreshVault({ userAgent: 'start of the runner' });
   const keys = await openIdempotencyKeys(basis, closings);
   const catalog = createWorkflowCatalog(workspace);
-  const announcers = createAnnouncers(basis, store);
+  const announcers = await createAnnouncers(basis, store);
   const { hub, follower, metrics } = announcers;
   closings.push(() => Promise.resolve(hub.close()));
   const { events } = announcers;
   const git = createGit(workspace);
-  const sandboxesDir = join(stateDir, 'sandboxes');
-  const sandboxes = createSandboxFactory({ projectDir: workspace, sandboxesDir, git, report });
+  const identity = await identityOf(settings, sync, git);
+  const sandboxes = createSandboxFactory({
+    projectDir: workspace,
+    stateDir,
+    root: sandboxRootOf(workspace, settings.sandboxDir, basis.environment),
+    repositoryName: identity?.repository.split('/')[1],
+    diskFloorBytes: settings.diskFloorBytes,
+    git,
+    report,
+  });
   const authors = await openApprovedAuthors(join(stateDir, 'approved-authors'));
   const isolation = await createForkIsolation({
     projectDir: workspace,
     marksDir: join(stateDir, 'fork-folders'),
     report,
   });
-  const machine = { git, sandboxes, isolation, supervision };
+  const tools = await openTools(basis, closings);
+  const actions = openActions(settings, stateDir);
+  const machine = { git, identity, sandboxes, isolation, supervision, tools, actions };
   const runs = await openScheduler(basis, foundation, { ...machine, catalog, events, authors });
   announcers.begin(runs);
   closings.push(() => runs.shutdown());

@@ -3,37 +3,59 @@ import { IdSource } from '../../shared/ids.ts';
 import { createArtifactStore } from '../execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../execution/cache/cache-store.ts';
 import { createJobExecutor } from '../execution/job-executor.ts';
+import type { ActionLibrary } from '../host/actions/action-library.ts';
+import { createProjectHistory } from '../host/git/project-history.ts';
 import type { Git } from '../host/git/run-git.ts';
 import type { Supervision } from '../host/process/supervision.ts';
+import type { ToolShelf } from '../host/tools/tool-shelf.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { ForkIsolation } from '../model/isolation.ts';
 import type { WorkflowCatalog } from '../model/ports.ts';
 import type { SandboxFactory } from '../model/storage.ts';
 import { createRunService, type Scheduler } from '../scheduler/run-service.ts';
-import { defaultSchedulerLimits, type SchedulerLimits } from '../scheduler/scheduler-options.ts';
+import {
+  defaultSchedulerLimits,
+  type ProjectIdentity,
+  type SchedulerLimits,
+} from '../scheduler/scheduler-options.ts';
 import type { ApprovedAuthors } from '../scheduler/triggers/approved-authors.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
 import type { Foundation } from './foundation.ts';
 import type { PartsBasis } from './parts-basis.ts';
-import { identityOf } from './project-identity.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 type SchedulerNeeds = {
+  /** In the project. */
   readonly git: Git;
+  /** Where the project comes from, if that is known. */
+  readonly identity: ProjectIdentity | undefined;
   readonly sandboxes: SandboxFactory;
   readonly isolation: ForkIsolation;
   readonly supervision: Supervision;
   readonly catalog: WorkflowCatalog;
   readonly events: EventPublisher;
   readonly authors: ApprovedAuthors;
+  readonly tools: ToolShelf;
+  readonly actions: ActionLibrary;
 };
 
 /** The scheduler with all that runs jobs for it. Recovered runs go on from here. */
 export async function openScheduler(
   basis: PartsBasis,
-  { store, sync, secrets }: Foundation,
-  { git, sandboxes, isolation, supervision, catalog, events, authors }: SchedulerNeeds,
+  { store, sync, secrets, sealer }: Foundation,
+  {
+    git,
+    identity,
+    sandboxes,
+    isolation,
+    supervision,
+    catalog,
+    events,
+    authors,
+    tools,
+    actions,
+  }: SchedulerNeeds,
 ): Promise<Scheduler> {
   const { settings, clock, workspace, environment, stateDir, runsDir, report } = basis;
   const artifacts = await createArtifactStore(runsDir);
@@ -42,10 +64,21 @@ export async function openScheduler(
     catalog,
     store,
     sandboxes,
+    history: createProjectHistory(git),
     onApproved: (authorId) => authors.add(authorId),
     isolation,
-    executor: createJobExecutor({ artifacts, cache, environment, supervision, onProblem: report }),
+    executor: createJobExecutor({
+      artifacts,
+      cache,
+      environment,
+      tools,
+      actions,
+      stepVariables: { passed: settings.passEnv, path: settings.stepPath },
+      supervision,
+      onProblem: report,
+    }),
     secrets,
+    sealer,
     artifacts,
     deployments: sync.deployments,
     events,
@@ -54,9 +87,12 @@ export async function openScheduler(
     limits: limitsOf(settings),
     projectDir: workspace,
     report,
-    identity: await identityOf(settings, sync, git),
+    identity,
+    strictCheckout: settings.strictCheckout,
+    keepWorkspaces: settings.keepWorkspaces,
     runsOn: settings.runsOn,
     allowPush: settings.allowPush,
+    actions,
   });
 }
 

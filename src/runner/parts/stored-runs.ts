@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { createLogger } from '../../observability/logger.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { LocalContext } from '../face/cli/local-runner.ts';
 import type { RunReader, RunQuery } from '../face/cli/runner-link.ts';
@@ -18,9 +19,9 @@ import { reporterOf } from './problem-reporter.ts';
  */
 export async function openStoredRuns({
   workspace,
-  logger,
-}: Pick<LocalContext, 'workspace' | 'logger'>): Promise<RunReader> {
-  const report = reporterOf(logger);
+  logLevel,
+}: Pick<LocalContext, 'workspace' | 'logLevel'>): Promise<RunReader> {
+  const report = reporterOf(createLogger(logLevel));
   const stateDir = join(workspace, STATE_DIR);
   const store = await openRunStore({ stateDir, diskFloorBytes: 0, report });
   const recovered = await store.recover();

@@ -8,14 +8,18 @@ import { createMasker } from '../step-output/masker.ts';
 import { Cancellation } from './cancellation.ts';
 import { groupKey, type ConcurrencyGroups, type ConcurrencySetting } from './concurrency-groups.ts';
 import { githubContext, identityOf, type RunFacts } from './github-context.ts';
+import { namedOf, openedSecrets } from './given-values.ts';
 import { evaluateConcurrency } from './job-settings.ts';
 import type { FairPermits, Release } from './permits.ts';
+import { prepareActions } from './prepare-actions.ts';
 import type { RunContext, SecretProvider } from './run-context.ts';
 import { runGraph } from './run-graph.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 import { TOP } from './state/run-plan.ts';
 import { conclusionOf } from './state/run-state-reducer.ts';
+
+const TOKEN_NAME = 'GITHUB_TOKEN';
 
 /** Refers to nothing: with it only the workflow itself is looked at. */
 const NO_JOB: StepsJobDefinition = {
@@ -36,6 +40,8 @@ export type SchedulerShared = {
   readonly runSlots: FairPermits;
   /** Held by runs in the project's own folder: one at a time, unless their concurrency says otherwise. */
   readonly projectLock: FairPermits;
+  /** Held by jobs there, also of runs that their concurrency lets overlap. */
+  readonly projectJobs: FairPermits;
   readonly groups: ConcurrencyGroups;
   /** From then on nothing starts; what is queued stays queued. */
   readonly stopping: Cancellation;
@@ -55,6 +61,8 @@ export class ActiveRun {
   readonly #approval = Promise.withResolvers<void>();
   readonly #releases: Release[] = [];
   readonly #variables = new Map<string, Promise<JsonObject>>();
+  /** Secrets that came with the start; opened before the first job needs one. */
+  #given: Readonly<Record<string, string>> = {};
   #droppedAnnotations = 0;
 
   constructor(shared: SchedulerShared, recorder: RunRecorder, workflow: Workflow) {
@@ -168,10 +176,9 @@ export class ActiveRun {
     const mayPush = options.allowPush === true || live.request.allowPush === true;
     const isAlone = setting === undefined;
     if (strategy === 'none' && isAlone && !(await this.#acquire(projectLock))) return undefined;
-    const releaseSlot = await this.#acquireSlot();
-    if (releaseSlot === undefined) return undefined;
+    if (!(await this.#acquireSlot())) return undefined;
     const { id: runId, trigger } = live.run;
-    const sandbox = await options.sandboxes.prepare({
+    return await options.sandboxes.prepare({
       runId,
       trigger,
       strategy,
@@ -181,12 +188,6 @@ export class ActiveRun {
       isWithoutFiles: live.request.fork !== undefined,
       mayPush,
     });
-    if (!isAlone || sandbox.sandbox.strategy !== 'none' || strategy === 'none') return sandbox;
-    // The automatic choice fell on the project itself: it waits for that without a slot, as those that
-    // asked for it do; two orders of waiting could wait for each other.
-    releaseSlot();
-    if (await this.#acquire(projectLock)) await this.#acquireSlot();
-    return sandbox;
   }
 
   async #waitForApproval(): Promise<boolean> {
@@ -203,15 +204,14 @@ export class ActiveRun {
     return release !== undefined;
   }
 
-  async #acquireSlot(): Promise<Release | undefined> {
+  async #acquireSlot(): Promise<boolean> {
     const { runSlots } = this.#shared;
     const leave = this.#waiting.onCancel((kind, cause) => this.#line.cancel(kind, cause));
     const granted = await runSlots.acquire('', this.#line);
     leave();
-    if (granted === undefined && this.#waiting.isCancelled) return undefined;
-    const release = granted ?? runSlots.overtake();
-    this.#releases.push(release);
-    return release;
+    if (granted === undefined && this.#waiting.isCancelled) return false;
+    this.#releases.push(granted ?? runSlots.overtake());
+    return true;
   }
 
   async #concurrency(): Promise<ConcurrencySetting | undefined> {
@@ -242,24 +242,31 @@ export class ActiveRun {
   }
 
   async #runJobs(prepared: PreparedSandbox): Promise<void> {
-    const { options, groups, jobSlots } = this.#shared;
+    const { options, groups, jobSlots, projectJobs } = this.#shared;
     const { recorder } = this;
+    const { sealed } = recorder.live.request;
+    this.#given = await openedSecrets(options.sealer, recorder.runId, sealed);
     await this.#recordEnv();
     // It may have been cancelled meanwhile, or is to stay queued.
     if (this.#waiting.isCancelled) return;
     recorder.record({ type: 'run.started', sandbox: prepared.sandbox });
+    await prepareActions(options, recorder, prepared.source, (annotation) =>
+      this.annotate(annotation),
+    );
     const context: RunContext = {
       options,
       recorder,
       groups,
       slots: jobSlots,
       cancellation: this.#cancellation,
-      sandbox: prepared.sandbox,
-      takePushed: prepared.takePushed,
+      sandbox: prepared,
+      projectJobs,
       facts: this.#facts(),
       kept: this.#kept,
       variablesOf: (environment) => this.#variablesOf(environment),
+      givenSecrets: Object.values(this.#given),
       annotate: (annotation) => this.annotate(annotation),
+      warnedNodes: new Set(),
     };
     const setting = await this.#concurrency();
     await runGraph(context, {
@@ -268,7 +275,8 @@ export class ActiveRun {
       inputs: recorder.live.request.inputs,
       secrets: this.#secrets(),
       cancellation: this.#cancellation,
-      hasToken: this.#workflow.permissions !== undefined,
+      // Who gives one wants it to be used.
+      hasToken: this.#workflow.permissions !== undefined || TOKEN_NAME in this.#given,
       heldGroups: new Set(setting === undefined ? [] : [groupKey(setting.group)]),
     });
     this.#closeLeftovers();
@@ -278,7 +286,8 @@ export class ActiveRun {
   #facts(): Omit<RunFacts, 'hasToken'> {
     const { run, request } = this.recorder.live;
     const { id, runNumber, attempt, trigger } = run;
-    const identity = identityOf(this.#shared.options);
+    const own = identityOf(this.#shared.options);
+    const identity = { ...own, token: this.#given[TOKEN_NAME] ?? own.token };
     return {
       id,
       runNumber,
@@ -297,14 +306,20 @@ export class ActiveRun {
     const { runId } = this.recorder;
     // As GitHub does for a pull request from another repository.
     if (this.recorder.live.request.fork !== undefined) return () => Promise.resolve({});
-    return (request) => secrets.secretsFor({ runId, ...request });
+    return async (request) => ({
+      ...(await secrets.secretsFor({ runId, ...request })),
+      ...namedOf(this.#given, request.names),
+    });
   }
 
   /** Read once a run and environment: a run sees one state of them. */
   #variablesOf(environment: string): Promise<JsonObject> {
     let variables = this.#variables.get(environment);
     if (variables === undefined) {
-      variables = this.#shared.options.secrets.variablesFor(environment);
+      const { variables: given } = this.recorder.live.request;
+      variables = this.#shared.options.secrets
+        .variablesFor(environment)
+        .then((kept) => ({ ...kept, ...given }));
       this.#variables.set(environment, variables);
     }
     return variables;

@@ -6,7 +6,7 @@ import {
   evaluateTemplate,
   evaluateText,
 } from '../evaluation/evaluate.ts';
-import { expandMatrix, legName } from '../language/matrix.ts';
+import { chosenLegs, expandMatrix, legName } from '../language/matrix.ts';
 import type { StatusView } from '../model/execution.ts';
 import type { Conclusion, JsonObject, JsonValue } from '../model/run.ts';
 import type { JobDefinition } from '../model/workflow.ts';
@@ -94,7 +94,14 @@ export class JobNode {
     const needsContext = needsContextOf(needs);
     if (!(await this.#mayRun(needsContext))) return this.#completeUnstarted('skipped');
     const { legs, strategy } = await this.#expand(needsContext);
+    if (legs.length === 0) return this.#skipUnchosen();
     return await this.#runLegs(legs, strategy);
+  }
+
+  #skipUnchosen(): JobResult {
+    const message = 'No combination of the matrix has the values that were asked for';
+    this.#context.annotate({ level: 'warning', message, jobId: this.id });
+    return this.#completeUnstarted('skipped');
   }
 
   /** Source: GitHub's documentation, "Contexts": jobs.<job_id>.if sees github, needs, vars and inputs. */
@@ -123,6 +130,7 @@ export class JobNode {
   ): Promise<{ readonly legs: readonly Leg[]; readonly strategy: Strategy }> {
     const scope = { contexts: await this.#contexts(needs) };
     const definition = this.#definition.strategy;
+    const { matrix: choice } = this.#context.facts.request;
     const isFailFast =
       definition?.failFast === undefined
         ? FAIL_FAST_DEFAULT
@@ -134,7 +142,7 @@ export class JobNode {
     const matrix =
       definition?.matrix === undefined
         ? undefined
-        : expandMatrix(await evaluateTemplate(definition.matrix, scope));
+        : chosenLegs(expandMatrix(await evaluateTemplate(definition.matrix, scope)), choice);
     const strategy = { isFailFast, maxParallel };
     const legs: Leg[] = [];
     for (const [index, values] of (matrix ?? [null]).entries()) {
@@ -175,9 +183,10 @@ export class JobNode {
     const definition = this.#definition;
     const needs = needsOf(definition, this.#scope.place.idPrefix);
     const jobsMax = options.limits.jobsPerRunMax;
+    const { matrix } = this.#context.facts.request;
     const jobs: PlannedJob[] = legs.flatMap((leg) =>
       definition.kind === 'call'
-        ? planOf(definition.called, placeBelow(leg.jobId, leg.name), jobsMax)
+        ? planOf(definition.called, placeBelow(leg.jobId, leg.name), jobsMax, matrix)
         : [plannedLeg(leg, needs, this.id)],
     );
     const isPlanned = jobs.every((job) => recorder.live.jobs.has(job.id));

@@ -1,5 +1,5 @@
-import type { Annotation, Conclusion, JsonObject, JsonValue, Sandbox } from '../model/run.ts';
-import type { PushedRef } from '../model/storage.ts';
+import type { Annotation, Conclusion, JsonObject, JsonValue } from '../model/run.ts';
+import type { PreparedSandbox } from '../model/storage.ts';
 import type { JobDefinition, Workflow } from '../model/workflow.ts';
 import type { Cancellation } from './cancellation.ts';
 import type { ConcurrencyGroups } from './concurrency-groups.ts';
@@ -16,15 +16,19 @@ export type RunContext = {
   readonly slots: FairPermits;
   readonly groups: ConcurrencyGroups;
   readonly cancellation: Cancellation;
-  readonly sandbox: Sandbox;
-  /** What steps have pushed since the last call; see PreparedSandbox. */
-  readonly takePushed: () => Promise<readonly PushedRef[]>;
+  readonly sandbox: PreparedSandbox;
+  /** Held by jobs that work in the project itself: one at a time, whatever run they are of. */
+  readonly projectJobs: FairPermits;
   readonly facts: Omit<RunFacts, 'hasToken'>;
   /** Jobs of an earlier attempt that are not run again. */
   readonly kept: ReadonlySet<string>;
   /** The `vars` context. */
   readonly variablesOf: (environment: string) => Promise<JsonObject>;
+  /** Values of the secrets that came with the start: all jobs hide them. */
+  readonly givenSecrets: readonly string[];
   readonly annotate: (annotation: Annotation) => void;
+  /** Nodes of the graph that were told that they check nothing out: not each of their legs is. */
+  readonly warnedNodes: Set<string>;
 };
 
 /** The values of secrets by name; only `names`, or all. */

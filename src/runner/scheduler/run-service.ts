@@ -23,6 +23,8 @@ const RETENTION_PERIOD_MS = 60 * 60 * 1000;
 
 /** Runs as the API sees them, and how they end. */
 export type Scheduler = RunService & {
+  /** Runs that were refused since too many waited. */
+  readonly refusedCount: number;
   /**
    * Starts nothing more, cancels what is in progress and waits for it; queued runs stay queued and go on
    * after the next start. What takes longer than the limit is killed. Idempotent.
@@ -52,6 +54,7 @@ class SchedulingRunService implements Scheduler {
   readonly #reviving = new Set<string>();
   /** Starts that are being checked. They have a place in the queue already. */
   #starting = 0;
+  #refusedCount = 0;
   #shutdown: Promise<void> | undefined;
 
   constructor(options: SchedulerOptions) {
@@ -61,6 +64,7 @@ class SchedulingRunService implements Scheduler {
       jobSlots: new FairPermits(options.limits.jobsInProgressMax),
       runSlots: new FairPermits(options.limits.runsInProgressMax),
       projectLock: new FairPermits(1),
+      projectJobs: new FairPermits(1),
       groups: new ConcurrencyGroups(),
       stopping: new Cancellation(),
     };
@@ -98,14 +102,13 @@ class SchedulingRunService implements Scheduler {
     this.#assertRoom(request.fork?.needsApproval === true);
     this.#starting += 1;
     try {
-      await this.#options.store.assertDiskSpace();
-      const { store } = this.#options;
+      const { store, sandboxes } = this.#options;
+      await Promise.all([store.assertDiskSpace(), sandboxes.assertDiskSpace()]);
       const prepared = await prepareStart(this.#options, request, (file) =>
         this.#shelf.nextNumber(file),
       );
       const { workflow, sources, record, warnings } = prepared;
       const { id, trigger } = record.run;
-      const { sandboxes } = this.#options;
       try {
         await (request.at === undefined
           ? sandboxes.hold(id, trigger, record.request.strategy)
@@ -135,9 +138,9 @@ class SchedulingRunService implements Scheduler {
     await this.#mustBeFinished(state);
     this.#assertRoom();
     const { store, clock, sandboxes } = this.#options;
-    const workflow = await workflowOfRun(this.#options, state.run);
+    const workflow = await workflowOfRun(this.#options, state.run, state.request);
     const reset = jobsToRerun(state, workflow, which);
-    await store.assertDiskSpace();
+    await Promise.all([store.assertDiskSpace(), sandboxes.assertDiskSpace()]);
     // Another rerun may have come first; nothing is awaited from here to the reservation.
     this.#assertOver(state);
     const record: RunRecord = { type: 'run.rerun', at: isoTime(clock), reset };
@@ -257,6 +260,10 @@ class SchedulingRunService implements Scheduler {
     await this.#shelf.remove(id);
   }
 
+  get refusedCount(): number {
+    return this.#refusedCount;
+  }
+
   counts(): { readonly queued: number; readonly inProgress: number } {
     let [queued, inProgress] = [0, 0];
     for (const { recorder } of this.#active.values()) {
@@ -299,6 +306,7 @@ class SchedulingRunService implements Scheduler {
     const waiting = this.waitingForApproval();
     const taken = isWaiting ? waiting : this.counts().queued - waiting;
     if (taken + this.#starting >= queuedRunsMax) {
+      this.#refusedCount += 1;
       throw new AppError('QUEUE_FULL', `${queuedRunsMax} runs are queued already`);
     }
   }
@@ -388,7 +396,7 @@ class SchedulingRunService implements Scheduler {
   async #resume(states: StatePair): Promise<void> {
     const recorder = this.#recorder(states);
     try {
-      const workflow = await workflowOfRun(this.#options, states.live.run);
+      const workflow = await workflowOfRun(this.#options, states.live.run, states.live.request);
       this.#launch(new ActiveRun(this.#shared, recorder, workflow));
     } catch (error) {
       const message = error instanceof AppError ? error.message : 'The workflow cannot be read';

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { Clock } from '../../shared/clock.ts';
+import type { ActionSupply } from '../model/action-supply.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { JobExecutor } from '../model/execution.ts';
 import type { ForkIsolation } from '../model/isolation.ts';
@@ -7,7 +8,9 @@ import type {
   ArtifactStore,
   DeploymentRecorder,
   ProblemReporter,
+  ProjectHistory,
   SecretSource,
+  ValueSealer,
   WorkflowCatalog,
 } from '../model/ports.ts';
 import type { RunStore, SandboxFactory } from '../model/storage.ts';
@@ -66,8 +69,12 @@ export type SchedulerOptions = {
   readonly catalog: WorkflowCatalog;
   readonly store: RunStore;
   readonly sandboxes: SandboxFactory;
+  /** Absent: nothing is known of the project's commits. */
+  readonly history?: ProjectHistory | undefined;
   readonly executor: JobExecutor;
   readonly secrets: SecretSource;
+  /** Absent: no secrets can come with a start. */
+  readonly sealer?: ValueSealer | undefined;
   readonly artifacts: ArtifactStore;
   readonly deployments: DeploymentRecorder;
   readonly events: EventPublisher;
@@ -82,10 +89,16 @@ export type SchedulerOptions = {
   readonly identity?: ProjectIdentity | undefined;
   /** Told of the account whose pull request was approved. */
   readonly onApproved?: ((authorId: string) => Promise<void>) | undefined;
+  /** Finds the actions that a run needs before its jobs start. Absent: each job looks for its own. */
+  readonly actions?: ActionSupply | undefined;
   /** What keeps jobs of forks apart. Absent: they are not run. */
   readonly isolation?: ForkIsolation | undefined;
   /** Pushes of steps go to the project's remotes (RUNNER_ALLOW_PUSH). Default: they do not. */
   readonly allowPush?: boolean | undefined;
+  /** A job's workspace is empty until actions/checkout fills it (RUNNER_STRICT_CHECKOUT). */
+  readonly strictCheckout?: boolean | undefined;
+  /** Whose workspaces stay until their run is removed (RUNNER_KEEP_WORKSPACES). Default: nobody's. */
+  readonly keepWorkspaces?: 'none' | 'failed' | 'all' | undefined;
   /** `any` runs jobs whatever operating system they ask for (RUNNER_RUNS_ON). */
   readonly runsOn?: 'host' | 'any' | undefined;
   /** Default: process.platform. */

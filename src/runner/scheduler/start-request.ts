@@ -2,20 +2,39 @@ import { AppError } from '../../shared/app-error.ts';
 import { evaluateText } from '../evaluation/evaluate.ts';
 import { resolveDispatchInputs, type ResolvedInputs } from '../language/dispatch-inputs.ts';
 import { scriptInjectionWarnings } from '../language/references.ts';
-import type { StartRequest, WorkflowFile } from '../model/ports.ts';
-import type { Annotation, JsonObject, Trigger } from '../model/run.ts';
+import type { SecretSource, StartRequest, WorkflowFile } from '../model/ports.ts';
+import type { Annotation, JsonObject, JsonValue, Trigger } from '../model/run.ts';
+import type { SandboxFactory } from '../model/storage.ts';
 import type { Workflow, WorkflowSource } from '../model/workflow.ts';
+import { withChosenJobs } from './chosen-jobs.ts';
 import { dispatchEvent, githubContext, identityOf } from './github-context.ts';
+import { checkedValues, sealedSecrets } from './given-values.ts';
 import { isoTime } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 import type { RunHead, RunRecord, RunRequest } from './state/journal-records.ts';
 import { planOf, shortName, TOP } from './state/run-plan.ts';
+import {
+  checkedEvent,
+  dispatchedRef,
+  manualEvent,
+  type ManualEvent,
+} from './triggers/manual-event.ts';
+import { inputTexts, objectOf, textAt } from './triggers/payload.ts';
 
 const DISPATCH_EVENT = 'workflow_dispatch';
 const ACTOR_DEFAULT = 'local';
 const INJECTION_WARNINGS_MAX = 50;
 
 type QueuedRecord = Extract<RunRecord, { readonly type: 'run.queued' }>;
+
+/** What a start is checked with. */
+export type StartOptions = Pick<
+  SchedulerOptions,
+  'catalog' | 'history' | 'clock' | 'ids' | 'limits' | 'projectDir' | 'identity' | 'sealer'
+> & {
+  readonly sandboxes: Pick<SandboxFactory, 'resolve'>;
+  readonly secrets: Pick<SecretSource, 'environments' | 'variablesFor'>;
+};
 
 export type PreparedStart = {
   readonly workflow: Workflow;
@@ -45,40 +64,48 @@ export function mustBeValid(
  * Errors: those of RunService.start but QUEUE_FULL and SHUTTING_DOWN.
  */
 export async function prepareStart(
-  options: SchedulerOptions,
+  options: StartOptions,
   request: StartRequest,
   nextRunNumber: (fileName: string) => number,
 ): Promise<PreparedStart> {
   const { at: found, fork } = request;
   const file = found?.file ?? (await options.catalog.find(request.workflow));
-  const workflow = mustBeValid(file);
-  const eventName = request.event ?? DISPATCH_EVENT;
+  const workflow = withChosenJobs(mustBeValid(file), request.jobs);
+  const { event: eventName, payload } =
+    request.isSelected === true ? selectedEvent(request) : checkedEvent(request);
   const isDispatch = eventName === DISPATCH_EVENT;
-  const inputs = await inputsOf(options, workflow, request, isDispatch);
+  const inputs = await inputsOf(options, workflow, request, isDispatch, payload);
   const { ref, strategy, allowPush } = request.sandbox ?? {};
   const resolved = found?.commit ?? (await options.sandboxes.resolve(ref, strategy));
-  const trigger: Trigger = { event: eventName, ref: resolved.ref, sha: resolved.sha };
-  const actor = request.actor ?? ACTOR_DEFAULT;
-  const event = isDispatch
-    ? dispatchEvent(identityOf(options), workflow, trigger.ref, actor, inputs.texts)
-    : payloadOf(request.payload);
+  const actor = request.actor ?? textAt(payload ?? {}, 'sender', 'login') ?? ACTOR_DEFAULT;
+  const made = await eventOf(options, workflow, request, { payload, resolved, actor, inputs });
+  const trigger: Trigger = { event: eventName, ref: made.ref, sha: resolved.sha };
+  const event = made.document;
+  const id = options.ids.uuid();
+  const given = checkedValues('variables', request.variables);
+  const sealed = await sealedSecrets(options.sealer, id, request.secrets);
   const runRequest: RunRequest = {
     strategy,
     hasExplicitRef: ref !== undefined || found !== undefined,
     ...(found === undefined ? {} : { isAdopted: true }),
     ...(fork === undefined ? {} : { fork }),
     ...(allowPush === true ? { allowPush } : {}),
+    ...(request.env === undefined ? {} : { env: request.env }),
+    ...(request.jobs === undefined ? {} : { jobs: request.jobs }),
+    ...(request.matrix === undefined ? {} : { matrix: request.matrix }),
+    ...(sealed === undefined ? {} : { sealed }),
+    ...(request.variables === undefined ? {} : { variables: given }),
     actor,
     eventName,
     inputs: inputs.typed,
     event,
   };
-  const jobs = planOf(workflow, TOP, options.limits.jobsPerRunMax);
-  const variables = await options.secrets.variablesFor('');
-  const warnings = warningsOf(workflow, isDispatch);
+  const jobs = planOf(workflow, TOP, options.limits.jobsPerRunMax, request.matrix);
+  const variables = { ...(await options.secrets.variablesFor('')), ...given };
+  const warnings = [...warningsOf(workflow, isDispatch), ...made.warnings];
   const at = isoTime(options.clock);
   const head = {
-    id: options.ids.uuid(),
+    id,
     workflow: workflow.name ?? workflow.fileName,
     fileName: workflow.fileName,
     runNumber: nextRunNumber(workflow.fileName),
@@ -101,19 +128,21 @@ export async function prepareStart(
 }
 
 async function inputsOf(
-  options: SchedulerOptions,
+  options: StartOptions,
   workflow: Workflow,
   request: StartRequest,
   isDispatch: boolean,
+  payload: JsonObject | undefined,
 ): Promise<ResolvedInputs> {
-  const given = request.inputs ?? {};
+  const named = isDispatch && request.isSelected !== true ? inputTexts(payload?.['inputs']) : {};
+  const given = { ...named, ...request.inputs };
   if (!isDispatch && Object.keys(given).length === 0) return { typed: {}, texts: {} };
   return resolveDispatchInputs(workflow, given, await options.secrets.environments());
 }
 
 /** Source: GitHub's documentation, "Workflow syntax": run-name sees github, inputs and vars. */
 async function runName(
-  options: SchedulerOptions,
+  options: StartOptions,
   workflow: Workflow,
   head: Omit<RunHead, 'name'>,
   request: RunRequest,
@@ -136,9 +165,51 @@ async function runName(
   return name.trim() === '' ? head.workflow : name;
 }
 
-function payloadOf(payload: unknown): JsonObject {
-  const isMapping = typeof payload === 'object' && payload !== null && !Array.isArray(payload);
-  return isMapping ? (payload as JsonObject) : {};
+/** What the inbox and the schedule start: their documents are whole. */
+function selectedEvent({ event = DISPATCH_EVENT, payload }: StartRequest): {
+  readonly event: string;
+  readonly payload: JsonObject;
+} {
+  return { event, payload: objectOf(payload as JsonValue) ?? {} };
+}
+
+/** The event as the run is recorded with it. Errors: those of manualEvent. */
+async function eventOf(
+  options: StartOptions,
+  workflow: Workflow,
+  request: StartRequest,
+  given: {
+    readonly payload: JsonObject | undefined;
+    readonly resolved: { readonly ref: string; readonly sha: string };
+    readonly actor: string;
+    readonly inputs: ResolvedInputs;
+  },
+): Promise<ManualEvent> {
+  const { payload, resolved, actor, inputs } = given;
+  const isSelected = request.isSelected === true;
+  if ((request.event ?? DISPATCH_EVENT) !== DISPATCH_EVENT) {
+    if (!isSelected)
+      return manualEvent(
+        { ...options, identity: identityOf(options) },
+        workflow,
+        request,
+        resolved,
+        actor,
+      );
+    return { ref: resolved.ref, document: payload ?? {}, warnings: [] };
+  }
+  const ref = (isSelected ? undefined : dispatchedRef(payload)) ?? resolved.ref;
+  const document = dispatchEvent(identityOf(options), workflow, ref, actor, inputs.texts);
+  if (isSelected || payload === undefined) return { ref, document, warnings: [] };
+  const warnings =
+    request.event === undefined && !('inputs' in payload)
+      ? [`A payload was given without an event: the run is one of ${DISPATCH_EVENT}`]
+      : [];
+  return {
+    ref,
+    document: { ...document, ...payload, inputs: document['inputs'] ?? null },
+    warnings,
+  };
 }
 
 /** The scripts of the workflow and of those it calls that put in what others may choose. */

@@ -7,7 +7,9 @@ import { secretsReferencedBy } from '../language/references.ts';
 import type { JobExecution, JobOutcome, JobRequest } from '../model/execution.ts';
 import type { JobIsolation } from '../model/isolation.ts';
 import type { Conclusion, JsonObject } from '../model/run.ts';
+import type { Workspace } from '../model/storage.ts';
 import type { StepsJobDefinition } from '../model/workflow.ts';
+import { checkoutUse } from './checkout-use.ts';
 import { enterGroup } from './enter-group.ts';
 import { githubContext } from './github-context.ts';
 import { foreignLabel } from './host-labels.ts';
@@ -41,16 +43,18 @@ export async function runStepsLeg(
   const concurrency = await evaluateConcurrency(definition.concurrency, { contexts });
   const leave = await enterGroup(context, leg, concurrency);
   if (leave === undefined) return completeUnstarted(context, leg, 'cancelled');
+  const releases = [leave];
   try {
-    const release = await context.slots.acquire(recorder.runId, leg.cancellation);
-    if (release === undefined) return completeUnstarted(context, leg, 'cancelled');
-    try {
-      return await startJob(context, leg, definition, settings, contexts);
-    } finally {
-      release();
+    // In this order everywhere: who waits for the project holds no permit that others need.
+    const isInProject = context.sandbox.sandbox.strategy === 'none';
+    for (const permits of [...(isInProject ? [context.projectJobs] : []), context.slots]) {
+      const release = await permits.acquire(recorder.runId, leg.cancellation);
+      if (release === undefined) return completeUnstarted(context, leg, 'cancelled');
+      releases.push(release);
     }
+    return await startJob(context, leg, definition, settings, contexts);
   } finally {
-    leave();
+    for (const release of releases.toReversed()) release();
   }
 }
 
@@ -103,19 +107,57 @@ async function startJob(
   const names = secretsReferencedBy(leg.scope.workflow, definition);
   const secrets = await leg.scope.secrets({ jobId: leg.jobId, environment, names });
   // Also of those that the job does not name: a step may find them in a file or a program's output.
-  const hidden = (await context.options.secrets.masksFor?.(environment)) ?? [];
+  const kept = (await context.options.secrets.masksFor?.(environment)) ?? [];
+  const hidden = [...kept, ...context.givenSecrets];
   const vars = environment === '' ? contexts.vars : await context.variablesOf(environment);
   const isolation = await isolationFor(context);
+  let workspace: Workspace | undefined;
+  let isKept = false;
   try {
-    return await startIn(context, leg, definition, settings, {
-      contexts,
-      vars,
-      secrets,
-      hidden,
-      isolation,
-    });
+    if (isolation === undefined) workspace = await openWorkspace(context, leg, definition);
+    const parts = { contexts, vars, secrets, hidden, isolation, workspace };
+    const result = await startIn(context, leg, definition, settings, parts);
+    const { keepWorkspaces } = context.options;
+    isKept = keepWorkspaces === 'all' || (keepWorkspaces === 'failed' && hasFailed(context, leg));
+    return result;
   } finally {
     await isolation?.end();
+    await endWorkspace(context, workspace, isKept);
+  }
+}
+
+function hasFailed({ recorder }: RunContext, { jobId }: Leg): boolean {
+  return recorder.live.jobs.get(jobId)?.job.conclusion === 'failure';
+}
+
+function openWorkspace(
+  { options, recorder, sandbox }: RunContext,
+  { jobId }: Leg,
+  { steps }: StepsJobDefinition,
+): Promise<Workspace> {
+  const use = checkoutUse(steps);
+  const others = [...recorder.live.jobs.values()].filter(({ job }) => job.id !== jobId);
+  return sandbox.openWorkspace({
+    jobId,
+    isEmpty: options.strictCheckout === true || use.isElsewhere,
+    mayFill: options.strictCheckout === true || use.mayComeLate,
+    // Those in progress have theirs already.
+    isLast: others.every(({ job }) => job.status !== 'queued'),
+  });
+}
+
+/** What cannot be removed goes with the run, or at the next start. */
+async function endWorkspace(
+  { options }: RunContext,
+  workspace: Workspace | undefined,
+  isKept: boolean,
+): Promise<void> {
+  try {
+    await workspace?.end(isKept);
+  } catch (error) {
+    const text = 'a workspace was not removed';
+    const problem = new AppError('STORE_UNAVAILABLE', text, {}, error);
+    options.report('runner.workspace', problem);
   }
 }
 
@@ -123,7 +165,7 @@ async function startJob(
 async function isolationFor(context: RunContext): Promise<JobIsolation | undefined> {
   if (context.facts.request.fork === undefined) return undefined;
   const { isolation } = context.options;
-  if (isolation !== undefined) return isolation.begin(context.sandbox.path);
+  if (isolation !== undefined) return isolation.begin(context.sandbox.source);
   throw new AppError('FORKS_REFUSED', 'this runner does not keep jobs of forks apart');
 }
 
@@ -134,6 +176,8 @@ type JobParts = {
   /** Values to hide, beside the secrets of the job. */
   readonly hidden: readonly string[];
   readonly isolation: JobIsolation | undefined;
+  /** Undefined for a job that is kept apart, which has its own. */
+  readonly workspace: Workspace | undefined;
 };
 
 async function startIn(
@@ -141,15 +185,13 @@ async function startIn(
   leg: Leg,
   definition: StepsJobDefinition,
   settings: JobSettings,
-  { contexts, vars, secrets, hidden, isolation }: JobParts,
+  { contexts, vars, secrets, hidden, isolation, workspace }: JobParts,
 ): Promise<JobResult> {
+  const path = isolation?.workspace ?? workspace?.path;
+  assert(path !== undefined, 'a job has a workspace');
   const jobContexts = {
     ...contexts,
-    github: {
-      ...contexts.github,
-      job: definition.key,
-      workspace: isolation?.workspace ?? context.sandbox.path,
-    },
+    github: { ...contexts.github, job: definition.key, workspace: path },
     vars,
     secrets: withToken(secrets, contexts.github),
   };
@@ -158,6 +200,8 @@ async function startIn(
     contexts: jobContexts,
     masks,
     isolation,
+    workspaceDir: path,
+    tree: treeOf(context, definition, workspace),
   });
   if (leg.cancellation.isCancelled) return completeUnstarted(context, leg, 'cancelled');
   try {
@@ -179,11 +223,11 @@ function requestOf(
   leg: Leg,
   definition: StepsJobDefinition,
   settings: JobSettings,
-  parts: Pick<JobRequest, 'contexts' | 'masks' | 'isolation'>,
+  parts: Pick<JobRequest, 'contexts' | 'masks' | 'isolation' | 'workspaceDir' | 'tree'>,
 ): JobRequest {
   const { options, facts, recorder, sandbox } = context;
   const folder = options.ids.uuid();
-  const { contexts, masks, isolation } = parts;
+  const { isolation } = parts;
   const jobsDir = isolation?.shared ?? join(options.projectDir, '.runner', JOBS_FOLDER);
   return {
     runId: recorder.runId,
@@ -193,18 +237,43 @@ function requestOf(
     jobName: leg.name,
     workflow: leg.scope.workflow,
     job: definition,
-    contexts,
-    workspaceDir: isolation?.workspace ?? sandbox.path,
-    isolation,
+    ...parts,
+    pushTarget: sandbox.pushTarget,
+    env: facts.request.env,
     projectDir: options.projectDir,
     jobDir: join(jobsDir, folder),
     trackingId: trackingIdOf(folder),
     mayPush: options.allowPush === true || facts.request.allowPush === true,
     event: facts.request.event,
-    masks,
     timeoutMs: settings.timeoutMs,
     logBytesMax: options.limits.jobLogBytesMax,
   };
+}
+
+function treeOf(
+  { options, sandbox }: RunContext,
+  { steps }: StepsJobDefinition,
+  workspace: Workspace | undefined,
+): JobRequest['tree'] {
+  if (workspace?.fill === undefined) return undefined;
+  const { root, fill } = workspace;
+  return {
+    root,
+    isInWorkspace: options.strictCheckout !== true && !checkoutUse(steps).isElsewhere,
+    isCommit: sandbox.sandbox.strategy === 'worktree',
+    fill,
+  };
+}
+
+/** On GitHub such a job has nothing to work on. */
+function warnWithoutCheckout(context: RunContext, leg: Leg, { job, tree }: JobRequest): void {
+  if (tree?.isInWorkspace !== true || checkoutUse(job.steps).isThere) return;
+  const node = leg.jobId.replace(/:\d+$/, '');
+  if (context.warnedNodes.has(node)) return;
+  context.warnedNodes.add(node);
+  const message =
+    'The job has no actions/checkout: here it has the files of the run, on GitHub an empty workspace. RUNNER_STRICT_CHECKOUT starts it empty here, too';
+  context.annotate({ level: 'warning', message, jobId: leg.jobId });
 }
 
 async function execute(
@@ -216,7 +285,14 @@ async function execute(
   const { recorder, options } = context;
   const { environment } = settings;
   const { jobId, name } = leg;
-  recorder.record({ type: 'job.started', jobId, name, environment: environment?.name });
+  recorder.record({
+    type: 'job.started',
+    jobId,
+    name,
+    environment: environment?.name,
+    sandbox: { path: request.workspaceDir },
+  });
+  warnWithoutCheckout(context, leg, request);
   if (environment?.isDeployment === true) {
     options.deployments.deploymentStarted(runView(recorder.live), jobId, environment.name);
   }
@@ -249,7 +325,7 @@ async function execute(
 /** What steps pushed stands in the project's repository before the job is seen to have ended. */
 async function tellPushed(context: RunContext, jobId: string): Promise<void> {
   try {
-    const names = (await context.takePushed()).map(({ name }) => name);
+    const names = (await context.sandbox.takePushed()).map(({ name }) => name);
     if (names.length === 0) return;
     const shown = names.slice(0, PUSHED_NAMES_MAX).join(', ');
     const more =

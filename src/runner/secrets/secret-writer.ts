@@ -3,7 +3,6 @@ import type { Clock } from '../../shared/clock.ts';
 import type { HostSecretPort } from './host-port.ts';
 import type { LocalEntry } from './local-store.ts';
 import { isDefaultEnvironment } from './names.ts';
-import { sealForHost } from './sealed-box.ts';
 import type { SecretBackend, SecretInfo } from './secret-api.ts';
 import { secretInfoFromEntry } from './secret-lists.ts';
 import { VARIABLES } from './secret-requests.ts';
@@ -137,6 +136,7 @@ export class SecretWriter {
   async #putOnHost(put: PlacedValue): Promise<boolean> {
     const host = this.#usableHost();
     const { keyId, key } = await host.publicKey(put.environment);
+    const { sealForHost } = await import('./sealed-box.ts');
     const encryptedValue = sealForHost(key, put.value);
     const done = await host.putSecret(put.environment, put.name, { keyId, encryptedValue });
     return done === 'created';

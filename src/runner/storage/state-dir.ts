@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { ifPresent, storageError, systemCode } from './file-errors.ts';
 
-/** Nothing below is committed but the encrypted vault. */
-const IGNORE = '*\n!vault.json\n';
+/** Nothing below is committed but the encrypted vault, and which commits actions are. */
+const IGNORE = '*\n!vault.json\n!actions.lock\n';
 
 /**
  * Makes the folder of the runner's state: 0700, ignored by git. An ignore file that is there is kept.

@@ -243,12 +243,12 @@ export class ImportApply {
     const { pool, audit, clock } = this.#parts;
     if (audit === undefined) return;
     const { shard, importNo, total, meta } = staged;
-    const { rpc, actingUserId, requestId } = meta;
+    const { rpc, actingUserId, caller, requestId } = meta;
     const atMs = clock.nowMs();
     for (let from = 0; from < total; from += AUDIT_ROWS) {
       const changes = await selectImportedChanges(pool, importNo, from, from + AUDIT_ROWS);
       const written = { ...shard, ...position, stamp, changes, firstOrdinal: from };
-      audit.tuplesChanged([{ ...written, rpc, actingUserId, requestId, atMs }]);
+      audit.tuplesChanged([{ ...written, rpc, actingUserId, caller, requestId, atMs }]);
     }
   }
 }

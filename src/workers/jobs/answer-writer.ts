@@ -5,9 +5,11 @@ import type {
   WorkerStats,
 } from '../../protocol/messages.ts';
 import { ANSWER_BODY, ANSWER_LARGE_BODY } from '../../protocol/messages.ts';
+import type { BudgetRefusal } from '../../protocol/read-figures.ts';
 import type { ErrorData } from '../../shared/app-error.ts';
 
 const REPORTS_MAX = 64;
+const REFUSALS_MAX = 64;
 const FIRST_ANSWERS = 256;
 const FIRST_BYTES = 64 * 1024;
 /** From here on a body travels in a buffer of its own, transferred and never copied. */
@@ -35,6 +37,7 @@ export class AnswerWriter {
   #modelsWanted: { readonly projectId: string; readonly modelVersion: number }[] = [];
   #stats: WorkerStats | null = null;
   #reports: WorkerReport[] = [];
+  #refusals: BudgetRefusal[] = [];
 
   get isEmpty(): boolean {
     return (
@@ -43,7 +46,8 @@ export class AnswerWriter {
       this.#acks.length === 0 &&
       this.#modelsWanted.length === 0 &&
       this.#stats === null &&
-      this.#reports.length === 0
+      this.#reports.length === 0 &&
+      this.#refusals.length === 0
     );
   }
 
@@ -109,6 +113,11 @@ export class AnswerWriter {
     if (this.#reports.length < REPORTS_MAX) this.#reports.push(report);
   }
 
+  /** Bounded as reports are. */
+  refusal(refusal: BudgetRefusal): void {
+    if (this.#refusals.length < REFUSALS_MAX) this.#refusals.push(refusal);
+  }
+
   /**
    * Everything gathered. Empties the writer: the numbers and short bodies are views of its buffers, which the next
    * answers overwrite. (Buffers outside of the heap make the collector mark all of it long before it is full.)
@@ -125,6 +134,7 @@ export class AnswerWriter {
       modelsWanted: this.#modelsWanted,
       stats: this.#stats,
       reports: this.#reports,
+      refusals: this.#refusals,
     };
     this.#count = 0;
     this.#bodiesEnd = 0;
@@ -135,6 +145,7 @@ export class AnswerWriter {
     this.#modelsWanted = [];
     this.#stats = null;
     this.#reports = [];
+    this.#refusals = [];
     return taken;
   }
 

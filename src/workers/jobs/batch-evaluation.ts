@@ -2,9 +2,12 @@ import { BACKSTOP_BUDGET, CHECK_ALLOWED, CHECK_GENERAL } from '../../engine/boun
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { Evaluator } from '../../engine/evaluator.ts';
 import { READ_AHEAD_MAX } from '../../engine/hot/read-ahead.ts';
+import type { RefusedQuestion } from '../../protocol/read-figures.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { DecisionStats, PairCounter } from './decision-stats.ts';
+import { countRefusal } from './evaluation-job.ts';
 import type { Bound, JobContext, PairNames } from './job-context.ts';
+import type { ProjectReads } from './project-reads.ts';
 
 /** Items that are looked up and read ahead together, between two looks at the clock: about 20 µs. */
 export const CHUNK_ITEMS = READ_AHEAD_MAX;
@@ -28,6 +31,8 @@ export interface ItemSource extends PairNames {
   readonly count: number;
   /** Puts `count` items from `first` on, at most CHUNK_ITEMS, to the start of `chunk`. Hot. */
   load(first: number, count: number, chunk: ItemChunk): void;
+  /** The whole question of item `index`. */
+  questionText(index: number): RefusedQuestion;
 }
 
 /** An empty chunk. */
@@ -65,6 +70,8 @@ export class BatchEvaluation {
   /** Whether a suspended task has the evaluator for itself. */
   #isLent = false;
   readonly #stats: DecisionStats;
+  /** Of this slice. */
+  #project: ProjectReads;
   readonly #limits: BatchLimits;
   #next = 0;
   #reads = 0;
@@ -81,6 +88,7 @@ export class BatchEvaluation {
     this.#bound = bound;
     this.#evaluator = bound.evaluator;
     this.#stats = context.stats;
+    this.#project = context.stats.project;
     this.#limits = limits;
     this.#counter = context.stats.other;
   }
@@ -88,6 +96,7 @@ export class BatchEvaluation {
   /** Works until every item has an outcome or the slice has ended. */
   run(sliceEndMs: number): 'done' | 'more' {
     if (!this.#isLent) this.#evaluator = this.#bound.evaluator;
+    this.#project = this.#stats.project;
     const task = this.#task;
     if (task !== null && this.#runTask(task, sliceEndMs) === 'more') return this.#suspend();
     const { count } = this.#source;
@@ -111,6 +120,13 @@ export class BatchEvaluation {
       if (this.#reads >= this.#limits.totalBudget) {
         this.#isExhausted = true;
         this.#stats.backstops(BACKSTOP_BUDGET);
+        this.#stats.refused({
+          rpc: 'BatchCheck',
+          relation: `${source.namespaceText(first + i)}#${source.relationText(first + i)}`,
+          limit: this.#limits.totalBudget,
+          bound: 'batch',
+          question: () => null,
+        });
         return true;
       }
       this.#count(first + i, namespaces[i] as number, relations[i] as number);
@@ -138,6 +154,7 @@ export class BatchEvaluation {
     const reads = evaluator.lastReads;
     this.#reads += reads;
     this.#stats.reads.BatchCheck.add(reads);
+    this.#project.answered(reads);
     if (evaluator.lastBackstops !== 0) this.#stats.backstops(evaluator.lastBackstops);
     this.#decided(answer === CHECK_ALLOWED);
     return true;
@@ -151,13 +168,14 @@ export class BatchEvaluation {
     } catch (error) {
       // What Check would have answered; anything unforeseen stays inside this item.
       const isKnown = error instanceof AppError;
+      const at = this.#next;
+      countRefusal(this.#stats, 'BatchCheck', error, () => this.#source.questionText(at));
       this.#failed(isKnown ? error.message : 'internal error');
       this.#stats.error('BatchCheck', isKnown ? error.reason : 'INTERNAL');
     }
     const reads = task.reads ?? 0;
     this.#reads += reads;
-    this.#stats.reads.BatchCheck.add(reads);
-    if (task.backstops !== 0) this.#stats.backstops(task.backstops);
+    this.#stats.evaluated('BatchCheck', task);
     this.#task = null;
     this.#giveBack();
     return 'done';

@@ -1,8 +1,10 @@
-import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
+import { BACKSTOP_BUDGET, type EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
-import type { WorkerStats } from '../../protocol/messages.ts';
+import type { ScopeEntry, WorkerStats } from '../../protocol/messages.ts';
 import { QUESTION_RPCS } from '../../protocol/questions.ts';
+import type { BudgetRefusal, RefusedQuestion } from '../../protocol/read-figures.ts';
 import type { DecisionCount } from '../../protocol/shard-client.ts';
+import { type ProjectReads, ReadsByProject } from './project-reads.ts';
 import { ReadCounts } from './read-counts.ts';
 
 const PAIRS_MAX = 200;
@@ -30,6 +32,20 @@ const EVALUATED_RPCS: readonly EvaluatedRpc[] = [
   ...QUESTION_RPCS,
 ];
 
+/** The request whose evaluations are counted. */
+export type CountedRequest = { readonly requestId: number; readonly scope: ScopeEntry };
+
+/** What ran out of its budget. */
+export type Exhausted = {
+  readonly rpc: EvaluatedRpc;
+  /** `namespace#relation`. */
+  readonly relation: string;
+  readonly limit: number;
+  readonly bound: BudgetRefusal['bound'];
+  /** Called where the refusal is told of. */
+  readonly question: () => RefusedQuestion | null;
+};
+
 type Backstops = { depth: number; cycle: number; budget: number };
 
 /**
@@ -44,6 +60,26 @@ export class DecisionStats {
   readonly reads: Readonly<Record<EvaluatedRpc, ReadCounts>> = byRpc(() => new ReadCounts());
   #rawBatchItems: number[] = [];
   #backstops: Backstops = { depth: 0, cycle: 0, budget: 0 };
+  readonly #projects = new ReadsByProject();
+  readonly #onRefused: (refusal: BudgetRefusal) => void;
+  #request: CountedRequest | null = null;
+
+  /** `onRefused` is told of some evaluations that ran out of their budget, a few of each project between two reports. */
+  constructor(onRefused: (refusal: BudgetRefusal) => void = ignoreRefusal) {
+    this.#onRefused = onRefused;
+  }
+
+  /** What is counted from now on belongs to `request`. Hot: called with every slice of a request. */
+  turnTo(request: CountedRequest): void {
+    this.#request = request;
+  }
+
+  /** Where the reads of the request at hand are counted; valid until the next report. Hot. */
+  get project(): ProjectReads {
+    const request = this.#request;
+    if (request === null) throw new Error('evaluations belong to a request');
+    return this.#projects.of(request.scope);
+  }
 
   /** The counter of a pair: valid for ever, so that a batch looks it up once per run of items. */
   counter(model: NamespaceModel, namespace: string, relation: string): PairCounter {
@@ -70,8 +106,32 @@ export class DecisionStats {
 
   /** A task has ended, well or not. */
   evaluated(rpc: EvaluatedRpc, task: Pick<EvaluationTask<unknown>, 'reads' | 'backstops'>): void {
-    this.reads[rpc].add(task.reads ?? 0);
-    this.backstops(task.backstops);
+    const { reads = 0, backstops } = task;
+    this.reads[rpc].add(reads);
+    this.backstops(backstops);
+    // What an operator tries out is no question of the project's callers.
+    if (rpc === 'PreviewModel') return;
+    if ((backstops & BACKSTOP_BUDGET) !== 0) this.project.exhausted(reads);
+    else this.project.answered(reads);
+  }
+
+  /** An evaluation, or a batch as a whole, ran out of its budget. */
+  refused({ rpc, relation, limit, bound, question }: Exhausted): void {
+    const request = this.#request;
+    const { project } = this;
+    if (request === null || !project.refused()) return;
+    const { requestId, scope } = request;
+    this.#onRefused({
+      requestId,
+      projectId: scope.projectId,
+      tenantId: scope.tenantId,
+      rpc,
+      relation,
+      limit,
+      bound,
+      question: question(),
+      untold: project.takeUntold(),
+    });
   }
 
   /** A BatchCheck whose body was parsed here, so that only the worker knows its size. */
@@ -88,7 +148,10 @@ export class DecisionStats {
   }
 
   /** Everything counted since the last call. */
-  take(): Pick<WorkerStats, 'decisions' | 'backstops' | 'errors' | 'evalReads' | 'rawBatchItems'> {
+  take(): Pick<
+    WorkerStats,
+    'decisions' | 'backstops' | 'errors' | 'evalReads' | 'projects' | 'rawBatchItems'
+  > {
     const decisions: DecisionCount[] = [];
     for (const counter of [...this.#pairs.values(), this.#other]) {
       const { namespace, relation } = counter;
@@ -106,8 +169,13 @@ export class DecisionStats {
     this.#backstops = { depth: 0, cycle: 0, budget: 0 };
     const { reads } = this;
     const evalReads = byRpc((rpc) => reads[rpc].take());
-    return { decisions, backstops, errors, evalReads, rawBatchItems };
+    const projects = this.#projects.take();
+    return { decisions, backstops, errors, evalReads, projects, rawBatchItems };
   }
+}
+
+function ignoreRefusal(): void {
+  // Benchmarks and tests of evaluations alone have nobody to tell.
 }
 
 function byRpc<V>(create: (rpc: EvaluatedRpc) => V): Record<EvaluatedRpc, V> {

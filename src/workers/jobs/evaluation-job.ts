@@ -3,8 +3,9 @@ import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { ScopeEntry } from '../../protocol/messages.ts';
 import type { Revision } from '../../protocol/questions.ts';
-import { type AppError, errorToData } from '../../shared/app-error.ts';
-import type { DecisionStats, EvaluatedRpc } from './decision-stats.ts';
+import type { RefusedQuestion } from '../../protocol/read-figures.ts';
+import { AppError, errorToData } from '../../shared/app-error.ts';
+import type { CountedRequest, DecisionStats, EvaluatedRpc } from './decision-stats.ts';
 import { type Bound, EvaluatorLoan, type JobContext } from './job-context.ts';
 import type { Job, JobShard } from './job.ts';
 
@@ -38,7 +39,7 @@ export interface JobWork {
 }
 
 /** A request in its worker: begins over the index that its shard has, lends evaluators, and tells errors. */
-export class EvaluationJob implements Job {
+export class EvaluationJob implements Job, CountedRequest {
   readonly requestId: number;
   readonly scope: ScopeEntry;
   readonly minSeq: number;
@@ -71,6 +72,7 @@ export class EvaluationJob implements Job {
 
   run(shard: JobShard, sliceEndMs: number): 'done' | 'more' {
     const work = this.#work;
+    this.#context.stats.turnTo(this);
     if (!this.#isStarted) {
       const isRead = work.read?.(sliceEndMs);
       if (isRead === null) return 'more';
@@ -107,19 +109,40 @@ export class EvaluationJob implements Job {
   }
 }
 
+/** What is evaluated, for whom it runs out of its budget. */
+export interface Asked {
+  /** null where it cannot be asked again by itself. */
+  refusedQuestion(): RefusedQuestion | null;
+}
+
 /** Runs a task, counting its reads and backstops once, at its end. Errors: those of the task. */
 export function runCounted(
   stats: DecisionStats,
   rpc: EvaluatedRpc,
   task: EvaluationTask<unknown>,
   sliceEndMs: number,
+  asked: Asked,
 ): 'done' | 'more' {
   try {
     if (task.run(sliceEndMs) === 'more') return 'more';
   } catch (error) {
     stats.evaluated(rpc, task);
+    countRefusal(stats, rpc, error, () => asked.refusedQuestion());
     throw error;
   }
   stats.evaluated(rpc, task);
   return 'done';
+}
+
+/** Counts what ran out of its budget; every other error is nothing here. */
+export function countRefusal(
+  stats: DecisionStats,
+  rpc: EvaluatedRpc,
+  error: unknown,
+  question: () => RefusedQuestion | null,
+): void {
+  if (!(error instanceof AppError) || error.reason !== 'BUDGET_EXHAUSTED') return;
+  // As the evaluation said; many decisions in one have no relation in common.
+  const { relation = '', limit } = error.metadata;
+  stats.refused({ rpc, relation, limit: Number(limit), bound: 'evaluation', question });
 }

@@ -4,10 +4,11 @@ import type { NamespaceModel } from '../../model/namespace-model.ts';
 import { EMPTY_NAME } from '../../model/tuple-reader.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { Method, ScopeEntry, WorkerRequest } from '../../protocol/messages.ts';
+import type { RefusedQuestion } from '../../protocol/read-figures.ts';
 import type { BatchItem, BatchItemResult } from '../../protocol/shard-client.ts';
 import { BatchEvaluation, ITEM_ALLOWED } from './batch-evaluation.ts';
 import type { ItemChunk, ItemSource } from './batch-evaluation.ts';
-import { EvaluationJob, type JobWork, runCounted } from './evaluation-job.ts';
+import { type Asked, EvaluationJob, type JobWork, runCounted } from './evaluation-job.ts';
 import type { Bound, JobContext } from './job-context.ts';
 import type { Job } from './job.ts';
 
@@ -52,7 +53,7 @@ function workOf(context: JobContext, request: PlainRequest, { readBudget }: Scop
   }
 }
 
-class CheckWork implements JobWork {
+class CheckWork implements JobWork, Asked {
   readonly isLong = false;
   readonly keepsEvaluator = true;
   readonly isPartlySent = false;
@@ -83,7 +84,7 @@ class CheckWork implements JobWork {
     const rpc = args.subject.kind === 'user' ? 'Check' : 'CheckSet';
     const counter = stats.counter(model, args.namespace, args.relation);
     try {
-      if (runCounted(stats, rpc, task, sliceEndMs) === 'more') return 'more';
+      if (runCounted(stats, rpc, task, sliceEndMs, this) === 'more') return 'more';
     } catch (error) {
       counter.error += 1;
       throw error;
@@ -93,6 +94,10 @@ class CheckWork implements JobWork {
     else counter.denied += 1;
     writer.response({ requestId, method: 'check', result, isPart: false });
     return 'done';
+  }
+
+  refusedQuestion(): RefusedQuestion {
+    return { kind: 'check', ...this.#request.args };
   }
 }
 
@@ -138,7 +143,7 @@ class BatchCheckWork implements JobWork {
   }
 }
 
-class ExpandWork implements JobWork {
+class ExpandWork implements JobWork, Asked {
   readonly isLong = true;
   readonly keepsEvaluator = true;
   readonly isPartlySent = false;
@@ -162,14 +167,18 @@ class ExpandWork implements JobWork {
     const task = this.#task;
     if (task === null) throw new Error('an expansion that was not started');
     const { stats, writer } = this.#context;
-    if (runCounted(stats, 'Expand', task, sliceEndMs) === 'more') return 'more';
+    if (runCounted(stats, 'Expand', task, sliceEndMs, this) === 'more') return 'more';
     const { requestId } = this.#request;
     writer.response({ requestId, method: 'expand', result: task.result(), isPart: false });
     return 'done';
   }
+
+  refusedQuestion(): RefusedQuestion {
+    return { kind: 'expand', ...this.#request.args };
+  }
 }
 
-class ListObjectsWork implements JobWork {
+class ListObjectsWork implements JobWork, Asked {
   readonly isLong = true;
   readonly keepsEvaluator = true;
   readonly #context: JobContext;
@@ -201,7 +210,7 @@ class ListObjectsWork implements JobWork {
     if (task === null) throw new Error('a list that was not started');
     const { stats, writer } = this.#context;
     if (this.#ids === null) {
-      if (runCounted(stats, 'ListObjects', task, sliceEndMs) === 'more') return 'more';
+      if (runCounted(stats, 'ListObjects', task, sliceEndMs, this) === 'more') return 'more';
       this.#ids = task.result();
       this.#sent = 0;
     }
@@ -212,6 +221,10 @@ class ListObjectsWork implements JobWork {
     const { requestId } = this.#request;
     writer.response({ requestId, method: 'listObjects', result, isPart });
     return isPart ? 'more' : 'done';
+  }
+
+  refusedQuestion(): RefusedQuestion {
+    return { kind: 'listObjects', ...this.#request.args };
   }
 }
 
@@ -245,6 +258,11 @@ class TextItems implements ItemSource {
 
   relationText(index: number): string {
     return this.#item(index).relation;
+  }
+
+  questionText(index: number): RefusedQuestion {
+    const { userId, ...question } = this.#item(index);
+    return { kind: 'check', ...question, subject: { kind: 'user', userId }, contextJson: '' };
   }
 
   #item(index: number): BatchItem {

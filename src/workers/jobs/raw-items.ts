@@ -1,5 +1,6 @@
 import { createEntityLookups, EMPTY_NAME } from '../../model/tuple-reader.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
+import type { RefusedQuestion } from '../../protocol/read-figures.ts';
 import { POSITIONS_PER_ITEM, sameBytes } from '../raw/raw-fields.ts';
 import { CHUNK_ITEMS } from './batch-evaluation.ts';
 import type { ItemChunk, ItemSource } from './batch-evaluation.ts';
@@ -89,6 +90,18 @@ export class RawItems implements ItemSource {
 
   userText(index: number): string {
     return this.#text(index * POSITIONS_PER_ITEM + 6);
+  }
+
+  /** The whole question of an item. */
+  questionText(index: number): RefusedQuestion {
+    return {
+      kind: 'check',
+      namespace: this.namespaceText(index),
+      objectId: this.#text(index * POSITIONS_PER_ITEM + 2),
+      relation: this.relationText(index),
+      subject: { kind: 'user', userId: this.userText(index) },
+      contextJson: '',
+    };
   }
 
   #text(position: number): string {

@@ -17,6 +17,7 @@ import {
   rawMethodOf,
   wireFormatOf,
 } from '../../protocol/messages.ts';
+import type { RefusedQuestion } from '../../protocol/read-figures.ts';
 import type { RawMethod } from '../../protocol/shard-client.ts';
 import { BatchEncoder, ListEncoder, jsonOfBatch, protoOfBatch } from '../raw/answer-encoder.ts';
 import type { BatchScan } from '../raw/batch-scan.ts';
@@ -25,7 +26,13 @@ import { isLargeBody } from './answer-writer.ts';
 import type { BatchBodies } from './batch-bodies.ts';
 import { BatchEvaluation, createItemChunk } from './batch-evaluation.ts';
 import type { PairCounter } from './decision-stats.ts';
-import { EvaluationJob, type JobHead, type JobWork, runCounted } from './evaluation-job.ts';
+import {
+  type Asked,
+  EvaluationJob,
+  type JobHead,
+  type JobWork,
+  runCounted,
+} from './evaluation-job.ts';
 import type { Bound, JobContext } from './job-context.ts';
 import type { Job } from './job.ts';
 import { RawItems } from './raw-items.ts';
@@ -120,7 +127,7 @@ function itemsOf({ fields }: JobContext, request: RawRequest, reader: TupleReade
   return new RawItems(reader, request.source, fields.items, fields.itemCount);
 }
 
-class RawCheckWork implements JobWork {
+class RawCheckWork implements JobWork, Asked {
   readonly isLong = false;
   readonly keepsEvaluator = true;
   readonly isPartlySent = false;
@@ -170,6 +177,7 @@ class RawCheckWork implements JobWork {
     } else {
       const { stats } = this.#context;
       stats.reads.Check.add(evaluator.lastReads);
+      stats.project.answered(evaluator.lastReads);
       if (evaluator.lastBackstops !== 0) stats.backstops(evaluator.lastBackstops);
       this.#answer(quick === CHECK_ALLOWED);
     }
@@ -179,13 +187,18 @@ class RawCheckWork implements JobWork {
     const task = this.#task;
     if (task === null) return 'done';
     try {
-      if (runCounted(this.#context.stats, 'Check', task, sliceEndMs) === 'more') return 'more';
+      if (runCounted(this.#context.stats, 'Check', task, sliceEndMs, this) === 'more')
+        return 'more';
     } catch (error) {
       this.#counter().error += 1;
       throw error;
     }
     this.#answer(task.result());
     return 'done';
+  }
+
+  refusedQuestion(): RefusedQuestion | null {
+    return this.#items === null ? null : this.#items.questionText(0);
   }
 
   #answer(isAllowed: boolean): void {
@@ -330,7 +343,7 @@ class RawLongBatchWork implements JobWork {
   }
 }
 
-class RawListWork implements JobWork {
+class RawListWork implements JobWork, Asked {
   readonly isLong = true;
   readonly keepsEvaluator = true;
   readonly isPartlySent = false;
@@ -338,6 +351,7 @@ class RawListWork implements JobWork {
   readonly #request: RawRequest;
   #task: EvaluationTask<Uint32Array> | null = null;
   #reader: TupleReader | null = null;
+  #asked: RefusedQuestion | null = null;
   #encoder: ListEncoder | null = null;
 
   constructor(context: JobContext, request: RawRequest) {
@@ -362,12 +376,14 @@ class RawListWork implements JobWork {
     const items = itemsOf(this.#context, this.#request, reader);
     this.#encoder = null;
     this.#reader = reader;
+    const query = {
+      namespace: items.namespaceText(0),
+      relation: items.relationText(0),
+      userId: items.userText(0),
+    };
+    this.#asked = { kind: 'listObjects', ...query };
     this.#task = evaluator.startListEntities(
-      {
-        namespace: items.namespaceText(0),
-        relation: items.relationText(0),
-        userId: items.userText(0),
-      },
+      query,
       this.#context.clock.nowMs(),
       this.#request.scope.readBudget,
     );
@@ -379,11 +395,15 @@ class RawListWork implements JobWork {
     if (task === null || reader === null) throw new Error('a list that was not started');
     if (this.#encoder === null) {
       const { stats } = this.#context;
-      if (runCounted(stats, 'ListObjects', task, sliceEndMs) === 'more') return 'more';
+      if (runCounted(stats, 'ListObjects', task, sliceEndMs, this) === 'more') return 'more';
       this.#encoder = new ListEncoder(reader, task.result(), this.#request.isJson);
     }
     if (this.#encoder.run(sliceEndMs) === 'more') return 'more';
     this.#context.writer.body(this.#request.requestId, this.#encoder.body(isLargeBody));
     return 'done';
+  }
+
+  refusedQuestion(): RefusedQuestion | null {
+    return this.#asked;
   }
 }

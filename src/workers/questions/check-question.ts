@@ -7,6 +7,8 @@ import type { QuestionGround, QuestionSpec } from './question-spec.ts';
 export const checkQuestion: QuestionSpec<'check'> = {
   rpc: 'QueryCheck',
   isLong: () => false,
+  refusedQuestion: ({ question, contextual, context }) =>
+    contextual.length === 0 ? { kind: 'check', ...question, contextJson: context } : null,
   start: startCheckQuestion,
 };
 

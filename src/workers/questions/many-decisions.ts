@@ -3,6 +3,7 @@ import { CUT, TRUE, type Value } from '../../engine/bound/scope.ts';
 import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
 import type { BatchQuestion, ItemDecision, QuestionRpc } from '../../protocol/questions.ts';
 import { AppError } from '../../shared/app-error.ts';
+import { countRefusal } from '../jobs/evaluation-job.ts';
 import type { QuestionGround } from './question-spec.ts';
 
 /** Items between two looks at the clock: each looks at it itself where it takes long. */
@@ -80,6 +81,8 @@ export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
         isKnown ? error.reason : 'INTERNAL',
         isKnown ? error.message : 'internal error',
       );
+      // The request's own tuples are not kept, so it cannot be asked again.
+      countRefusal(this.#ground.context.stats, this.#asked.rpc, error, () => null);
     }
     if (this.#task !== null) {
       this.#reads += this.#task.reads ?? 0;
@@ -108,11 +111,19 @@ export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
   }
 
   #notReached(item: BatchQuestion): void {
-    if (!this.#isExhausted) this.#ground.context.stats.backstops(BACKSTOP_BUDGET);
-    this.#isExhausted = true;
     const relation = `${item.namespace}#${item.relation}`;
+    if (!this.#isExhausted) this.#batchRefused(relation);
+    this.#isExhausted = true;
     const text = `evaluation of ${relation} was not reached within the batch's read budget of ${this.#readsMax}`;
     this.#failed(item, 'BUDGET_EXHAUSTED', text);
+  }
+
+  #batchRefused(relation: string): void {
+    const { stats } = this.#ground.context;
+    stats.backstops(BACKSTOP_BUDGET);
+    const limit = this.#readsMax;
+    const question = (): null => null;
+    stats.refused({ rpc: this.#asked.rpc, relation, limit, bound: 'batch', question });
   }
 
   #counter({ namespace, relation }: BatchQuestion) {

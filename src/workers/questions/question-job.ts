@@ -13,7 +13,8 @@ import type {
   QuestionResults,
   Revision,
 } from '../../protocol/questions.ts';
-import { EvaluationJob, type JobWork, runCounted } from '../jobs/evaluation-job.ts';
+import type { RefusedQuestion } from '../../protocol/read-figures.ts';
+import { type Asked, EvaluationJob, type JobWork, runCounted } from '../jobs/evaluation-job.ts';
 import type { Bound, JobContext } from '../jobs/job-context.ts';
 import type { Job } from '../jobs/job.ts';
 import { contextualChanges } from './contextual-changes.ts';
@@ -44,7 +45,7 @@ function workOf<K extends QuestionKind>(
   return new QuestionWork(context, requestId, spec, call.args, readBudget);
 }
 
-class QuestionWork<K extends QuestionKind> implements JobWork {
+class QuestionWork<K extends QuestionKind> implements JobWork, Asked {
   readonly isLong: boolean;
   /** The general evaluation keeps nothing in the evaluator. */
   readonly keepsEvaluator = false;
@@ -105,7 +106,9 @@ class QuestionWork<K extends QuestionKind> implements JobWork {
     if (this.#parts === null) {
       const { rpc, countsItems } = this.#spec;
       const progress =
-        countsItems === true ? task.run(sliceEndMs) : runCounted(stats, rpc, task, sliceEndMs);
+        rpc === undefined || countsItems === true
+          ? task.run(sliceEndMs)
+          : runCounted(stats, rpc, task, sliceEndMs, this);
       if (progress === 'more') return 'more';
       const result = task.result();
       this.#parts = this.#spec.parts?.(result) ?? [result];
@@ -119,5 +122,9 @@ class QuestionWork<K extends QuestionKind> implements JobWork {
     const result = { result: part, revision: this.#revision } as QuestionAnswer;
     writer.response({ requestId: this.#requestId, method: 'question', result, isPart });
     return isPart ? 'more' : 'done';
+  }
+
+  refusedQuestion(): RefusedQuestion | null {
+    return this.#spec.refusedQuestion?.(this.#args) ?? null;
   }
 }

@@ -7,6 +7,7 @@ import { filterObjectsQuestion } from './filter-objects-question.ts';
 import { listObjectsQuestion, streamObjectsQuestion } from './list-objects-questions.ts';
 import { listRelationsQuestion } from './list-relations-question.ts';
 import { listSubjectsQuestion } from './list-subjects-question.ts';
+import { measureReadsQuestion } from './measure-reads-question.ts';
 import { previewModel } from './preview-model.ts';
 import type { QuestionSpec } from './question-spec.ts';
 import { whatIfQuestion } from './what-if-question.ts';
@@ -24,4 +25,5 @@ export const QUESTIONS: { readonly [K in QuestionKind]: QuestionSpec<K> } = {
   drawQuestions,
   previewModel,
   explain: explainQuestion,
+  measureReads: measureReadsQuestion,
 };

@@ -8,6 +8,7 @@ import type {
   QuestionResults,
   QuestionRpc,
 } from '../../protocol/questions.ts';
+import type { RefusedQuestion } from '../../protocol/read-figures.ts';
 import type { JobContext } from '../jobs/job-context.ts';
 
 /** What a question is evaluated over: one index at one revision, with the request's tuples laid over it. */
@@ -27,10 +28,12 @@ export type QuestionGround = {
 
 /** How one kind of question is evaluated. */
 export type QuestionSpec<K extends QuestionKind> = {
-  /** Under which its reads and backstops are counted. */
-  readonly rpc: QuestionRpc;
+  /** Under which its reads and backstops are counted; absent: they are not. */
+  readonly rpc?: QuestionRpc | undefined;
   /** Its evaluation counts each item of its own. */
   readonly countsItems?: boolean | undefined;
+  /** The question, where it can be asked again by itself once it ran out of its budget. */
+  refusedQuestion?(args: QuestionArgs[K]): RefusedQuestion | null;
   /** Whether it is expected to take more than a slice of 2 ms. */
   isLong(args: QuestionArgs[K]): boolean;
   /** Begins the evaluation. Its errors fail the request. */

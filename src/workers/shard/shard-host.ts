@@ -89,7 +89,7 @@ export class ShardHost {
   readonly #models = new ModelRegistry();
   readonly #modelWaiters = new Map<string, Job[]>();
   readonly #writer = new AnswerWriter();
-  readonly #stats = new DecisionStats();
+  readonly #stats = new DecisionStats((refusal) => this.#writer.refusal(refusal));
   readonly #budget: IndexBudget;
   readonly #small: SmallShards;
   readonly #loads: LoadPlaces;

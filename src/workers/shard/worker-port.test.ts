@@ -21,6 +21,7 @@ const noAnswers: AnswerBatch = {
   modelsWanted: [],
   stats: null,
   reports: [],
+  refusals: [],
 };
 
 const batchOf = (bodies: string): RequestBatch => ({

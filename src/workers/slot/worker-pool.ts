@@ -19,9 +19,11 @@ import type {
   QuestionCall,
   QuestionKind,
 } from '../../protocol/questions.ts';
+import type { BudgetRefusal } from '../../protocol/read-figures.ts';
 import type {
   BatchItem,
   BatchItemResult,
+  CallOrigin,
   Cancellable,
   RawAnswer,
   RawMethod,
@@ -67,6 +69,10 @@ export type WorkerPoolOptions = {
   readonly queueBytesMax: number;
   /** A request was refused with QUEUE_FULL. */
   readonly onRefused?: ((bound: QueueBound) => void) | undefined;
+  /** An evaluation or a batch ran out of its read budget; some of those of a project are told of. */
+  readonly onBudgetRefused?:
+    | ((refusal: BudgetRefusal, origin: CallOrigin | undefined) => void)
+    | undefined;
   /** A worker failed to start twice in a row: the instance must become not ready and exit. */
   readonly onFatal: (cause: unknown) => void;
   readonly onStats: (slot: number, stats: WorkerStats) => void;
@@ -152,6 +158,8 @@ class SlotPool implements WorkerPool {
       },
       onFatal: (_slot: number, cause: unknown) => options.onFatal(cause),
       onRefused: (bound: QueueBound) => options.onRefused?.(bound),
+      onBudgetRefused: (refusal: BudgetRefusal, origin: CallOrigin | undefined) =>
+        options.onBudgetRefused?.(refusal, origin),
       modelJson: (projectId: string, version: number) =>
         this.#models.get(projectId, version) ?? options.findModel?.(projectId, version),
     };

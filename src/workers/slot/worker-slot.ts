@@ -13,7 +13,8 @@ import {
   ANSWER_FALLBACK,
   ANSWER_LARGE_BODY,
 } from '../../protocol/messages.ts';
-import type { RawAnswer } from '../../protocol/shard-client.ts';
+import type { BudgetRefusal } from '../../protocol/read-figures.ts';
+import type { CallOrigin, RawAnswer } from '../../protocol/shard-client.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -64,6 +65,8 @@ export type SlotReports = {
   readonly onLost: (slot: number, cause: unknown, killer: PendingRequest | null) => void;
   readonly onFatal: (slot: number, cause: unknown) => void;
   readonly onRefused: (bound: QueueBound) => void;
+  /** `origin` is that of the request, where it is known and waits for its answer. */
+  readonly onBudgetRefused: (refusal: BudgetRefusal, origin: CallOrigin | undefined) => void;
   readonly modelJson: (projectId: string, modelVersion: number) => string | undefined;
 };
 
@@ -386,6 +389,11 @@ export class WorkerSlot {
   }
 
   #answersArrived(answers: AnswerBatch): void {
+    // First: requests that are answered are forgotten.
+    for (const refusal of answers.refusals) {
+      const origin = this.#sent.get(refusal.requestId)?.scope.origin;
+      this.#reports.onBudgetRefused(refusal, origin);
+    }
     if (this.#stages === undefined) this.#rawAnswersArrived(answers);
     else {
       const mark = this.#stages.mark();

@@ -100,19 +100,6 @@ describe('JavaScript actions', () => {
     expect(job.outcome.conclusion).toBe('failure');
   });
 
-  test('a node that is not here is the own one, with a warning', async () => {
-    const files = jsAction('js', JS_ACTION.replace('node20', 'node24'));
-    const job = await runJob('- uses: ./js', { files });
-    expect(job.outcome.conclusion).toBe('success');
-    expect(job.annotations[0]).toMatchObject({ level: 'warning' });
-    expect(job.annotations[0]?.message).toContain('node24');
-    const configured = await runJob('- uses: ./js', {
-      files,
-      nodePrograms: new Map([[24, process.execPath]]),
-    });
-    expect(configured.annotations).toEqual([]);
-  });
-
   test('an action in a folder of its repository, and one that is not here', async () => {
     const job = await runJob(
       `

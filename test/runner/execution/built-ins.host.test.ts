@@ -298,11 +298,9 @@ describe('checkout', () => {
   });
 });
 
-test('setup-node says which node it is; an action in the folder wins over a built-in one', async () => {
+test('an action in the folder wins over a built-in one', async () => {
   const job = await runJob(
     `
-      - uses: actions/setup-node@v4
-        with: { node-version: 20 }
       - uses: actions/checkout@v4
     `,
     {
@@ -313,6 +311,5 @@ test('setup-node says which node it is; an action in the folder wins over a buil
     },
   );
   expect(job.outcome.conclusion).toBe('success');
-  expect(job.annotations[0]?.message).toMatch(/steps use v\d+/);
   expect(job.text).toContain('own one');
 });

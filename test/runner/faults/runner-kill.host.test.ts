@@ -162,10 +162,9 @@ async function untilEnded(url: string): Promise<readonly WorkflowRun[]> {
   return json<WorkflowRun[]>(url, '/api/runs?limit=1000');
 }
 
-function expectNothingLeft(workspace: string): void {
-  for (const folder of ['jobs', 'sandboxes']) {
-    expect(readdirSync(join(workspace, '.runner', folder)), folder).toEqual([]);
-  }
+function expectNothingLeft(workspace: string, sandboxes: string): void {
+  expect(readdirSync(join(workspace, '.runner', 'jobs'))).toEqual([]);
+  expect(readdirSync(sandboxes)).toEqual([]);
   const worktrees = execFileSync('git', ['worktree', 'list', '--porcelain'], { cwd: workspace });
   expect(worktrees.toString().match(/^worktree /gm)).toHaveLength(1);
   expect(readdirSync(join(workspace, '.git', 'refs'))).not.toContain('runner');
@@ -177,8 +176,10 @@ describe(`kill -9 of the whole service (SEED=${SEED})`, () => {
     async () => {
       const random = randomFrom(SEED);
       const workspace = makeWorkspace(FILES, true);
+      const sandboxes = mkdtempSync(join(tmpdir(), 'gatehouse-sandboxes-'));
       const env = {
         RUNNER_MAX_CONCURRENT_RUNS: '3',
+        RUNNER_SANDBOX_DIR: sandboxes,
         XDG_CONFIG_HOME: mkdtempSync(join(tmpdir(), 'gatehouse-config-')),
       };
       const known: Known = { ids: new Set(), keys: new Map() };
@@ -230,7 +231,7 @@ describe(`kill -9 of the whole service (SEED=${SEED})`, () => {
         await expectStores(second.url);
         second.child.kill('SIGTERM');
         expect(await second.ended, second.log()).toBe(0);
-        expectNothingLeft(workspace);
+        expectNothingLeft(workspace, sandboxes);
         expect(await processesOf(workspace)).toEqual([]);
         expect(first.log() + second.log()).not.toContain(SECRET);
       }

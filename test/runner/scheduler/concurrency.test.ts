@@ -170,7 +170,7 @@ jobs: { a: { runs-on: x, steps: [{ run: ok }] } }
   expect((await bench.events.completed(wanting)).status).toBe('completed');
 });
 
-test('runs in the project itself take turns, unless their concurrency says otherwise', async () => {
+test('runs in the project itself take turns, unless their concurrency says otherwise; jobs always do', async () => {
   const executor = new ScriptedExecutor();
   await using bench = await createBench({
     executor,
@@ -186,12 +186,14 @@ test('runs in the project itself take turns, unless their concurrency says other
   await started(bench, first);
   const second = (await bench.service.start({ workflow: 'w', sandbox })).run.id;
   const own = (await bench.service.start({ workflow: 'own', sandbox })).run.id;
-  expect(await bench.events.completed(own)).toMatchObject({
-    status: 'completed',
+  await bench.events.when((event) => event.type === 'run.started' && event.runId === own);
+  expect(bench.service.get(second)?.status).toBe('queued');
+  expect(bench.service.get(own)).toMatchObject({
+    jobs: [{ status: 'queued' }],
     sandbox: { path: bench.project.dir, strategy: 'none' },
   });
-  expect(bench.service.get(second)?.status).toBe('queued');
   executor.open('gate');
+  expect((await bench.events.completed(own)).status).toBe('completed');
   await bench.events.completed(second);
   const story = bench.events.events.flatMap((event) =>
     event.type.startsWith('run.') && event.runId !== own ? [`${event.type} ${event.runId}`] : [],

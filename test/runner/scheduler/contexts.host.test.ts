@@ -41,7 +41,7 @@ jobs:
     run_number: '1',
     sha: '0'.repeat(40),
     workflow: 'Release',
-    workspace: run.sandbox?.path,
+    workspace: run.jobs[0]?.sandbox?.path,
   });
   await expect(
     bench.service.start({ workflow: 'w', inputs: { kind: 'c', nope: '1' } }),
@@ -164,6 +164,8 @@ jobs:
     ['warning', 'mac'],
     ['warning', 'win'],
     ['warning', 'group'],
+    // It has no checkout.
+    ['warning', 'own'],
   ]);
   await using any = await createBench({
     executor,

@@ -119,5 +119,5 @@ test('50 legs of real processes all end, and leave no folder of theirs', async (
   await bench.stop();
   const state = join(bench.project.dir, '.runner');
   await expect.poll(() => readdir(join(state, 'jobs'))).toEqual([]);
-  expect(existsSync(join(state, 'sandboxes', run.id))).toBe(false);
+  expect(existsSync(run.sandbox?.path ?? state)).toBe(false);
 });

@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createArtifactStore } from '../../../src/runner/execution/artifacts/artifact-store.ts';
 import { createGit } from '../../../src/runner/host/git/run-git.ts';
@@ -92,7 +93,8 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
     store,
     sandboxes: createSandboxFactory({
       projectDir: project.dir,
-      sandboxesDir: join(stateDir, 'sandboxes'),
+      stateDir,
+      root: { base: `${project.dir}-sandboxes`, dir: join(`${project.dir}-sandboxes`, 'project') },
       git: createGit(project.dir),
       report,
     }),
@@ -139,6 +141,7 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
     },
     [Symbol.asyncDispose]: async () => {
       await stop();
+      await rm(`${project.dir}-sandboxes`, { recursive: true, force: true });
       if (options.project === undefined) await project[Symbol.asyncDispose]();
     },
   };

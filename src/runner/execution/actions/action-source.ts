@@ -1,71 +1,37 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import { cp, readFile } from 'node:fs/promises';
-import { join, normalize, relative, resolve, sep } from 'node:path';
+import { join, normalize, resolve, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
+import type { FoundAction } from '../../host/actions/action-library.ts';
 import { readApart } from '../../host/isolation/open-apart.ts';
+import { copyTree } from '../../host/tools/copy-tree.ts';
+import type { ActionReference, RemoteReference } from '../../language/action-reference.ts';
 import { readAction } from '../../language/read-action.ts';
 import type { JobIsolation } from '../../model/isolation.ts';
 import type { ActionDefinition } from '../../model/workflow.ts';
 import { ifPresent } from '../../storage/file-errors.ts';
 import type { Frame, JobState } from '../state/job-state.ts';
+import { layForJob } from '../state/job-tool-folders.ts';
 import type { LoadedAction } from '../state/loaded-action.ts';
 
-/** What a `uses:` names. */
-export type ActionReference =
-  | { readonly kind: 'image'; readonly image: string }
-  | { readonly kind: 'local'; readonly path: string; readonly isOwnRepository: boolean }
-  | {
-      readonly kind: 'remote';
-      /** `owner/repo`. */
-      readonly repository: string;
-      /** Within the repository, '' for its root. */
-      readonly path: string;
-      readonly ref: string;
-    };
-
-const IMAGE_PREFIX = 'docker://';
 const FILE_NAMES: readonly string[] = ['action.yml', 'action.yaml'];
-const REMOTE = /^([\w.-]+)\/([\w.-]+)((?:\/[^@]+)?)@(.+)$/;
 const FILE_CHARACTERS_MAX = 512 * 1024;
 
-/** Errors: INVALID_WORKFLOW for a text that names no action. */
-export function parseUses(uses: string): ActionReference {
-  if (uses.startsWith(IMAGE_PREFIX))
-    return { kind: 'image', image: uses.slice(IMAGE_PREFIX.length) };
-  if (uses.startsWith('./') || uses === '.') {
-    return { kind: 'local', path: uses, isOwnRepository: false };
-  }
-  if (uses.startsWith('$/')) return { kind: 'local', path: uses.slice(2), isOwnRepository: true };
-  const [, owner = '', repo = '', path = '', ref = ''] = REMOTE.exec(uses) ?? [];
-  const parts = [owner, repo, ...path.split('/'), ...ref.split('/')];
-  if (owner === '' || parts.includes('..') || parts.includes('.')) {
-    const text = `'${uses}' names no action: it is ./path, $/path, docker://image or owner/repo[/path]@ref`;
-    throw new AppError('INVALID_WORKFLOW', text, { field: 'uses' });
-  }
-  return {
-    kind: 'remote',
-    repository: `${owner}/${repo}`,
-    path: path.replace(/^\/|\/$/g, ''),
-    ref,
-  };
-}
-
-/** Where the files of a remote action have to lie. */
-export function cachedActionDir(
+/** Where the files of a remote action are; looked up once for each job. Errors: those of ActionLibrary.find. */
+export async function findAction(
   job: JobState,
-  reference: { readonly repository: string; readonly ref: string },
-): string {
-  return join(job.folders.actions, `${reference.repository}@${reference.ref}`);
-}
-
-/** Whether a remote action is in the folder of actions. */
-export function isCached(
-  job: JobState,
-  reference: { readonly repository: string; readonly ref: string },
-): boolean {
-  return existsSync(cachedActionDir(job, reference));
+  reference: Pick<RemoteReference, 'repository' | 'ref'>,
+): Promise<FoundAction | undefined> {
+  const name = `${reference.repository}@${reference.ref}`;
+  let found = job.foundActions.get(name);
+  if (found === undefined) {
+    found = job.actions.find(reference);
+    job.foundActions.set(name, found);
+  }
+  return await found;
 }
 
 /**
@@ -107,20 +73,18 @@ async function loadRemote(
   const key = `${repository}${path === '' ? '' : `/${path}`}@${ref}`;
   const known = job.loadedActions.get(key);
   if (known !== undefined) return known;
-  const root = cachedActionDir(job, reference);
-  const dir = normalize(join(root, path));
   const shown = `.runner/actions/${repository}@${ref}`;
-  if (!root.startsWith(job.folders.actions + sep)) {
-    throw new AppError('INVALID_WORKFLOW', `'${key}' names no action`, { field: 'uses' });
-  }
-  const definition = await readDefinition(dir, key);
-  if (definition === undefined) {
-    const text = isCached(job, reference)
-      ? `Action '${key}' has no action.yml, action.yaml or Dockerfile in ${shown}`
-      : `Action '${key}' is not on this host, which downloads none: put its repository into ${shown} of the project`;
+  const found = await findAction(job, reference);
+  if (found === undefined) {
+    const text = `Action '${key}' is not here: \`runner actions fetch\` gets it, or put its repository into ${shown} of the project`;
     throw new AppError('NOT_FOUND', text, { field: 'uses' });
   }
-  const place = await placeFor(job, root);
+  const definition = await readDefinition(normalize(join(found.root, path)), key);
+  if (definition === undefined) {
+    const text = `Action '${key}' has no action.yml, action.yaml or Dockerfile in ${shown}`;
+    throw new AppError('NOT_FOUND', text, { field: 'uses' });
+  }
+  const place = await placeFor(job, `${repository}@${ref}`, found);
   const loaded = {
     dir: normalize(join(place, path)),
     definition,
@@ -133,13 +97,20 @@ async function loadRemote(
   return loaded;
 }
 
-/** Where a job finds the files of a remote action: one that is kept apart cannot enter the project. */
-async function placeFor(job: JobState, root: string): Promise<string> {
-  if (job.request.isolation === undefined) return root;
-  const place = join(job.request.jobDir, 'actions', relative(job.folders.actions, root));
-  await cp(root, place, { recursive: true });
-  await promisify(execFile)('/bin/chmod', ['-R', 'a+rX', join(job.request.jobDir, 'actions')]);
-  return place;
+/**
+ * Where a job finds the files of a remote action. One that is kept apart cannot enter the project; of what
+ * git fetched every job has a copy of its own, so that none changes it for those after it.
+ */
+async function placeFor(job: JobState, name: string, found: FoundAction): Promise<string> {
+  if (job.request.isolation !== undefined) {
+    const place = join(job.request.jobDir, 'actions', name);
+    await cp(found.root, place, { recursive: true });
+    await promisify(execFile)('/bin/chmod', ['-R', 'a+rX', join(job.request.jobDir, 'actions')]);
+    return place;
+  }
+  if (found.source !== 'fetched' || job.dependencies.tools === undefined) return found.root;
+  const short = createHash('sha256').update(name).digest('hex').slice(0, 16);
+  return await layForJob(job, `action-${short}`, (making) => copyTree(found.root, making));
 }
 
 /** `isolation`: of a job that chose the files itself. */

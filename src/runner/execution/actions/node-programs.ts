@@ -1,19 +1,46 @@
+import { join } from 'node:path';
+import { AppError } from '../../../shared/app-error.ts';
+import { copyTree } from '../../host/tools/copy-tree.ts';
+import type { ToolAtHand } from '../../host/tools/tool-source.ts';
 import type { JobState } from '../state/job-state.ts';
+import { layForJob } from '../state/job-tool-folders.ts';
 import type { StepLog } from '../state/step-log.ts';
 
 /**
- * The node for `using: node<N>`: the one of the same or the next higher major version that is there,
- * else the runner's own, with a warning.
+ * The node for `using: node<N>`: up to 24 it is Node 24, as on GitHub. Where that is not here and cannot be
+ * installed, the runner's own, if it is no older than what the action names, with a warning.
+ * Errors: NOT_FOUND.
  */
-export function nodeFor(job: JobState, using: string, log: StepLog): string {
+export async function nodeFor(job: JobState, using: string, log: StepLog): Promise<string> {
   const wanted = Number(/^node(\d+)$/.exec(using)?.[1] ?? Number.NaN);
-  const own = Number(process.versions.node.split('.', 1)[0]);
-  const programs = new Map(job.dependencies.nodePrograms);
-  programs.set(own, process.execPath);
-  const fitting = [...programs.keys()].filter((major) => major >= wanted).sort((a, b) => a - b);
-  const program = programs.get(fitting[0] ?? own) ?? process.execPath;
-  if (fitting.length === 0) {
-    log.warn(`The action wants ${using}, which is not here: it runs with node ${own}`);
+  if (Number.isNaN(wanted)) {
+    throw new AppError('INVALID_WORKFLOW', `runs.using: '${using}' is no Node`, { field: 'using' });
   }
-  return program;
+  const { tools } = job.dependencies;
+  if (tools === undefined) return ownNode(wanted, using, 'it is set up without tools');
+  try {
+    return await reachable(job, await tools.nodeForActions(wanted));
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return ownNode(wanted, using, error.message, log);
+  }
+}
+
+function ownNode(wanted: number, using: string, why: string, log?: StepLog): string {
+  const { node } = process.versions;
+  const own = Number(node.split('.', 1)[0]);
+  if (own < wanted) throw new AppError('NOT_FOUND', `The action wants ${using}: ${why}`);
+  log?.warn(`The action wants ${using} and runs on Node ${node}, the runner's own: ${why}`);
+  return process.execPath;
+}
+
+/** A job of a fork sees no folder of the user. */
+async function reachable(job: JobState, tool: ToolAtHand): Promise<string> {
+  const isOfSystem = /^\/(?:usr|s?bin|opt|nix)\//.test(tool.program);
+  if (job.request.isolation === undefined || isOfSystem || tool.program === process.execPath) {
+    return tool.program;
+  }
+  const name = `node-for-actions-${tool.version}`;
+  const dir = await layForJob(job, name, (making) => copyTree(tool.program, join(making, 'node')));
+  return join(dir, 'node');
 }

@@ -27,7 +27,7 @@ export async function runJavaScript(
 ): Promise<boolean> {
   const { job } = use.frame;
   const files = createCommandFiles(job);
-  const node = nodeFor(job, script.using, run.log);
+  const node = await nodeFor(job, script.using, run.log);
   const exit = await runStepProcess(job, run, {
     file: node,
     args: [join(use.action.dir, script.file)],

@@ -1,9 +1,11 @@
 import { AppError } from '../../../shared/app-error.ts';
 import { evaluateTexts } from '../../evaluation/evaluate.ts';
+import { parseUses } from '../../language/action-reference.ts';
 import type { Scope } from '../../model/execution.ts';
 import type { JsonObject } from '../../model/run.ts';
 import type { Condition, StepDefinition, UsesStepDefinition } from '../../model/workflow.ts';
-import { runBuiltIn, isBuiltIn } from '../built-ins/built-in-actions.ts';
+import { runBuiltIn } from '../built-ins/built-in-actions.ts';
+import { isBuiltIn } from '../built-ins/built-in-names.ts';
 import { type Frame, scopeOf } from '../state/job-state.ts';
 import { COMPOSITE_DEPTH_MAX } from '../state/limits.ts';
 import type { LoadedAction } from '../state/loaded-action.ts';
@@ -16,7 +18,7 @@ import {
 } from '../state/step-plan.ts';
 import type { StepRun } from '../state/step-run.ts';
 import { resolveActionInputs } from './action-inputs.ts';
-import { isCached, loadAction, parseUses } from './action-source.ts';
+import { findAction, loadAction } from './action-source.ts';
 import { compositeFrame, runComposite } from './run-composite.ts';
 import { runDockerAction, runImage } from './run-docker.ts';
 import { type ActionUse, githubOf, runJavaScript } from './run-javascript.ts';
@@ -61,7 +63,8 @@ export async function runUses(
     const use = { frame, action: NO_ACTION, inputs: given, env: step.env, github: step.github };
     return await runImage(use, run, reference.image);
   }
-  if (reference.kind === 'remote' && isBuiltIn(reference) && !isCached(frame.job, reference)) {
+  const mayBeBuiltIn = reference.kind === 'remote' && isBuiltIn(reference);
+  if (mayBeBuiltIn && (await findAction(frame.job, reference)) === undefined) {
     return await runBuiltIn(reference, { frame, run, given, definition, step });
   }
   const action = await loadAction(frame, reference);
@@ -183,7 +186,8 @@ async function runInnerPre(
 async function loadRemoteQuietly(frame: Frame, uses: string): Promise<LoadedAction | undefined> {
   try {
     const reference = parseUses(uses);
-    const isHere = reference.kind === 'remote' && isCached(frame.job, reference);
+    if (reference.kind !== 'remote') return undefined;
+    const isHere = (await findAction(frame.job, reference)) !== undefined;
     return isHere ? await loadAction(frame, reference) : undefined;
   } catch (error) {
     if (error instanceof AppError) return undefined;

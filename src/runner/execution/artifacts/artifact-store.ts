@@ -3,7 +3,6 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, extname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import mimeTypes from 'mime-types';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ArtifactStore } from '../../model/ports.ts';
 import type { Artifact } from '../../model/run.ts';
@@ -174,7 +173,7 @@ class FileArtifactStore implements ArtifactStore {
       const written = await this.#writeFile(temporary, files);
       await rename(temporary, path);
       await syncDirectory(folder);
-      const mimeType = only === undefined ? 'application/zip' : mimeTypeOf(only.entry);
+      const mimeType = only === undefined ? 'application/zip' : await mimeTypeOf(only.entry);
       const { size, sha256 } = written;
       const createdAt = new Date().toISOString();
       const artifact = { id, name, path, size, mimeType, runId, sha256, createdAt };
@@ -249,7 +248,9 @@ function safeExtension(entry: string): string {
   return EXTENSION.test(extension) && !isOwn ? extension : '.bin';
 }
 
-function mimeTypeOf(entry: string): string {
+/** The table of types is large, and only wanted when something is stored. */
+async function mimeTypeOf(entry: string): Promise<string> {
+  const { default: mimeTypes } = await import('mime-types');
   const type = mimeTypes.lookup(entry);
   return type === false ? 'application/octet-stream' : type;
 }

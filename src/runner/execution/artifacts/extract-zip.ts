@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { type Entry, openPromise, type ZipFile } from 'yauzl';
+import type { Entry, ZipFile } from 'yauzl';
 import { AppError } from '../../../shared/app-error.ts';
 import { createWithin, isWithin } from '../../storage/contained-file.ts';
 import { mustEntryName } from './artifact-names.ts';
@@ -57,6 +57,7 @@ export async function extractZip(
 
 async function openZip(path: string): Promise<ZipFile> {
   try {
+    const { openPromise } = await import('yauzl');
     return await openPromise(path, { autoClose: false });
   } catch (error) {
     throw new AppError('INVALID_VALUE', 'The archive is damaged', {}, error);

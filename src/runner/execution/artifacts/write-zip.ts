@@ -1,7 +1,7 @@
 import { constants, type ReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { crc32, createDeflateRaw } from 'node:zlib';
-import { Zip, type ZipInputFile } from 'fflate';
+import type { Zip, ZipInputFile } from 'fflate';
 import { AppError } from '../../../shared/app-error.ts';
 import { openWithin } from '../../storage/contained-file.ts';
 
@@ -28,9 +28,10 @@ export async function writeZip(files: readonly ZipSource[], sink: ZipSink): Prom
   if (files.length > ENTRIES_MAX) {
     throw new AppError('RESULT_TOO_LARGE', `An artifact holds at most ${ENTRIES_MAX} files`);
   }
+  const { Zip: ZipWriter } = await import('fflate');
   const ready: Uint8Array[] = [];
   let failure: Error | undefined;
-  const zip = new Zip((error, chunk) => {
+  const zip = new ZipWriter((error, chunk) => {
     if (error === null) ready.push(chunk);
     else failure = error;
   });

@@ -1,48 +1,138 @@
-import { existsSync, realpathSync } from 'node:fs';
+import { appendFileSync, existsSync, realpathSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
-import { sep } from 'node:path';
+import { join, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { createGit, type Git, mustRef } from '../../host/git/run-git.ts';
+import { checkOutLfs } from '../../host/sandbox/checkout-lfs.ts';
+import { checkOutSubmodules } from '../../host/sandbox/checkout-submodules.ts';
 import { GitSettings } from '../../host/sandbox/git-settings.ts';
+import { narrowRepository } from '../../host/sandbox/narrow-repository.ts';
+import { alternatesText } from '../../host/sandbox/object-stores.ts';
 import { makeOwnRepository } from '../../host/sandbox/own-repository.ts';
-import { pushTargetOf } from '../../host/sandbox/push-target.ts';
 import { findRepository, type Repository } from '../../host/sandbox/repository.ts';
+import type { JobTree } from '../../model/execution.ts';
 import { mustStayWithin } from '../../storage/contained-file.ts';
 import { inputOf } from '../steps/step-input.ts';
 import { type BuiltInCall, pathOf } from './built-in-call.ts';
+import { type CheckoutInputs, checkoutInputs, refuseForFork } from './checkout-inputs.ts';
 
 /**
- * actions/checkout for the project's own repository: the workspace holds it already. Another `ref` is
- * checked out there, a `path` gets a checkout of its own, both from the project, without network.
- * Errors: INVALID_VALUE for what this cannot do, INVALID_REF, GIT_FAILED.
+ * actions/checkout for the project's own repository, from what the project has, without network: the files of
+ * the run, or another `ref`, in the workspace or a `path` of it, with the history, submodules and LFS files
+ * that are asked for, and no more. Where jobs work in the project itself nothing of it is changed.
+ * Errors: INVALID_VALUE for what this cannot do, INVALID_REF, GIT_FAILED, DISK_FULL, STORE_UNAVAILABLE.
  */
 export async function runCheckout(call: BuiltInCall): Promise<boolean> {
-  const { run, given } = call;
-  const { workspace } = call.frame.job.folders;
+  const { run, frame } = call;
+  const { job } = frame;
+  const { workspace } = job.folders;
   refuseOthers(call);
-  const ref = inputOf(given, 'ref');
-  const target = pathOf(call, inputOf(given, 'path', '.'));
+  const inputs = checkoutInputs(call);
+  const { ref } = inputs;
+  const target = pathOf(call, inputs.path === '' ? '.' : inputs.path);
   if (target !== workspace && !target.startsWith(workspace + sep)) {
-    throw invalid('path', `Repository path '${inputOf(given, 'path')}' is not under the workspace`);
+    throw invalid('path', `Repository path '${inputs.path}' is not under the workspace`);
   }
   mustStayWithin(workspace, target);
   const sha = textOfGithub(call, 'sha');
   const isWorkspace = target === workspace;
   const isOwnRef = ref === '' || ref === sha || ref === textOfGithub(call, 'ref');
-  if (isWorkspace && isOwnRef) {
-    run.log.say(`The workspace holds the repository already${sha === '' ? '' : `, at ${sha}`}`);
-    setOutputs(call, ref === '' ? textOfGithub(call, 'ref') : ref, sha);
-    return true;
+  if (job.request.isolation !== undefined) refuseForFork(inputs, isWorkspace, isOwnRef);
+  const { tree } = job.request;
+  const root = isWorkspace ? (tree?.root ?? workspace) : target;
+  const isAsBegun = isWorkspace && tree?.isInWorkspace === true && !job.isTouched;
+  const isKept = isAsBegun || (isWorkspace && !inputs.isClean && hasRepository(root));
+  const isFilled = tree !== undefined && !isKept;
+  if (isFilled) await fillFrom(tree, root);
+  const isThere = isOwnRef && (isFilled || isWorkspace);
+  const commit = isThere ? sha : await resolveRef(sourcesOf(call), isOwnRef ? sha : ref);
+  if (isThere) {
+    const what = isFilled ? 'The files of the run' : 'The workspace holds the repository already';
+    run.log.say(`${what}${sha === '' ? '' : `, at ${sha}`}`);
+  } else {
+    if (isFilled) borrowFromWorkspace(tree.root, root);
+    await (isFilled || isWorkspace
+      ? checkOutAt(call, root, commit)
+      : checkOutInto(call, target, commit));
+    run.log.say(`Checked out ${commit}`);
   }
-  if (call.frame.job.request.isolation !== undefined) {
-    const text = 'A job of a fork has the commit of its run alone: no other ref, no other path';
-    throw invalid(isWorkspace ? 'ref' : 'path', text);
-  }
-  const commit = await resolveRef(sourcesOf(call), isOwnRef ? sha : ref);
-  await (isWorkspace ? checkOutWorkspace(call, commit) : checkOutInto(call, target, commit));
-  run.log.say(`Checked out ${commit}`);
-  setOutputs(call, ref, commit);
+  // A second one finds what this one leaves.
+  job.isTouched = true;
+  const isCopy = isOwnRef && tree?.isCommit === false;
+  await finish(call, inputs, { root, commit, isOwnRef, isCopy });
+  setOutputs(call, ref === '' ? textOfGithub(call, 'ref') : ref, commit);
   return true;
+}
+
+function hasRepository(root: string): boolean {
+  return existsSync(join(root, '.git', 'HEAD'));
+}
+
+/** What steps have committed in the workspace can be checked out beside it. */
+function borrowFromWorkspace(workspaceRoot: string, root: string): void {
+  if (root === workspaceRoot || !hasRepository(workspaceRoot) || !hasRepository(root)) return;
+  const line = alternatesText([join(workspaceRoot, '.git', 'objects')]);
+  appendFileSync(join(root, '.git', 'objects', 'info', 'alternates'), line);
+}
+
+async function fillFrom(tree: JobTree, root: string): Promise<void> {
+  await mkdir(root, { recursive: true });
+  await tree.fill(root);
+}
+
+type Placed = {
+  readonly root: string;
+  readonly commit: string;
+  readonly isOwnRef: boolean;
+  /** The files are the user's own, not those of a commit. */
+  readonly isCopy: boolean;
+};
+
+/** History, submodules and LFS files as they were asked for. */
+async function finish(call: BuiltInCall, inputs: CheckoutInputs, placed: Placed): Promise<void> {
+  const { root, commit, isOwnRef, isCopy } = placed;
+  const { folders, request } = call.frame.job;
+  // A job of a fork has what it gets; a project without git has nothing of this kind.
+  if (request.isolation !== undefined || !hasRepository(root)) return;
+  const project = await findRepository(folders.project);
+  // The project itself is not ours to change.
+  if (project !== undefined && realpathSync(root) === realpathSync(project.rootDir)) return;
+  const git = createGit(root);
+  const { depth, hasTags, hasLfs, submodules } = inputs;
+  if (!/^0*$/.test(commit)) {
+    const ref = await refOf(call, inputs.ref, isOwnRef);
+    await narrowRepository(git, root, { sha: commit, ref, depth, hasTags });
+  }
+  await checkOutSubmodules({
+    rootDir: root,
+    projectRoot: project?.rootDir ?? folders.project,
+    wanted: submodules,
+    depth,
+    isCopy,
+    mayPush: request.mayPush === true,
+    mustBeInside: (path) => mustStayWithin(root, path),
+  });
+  if (!isCopy || hasLfs) await checkOutLfs(git, root, hasLfs);
+}
+
+/** The full name of the branch or tag that is checked out; '' for a commit. */
+async function refOf(call: BuiltInCall, ref: string, isOwnRef: boolean): Promise<string> {
+  const own = textOfGithub(call, 'ref');
+  if (isOwnRef) return ref === '' || ref === own ? own : '';
+  return fullRef(sourcesOf(call), ref);
+}
+
+/** The branch or tag that a short name means: a branch first, as actions/checkout looks. */
+async function fullRef(sources: readonly Git[], ref: string): Promise<string> {
+  if (ref.startsWith('refs/')) return ref;
+  const names = [`refs/remotes/origin/${ref}`, `refs/heads/${ref}`, `refs/tags/${ref}`];
+  for (const git of sources) {
+    const args = ['for-each-ref', '--format=%(refname)', '--', ...names];
+    const found = (await git.tryRun(args)).stdout.toString('utf8').split('\n');
+    const name = names.find((each) => found.includes(each));
+    if (name !== undefined) return name.replace('refs/remotes/origin/', 'refs/heads/');
+  }
+  return '';
 }
 
 function refuseOthers(call: BuiltInCall): void {
@@ -55,9 +145,10 @@ function refuseOthers(call: BuiltInCall): void {
 
 /** What a step made in the workspace counts before what the project has. */
 function sourcesOf({ frame }: BuiltInCall): readonly Git[] {
-  const { workspace, project } = frame.job.folders;
-  const own = existsSync(workspace) ? [createGit(workspace)] : [];
-  return [...own, createGit(project)];
+  const { folders, request } = frame.job;
+  const root = request.tree?.root ?? folders.workspace;
+  const own = hasRepository(root) ? [createGit(root)] : [];
+  return [...own, createGit(folders.project)];
 }
 
 async function resolveRef(sources: readonly Git[], ref: string): Promise<string> {
@@ -75,21 +166,18 @@ async function resolveRef(sources: readonly Git[], ref: string): Promise<string>
   });
 }
 
-/** Moves the sandbox to another commit; the user's own checkout is never touched. */
-async function checkOutWorkspace(call: BuiltInCall, commit: string): Promise<void> {
-  const { workspace, project } = call.frame.job.folders;
-  if (realpathSync(workspace) === realpathSync(project)) {
+/** Moves a work tree to another commit; the user's own checkout is never touched. */
+async function checkOutAt(call: BuiltInCall, root: string, commit: string): Promise<void> {
+  const { project } = call.frame.job.folders;
+  if (realpathSync(root) === realpathSync(project)) {
     throw invalid(
       'ref',
       'The run works in the project itself (sandbox none): another ref would change its checkout',
     );
   }
-  const own = await findRepository(workspace);
-  if (own === undefined || own.rootDir === (await findRepository(project))?.rootDir) {
-    // It was copied without its repository.
-    await giveRepository(call, project, workspace, commit);
-  }
-  const git = createGit(workspace);
+  // It was copied without its repository.
+  if (!hasRepository(root)) await giveRepository(call, project, root, commit);
+  const git = createGit(root);
   await git.run(['checkout', '--quiet', '--force', '--detach', commit, '--']);
   await git.run(['clean', '-ffdxq', '--exclude=.runner']);
 }
@@ -99,7 +187,7 @@ async function checkOutInto(call: BuiltInCall, target: string, commit: string): 
   const { workspace, project } = call.frame.job.folders;
   await rm(target, { recursive: true, force: true });
   await mkdir(target, { recursive: true });
-  await giveRepository(call, existsSync(workspace) ? workspace : project, target, commit);
+  await giveRepository(call, hasRepository(workspace) ? workspace : project, target, commit);
   await createGit(target).run(['reset', '--hard', '--quiet', '--no-recurse-submodules']);
 }
 
@@ -111,9 +199,9 @@ async function giveRepository(
   head: string,
 ): Promise<void> {
   const { project } = call.frame.job.folders;
+  const { pushTarget } = call.frame.job.request;
   const repository = (await findRepository(source)) ?? (await mustRepository(project));
   const git = createGit(repository.rootDir);
-  const pushTarget = pushTargetOf(repository.gitDir);
   // In the project itself pushes go where the user's go.
   const isProject = repository.gitDir === (await findRepository(project))?.gitDir;
   const isInPlace = realpathSync(call.frame.job.folders.workspace) === realpathSync(project);

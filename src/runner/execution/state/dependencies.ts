@@ -1,4 +1,7 @@
+import type { ActionLibrary } from '../../host/actions/action-library.ts';
+import type { StepVariables } from '../../host/process/step-environment.ts';
 import type { Supervision } from '../../host/process/supervision.ts';
+import type { ToolShelf } from '../../host/tools/tool-shelf.ts';
 import type { ArtifactStore, ProblemReporter } from '../../model/ports.ts';
 import type { CacheStore } from '../cache/cache-store.ts';
 
@@ -8,8 +11,12 @@ export type ExecutorDependencies = {
   readonly cache: CacheStore;
   /** The environment of the runner; only its harmless part reaches a step. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Programs for JavaScript actions by major version, beside the runner's own node. */
-  readonly nodePrograms?: ReadonlyMap<number, string> | undefined;
+  /** Actions of other repositories. Default: those in `.runner/actions` of the job's project. */
+  readonly actions?: ActionLibrary | undefined;
+  /** What jobs ask for by the setup actions, and the Node of JavaScript actions. Without it only the runner's own node is there. */
+  readonly tools?: ToolShelf | undefined;
+  /** What steps get of it beside the usual; default: nothing more. */
+  readonly stepVariables?: StepVariables | undefined;
   /** Gives each job a parent of all its processes. Without it what a job leaves is found by its environment. */
   readonly supervision?: Supervision | undefined;
   /** Told of errors that are the runner's own. */

@@ -1,3 +1,4 @@
+import type { ActionLibrary, FoundAction } from '../../host/actions/action-library.ts';
 import type { Supervisor } from '../../host/process/supervision.ts';
 import type {
   CancelKind,
@@ -32,8 +33,6 @@ export type JobFolders = {
   readonly scripts: string;
   /** GITHUB_ENV and its like. */
   readonly commands: string;
-  /** Actions by `<owner>/<repo>@<ref>`. */
-  readonly actions: string;
 };
 
 /** A step that waits until the steps of the job are done. */
@@ -74,14 +73,24 @@ export class JobState {
   readonly runnerVariables: Readonly<Record<string, string>>;
   /** What every process of the job gets, below `env`. */
   readonly baseVariables: Readonly<Record<string, string>>;
+  /** Parts of them that no log may show. */
+  readonly hidden: readonly string[];
   /** Step runs that are going on, of the job and of composite actions. */
   readonly running = new Set<StepRun>();
   /** The last one runs first. */
   readonly posts: PostStep[] = [];
   /** STATE_* by the step that they belong to: its frame's path and its key. */
   readonly states = new Map<string, Map<string, string>>();
+  /** Where actions of other repositories are. */
+  readonly actions: ActionLibrary;
+  /** Those that were looked for already, by `owner/repo@ref`. */
+  readonly foundActions = new Map<string, Promise<FoundAction | undefined>>();
   /** Remote actions that were read already. */
   readonly loadedActions = new Map<string, LoadedAction>();
+  /** Tools that are the job's own, by name; see job-tool-folders.ts. */
+  readonly laidTools = new Map<string, Promise<string>>();
+  /** Where they lie, once there is one. */
+  toolsDir: string | undefined;
   /** Real paths of the folders that steps may keep command files in, that of the files first. Set once they are made. */
   realFolders: readonly string[] = [];
   /** The parent of the job's processes; undefined where there is none. */
@@ -92,6 +101,8 @@ export class JobState {
   /** A timeout makes the job fail, even if it is killed later. */
   hasTimedOut = false;
   outputBytes = 0;
+  /** Whether the workspace may hold something else than it began with. */
+  isTouched = false;
 
   constructor(parts: {
     readonly request: JobRequest;
@@ -104,6 +115,8 @@ export class JobState {
     readonly isDebug: boolean;
     readonly runner: Readonly<Record<string, string>>;
     readonly baseVariables: Readonly<Record<string, string>>;
+    readonly actions: ActionLibrary;
+    readonly hidden: readonly string[];
   }) {
     this.request = parts.request;
     this.report = parts.report;
@@ -115,6 +128,8 @@ export class JobState {
     this.runner = parts.runner;
     this.runnerVariables = runnerVariables(parts.runner);
     this.baseVariables = parts.baseVariables;
+    this.actions = parts.actions;
+    this.hidden = parts.hidden;
     this.isDebug = parts.isDebug;
     const { github } = parts.request.contexts;
     const { repository, server_url: serverUrl } = github;

@@ -71,6 +71,23 @@ export class BodyFields {
     });
   }
 
+  /** All fields, each a text. */
+  allTexts(countMax: number, lengthMax: number): Readonly<Record<string, string>> {
+    return this.#every(countMax, (name) => this.text(name, lengthMax) ?? '');
+  }
+
+  /** All fields, each a list of non-empty texts. */
+  listsOfTexts(countMax: number, lengthMax: number): Readonly<Record<string, readonly string[]>> {
+    return this.#every(countMax, (name) => this.texts(name, countMax, lengthMax) ?? []);
+  }
+
+  #every<V>(countMax: number, read: (name: string) => V): Readonly<Record<string, V>> {
+    const names = [...this.#values.keys()];
+    const [first = ''] = names;
+    if (names.length > countMax) throw this.#wrong(first, `is one of more than ${countMax}`);
+    return Object.fromEntries(names.map((name) => [name, read(name)]));
+  }
+
   /** Whatever is there, for a reader of its own. */
   any(name: string): unknown {
     return this.#take(name);

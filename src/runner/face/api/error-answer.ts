@@ -48,6 +48,7 @@ const OF_RUNNER: Readonly<Record<RunnerReason, Mapping>> = {
   INVALID_NAME: { status: 422 },
   INVALID_VALUE: { status: 422 },
   INVALID_REF: { status: 422 },
+  EVENT_NOT_MATCHED: { status: 422 },
   NOTHING_TO_PUSH: { status: 422 },
   TOO_MANY_SUBSCRIBERS: { status: 429 },
   UPSTREAM_ERROR: { status: 502 },

@@ -1,4 +1,5 @@
 import { AppError } from '../../../shared/app-error.ts';
+import { mustBeVariables } from '../../model/given-variables.ts';
 import type { StartRequest } from '../../model/ports.ts';
 import { BodyFields } from './body-fields.ts';
 
@@ -7,10 +8,14 @@ const INPUT_CHARACTERS_MAX = 65_535;
 const INPUTS_MAX = 25;
 const NAME_LENGTH_MAX = 1_000;
 const REF_LENGTH_MAX = 1_000;
+const JOBS_MAX = 256;
+/** Secrets, variables, and values of one key of a matrix. */
+const VALUES_MAX = 100;
+const VALUE_LENGTH_MAX = 48 * 1024;
 const STRATEGIES = ['worktree', 'copy', 'none'] as const;
 
 /**
- * The body of POST /api/runs. Whether the workflow has these inputs is judged later, by the catalog.
+ * The body of POST /api/runs. Whether the workflow has these inputs, and whether the event would start it, is judged later.
  * Errors: INVALID_REQUEST for the form, INVALID_INPUTS for values that are no text, number or boolean,
  * and for too many of them.
  */
@@ -18,6 +23,14 @@ export function parseStart(json: unknown): StartRequest {
   const fields = new BodyFields(json);
   const workflow = fields.requiredText('workflow', NAME_LENGTH_MAX);
   const inputs = fields.any('inputs');
+  const env = parseVariables(fields.any('env'));
+  const event = fields.text('event', NAME_LENGTH_MAX);
+  const payload = fields.any('payload');
+  const isForced = fields.flag('force');
+  const jobs = fields.texts('jobs', JOBS_MAX, NAME_LENGTH_MAX);
+  const matrix = fields.object('matrix')?.listsOfTexts(VALUES_MAX, NAME_LENGTH_MAX);
+  const secrets = fields.object('secrets')?.allTexts(VALUES_MAX, VALUE_LENGTH_MAX);
+  const variables = fields.object('variables')?.allTexts(VALUES_MAX, VALUE_LENGTH_MAX);
   const sandboxFields = fields.object('sandbox');
   fields.end();
   const sandbox =
@@ -29,7 +42,28 @@ export function parseStart(json: unknown): StartRequest {
           allowPush: sandboxFields.flag('allowPush'),
         };
   sandboxFields?.end();
-  return { workflow, inputs: inputs === undefined ? undefined : parseInputs(inputs), sandbox };
+  return {
+    workflow,
+    inputs: inputs === undefined ? undefined : parseInputs(inputs),
+    event,
+    payload,
+    isForced,
+    jobs,
+    matrix,
+    secrets,
+    variables,
+    sandbox,
+    ...(env === undefined ? {} : { env }),
+  };
+}
+
+/** Errors: INVALID_REQUEST. */
+function parseVariables(value: unknown): StartRequest['env'] {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new AppError('INVALID_REQUEST', 'env: must be a JSON object', { field: 'env' });
+  }
+  return mustBeVariables(Object.entries(value));
 }
 
 function parseInputs(value: unknown): Readonly<Record<string, string>> {

@@ -1,6 +1,7 @@
 import { AppError } from '../../../shared/app-error.ts';
+import { workflowInfo } from '../../language/workflow-info.ts';
 import type { WorkflowCatalog, WorkflowFile } from '../../model/ports.ts';
-import { workflowInfo } from '../../model/workflow-info.ts';
+import type { WorkflowInfo } from '../../model/workflow-info.ts';
 import { jsonAnswer } from './answer.ts';
 import { parameterOf } from './call.ts';
 import type { Route } from './router.ts';
@@ -10,7 +11,7 @@ export function workflowRoutes(catalog: WorkflowCatalog): readonly Route[] {
     {
       method: 'GET',
       pattern: '/api/workflows',
-      handle: async () => jsonAnswer(200, (await catalog.list()).map(workflowInfo), [], true),
+      handle: async () => jsonAnswer(200, await infosOf(catalog), [], true),
     },
     {
       method: 'GET',
@@ -18,10 +19,16 @@ export function workflowRoutes(catalog: WorkflowCatalog): readonly Route[] {
       handle: async (call) => {
         const file = await catalog.find(parameterOf(call, 'name'));
         if (file.document === undefined) throw unreadable(file);
-        return jsonAnswer(200, { info: workflowInfo(file), definition: file.document }, [], true);
+        const info = workflowInfo(file, new Date());
+        return jsonAnswer(200, { info, definition: file.document }, [], true);
       },
     },
   ];
+}
+
+async function infosOf(catalog: WorkflowCatalog): Promise<readonly WorkflowInfo[]> {
+  const now = new Date();
+  return (await catalog.list()).map((file) => workflowInfo(file, now));
 }
 
 function unreadable({ fileName, problems }: WorkflowFile): AppError {

@@ -1,7 +1,7 @@
-import { parseArgs } from 'node:util';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
 import type { RunStatus, SandboxStrategy } from '../../model/run.ts';
-import { COMMANDS, type CommandName } from './help.ts';
+import { COMMANDS, type CommandName, type Option } from './command-table.ts';
 
 const STRATEGIES: readonly SandboxStrategy[] = ['worktree', 'copy', 'none'];
 const STATUSES: readonly RunStatus[] = [
@@ -14,40 +14,12 @@ const STATUSES: readonly RunStatus[] = [
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 1_000;
 
-const OPTIONS = {
-  help: { type: 'boolean', short: 'h' },
-  workspace: { type: 'string', short: 'w' },
-  json: { type: 'boolean' },
-  quiet: { type: 'boolean', short: 'q' },
-  input: { type: 'string', short: 'i', multiple: true },
-  event: { type: 'string' },
-  payload: { type: 'string' },
-  strategy: { type: 'string' },
-  ref: { type: 'string' },
-  'allow-push': { type: 'boolean' },
-  status: { type: 'string' },
-  workflow: { type: 'string' },
-  limit: { type: 'string' },
-  job: { type: 'string' },
-  step: { type: 'string' },
-  tail: { type: 'string' },
-  failed: { type: 'boolean' },
-  env: { type: 'string' },
-  backend: { type: 'string' },
-} as const;
-type OptionName = keyof typeof OPTIONS;
+/** `-l` alone is the command `list`, as in act. */
+const LIST_FLAG = 'list';
+const LIST_OPTION = [LIST_FLAG, { short: 'l', help: [] }] as const;
 
-/** Which options a command takes beside `--help` and `--workspace`. */
-const TAKES: Readonly<Record<CommandName, readonly OptionName[]>> = {
-  run: ['json', 'quiet', 'input', 'event', 'payload', 'strategy', 'ref', 'allow-push'],
-  list: ['json'],
-  runs: ['json', 'status', 'workflow', 'limit'],
-  logs: ['job', 'step', 'tail'],
-  approve: [],
-  cancel: [],
-  rerun: ['json', 'quiet', 'failed', 'job'],
-  secrets: ['env', 'backend'],
-};
+/** Names of options to what was given for them: texts, or true for a flag, in the order given. */
+type Given = Readonly<Record<string, readonly (string | boolean)[] | undefined>>;
 
 export type CommandLine = {
   /** Undefined: the help of all commands. */
@@ -58,8 +30,20 @@ export type CommandLine = {
   readonly isJson: boolean;
   readonly isQuiet: boolean;
   readonly inputs: Readonly<Record<string, string>>;
+  /** `--env` of `run`, as given, and files of variables. */
+  readonly stepVariables: readonly string[];
+  readonly stepVariableFiles: readonly string[];
   readonly event: string | undefined;
   readonly payload: string | undefined;
+  readonly isForced: boolean;
+  /** Keys of the jobs to run; none: all. */
+  readonly jobs: readonly string[];
+  readonly matrix: Readonly<Record<string, readonly string[]>>;
+  /** Value undefined: it comes from elsewhere. */
+  readonly secrets: readonly { readonly name: string; readonly value: string | undefined }[];
+  readonly secretFile: string | undefined;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly isDryRun: boolean;
   readonly strategy: SandboxStrategy | undefined;
   readonly ref: string | undefined;
   readonly isPushAllowed: boolean;
@@ -72,6 +56,7 @@ export type CommandLine = {
   readonly isFailedOnly: boolean;
   readonly environment: string | undefined;
   readonly backend: string | undefined;
+  readonly isUpdate: boolean;
 };
 
 /**
@@ -80,35 +65,46 @@ export type CommandLine = {
  */
 export function parseCommandLine(args: readonly string[]): CommandLine {
   const { values, positionals } = parsed(args);
-  const [first, ...words] = positionals;
-  const command = first === undefined ? undefined : commandOf(first);
+  const { command, words } = commandOf(values, positionals);
   if (command !== undefined) {
-    const known: readonly string[] = [...TAKES[command], 'help', 'workspace'];
-    const wrong = Object.keys(values).find((name) => !known.includes(name));
+    const known = COMMANDS.get(command)?.options ?? {};
+    const wrong = Object.keys(values).find((name) => !(name in known) && name !== LIST_FLAG);
     if (wrong !== undefined) throw usage(`--${wrong} is no option of ${command}`);
   }
+  const text = (name: string): string | undefined => texts(values, name).at(-1);
+  const isSet = (name: string): boolean => values[name] !== undefined;
   return {
     command,
-    isHelp: values.help === true || first === undefined,
+    isHelp: isSet('help') || command === undefined,
     words,
-    workspace: values.workspace,
-    isJson: values.json === true,
-    isQuiet: values.quiet === true,
-    inputs: inputsOf(values.input ?? []),
-    event: values.event,
-    payload: values.payload,
-    strategy: choice('strategy', values.strategy, STRATEGIES),
-    ref: values.ref,
-    isPushAllowed: values['allow-push'] === true,
-    status: choice('status', values.status, STATUSES),
-    workflow: values.workflow,
-    limit: integer('limit', values.limit, LIMIT_MAX) ?? LIMIT_DEFAULT,
-    job: values.job,
-    step: integer('step', values.step, LIMIT_MAX * LIMIT_MAX),
-    tail: integer('tail', values.tail, LIMIT_MAX * LIMIT_MAX),
-    isFailedOnly: values.failed === true,
-    environment: values.env,
-    backend: values.backend,
+    workspace: text('workspace'),
+    isJson: isSet('json'),
+    isQuiet: isSet('quiet'),
+    inputs: pairsOf('input', texts(values, 'input')),
+    stepVariables: texts(values, 'env'),
+    stepVariableFiles: texts(values, 'env-file'),
+    event: text('event'),
+    payload: text('payload'),
+    isForced: isSet('force'),
+    jobs: command === 'run' ? texts(values, 'job') : [],
+    matrix: matrixOf(texts(values, 'matrix')),
+    secrets: texts(values, 'secret').map(secretOf),
+    secretFile: text('secret-file'),
+    variables: pairsOf('var', texts(values, 'var')),
+    isDryRun: isSet('dry-run'),
+    strategy: choice('strategy', text('strategy'), STRATEGIES),
+    ref: text('ref'),
+    isPushAllowed: isSet('allow-push'),
+    status: choice('status', text('status'), STATUSES),
+    workflow: text('workflow'),
+    limit: integer('limit', text('limit'), LIMIT_MAX) ?? LIMIT_DEFAULT,
+    job: text('job'),
+    step: integer('step', text('step'), LIMIT_MAX * LIMIT_MAX),
+    tail: integer('tail', text('tail'), LIMIT_MAX * LIMIT_MAX),
+    isFailedOnly: isSet('failed'),
+    environment: text('env'),
+    backend: text('backend'),
+    isUpdate: isSet('update'),
   };
 }
 
@@ -117,33 +113,83 @@ export function usage(problem: string): AppError {
   return new AppError('INVALID_REQUEST', problem);
 }
 
-function parsed(args: readonly string[]) {
+/** The options of all commands together: which of them a command takes is asked when it is known. */
+function parsed(args: readonly string[]): {
+  readonly values: Given;
+  readonly positionals: readonly string[];
+} {
+  const all = [...COMMANDS.values()].flatMap(({ options }) => Object.entries(options));
+  const options = Object.fromEntries(
+    [...all, LIST_OPTION].map(([name, option]) => [name, kindOf(option)]),
+  );
   try {
-    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    // Each may come several times, so each is a list.
+    return { values: values as Given, positionals };
   } catch (error) {
     // Its texts are made for whoever typed the arguments.
     throw usage(error instanceof Error ? error.message : String(error));
   }
 }
 
-function commandOf(word: string): CommandName {
-  const found = COMMANDS.find((name) => name === word);
-  if (found === undefined) {
-    throw usage(`there is no command ${word}; there are ${COMMANDS.join(', ')}`);
-  }
-  return found;
+function kindOf({ short, value }: Option): NonNullable<ParseArgsConfig['options']>[string] {
+  const type = value === undefined ? 'boolean' : 'string';
+  return { type, multiple: true, ...(short === undefined ? {} : { short }) };
 }
 
-function inputsOf(texts: readonly string[]): Readonly<Record<string, string>> {
-  const inputs = new Map<string, string>();
-  for (const text of texts) {
-    const end = text.indexOf('=');
-    if (end < 1) throw usage(`--input ${text}: must be name=value`);
-    const name = text.slice(0, end);
-    if (inputs.has(name)) throw usage(`--input ${name}: is given more than once`);
-    inputs.set(name, text.slice(end + 1));
+/** Errors: INVALID_REQUEST for a command that there is not. */
+function commandOf(
+  values: Given,
+  positionals: readonly string[],
+): { readonly command: CommandName | undefined; readonly words: readonly string[] } {
+  if (values[LIST_FLAG] !== undefined) return { command: 'list', words: positionals };
+  const [first, ...words] = positionals;
+  if (first === undefined) return { command: undefined, words };
+  if (!isCommand(first)) {
+    throw usage(`there is no command ${first}; there are ${[...COMMANDS.keys()].join(', ')}`);
   }
-  return Object.fromEntries(inputs);
+  return { command: first, words };
+}
+
+function isCommand(word: string): word is CommandName {
+  return COMMANDS.has(word);
+}
+
+function texts(values: Given, name: string): readonly string[] {
+  return (values[name] ?? []).filter((value) => typeof value === 'string');
+}
+
+function pairsOf(option: string, given: readonly string[]): Readonly<Record<string, string>> {
+  const pairs = new Map<string, string>();
+  for (const text of given) {
+    const end = text.indexOf('=');
+    if (end < 1) throw usage(`--${option} ${text}: must be name=value`);
+    const name = text.slice(0, end);
+    if (pairs.has(name)) throw usage(`--${option} ${name}: is given more than once`);
+    pairs.set(name, text.slice(end + 1));
+  }
+  return Object.fromEntries(pairs);
+}
+
+/** `key:value`, several values for a key. */
+function matrixOf(given: readonly string[]): Readonly<Record<string, readonly string[]>> {
+  const chosen = new Map<string, string[]>();
+  for (const text of given) {
+    const end = text.indexOf(':');
+    if (end < 1) throw usage(`--matrix ${text}: must be key:value`);
+    const key = text.slice(0, end);
+    chosen.set(key, [...(chosen.get(key) ?? []), text.slice(end + 1)]);
+  }
+  return Object.fromEntries(chosen);
+}
+
+function secretOf(text: string): { readonly name: string; readonly value: string | undefined } {
+  const end = text.indexOf('=');
+  // The text may be a value in the wrong place: it is not repeated.
+  if (end === 0) throw usage('--secret: must be NAME or NAME=VALUE');
+  return end < 0
+    ? { name: text, value: undefined }
+    : { name: text.slice(0, end), value: text.slice(end + 1) };
 }
 
 function choice<V extends string>(

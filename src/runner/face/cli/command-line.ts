@@ -21,6 +21,7 @@ const USAGE_REASONS: ReadonlySet<string> = new Set<ErrorReason>([
   'INVALID_NAME',
   'INVALID_VALUE',
   'INVALID_REF',
+  'EVENT_NOT_MATCHED',
   'WORKFLOW_NOT_FOUND',
   'AMBIGUOUS_WORKFLOW',
   'RUN_NOT_FOUND',
@@ -73,13 +74,12 @@ async function execute(
     throw usage(`${settings.workspace} is not a folder`);
   }
   // Loaded late: wrong arguments and help are answered at once.
-  const { createLogger } = await import('../../../observability/logger.ts');
   const { runCommand } = await import('./commands.ts');
   // Lines of the log would stand between those of the run; who wants them asks.
   const isAsked = process.env[RUNNER_OPTIONS.logLevel.env] !== undefined;
-  const logger = createLogger(isAsked ? settings.logLevel : 'error');
+  const logLevel = isAsked ? settings.logLevel : 'error';
   const version = packageVersion();
-  const context = { settings, logger, version, workspace, environment, local };
+  const context = { settings, logLevel, version, workspace, environment, local };
   return runCommand(line, context, { output, notes });
 }
 

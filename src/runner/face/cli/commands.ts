@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { text as readAll } from 'node:stream/consumers';
 import { AppError } from '../../../shared/app-error.ts';
+import type { StartRequest } from '../../model/ports.ts';
 import type { WorkflowRun } from '../../model/run.ts';
 import { durationText } from '../text/duration.ts';
 import { usage, type CommandLine } from './arguments.ts';
@@ -9,6 +9,7 @@ import { followRun } from './follow-run.ts';
 import { RunPrinter } from './run-printer.ts';
 import type { RunReader, SecretPlace } from './runner-link.ts';
 import type { Terminal } from './terminal.ts';
+import { variablesOf } from './variables.ts';
 
 const RUNS_MAX = 1_000;
 /** All of the runner, which wrong arguments, help and lists need not wait for. */
@@ -39,38 +40,67 @@ export async function runCommand(
       return cancel(line, context, screens);
     case 'secrets':
       return secrets(line, context, screens);
+    case 'actions':
+      return (await import('./actions-command.ts')).runActionsCommand(line, context, screens);
     case undefined:
       return 0;
   }
 }
 
 async function run(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {
-  const { inputs, event, strategy, ref, isPushAllowed, isJson, isQuiet } = line;
-  const [workflow] = wordsOf(line, 1, 1, '<workflow>');
-  if (workflow === undefined) throw usage('run needs a workflow; `list` shows them');
-  if (line.payload !== undefined && event === undefined) throw usage('--payload needs --event');
-  const payload = line.payload === undefined ? undefined : await jsonOf(line.payload);
-  const { link, isLocal } = await (await links()).connect(context);
+  const { isJson, isQuiet } = line;
+  const request = await startOf(line, context, screens);
+  if (line.isDryRun) {
+    const plan = await context.local.planStart(context, request);
+    const { printPlan } = await import('./start-plan.ts');
+    if (isJson) screens.output.line(JSON.stringify(plan));
+    else printPlan(screens.output, screens.notes, plan);
+    return 0;
+  }
+  const link = await (await links()).connect(context);
   try {
-    if (event !== undefined && !isLocal) {
-      throw usage('--event: not possible while a runner serves this workspace');
-    }
-    const allowPush = isPushAllowed ? true : undefined;
-    const sandbox = { strategy, ref, allowPush };
     const options = { link, ...screens, isJson, isQuiet };
-    return await followRun(options, () =>
-      link.start({ workflow, inputs, sandbox, event, payload }),
-    );
+    return await followRun(options, () => link.start(request));
   } finally {
     await link.close();
   }
+}
+
+/** What the line asks to start. Files are read and questions asked before anybody has the workspace. */
+async function startOf(
+  line: CommandLine,
+  { environment }: CliContext,
+  { notes }: Screens,
+): Promise<StartRequest> {
+  const [workflow] = wordsOf(line, 1, 1, '<workflow>');
+  if (workflow === undefined) throw usage('run needs a workflow; `list` shows them');
+  const { payloadOf, secretsOf } = await import('./start-values.ts');
+  const { inputs, event, strategy, ref, isPushAllowed, isForced, jobs, matrix, variables } = line;
+  const sandbox = { strategy, ref, allowPush: isPushAllowed ? true : undefined };
+  return {
+    workflow,
+    inputs,
+    sandbox,
+    event,
+    payload: await payloadOf(line.payload),
+    isForced: isForced ? true : undefined,
+    jobs: jobs.length === 0 ? undefined : jobs,
+    matrix: isEmpty(matrix) ? undefined : matrix,
+    secrets: await secretsOf(line, environment, notes),
+    variables: isEmpty(variables) ? undefined : variables,
+    env: variablesOf(line.stepVariableFiles, line.stepVariables, environment),
+  };
+}
+
+function isEmpty(record: object): boolean {
+  return Object.keys(record).length === 0;
 }
 
 async function rerun(line: CommandLine, context: CliContext, screens: Screens): Promise<number> {
   const { isFailedOnly, job, isJson, isQuiet } = line;
   const [name] = wordsOf(line, 0, 1, '<run>');
   if (isFailedOnly && job !== undefined) throw usage('--failed and --job exclude each other');
-  const { link } = await (await links()).connect(context);
+  const link = await (await links()).connect(context);
   try {
     const { id } = await findRun(link, name);
     const which = { ...(isFailedOnly ? { failedOnly: true } : {}), job };
@@ -86,15 +116,18 @@ async function rerun(line: CommandLine, context: CliContext, screens: Screens): 
 async function list(line: CommandLine, context: CliContext, { output }: Screens): Promise<number> {
   wordsOf(line, 0, 0, '');
   const { createWorkflowCatalog } = await import('../../host/project/workflow-catalog.ts');
-  const { workflowInfo } = await import('../../model/workflow-info.ts');
-  const files = (await createWorkflowCatalog(context.workspace).list()).map(workflowInfo);
+  const { workflowInfo } = await import('../../language/workflow-info.ts');
+  const now = new Date();
+  const files = (await createWorkflowCatalog(context.workspace).list()).map((file) =>
+    workflowInfo(file, now),
+  );
   if (line.isJson) {
     output.line(JSON.stringify(files));
     return 0;
   }
   if (files.length === 0) output.line('There are no workflows in .github/workflows.');
   const width = Math.max(0, ...files.map(({ fileName }) => fileName.length));
-  for (const { name, fileName, triggers, inputs, errors = [] } of files) {
+  for (const { name, fileName, triggers, inputs, schedules = [], errors = [] } of files) {
     const mark = errors.length === 0 ? output.paint('✓', 'green') : output.paint('✗', 'red');
     const title = name === fileName ? '' : `  ${output.paint(output.foreign(name), 'bold')}`;
     const details = [
@@ -104,6 +137,12 @@ async function list(line: CommandLine, context: CliContext, { output }: Screens)
     output.line(
       `${mark} ${output.foreign(fileName.padEnd(width))}${title}  ${output.paint(output.foreign(details.join('  ')), 'dim')}`,
     );
+    for (const { cron, timezone, nextAt } of schedules) {
+      const next =
+        nextAt === undefined ? 'never' : `next ${nextAt.replace('T', ' ').slice(0, 16)} UTC`;
+      const zone = timezone === undefined ? '' : ` ${timezone}`;
+      output.line(output.paint(output.foreign(`    ${cron}${zone}  ${next}`), 'dim'));
+    }
     for (const { message, line: at, col, file } of errors) {
       output.line(
         output.paint(
@@ -282,12 +321,4 @@ function wordsOf(
   // What is too many may be the value of a secret.
   if (words.length > max) throw usage(`${command}: too many arguments`);
   return words;
-}
-
-async function jsonOf(path: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8')) as unknown;
-  } catch (error) {
-    throw new AppError('INVALID_REQUEST', `--payload ${path}: is no readable JSON`, {}, error);
-  }
 }

@@ -12,16 +12,8 @@ export type CliContext = LocalContext & { readonly local: LocalRunner };
  * The runner that has the workspace, or one in this process.
  * Errors: STORE_UNAVAILABLE when another process has it that cannot be called.
  */
-export function connect(context: CliContext): Promise<{
-  readonly link: RunnerLink;
-  /** False: over HTTP. */
-  readonly isLocal: boolean;
-}> {
-  return whoHas<{ readonly link: RunnerLink; readonly isLocal: boolean }>(
-    context,
-    async () => ({ link: await context.local.openLink(context), isLocal: true }),
-    (url, token) => ({ link: createHttpLink(url, token), isLocal: false }),
-  );
+export function connect(context: CliContext): Promise<RunnerLink> {
+  return whoHas<RunnerLink>(context, () => context.local.openLink(context), createHttpLink);
 }
 
 /** Undefined when no runner serves the workspace: nothing is in progress then. Errors: as `connect`. */

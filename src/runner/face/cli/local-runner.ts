@@ -1,11 +1,14 @@
-import type { Logger } from '../../../observability/logger.ts';
+import type { LogLevel } from '../../../observability/logger.ts';
+import type { StartRequest } from '../../model/ports.ts';
 import type { RunnerSettings } from '../../settings/settings.ts';
-import type { RunnerLink, RunReader, SecretLink } from './runner-link.ts';
+import type { ActionLink, RunnerLink, RunReader, SecretLink } from './runner-link.ts';
+import type { StartPlan } from './start-plan.ts';
 
 /** What a runner in this process is made from. */
 export type LocalContext = {
   readonly settings: RunnerSettings;
-  readonly logger: Logger;
+  /** Of the lines on standard error. */
+  readonly logLevel: LogLevel;
   readonly version: string;
   /** Absolute. */
   readonly workspace: string;
@@ -21,6 +24,10 @@ export interface LocalRunner {
   /** Runs that waited in the queue when the last runner ended go on, too. */
   openLink(context: LocalContext): Promise<RunnerLink>;
   openSecrets(context: LocalContext): Promise<SecretLink>;
+  /** What a start would run; nothing is locked, and no secret read. Errors: those of RunService.start. */
+  planStart(context: LocalContext, request: StartRequest): Promise<StartPlan>;
   /** The recorded runs as they lie on the disk: nothing is started or recovered. */
   openStoredRuns(context: LocalContext): Promise<RunReader>;
+  /** The actions that the project has: files alone, which any number of processes may use. */
+  openActions(context: LocalContext): Promise<ActionLink>;
 }

@@ -1,3 +1,4 @@
+import type { NeededAction } from '../../model/action-supply.ts';
 import type { RunnerEvent } from '../../model/events.ts';
 import type { LogQuery, StartRequest } from '../../model/ports.ts';
 import type { Annotation, Artifact, RunStatus, WorkflowRun } from '../../model/run.ts';
@@ -57,6 +58,24 @@ export interface SecretLink {
   put(request: SecretPlace & { readonly value: string }): Promise<{ readonly isCreated: boolean }>;
   remove(request: SecretPlace): Promise<void>;
   close(): Promise<void>;
+}
+
+/** What workflows use of other repositories. */
+export type ActionNeeds = {
+  readonly actions: readonly NeededAction[];
+  readonly problems: readonly string[];
+};
+
+/** Actions of the project. `workflow`: those of one; undefined: of all. */
+export interface ActionLink {
+  /** Errors: those of WorkflowCatalog.find. */
+  needs(workflow: string | undefined): Promise<ActionNeeds>;
+  /** Gets what is missing; `isUpdate`: asks again which commit each is. Errors: as `needs`. */
+  fetch(workflow: string | undefined, isUpdate: boolean): Promise<ActionNeeds>;
+  /** Names of what is here, used or not. */
+  names(): readonly string[];
+  /** Removes what was fetched and no workflow uses. Answers with the names. */
+  prune(): Promise<readonly string[]>;
 }
 
 export type SecretPlace = {

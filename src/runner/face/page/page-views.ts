@@ -1,8 +1,8 @@
 import { AppError } from '../../../shared/app-error.ts';
+import { workflowInfo } from '../../language/workflow-info.ts';
 import type { RunService, SecretSource, WorkflowCatalog } from '../../model/ports.ts';
 import { isRunId } from '../../model/run-id.ts';
 import type { WorkflowRun } from '../../model/run.ts';
-import { workflowInfo } from '../../model/workflow-info.ts';
 import { LogSections } from './shared/log-sections.ts';
 import { jobToShow } from './shared/render-run.ts';
 import type { HomeView, RunView, WorkflowView } from './shared/views.ts';
@@ -36,15 +36,16 @@ export function createPageViews({ runs, catalog, secrets }: PagePorts): PageView
   return {
     home: async () => {
       const found = runs.list({ limit: RUNS_SHOWN + 1 });
+      const now = new Date();
       return {
         kind: 'home',
         runs: found.slice(0, RUNS_SHOWN).map(withoutSteps),
-        workflows: (await catalog.list()).map(workflowInfo),
+        workflows: (await catalog.list()).map((file) => workflowInfo(file, now)),
         hasMore: found.length > RUNS_SHOWN,
       };
     },
     workflow: async (name) => {
-      const info = workflowInfo(await catalog.find(name));
+      const info = workflowInfo(await catalog.find(name), new Date());
       const found = runs.list({ limit: RUNS_OF_WORKFLOW, workflow: info.fileName });
       const environments = await secrets.environments();
       return { kind: 'workflow', info, environments, runs: found.map(withoutSteps) };

@@ -27,7 +27,7 @@ type Options = {
   readonly git: Git;
   readonly settings: GitSettings;
   readonly repository: Repository;
-  readonly sandboxesDir: string;
+  readonly parentDir: string;
 };
 
 /**
@@ -35,8 +35,8 @@ type Options = {
  * merged goes there, not into the project. To be closed. Errors: those of makeOwnRepository.
  */
 export async function openCommitRepository(options: Options): Promise<CommitRepository> {
-  const { git, settings, repository, sandboxesDir } = options;
-  const dir = join(sandboxesDir, `event-${randomBytes(8).toString('hex')}`);
+  const { git, settings, repository, parentDir } = options;
+  const dir = join(parentDir, `event-${randomBytes(8).toString('hex')}`);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   try {
     const head = 'ref: refs/heads/none';

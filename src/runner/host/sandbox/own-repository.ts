@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { copyFile, readdir } from 'node:fs/promises';
+import { copyFile, readdir, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Git } from '../git/run-git.ts';
 import {
@@ -13,7 +13,7 @@ import { alternatesText, objectStores } from './object-stores.ts';
 import { packedRefsText, type ProjectRefs, readProjectRefs } from './project-refs.ts';
 import { makePushTarget, pushSettings } from './push-target.ts';
 import type { Repository } from './repository.ts';
-import { readSmall } from './small-file.ts';
+import { lookAt, readSmall } from './small-file.ts';
 
 export type OwnRepositoryRequest = {
   /** In the project. */
@@ -24,9 +24,9 @@ export type OwnRepositoryRequest = {
   readonly dir: string;
   /** A commit, or `ref: refs/heads/…` before the first one. */
   readonly head: string;
-  /** Pushes go where the project's own go; otherwise to a repository within this one. */
+  /** Pushes go where the project's own go; otherwise to `pushTarget`. */
   readonly mayPush: boolean;
-  /** The repository of the run that takes pushes already, instead of a new one. */
+  /** The repository that takes pushes, made when it is not there yet. Default: one within this one. */
   readonly pushTarget?: string | undefined;
 };
 
@@ -72,9 +72,10 @@ export async function makeOwnRepository(request: OwnRepositoryRequest): Promise<
   const own: GitSetting[] = [...format, ...plainSettings(taken)];
   if (!mayPush) {
     const promisors = promisorSettings(taken);
-    const target =
-      request.pushTarget ??
-      makePushTarget({ gitDir, format: [...format, ...promisors], stores, refs, shallow });
+    const target = request.pushTarget ?? join(gitDir, 'pushed');
+    if (lookAt(target) === undefined) {
+      makePushTarget({ target, format: [...format, ...promisors], stores, refs, shallow });
+    }
     own.push(...pushSettings(target, remotesOf(settings)));
   }
   write('config', configText(own));
@@ -89,12 +90,20 @@ export async function makeOwnRepository(request: OwnRepositoryRequest): Promise<
   };
 }
 
-/** Gives a run the index of the project, so that what is staged there is staged here. */
+/**
+ * Gives a run the index of the project, so that what is staged there is staged here. Its time of change is
+ * how git knows which files changed too soon after it for their own time to tell.
+ */
 export async function copyIndex(repository: Repository, gitDir: string): Promise<void> {
   const names = await readdir(repository.gitDir);
   const parts = names.filter((name) => name === 'index' || name.startsWith('sharedindex.'));
   await Promise.all(
-    parts.map((name) => copyFile(join(repository.gitDir, name), join(gitDir, name))),
+    parts.map(async (name) => {
+      const [from, to] = [join(repository.gitDir, name), join(gitDir, name)];
+      const { atimeMs, mtimeMs } = await stat(from);
+      await copyFile(from, to);
+      await utimes(to, atimeMs / 1000, mtimeMs / 1000);
+    }),
   );
 }
 
@@ -129,6 +138,8 @@ function plainSettings(taken: readonly GitSetting[]): readonly GitSetting[] {
     { key: 'core.bare', value: 'false' },
     { key: 'core.logallrefupdates', value: 'true' },
     ...taken.filter(({ key }) => !key.startsWith('extensions.')),
+    // A workspace is a copy: its files have the size and time that the index knows, and other numbers.
+    { key: 'core.checkstat', value: 'minimal' },
   ];
 }
 

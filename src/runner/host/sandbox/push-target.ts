@@ -9,8 +9,6 @@ import { packedRefsText, type ProjectRef, type ProjectRefs } from './project-ref
 import { pushedRefsPrefix } from './run-refs.ts';
 import { lookAt, readSmall } from './small-file.ts';
 
-/** In the git directory of a run: a bare repository that takes the place of its remotes for pushes. */
-const TARGET = 'pushed';
 /** A part of an address, shown by git when it says that it cannot push there. */
 const REFUSED = 'to-push-there-set-RUNNER_ALLOW_PUSH';
 /** How addresses of other machines begin. */
@@ -22,7 +20,8 @@ const SHA = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
 const NAME = /^(?!.*(?:\.\.|\/\/|@\{|\.lock(?:\/|$)|\/\.|\.\/|\.$))[^\0-\u0020\u007f~^:?*[\\]+$/;
 
 type TargetRequest = {
-  readonly gitDir: string;
+  /** Where it is made: a bare repository that takes the place of the remotes for pushes. */
+  readonly target: string;
   /** Of the repository's format, and of where objects that are missing come from. */
   readonly format: readonly GitSetting[];
   readonly stores: readonly string[];
@@ -30,21 +29,14 @@ type TargetRequest = {
   readonly shallow: Buffer | undefined;
 };
 
-/** Where the repository that takes the pushes of a run is, if its git directory has one. */
-export function pushTargetOf(gitDir: string): string | undefined {
-  const target = join(gitDir, TARGET);
-  return lookAt(target) === undefined ? undefined : target;
-}
-
 /**
  * Makes the repository that takes the pushes of a run. It begins as the remote `origin` was when the
  * project last looked (without remote: as the project is), so that a push that is no fast-forward is
  * refused as there. Its packed refs are that beginning; refs that are files of their own were pushed.
- * Answers with its path. Errors: those of the file system.
+ * Errors: those of the file system.
  */
-export function makePushTarget(request: TargetRequest): string {
-  const { gitDir, format, stores, refs, shallow } = request;
-  const target = join(gitDir, TARGET);
+export function makePushTarget(request: TargetRequest): void {
+  const { target, format, stores, refs, shallow } = request;
   for (const folder of ['objects/info', 'refs']) {
     mkdirSync(join(target, folder), { recursive: true });
   }
@@ -62,7 +54,6 @@ export function makePushTarget(request: TargetRequest): string {
   writeFileSync(join(target, 'packed-refs'), packedRefsText(beginning(refs), refs.isPeeled));
   if (shallow !== undefined) writeFileSync(join(target, 'shallow'), shallow);
   writeFileSync(join(target, 'HEAD'), 'ref: refs/heads/main\n');
-  return target;
 }
 
 function beginning({ refs }: ProjectRefs): readonly ProjectRef[] {
@@ -105,19 +96,18 @@ export function pushSettings(
 }
 
 /**
- * Takes what steps of a run have pushed so far into the project, below `refs/runner/<run>/`; hooks of the
+ * Takes what steps of a run have pushed to `target` so far into the project, below `refs/runner/<run>/`; hooks of the
  * project do not run. `known` is what was taken before, by name. Answers with what is taken now.
  * Errors: GIT_FAILED, RESULT_TOO_LARGE for more than 1,000 branches and tags. Cost: three folders looked
  * at when nothing was pushed, else one process.
  */
 export async function takePushed(
   project: Git,
-  gitDir: string,
+  target: string,
   runId: string,
   known: ReadonlyMap<string, string>,
 ): Promise<readonly PushedRef[]> {
-  const target = pushTargetOf(gitDir);
-  if (target === undefined) return [];
+  if (lookAt(target) === undefined) return [];
   const pushed = [
     ...looseRefs(target, 'heads', PUSHED_MAX),
     ...looseRefs(target, 'tags', PUSHED_MAX),

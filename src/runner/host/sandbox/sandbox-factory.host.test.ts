@@ -26,6 +26,7 @@ import { createSandboxFactory } from './sandbox-factory.ts';
 
 const NONE = { live: new Set<string>(), known: new Set<string>() };
 const NO_SHA = '0'.repeat(40);
+const JOB = { jobId: 'job', isEmpty: false, mayFill: false, isLast: false };
 const AUTHOR = ['-c', 'user.name=n', '-c', 'user.email=n@example.com'];
 
 let base = '';
@@ -71,7 +72,8 @@ async function createRepository(dir = project): Promise<void> {
 function factory(projectDir = project): SandboxFactory {
   return createSandboxFactory({
     projectDir,
-    sandboxesDir: join(projectDir, '.runner', 'sandboxes'),
+    stateDir: join(projectDir, '.runner'),
+    root: { base: join(base, 'sandboxes'), dir: rootDir() },
     git: createGit(projectDir),
     report: (event) => {
       reported.push(event);
@@ -79,13 +81,36 @@ function factory(projectDir = project): SandboxFactory {
   });
 }
 
+function rootDir(): string {
+  return join(base, 'sandboxes', 'hash');
+}
+
+/** Names of the folders of runs. */
+async function runsLeft(): Promise<string[]> {
+  return existsSync(rootDir()) ? (await readdir(rootDir())).toSorted() : [];
+}
+
+type Opened = Omit<PreparedSandbox, 'sandbox'> & {
+  /** Of its only job. */
+  readonly sandbox: { readonly path: string; readonly strategy: SandboxStrategy };
+  readonly runDir: string;
+};
+
+/** A run with one job, and another one to come. */
 async function prepare(
   options: { ref?: string; strategy?: SandboxStrategy; runId?: string; dir?: string } = {},
-): Promise<PreparedSandbox> {
+): Promise<Opened> {
   const { ref, strategy, runId = 'run-1', dir = project } = options;
   const sandboxes = factory(dir);
   const trigger = { event: 'push', ...(await sandboxes.resolve(ref, strategy)) };
-  return sandboxes.prepare({ runId, trigger, strategy, hasExplicitRef: ref !== undefined });
+  const request = { runId, trigger, strategy, hasExplicitRef: ref !== undefined };
+  return open(await sandboxes.prepare(request));
+}
+
+async function open(prepared: PreparedSandbox): Promise<Opened> {
+  const { path } = await prepared.openWorkspace(JOB);
+  const { sandbox } = prepared;
+  return { ...prepared, sandbox: { path, strategy: sandbox.strategy }, runDir: sandbox.path };
 }
 
 /** Of a git directory only its name. */
@@ -194,7 +219,7 @@ describe('a work tree', () => {
     const head = git(project, 'rev-parse', 'HEAD');
     const { sandbox, release } = await prepare();
     expect(sandbox).toEqual({
-      path: join(project, '.runner', 'sandboxes', 'run-1'),
+      path: join(rootDir(), 'run-1', 'job', 'project'),
       strategy: 'worktree',
     });
     expect(await filesOf(sandbox.path)).toEqual(['.git', '.gitignore', 'a.txt', 'src/b.txt']);
@@ -206,7 +231,7 @@ describe('a work tree', () => {
     await release();
     await release();
     expectNoTrace();
-    expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual([]);
+    expect(await runsLeft()).toEqual([]);
     expect(git(project, 'status', '--porcelain', '-uall')).toBe('?? .runner/vault.json');
   });
 
@@ -267,7 +292,7 @@ describe('a work tree', () => {
     const trigger = { event: 'push', ref: 'refs/heads/main', sha: '1'.repeat(40) };
     const request = { runId: 'run-1', trigger, strategy: undefined, hasExplicitRef: false };
     await expect(factory().prepare(request)).rejects.toMatchObject({ reason: 'GIT_FAILED' });
-    expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual([]);
+    expect(await runsLeft()).toEqual([]);
     expectNoTrace();
     expect(reported).toEqual([]);
   });
@@ -312,7 +337,7 @@ describe('a copy', () => {
         strategy: undefined,
         hasExplicitRef: false,
       };
-      const { sandbox } = await sandboxes.prepare(request);
+      const { sandbox } = await open(await sandboxes.prepare(request));
       const shown = git(sandbox.path, 'status', '--porcelain').split('\n');
       states.push([sandbox.strategy, await readFile(join(sandbox.path, 'a.txt'), 'utf8'), shown]);
     }
@@ -448,19 +473,22 @@ describe('without git', () => {
       const files = ['.github/workflows/ci.yml', 'a.txt', 'deep/er/b.txt'];
       expect(await filesOf(sandbox.path)).toEqual(files);
       await release();
-      expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual([]);
+      expect(await runsLeft()).toEqual([]);
     } finally {
       process.env['PATH'] = path;
     }
   });
 
-  test('a project too large to copy is run where it is', async () => {
+  test('a project too large to copy is refused, and never run where it is unasked', async () => {
     await put({ 'deep/huge.bin': '' });
     await truncate(join(project, 'deep', 'huge.bin'), 600 * 1024 * 1024);
-    const { sandbox, release } = await prepare();
-    expect(sandbox).toEqual({ path: project, strategy: 'none' });
-    await release();
-    expect((await stat(join(project, 'deep', 'huge.bin'))).size).toBe(600 * 1024 * 1024);
+    await expect(prepare()).rejects.toMatchObject({
+      reason: 'INVALID_REQUEST',
+      metadata: { field: 'sandbox.strategy' },
+    });
+    expect((await prepare({ strategy: 'none' })).sandbox.path).toBe(project);
+    const { sandbox } = await prepare({ strategy: 'copy' });
+    expect((await stat(join(sandbox.path, 'deep', 'huge.bin'))).size).toBe(600 * 1024 * 1024);
   });
 
   test('a repository that git refuses is run as files and reported', async () => {
@@ -487,7 +515,7 @@ describe('a project below the root of its repository', () => {
     await put({ '.runner/.gitignore': '*\n' }, join(project, 'src'));
     const { sandbox, release } = await prepare({ dir: join(project, 'src') });
     expect(sandbox).toEqual({
-      path: join(project, 'src', '.runner', 'sandboxes', 'run-1', 'src'),
+      path: join(rootDir(), 'run-1', 'job', 'src', 'src'),
       strategy: 'worktree',
     });
     expect(await filesOf(sandbox.path)).toEqual(['b.txt']);
@@ -514,14 +542,14 @@ describe('cleaning up', () => {
     await put({ 'a.txt': 'dirty\n' });
     await prepare({ runId: 'dead-copy' });
     await prepare({ runId: 'half' });
-    await rm(join(project, '.runner', 'sandboxes', 'half'), { recursive: true });
+    await rm(join(rootDir(), 'half', '.snapshot'), { recursive: true });
     // A work tree of the user on a disk that is away.
     git(project, 'worktree', 'add', '-q', join(base, 'usb'));
     await rm(join(base, 'usb'), { recursive: true });
     await factory().cleanUp({ live: new Set(['live']), known: new Set(['live']) });
-    expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual(['live']);
+    expect(await runsLeft()).toEqual(['live']);
     expect(git(project, 'worktree', 'list')).toContain('usb');
-    const live = join(project, '.runner', 'sandboxes', 'live');
+    const live = join(rootDir(), 'live', 'job', 'project');
     expect(git(live, 'status', '--porcelain')).toBe('');
   });
 
@@ -583,7 +611,7 @@ describe('cleaning up', () => {
       'killed/tags/t',
       'waiting/keep/head',
     ]);
-    expect(await readdir(join(project, '.runner', 'sandboxes'))).toEqual(['waiting']);
+    expect(await runsLeft()).toEqual(['waiting']);
     await factory().forget('killed');
     await factory().letGo('waiting');
     expect(refs()).toEqual(['foreign/keep/head/0']);

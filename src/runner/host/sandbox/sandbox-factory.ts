@@ -1,5 +1,6 @@
-import { cp, mkdir, readdir, realpath, stat } from 'node:fs/promises';
-import { dirname, join, relative, sep } from 'node:path';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { cp, mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import type { ProblemReporter } from '../../model/ports.ts';
 import { isRunId } from '../../model/run-id.ts';
@@ -21,13 +22,18 @@ import { takePushed } from './push-target.ts';
 import { removeTree } from './remove-tree.ts';
 import { findRepository, type Repository } from './repository.ts';
 import { NO_SHA, resolveHead, resolveRef, type Revision } from './revision.ts';
+import { clearRunFolder, pushTargetIn, RunFolder } from './run-folder.ts';
 import { RunRefs } from './run-refs.ts';
-import { lookAt } from './small-file.ts';
+import { makeSandboxRoot, type SandboxRoot } from './sandbox-root.ts';
+import { lookAt, readSmall } from './small-file.ts';
 import { copyFiles, listTree, type Tree, type TreeLimits } from './tree-copy.ts';
 
 const CHECKOUT_TIMEOUT_MS = 10 * 60_000;
+const MIB = 1024 * 1024;
 /** What the automatic choice still copies of a project without git. */
-const AUTOMATIC_LIMITS: TreeLimits = { filesMax: 20_000, bytesMax: 512 * 1024 * 1024 };
+const AUTOMATIC_LIMITS: TreeLimits = { filesMax: 20_000, bytesMax: 512 * MIB };
+/** In the state of the runner: where runs had their folders last. */
+const ROOT_FILE = 'sandbox-root';
 const NO_LIMITS: TreeLimits = {
   filesMax: Number.POSITIVE_INFINITY,
   bytesMax: Number.POSITIVE_INFINITY,
@@ -35,8 +41,14 @@ const NO_LIMITS: TreeLimits = {
 
 export type SandboxFactoryOptions = {
   readonly projectDir: string;
-  /** Usually `.runner/sandboxes`; made when needed. */
-  readonly sandboxesDir: string;
+  /** The project's `.runner`: refs and commits of runs, git directories of events. */
+  readonly stateDir: string;
+  /** Where runs have their folders. */
+  readonly root: SandboxRoot;
+  /** The last part of GITHUB_WORKSPACE; the project's folder when absent. */
+  readonly repositoryName?: string | undefined;
+  /** Free bytes that the disk of the workspaces must have when a run is started. */
+  readonly diskFloorBytes?: number | undefined;
   /** In the project. */
   readonly git: Git;
   readonly report: ProblemReporter;
@@ -45,9 +57,10 @@ export type SandboxFactoryOptions = {
 type PrepareRequest = Parameters<SandboxFactory['prepare']>[0];
 
 /**
- * Sandboxes of one project. A work tree and a copy have a git directory of their own that borrows the
- * project's objects, so that git commands of steps work there and change nothing of the project; without
- * git a copy is files only and starts no process.
+ * Sandboxes of one project: for each run a folder outside of the project with the state that it begins with,
+ * and a workspace for each of its jobs. A work tree and a copy have a git directory of their own that borrows
+ * the project's objects, so that git commands of steps work there and change nothing of the project; without
+ * git a copy is files only.
  */
 export function createSandboxFactory(options: SandboxFactoryOptions): SandboxFactory {
   return new ProjectSandboxes(options);
@@ -59,11 +72,12 @@ class ProjectSandboxes implements SandboxFactory {
   readonly #refs: RunRefs;
   /** Whether the tree was clean the last time that it mattered. */
   #wasClean = true;
+  #isRootKnown = false;
 
   constructor(options: SandboxFactoryOptions) {
     this.#options = options;
     this.#settings = new GitSettings(options.git);
-    this.#refs = new RunRefs(options.git, join(dirname(options.sandboxesDir), 'run-refs'));
+    this.#refs = new RunRefs(options.git, join(options.stateDir, 'run-refs'));
   }
 
   async resolve(ref: string | undefined, strategy: SandboxStrategy | undefined): Promise<Revision> {
@@ -108,7 +122,8 @@ class ProjectSandboxes implements SandboxFactory {
     const { projectDir } = this.#options;
     const limits = strategy === 'copy' ? NO_LIMITS : AUTOMATIC_LIMITS;
     const tree = await listTree(projectDir, new Set([this.#ownFolder(), '.git']), limits);
-    return tree === undefined ? this.#none() : this.#copyPlain(runId, tree);
+    if (tree === undefined) throw tooLarge();
+    return this.#copyPlain(runId, tree);
   }
 
   async hold(
@@ -127,8 +142,9 @@ class ProjectSandboxes implements SandboxFactory {
     if (repository === undefined) {
       throw new AppError('INVALID_REF', 'the project is not a git repository: it has no commits');
     }
-    const { git, sandboxesDir } = this.#options;
-    return openCommitRepository({ git, settings: this.#settings, repository, sandboxesDir });
+    const { git } = this.#options;
+    const parentDir = this.#eventsDir;
+    return openCommitRepository({ git, settings: this.#settings, repository, parentDir });
   }
 
   async adopt(runId: string, { repository: commits }: EventCommit): Promise<void> {
@@ -145,22 +161,38 @@ class ProjectSandboxes implements SandboxFactory {
   }
 
   async forget(runId: string): Promise<void> {
+    if (!isRunId(runId)) return;
     await removeTree(this.#adoptedDir(runId));
+    await removeTree(join(this.#options.root.dir, runId));
     const repository = await this.#repository();
     if (repository !== undefined) await this.#refs.remove(repository, runId);
   }
 
+  async assertDiskSpace(): Promise<void> {
+    const { root, diskFloorBytes = 0 } = this.#options;
+    if (diskFloorBytes === 0) return;
+    await assertFree(root.dir, diskFloorBytes);
+  }
+
   async cleanUp({ live, known }: Parameters<SandboxFactory['cleanUp']>[0]): Promise<void> {
-    const { sandboxesDir, git } = this.#options;
-    const names = await readdir(sandboxesDir).catch(() => []);
+    const { git, root } = this.#options;
     const repository = await this.#repository();
-    for (const name of names) {
-      if (live.has(name)) continue;
-      const dir = join(sandboxesDir, name);
-      if (repository !== undefined && known.has(name)) {
-        const gitDir = join(dir, '.git');
-        await this.#tidy(async () => void (await takePushed(git, gitDir, name, new Map())));
+    const takeFrom = async (target: string, runId: string): Promise<void> => {
+      if (repository === undefined || !known.has(runId)) return;
+      await this.#tidy(async () => void (await takePushed(git, target, runId, new Map())));
+    };
+    for (const dir of this.#rootsOfBefore(root.dir)) {
+      for (const name of await readdir(dir).catch(() => [])) {
+        if (live.has(name) || !isRunId(name)) continue;
+        const runDir = join(dir, name);
+        await takeFrom(pushTargetIn(runDir), name);
+        await this.#tidy(() => (known.has(name) ? clearRunFolder(runDir) : removeTree(runDir)));
       }
+    }
+    // Git directories of events; what older versions left there, too.
+    for (const name of await readdir(this.#eventsDir).catch(() => [])) {
+      const dir = join(this.#eventsDir, name);
+      await takeFrom(join(dir, '.git', 'pushed'), name);
       await this.#tidy(() => removeSandbox(repository, dir));
     }
     if (repository === undefined) return;
@@ -175,7 +207,7 @@ class ProjectSandboxes implements SandboxFactory {
           : this.#refs.remove(repository, runId),
       );
     }
-    const dir = await realpath(sandboxesDir).catch(() => undefined);
+    const dir = await realpath(this.#eventsDir).catch(() => undefined);
     if (dir === undefined) return;
     for (const { name, adminDir } of await linkedSandboxes(repository, dir)) {
       if (!live.has(name)) await this.#tidy(() => forgetWorktree(adminDir));
@@ -183,7 +215,30 @@ class ProjectSandboxes implements SandboxFactory {
   }
 
   get #commitsDir(): string {
-    return join(dirname(this.#options.sandboxesDir), 'run-commits');
+    return join(this.#options.stateDir, 'run-commits');
+  }
+
+  get #eventsDir(): string {
+    return join(this.#options.stateDir, 'sandboxes');
+  }
+
+  /** Where runs have, and where they had, their folders: the setting may have changed since. */
+  #rootsOfBefore(current: string): readonly string[] {
+    const before =
+      readSmall(join(this.#options.stateDir, ROOT_FILE))?.toString('utf8').trim() ?? '';
+    const isRoot = isAbsolute(before) && basename(before) === basename(current);
+    return isRoot && before !== current ? [before, current] : [current];
+  }
+
+  /** The next start looks where this one made folders. */
+  #makeRoot(): void {
+    const { root, stateDir } = this.#options;
+    makeSandboxRoot(root);
+    if (this.#isRootKnown) return;
+    const path = join(stateDir, ROOT_FILE);
+    mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    writeFileSync(path, `${root.dir}\n`, { mode: 0o600 });
+    this.#isRootKnown = true;
   }
 
   /** Objects of a run that the project may not have. */
@@ -219,13 +274,16 @@ class ProjectSandboxes implements SandboxFactory {
     // What both ways need is made while git looks whether the tree is clean.
     const isClean = isAutomatic ? this.#isClean() : Promise.resolve(false);
     isClean.catch(() => undefined);
-    return this.#inNewFolder(runId, repository, async (dir, undo) => {
-      const own = await this.#makeRepository(request, repository, dir);
+    return this.#inNewFolder(runId, repository, async (folder, undo) => {
+      const dir = folder.snapshot;
+      const pushTarget = pushTargetIn(folder.dir);
+      const own = await this.#makeRepository(request, repository, { dir, pushTarget });
       undo.push(() => this.#refs.release(repository, runId, 'refs'));
-      const fill = (isAtCommit: boolean): Promise<void> =>
-        isAtCommit
-          ? this.#checkOut(repository, dir, own)
-          : this.#copyWorkTree(repository, dir, own.gitDir);
+      const fill = async (isAtCommit: boolean): Promise<void> => {
+        folder.innerLinks = [];
+        if (isAtCommit) await this.#checkOut(repository, dir, own);
+        else folder.innerLinks = await this.#copyWorkTree(repository, dir, own.gitDir);
+      };
       if (request.isWithoutFiles === true && !own.isPartial) {
         await mkdir(join(dir, repository.prefix), { recursive: true });
         return 'worktree';
@@ -243,7 +301,7 @@ class ProjectSandboxes implements SandboxFactory {
   async #makeRepository(
     { runId, trigger, mayPush = false, isAdopted = false }: PrepareRequest,
     repository: Repository,
-    dir: string,
+    { dir, pushTarget }: { readonly dir: string; readonly pushTarget: string },
   ): Promise<OwnRepository> {
     const { git } = this.#options;
     const hasCommit = !isNoSha(trigger.sha);
@@ -254,6 +312,7 @@ class ProjectSandboxes implements SandboxFactory {
       dir,
       head: hasCommit ? trigger.sha : `ref: ${trigger.ref}`,
       mayPush,
+      pushTarget,
     });
     if (isAdopted) {
       const adopted = this.#adoptedDir(runId);
@@ -298,30 +357,41 @@ class ProjectSandboxes implements SandboxFactory {
     await this.#options.git.in(dir).run(args, { ...fetching, timeoutMs: CHECKOUT_TIMEOUT_MS });
   }
 
-  async #copyWorkTree(repository: Repository, dir: string, gitDir: string): Promise<void> {
+  /** Answers with the links that lead into the copy. */
+  async #copyWorkTree(
+    repository: Repository,
+    dir: string,
+    gitDir: string,
+  ): Promise<readonly string[]> {
     const own = join(repository.prefix, this.#ownFolder()) + sep;
-    await Promise.all([
-      copyIndex(repository, gitDir),
+    const [links] = await Promise.all([
       this.#copyListed(repository.rootDir, dir, own),
+      copyIndex(repository, gitDir),
     ]);
+    return links;
   }
 
   /** Submodules and other repositories within come along as plain files. */
-  async #copyListed(from: string, to: string, skippedPrefix: string): Promise<void> {
+  async #copyListed(from: string, to: string, skippedPrefix: string): Promise<readonly string[]> {
     const names = await this.#listFiles(from);
     const files = names.filter((name) => !name.startsWith(skippedPrefix));
-    for (const inner of await copyFiles(from, to, files)) {
+    const { folders, innerLinks } = await copyFiles(from, to, files);
+    const links = [...innerLinks];
+    for (const inner of folders) {
       // A submodule that is not initialised is an empty folder of the repository around it.
+      await mkdir(join(to, inner), { recursive: true });
       const isRepository = await stat(join(from, inner, '.git')).catch(() => undefined);
       if (isRepository === undefined) continue;
-      await mkdir(join(to, inner), { recursive: true });
-      await this.#copyListed(join(from, inner), join(to, inner), `.git${sep}`);
+      const below = await this.#copyListed(join(from, inner), join(to, inner), `.git${sep}`);
+      links.push(...below.map((link) => join(inner, link)));
     }
+    return links;
   }
 
   #copyPlain(runId: string, tree: Tree): Promise<PreparedSandbox> {
-    return this.#inNewFolder(runId, undefined, async (dir) => {
-      await copyFiles(this.#options.projectDir, dir, tree.files);
+    return this.#inNewFolder(runId, undefined, async (folder) => {
+      const copied = await copyFiles(this.#options.projectDir, folder.snapshot, tree.files);
+      folder.innerLinks = copied.innerLinks;
       return 'copy';
     });
   }
@@ -329,49 +399,66 @@ class ProjectSandboxes implements SandboxFactory {
   async #inNewFolder(
     runId: string,
     repository: Repository | undefined,
-    fill: (dir: string, undo: (() => Promise<void>)[]) => Promise<SandboxStrategy>,
+    fill: (folder: RunFolder, undo: (() => Promise<void>)[]) => Promise<SandboxStrategy>,
   ): Promise<PreparedSandbox> {
-    const { sandboxesDir } = this.#options;
-    const dir = join(sandboxesDir, runId);
-    // A queued run that a killed process had begun to prepare.
-    await removeSandbox(repository, dir);
-    await mkdir(dir, { recursive: true, mode: 0o700 });
-    const undo: (() => Promise<void>)[] = [() => removeTree(dir)];
+    const { root, repositoryName, projectDir } = this.#options;
+    this.#makeRoot();
+    const dir = join(root.dir, runId);
+    // A queued run that a killed process had begun to prepare, or an earlier attempt of this one.
+    await clearRunFolder(dir);
+    const name = folderNameOf(repositoryName ?? '', projectDir);
+    const folder = new RunFolder({ dir, name, prefix: repository?.prefix ?? '' });
+    await mkdir(folder.snapshot, { recursive: true, mode: 0o700 });
+    const undo: (() => Promise<void>)[] = [() => clearRunFolder(dir)];
     let released: Promise<unknown> | undefined;
     const release = async (): Promise<void> => {
       released ??= Promise.all(undo.map((action) => action()));
       await released;
     };
     try {
-      const strategy = await fill(dir, undo);
-      const sandbox = { path: join(dir, repository?.prefix ?? ''), strategy };
-      const taken = new Map<string, string>();
-      const take = async (): Promise<readonly PushedRef[]> => {
-        if (repository === undefined) return [];
-        const fresh = await takePushed(this.#options.git, join(dir, '.git'), runId, taken);
-        for (const { name, sha } of fresh) taken.set(name, sha);
-        return fresh;
+      const strategy = await fill(folder, undo);
+      const pushTarget = repository === undefined ? undefined : pushTargetIn(dir);
+      return {
+        sandbox: { path: dir, strategy },
+        source: folder.source,
+        pushTarget,
+        openWorkspace: (request) => folder.openWorkspace(request),
+        takePushed: this.#takerOf(pushTarget, runId),
+        release,
       };
-      // Jobs that end together take turns: git locks what it writes.
-      let turn: Promise<unknown> = Promise.resolve();
-      const takeInTurn = (): Promise<readonly PushedRef[]> => {
-        const mine = turn.then(take);
-        turn = mine.catch(() => undefined);
-        return mine;
-      };
-      return { sandbox, takePushed: takeInTurn, release };
     } catch (error) {
       await release();
       throw error;
     }
   }
 
+  /** Jobs that end together take turns: git locks what it writes. */
+  #takerOf(target: string | undefined, runId: string): PreparedSandbox['takePushed'] {
+    const taken = new Map<string, string>();
+    const take = async (): Promise<readonly PushedRef[]> => {
+      if (target === undefined) return [];
+      const fresh = await takePushed(this.#options.git, target, runId, taken);
+      for (const { name, sha } of fresh) taken.set(name, sha);
+      return fresh;
+    };
+    let turn: Promise<unknown> = Promise.resolve();
+    return () => {
+      const mine = turn.then(take);
+      turn = mine.catch(() => undefined);
+      return mine;
+    };
+  }
+
   #none(): PreparedSandbox {
-    const sandbox = { path: this.#options.projectDir, strategy: 'none' } as const;
+    const path = this.#options.projectDir;
+    const nothing = (): Promise<void> => Promise.resolve();
     return {
-      sandbox,
+      sandbox: { path, strategy: 'none' },
+      source: path,
+      pushTarget: undefined,
+      openWorkspace: () => Promise.resolve({ path, root: path, fill: undefined, end: nothing }),
       takePushed: () => Promise.resolve([]),
-      release: () => Promise.resolve(),
+      release: nothing,
     };
   }
 
@@ -408,10 +495,9 @@ class ProjectSandboxes implements SandboxFactory {
     return tracked.exitCode === 0 && tracked.stdout.length > 0 ? repository : undefined;
   }
 
-  /** The top folder of the project that holds the sandboxes: never part of one. */
+  /** The state of the runner is never part of a sandbox. */
   #ownFolder(): string {
-    const { projectDir, sandboxesDir } = this.#options;
-    return relative(projectDir, sandboxesDir).split(sep)[0] ?? '.runner';
+    return basename(this.#options.stateDir);
   }
 
   #reportRefusal(): void {
@@ -436,6 +522,29 @@ function isNoSha(sha: string): boolean {
 
 function commitGone(): AppError {
   return new AppError('INVALID_REF', 'the commit of the run is not here any more');
+}
+
+function tooLarge(): AppError {
+  const { filesMax, bytesMax } = AUTOMATIC_LIMITS;
+  const text = `The project is in no git repository and larger than ${filesMax} files or ${bytesMax / MIB} MiB: ask for the strategy copy, or none to work in the project itself`;
+  return new AppError('INVALID_REQUEST', text, { field: 'sandbox.strategy' });
+}
+
+/** A name of a repository as a folder; that of the project where it cannot be one. */
+function folderNameOf(repositoryName: string, projectDir: string): string {
+  const names = [repositoryName, basename(projectDir).replaceAll(/[^\w.-]/g, '_')];
+  return names.find((name) => /^(?!\.{1,2}$)[\w.-]{1,100}$/.test(name)) ?? 'project';
+}
+
+async function assertFree(dir: string, floorBytes: number): Promise<void> {
+  // It is made with the first run; the folder above is on the same disk.
+  for (let at = dir; ; at = dirname(at)) {
+    const found = await statfs(at).catch(() => undefined);
+    if (found === undefined && dirname(at) !== at) continue;
+    if (found === undefined || found.bavail * found.bsize >= floorBytes) return;
+    const text = `less than ${Math.ceil(floorBytes / MIB)} MiB are free on the disk of the workspaces`;
+    throw new AppError('DISK_FULL', text, { floorBytes: String(floorBytes) });
+  }
 }
 
 function needsCommit(): AppError {

@@ -1,5 +1,5 @@
 import { constants, type Dirent } from 'node:fs';
-import { copyFile, lstat, mkdir, opendir, readlink, symlink } from 'node:fs/promises';
+import { copyFile, lstat, mkdir, opendir, readlink, symlink, utimes } from 'node:fs/promises';
 import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 
 const { COPYFILE_FICLONE } = constants;
@@ -43,17 +43,24 @@ function isCopied(entry: Dirent): boolean {
   return entry.isFile() || entry.isSymbolicLink();
 }
 
+export type CopiedFiles = {
+  /** Those of the list that are folders: git lists repositories within the project so. */
+  readonly folders: readonly string[];
+  /** Absolute links that pointed into one folder and now point into the other. */
+  readonly innerLinks: readonly string[];
+};
+
 /**
  * Copies `files` (relative paths) from one folder to another, as clones that share their blocks where
  * the file system can. Links are made again as links: relative ones as they are, absolute ones that
- * point into `from` point into `to`. What vanished meanwhile or lies behind a link is left out.
- * Answers with the folders among `files`: git lists repositories within the project so.
+ * point into `from` point into `to`. Times of change stay, so that git sees nothing changed. What vanished
+ * meanwhile or lies behind a link is left out.
  */
 export async function copyFiles(
   from: string,
   to: string,
   files: readonly string[],
-): Promise<readonly string[]> {
+): Promise<CopiedFiles> {
   const folders = new Map<string, Promise<boolean>>([['.', Promise.resolve(true)]]);
   const makeFolder = (folder: string): Promise<boolean> => {
     let made = folders.get(folder);
@@ -68,29 +75,42 @@ export async function copyFiles(
     return made;
   };
   const rest = files.values();
-  const inner: string[] = [];
+  const folderFiles: string[] = [];
+  const innerLinks: string[] = [];
   const copyRest = async (): Promise<void> => {
     for (const file of rest) {
       if (!(await makeFolder(dirname(file)))) continue;
-      if ((await copyOne(from, to, file)) === 'folder') inner.push(file);
+      const kind = await copyOne(from, to, file);
+      if (kind === 'folder') folderFiles.push(file);
+      if (kind === 'inner link') innerLinks.push(file);
     }
   };
   await Promise.all(Array.from({ length: COPIES_AT_ONCE }, copyRest));
-  return inner;
+  return { folders: folderFiles, innerLinks };
 }
 
 async function isRealFolder(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined))?.isDirectory() ?? false;
 }
 
-async function copyOne(from: string, to: string, file: string): Promise<'folder' | undefined> {
+async function copyOne(
+  from: string,
+  to: string,
+  file: string,
+): Promise<'folder' | 'inner link' | undefined> {
   const source = join(from, file);
   const target = join(to, file);
   const present = await lstat(source).catch(() => undefined);
   if (present?.isSymbolicLink() === true) {
-    await symlink(movedLink(await readlink(source), from, to), target);
-  } else if (present?.isFile() === true) {
+    const link = await readlink(source);
+    const moved = movedLink(link, from, to);
+    await symlink(moved, target);
+    return moved === link ? undefined : 'inner link';
+  }
+  if (present?.isFile() === true) {
     await copyFile(source, target, COPYFILE_FICLONE);
+    // Not as dates: those are rounded, and git compares whole seconds.
+    await utimes(target, present.atimeMs / 1000, present.mtimeMs / 1000);
   }
   return present?.isDirectory() === true ? 'folder' : undefined;
 }

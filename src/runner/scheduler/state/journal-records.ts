@@ -1,3 +1,5 @@
+import type { NeededAction } from '../../model/action-supply.ts';
+import type { SealedValues } from '../../model/ports.ts';
 import type {
   Annotation,
   Conclusion,
@@ -15,11 +17,19 @@ export type RunRequest = {
   readonly hasExplicitRef: boolean;
   /** Pushes of steps go to the project's remotes. */
   readonly allowPush?: boolean | undefined;
+  /** Variables for all steps, below the workflow's own `env`. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   readonly actor: string;
   /** The commit came with an event; the project itself may not have it. */
   readonly isAdopted?: boolean | undefined;
   /** The pull request is from another repository: its run gets no secrets and is kept apart. */
   readonly fork?: ForkRequest | undefined;
+  /** What was asked for of the workflow: keys of jobs, values of matrices. */
+  readonly jobs?: readonly string[] | undefined;
+  readonly matrix?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** Secrets and variables that came with the start. */
+  readonly sealed?: SealedValues | undefined;
+  readonly variables?: Readonly<Record<string, string>> | undefined;
   /** `github.event_name`. */
   readonly eventName: string;
   /** `inputs` context: booleans and numbers keep their types. */
@@ -89,6 +99,7 @@ export type RunRecord = { readonly at: string } & (
       readonly annotations: readonly Annotation[];
     }
   | { readonly type: 'run.started'; readonly sandbox: Sandbox }
+  | { readonly type: 'run.actions'; readonly actions: readonly NeededAction[] }
   | { readonly type: 'run.env'; readonly env: Readonly<Record<string, string>> }
   | { readonly type: 'run.approved' }
   | { readonly type: 'run.cancelRequested' }
@@ -102,6 +113,7 @@ export type RunRecord = { readonly at: string } & (
       readonly jobId: string;
       readonly name: string;
       readonly environment?: string | undefined;
+      readonly sandbox?: { readonly path: string } | undefined;
     }
   | {
       readonly type: 'job.completed';

@@ -1,5 +1,5 @@
 import { AppError } from '../../../shared/app-error.ts';
-import { expandMatrix, legName } from '../../language/matrix.ts';
+import { chosenLegs, expandMatrix, legName, type MatrixChoice } from '../../language/matrix.ts';
 import { hasExpression, jsonFromTemplate } from '../../language/template-access.ts';
 import type { JsonObject } from '../../model/run.ts';
 import type { JobDefinition, Workflow } from '../../model/workflow.ts';
@@ -27,9 +27,14 @@ export function placeBelow(callerId: string, callerName: string): PlanPlace {
  * The jobs of a workflow as far as the file alone tells: the legs of a matrix without expressions, and
  * the jobs of the workflows that are called. What only the run can tell is one job, which its legs will
  * replace.
- * Errors: INVALID_WORKFLOW beyond `jobsMax`.
+ * `matrix` narrows the legs. Errors: INVALID_WORKFLOW beyond `jobsMax`.
  */
-export function planOf(workflow: Workflow, place: PlanPlace, jobsMax: number): PlannedJob[] {
+export function planOf(
+  workflow: Workflow,
+  place: PlanPlace,
+  jobsMax: number,
+  matrix?: MatrixChoice,
+): PlannedJob[] {
   const jobs: PlannedJob[] = [];
   const add = (job: PlannedJob): void => {
     jobs.push(job);
@@ -41,14 +46,14 @@ export function planOf(workflow: Workflow, place: PlanPlace, jobsMax: number): P
     for (const job of current.jobs.values()) {
       const node = idPrefix + job.key;
       const needs = needsOf(job, idPrefix);
-      const legs = knownLegs(job);
-      for (const [index, matrix] of (legs ?? [null]).entries()) {
-        const id = matrix === null ? node : legId(node, index);
-        const name = namePrefix + plainName(job, matrix);
+      const legs = knownLegs(job, matrix);
+      for (const [index, leg] of (legs ?? [null]).entries()) {
+        const id = leg === null ? node : legId(node, index);
+        const name = namePrefix + plainName(job, leg);
         const isOpen = job.strategy?.matrix !== undefined && legs === undefined;
         if (job.kind === 'call' && !isOpen) visit(job.called, placeBelow(id, name));
         else
-          add({ id, name: shortName(name), needs, node, ...(matrix === null ? {} : { matrix }) });
+          add({ id, name: shortName(name), needs, node, ...(leg === null ? {} : { matrix: leg }) });
       }
     }
   };
@@ -62,11 +67,14 @@ export function legId(node: string, index: number): string {
 }
 
 /** The legs of a matrix without expressions. One that cannot be fails its job when that has its turn. */
-function knownLegs(job: JobDefinition): readonly JsonObject[] | undefined {
+function knownLegs(
+  job: JobDefinition,
+  choice: MatrixChoice | undefined,
+): readonly JsonObject[] | undefined {
   const matrix = job.strategy?.matrix;
   if (matrix === undefined || hasExpression(matrix)) return undefined;
   try {
-    return expandMatrix(jsonFromTemplate(matrix));
+    return chosenLegs(expandMatrix(jsonFromTemplate(matrix)), choice);
   } catch (error) {
     if (error instanceof AppError) return undefined;
     throw error;

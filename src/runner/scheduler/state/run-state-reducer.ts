@@ -121,6 +121,9 @@ const HANDLERS: Handlers = {
   'run.env': (state, record) => {
     state.run = { ...state.run, env: record.env };
   },
+  'run.actions': (state, record) => {
+    state.run = { ...state.run, actions: record.actions };
+  },
   'run.cancelRequested': (state, record) => {
     const cancelRequestedAt = state.run.cancelRequestedAt ?? record.at;
     state.run = { ...state.run, cancelRequestedAt };
@@ -150,6 +153,7 @@ const HANDLERS: Handlers = {
       attempt: state.run.attempt,
       startedAt: record.at,
       ...(record.environment === undefined ? {} : { environment: { name: record.environment } }),
+      ...(record.sandbox === undefined ? {} : { sandbox: record.sandbox }),
     });
   },
   'job.completed': completeJob,

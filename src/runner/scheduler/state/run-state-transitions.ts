@@ -20,6 +20,7 @@ export const RUN_TRANSITIONS: Table<RunPhase, RunEvent> = {
   queued: {
     'run.started': 'in_progress',
     'run.env': 'queued',
+    'run.actions': 'refused',
     'run.approved': 'queued',
     'run.cancelRequested': 'cancelling',
     // A run that cannot be started ends without having started.
@@ -37,6 +38,7 @@ export const RUN_TRANSITIONS: Table<RunPhase, RunEvent> = {
   in_progress: {
     'run.started': 'refused',
     'run.env': 'in_progress',
+    'run.actions': 'in_progress',
     'run.approved': 'refused',
     'run.cancelRequested': 'cancelling',
     'run.completed': 'finished',
@@ -53,6 +55,7 @@ export const RUN_TRANSITIONS: Table<RunPhase, RunEvent> = {
   cancelling: {
     'run.started': 'refused',
     'run.env': 'cancelling',
+    'run.actions': 'cancelling',
     'run.approved': 'refused',
     // The second call, which kills.
     'run.cancelRequested': 'cancelling',
@@ -71,6 +74,7 @@ export const RUN_TRANSITIONS: Table<RunPhase, RunEvent> = {
   finished: {
     'run.started': 'refused',
     'run.env': 'refused',
+    'run.actions': 'refused',
     'run.approved': 'refused',
     'run.cancelRequested': 'refused',
     'run.completed': 'refused',

@@ -50,6 +50,7 @@ const conclusion = fc.constantFrom(...CONCLUSIONS);
 const body: fc.Arbitrary<Body> = fc.oneof(
   fc.constant<Body>({ type: 'run.started', sandbox: { path: '/p', strategy: 'none' } }),
   fc.constant<Body>({ type: 'run.env', env: { A: '1' } }),
+  fc.constant<Body>({ type: 'run.actions', actions: [{ name: 'a/b@v1', source: 'missing' }] }),
   fc.constant<Body>({ type: 'run.approved' }),
   fc.constant<Body>({ type: 'run.cancelRequested' }),
   conclusion.map((each): Body => ({ type: 'run.completed', conclusion: each })),

@@ -1,16 +1,16 @@
 import { AppError } from '../../../shared/app-error.ts';
-import { matchesTrigger, type FilteredEvent } from '../../language/event-filters.ts';
+import { matchesTrigger } from '../../language/event-filters.ts';
 import type { ForkIsolation } from '../../model/isolation.ts';
 import type { RunService, StartRequest, WorkflowCatalog } from '../../model/ports.ts';
-import type { JsonObject, JsonValue } from '../../model/run.ts';
+import type { JsonObject } from '../../model/run.ts';
 import type { ErrorReason } from '../../model/runner-reason.ts';
 import type { CommitFetcher, EventCommit, SandboxFactory } from '../../model/storage.ts';
-import type { WorkflowTrigger } from '../../model/workflow.ts';
 import type { ApprovedAuthors } from './approved-authors.ts';
 import { authorOf, subjectOf, type EventSubject } from './event-subject.ts';
+import { filteredEventOf, isAfter } from './filtered-event.ts';
 import { findCommit } from './find-commit.ts';
 import { needsApproval, type ForkApproval } from './fork-policy.ts';
-import { objectOf, textAt } from './payload.ts';
+import { inputTexts, textAt } from './payload.ts';
 
 /** Why a workflow that an event selects was not started. */
 export type StartProblem = {
@@ -48,7 +48,7 @@ export type InboxOptions = {
 };
 
 /** What the runs of one event have in common. */
-type Start = Pick<StartRequest, 'event' | 'payload' | 'actor' | 'inputs' | 'fork'>;
+type Start = Pick<StartRequest, 'event' | 'payload' | 'isSelected' | 'actor' | 'inputs' | 'fork'>;
 
 /**
  * Starts the workflows whose triggers an event of the code host matches (GitHub, "Events that trigger
@@ -159,49 +159,14 @@ function startOf(
   return {
     event,
     payload,
+    isSelected: true,
     actor: textAt(payload, 'sender', 'login'),
-    inputs: event === DISPATCH_EVENT ? inputsOf(payload['inputs']) : undefined,
+    inputs: event === DISPATCH_EVENT ? inputTexts(payload['inputs']) : undefined,
   };
 }
 
 function problemOf(workflow: string, { reason, message }: AppError): StartProblem {
   return { workflow, code: reason.toLowerCase(), message };
-}
-
-/** Does the trigger name the workflow that a `workflow_run` tells of? Other events name none. */
-function isAfter({ workflows }: WorkflowTrigger, payload: JsonObject): boolean {
-  if (workflows === undefined) return true;
-  const name = textAt(payload, 'workflow', 'name') ?? textAt(payload, 'workflow_run', 'name');
-  return name !== undefined && workflows.includes(name);
-}
-
-/** What the filters of `on:` look at. */
-function filteredEventOf(event: string, payload: JsonObject): FilteredEvent {
-  const action = textAt(payload, 'action');
-  const base = textAt(payload, 'pull_request', 'base', 'ref');
-  if (base !== undefined) return { ref: `refs/heads/${base}`, action };
-  const tag = textAt(payload, 'release', 'tag_name');
-  if (tag !== undefined) return { ref: `refs/tags/${tag}`, action };
-  const branch = textAt(payload, 'workflow_run', 'head_branch');
-  if (branch !== undefined) return { ref: `refs/heads/${branch}`, action };
-  const ref = textAt(payload, 'ref') ?? textAt(payload, 'repository', 'default_branch') ?? '';
-  const changedPaths = event === 'push' ? changedPathsOf(payload['commits']) : undefined;
-  return { ref, action, changedPaths };
-}
-
-/** Paths that the commits of a push name; undefined when it lists none. */
-function changedPathsOf(commits: JsonValue | undefined): readonly string[] | undefined {
-  if (!Array.isArray(commits) || commits.length === 0) return undefined;
-  const paths = new Set<string>();
-  for (const commit of commits as readonly JsonValue[]) {
-    for (const kind of ['added', 'modified', 'removed']) {
-      const list = objectOf(commit)?.[kind];
-      if (!Array.isArray(list)) continue;
-      for (const path of list as readonly JsonValue[])
-        if (typeof path === 'string') paths.add(path);
-    }
-  }
-  return [...paths];
 }
 
 /** A branch or tag that was deleted by a push starts nothing. */
@@ -213,12 +178,4 @@ function isDeletion(event: string, payload: JsonObject): boolean {
 function isDispatched(fileName: string, payload: JsonObject): boolean {
   const path = textAt(payload, 'workflow');
   return path === undefined || path === fileName || path.endsWith(`/${fileName}`);
-}
-
-function inputsOf(value: JsonValue | undefined): Readonly<Record<string, string>> | undefined {
-  const entries = Object.entries(objectOf(value) ?? {}).map(([name, given]): [string, string] => [
-    name,
-    typeof given === 'object' ? JSON.stringify(given) : String(given),
-  ]);
-  return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }

@@ -23,6 +23,15 @@ export function objectOf(value: JsonValue | undefined): JsonObject | undefined {
   return isObject ? (value as JsonObject) : undefined;
 }
 
+/** The `inputs` of a dispatch as texts; none where there are none. */
+export function inputTexts(value: JsonValue | undefined): Readonly<Record<string, string>> {
+  const entries = Object.entries(objectOf(value) ?? {}).map(([name, given]): [string, string] => [
+    name,
+    typeof given === 'object' ? JSON.stringify(given) : String(given),
+  ]);
+  return Object.fromEntries(entries);
+}
+
 function valueAt(payload: JsonObject, path: readonly string[]): JsonValue | undefined {
   let value: JsonValue | undefined = payload;
   for (const name of path) value = objectOf(value)?.[name];

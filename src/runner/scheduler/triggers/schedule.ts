@@ -64,7 +64,12 @@ export class Schedule {
 
   async #startOne(workflow: string, cron: string): Promise<void> {
     try {
-      await this.#runs.start({ workflow, event: EVENT, payload: { schedule: cron } });
+      await this.#runs.start({
+        workflow,
+        event: EVENT,
+        payload: { schedule: cron },
+        isSelected: true,
+      });
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
       this.#report('schedule.not_started', error);

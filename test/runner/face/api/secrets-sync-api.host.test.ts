@@ -405,7 +405,9 @@ describe('the inbox', () => {
 });
 
 test('state lies in a folder that git ignores but for the vault', () => {
-  expect(readFileSync(join(workspace, '.runner/.gitignore'), 'utf8')).toBe('*\n!vault.json\n');
+  expect(readFileSync(join(workspace, '.runner/.gitignore'), 'utf8')).toBe(
+    '*\n!vault.json\n!actions.lock\n',
+  );
   expect(statSync(join(workspace, '.runner')).mode & 0o777).toBe(0o700);
   for (const path of filesBelow(join(workspace, '.runner'))) {
     if (!path.endsWith('.gitignore')) expect(statSync(path).mode & 0o077).toBe(0);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, onTestFinished } from 'vitest';
 
-const MAIN = join(import.meta.dirname, '../../../../src/runner/cli-main.ts');
+const MAIN = join(import.meta.dirname, '../../../../scripts/runner.mjs');
 
 /** Holds the key of local secrets: one for all processes of a test file. */
 const configHome = mkdtempSync(join(tmpdir(), 'gatehouse-config-'));
@@ -74,6 +74,7 @@ export function startCli(
       HOME: process.env['HOME'],
       XDG_CONFIG_HOME: configHome,
       RUNNER_DISK_FLOOR_BYTES: '0',
+      RUNNER_INSTALL_TOOLS: 'false',
       ...options.env,
     },
     stdio: ['pipe', 'pipe', 'pipe'],

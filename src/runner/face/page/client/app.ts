@@ -1,7 +1,7 @@
 import { durationText } from '../../text/duration.ts';
 import { renderMissing, renderPage, titleOf } from '../shared/render-page.ts';
 import { jobToShow } from '../shared/render-run.ts';
-import { agoText } from '../shared/times.ts';
+import { agoText, aheadText } from '../shared/times.ts';
 import type { PageView } from '../shared/views.ts';
 import { runActions } from './actions.ts';
 import { enableDispatch } from './dispatch-form.ts';
@@ -229,6 +229,9 @@ class App {
     }
     for (const element of document.querySelectorAll<HTMLElement>('[data-ago]')) {
       element.textContent = agoText(element.dataset['ago'] ?? '', now);
+    }
+    for (const element of document.querySelectorAll<HTMLElement>('[data-ahead]')) {
+      element.textContent = aheadText(element.dataset['ahead'] ?? '', now);
     }
   }
 }

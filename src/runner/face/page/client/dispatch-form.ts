@@ -1,30 +1,34 @@
 import { CallFailed, call, TokenNeeded } from './session.ts';
 
+/** Fields of the request that are fields of the form, too. */
+const EVENT_FIELDS: ReadonlySet<string> = new Set(['event', 'payload']);
+
 /** Makes the form of a workflow start runs; what is wrong is said at its field. */
 export function enableDispatch(form: HTMLFormElement, onTokenNeeded: () => void): void {
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    submit(form).catch((error: unknown) => {
+    submit(form, event.submitter).catch((error: unknown) => {
       if (error instanceof TokenNeeded) onTokenNeeded();
       else showFailure(form, error);
     });
   });
 }
 
-async function submit(form: HTMLFormElement): Promise<void> {
+async function submit(form: HTMLFormElement, submitter: HTMLElement | null): Promise<void> {
   clear(form);
-  const button = form.querySelector('button');
-  if (button !== null) button.disabled = true;
+  const buttons = form.querySelectorAll('button');
+  for (const button of buttons) button.disabled = true;
   try {
-    const response = await call('POST', '/api/runs', bodyOf(form));
+    const response = await call('POST', '/api/runs', bodyOf(form, submitter?.dataset['schedule']));
     const { id } = (await response.json()) as { id: string };
     location.assign(`/runs/${encodeURIComponent(id)}`);
   } finally {
-    if (button !== null) button.disabled = false;
+    for (const button of buttons) button.disabled = false;
   }
 }
 
-function bodyOf(form: HTMLFormElement): object {
+/** `schedule` is the cron whose button was pressed. Errors: PayloadWrong. */
+function bodyOf(form: HTMLFormElement, schedule: string | undefined): object {
   const inputs = new Map<string, string>();
   for (const control of form.querySelectorAll<HTMLInputElement>('[data-input]')) {
     const isBox = control.type === 'checkbox';
@@ -36,11 +40,42 @@ function bodyOf(form: HTMLFormElement): object {
   };
   const sandbox = { ref: option('ref'), strategy: option('strategy') };
   const isAutomatic = sandbox.ref === undefined && sandbox.strategy === undefined;
+  const start = schedule === undefined ? eventOf(form, option) : scheduled(schedule);
   return {
     workflow: form.dataset['workflow'],
-    inputs: Object.fromEntries(inputs),
+    // Other events have none.
+    ...(start.event === undefined ? { inputs: Object.fromEntries(inputs) } : {}),
+    ...start,
     ...(isAutomatic ? {} : { sandbox }),
   };
+}
+
+type Start = { readonly event?: string; readonly payload?: unknown; readonly force?: boolean };
+
+/** The text of the payload is no JSON. */
+class PayloadWrong extends Error {}
+
+function scheduled(cron: string): Start {
+  return { event: 'schedule', payload: { schedule: cron } };
+}
+
+function eventOf(form: HTMLFormElement, option: (name: string) => string | undefined): Start {
+  const event = option('event');
+  const text = option('payload');
+  const isForced = form.querySelector<HTMLInputElement>('[data-option="force"]')?.checked === true;
+  return {
+    ...(event === undefined ? {} : { event }),
+    ...(text === undefined ? {} : { payload: parsed(text) }),
+    ...(isForced ? { force: true } : {}),
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new PayloadWrong(error instanceof Error ? error.message : String(error));
+  }
 }
 
 function clear(form: HTMLFormElement): void {
@@ -61,9 +96,14 @@ function showFailure(form: HTMLFormElement, error: unknown): void {
       const problem = error.details[control.dataset['input'] ?? ''];
       if (error.code === 'invalid_inputs' && problem !== undefined) problems.set(control, problem);
     }
-    const ref = form.querySelector('[data-option="ref"]');
-    if (error.code === 'invalid_ref' && ref !== null) problems.set(ref, text);
+    const at = (name: string): Element | null => form.querySelector(`[data-option="${name}"]`);
+    const [field = ''] = (error.details['field'] ?? '').split('.');
+    const named =
+      error.code === 'invalid_ref' ? at('ref') : EVENT_FIELDS.has(field) ? at(field) : null;
+    if (named !== null) problems.set(named, text);
   }
+  const payload = form.querySelector('[data-option="payload"]');
+  if (error instanceof PayloadWrong && payload !== null) problems.set(payload, text);
   for (const [control, problem] of problems) showAt(form, control, problem);
   const [first] = problems.keys();
   first?.closest('details')?.setAttribute('open', '');

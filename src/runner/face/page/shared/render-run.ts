@@ -254,6 +254,9 @@ function artifactList(run: WorkflowRun, artifacts: readonly Artifact[]): SafeHtm
   </section>`;
 }
 
+/** A matrix may have more jobs than anybody reads. */
+const FOLDERS_SHOWN_MAX = 20;
+
 function about(run: WorkflowRun): SafeHtml {
   const inputs = Object.entries(run.inputs ?? {});
   const { sandbox, trigger, env = {} } = run;
@@ -274,6 +277,16 @@ function about(run: WorkflowRun): SafeHtml {
           : html`<dt>Working copy</dt>
               <dd>${sandbox.strategy} <code>${sandbox.path}</code></dd>`
       }
+      ${run.jobs
+        .flatMap(({ name, sandbox: own }) =>
+          own === undefined || own.path === sandbox?.path ? [] : [{ name, path: own.path }],
+        )
+        .slice(0, FOLDERS_SHOWN_MAX)
+        .map(
+          ({ name, path }) =>
+            html`<dt>Folder of ${name}</dt>
+              <dd><code>${path}</code></dd>`,
+        )}
       ${inputs.map(
         ([name, value]) =>
           html`<dt>Input ${name}</dt>

@@ -1,6 +1,7 @@
 import type { WorkflowInfo } from '../../../model/workflow-info.ts';
 import type { WorkflowInput } from '../../../model/workflow.ts';
 import { html, type SafeHtml } from './html.ts';
+import { renderEvent, renderSchedules } from './render-event.ts';
 import { renderRuns } from './render-runs.ts';
 import type { WorkflowView } from './views.ts';
 
@@ -18,7 +19,7 @@ export function renderWorkflow(view: WorkflowView, now: number): SafeHtml {
     <div class="columns">
       <section class="side form-side" aria-labelledby="start-title">
         <h2 id="start-title">Start a run</h2>
-        ${errors.length === 0 ? form(view) : html`<p class="empty">It cannot run before its errors are gone.</p>`}
+        ${errors.length === 0 ? form(view, now) : html`<p class="empty">It cannot run before its errors are gone.</p>`}
       </section>
       <section class="wide" aria-labelledby="runs-title">
         <h2 id="runs-title">Runs</h2>
@@ -36,14 +37,21 @@ function problems({ fileName, errors = [] }: WorkflowInfo): SafeHtml {
   </section>`;
 }
 
-function form({ info, environments }: WorkflowView): SafeHtml {
+function form({ info, environments }: WorkflowView, now: number): SafeHtml {
   const inputs = Object.entries(info.inputs ?? {});
   return html`<noscript
       ><p class="empty">
         Starting a run needs JavaScript, or <code>npm run runner -- run ${info.fileName}</code>.
       </p></noscript
     >
-    <form class="js-only" data-key="form" data-keep data-workflow="${info.fileName}" novalidate>
+    <form
+      class="js-only"
+      id="start"
+      data-key="form"
+      data-keep
+      data-workflow="${info.fileName}"
+      novalidate
+    >
       <p class="form-error" data-form-error role="alert" hidden></p>
       ${inputs.map(([name, input], index) => field(name, input, `input-${index}`, environments))}
       <details class="more">
@@ -77,8 +85,10 @@ function form({ info, environments }: WorkflowView): SafeHtml {
           <p class="field-error" id="strategy-error" hidden></p>
         </div>
       </details>
+      ${renderEvent(info)}
       <button type="submit" class="primary">Run workflow</button>
-    </form>`;
+    </form>
+    ${renderSchedules(info, now)}`;
 }
 
 function field(

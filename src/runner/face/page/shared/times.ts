@@ -33,6 +33,23 @@ export function agoText(at: string, now: number): string {
   return count(Math.floor(ms / DAY_MS), 'day');
 }
 
+/** When something will be; the exact time is in the title. */
+export function ahead(at: string, now: number): SafeHtml {
+  return html`<time datetime="${at}" title="${at}" data-ahead="${at}">${aheadText(at, now)}</time>`;
+}
+
+export function aheadText(at: string, now: number): string {
+  const ms = Date.parse(at) - now;
+  if (ms < MINUTE_MS) return 'within a minute';
+  if (ms < HOUR_MS) return `in ${amount(Math.floor(ms / MINUTE_MS), 'minute')}`;
+  if (ms < DAY_MS) return `in ${amount(Math.floor(ms / HOUR_MS), 'hour')}`;
+  return `in ${amount(Math.floor(ms / DAY_MS), 'day')}`;
+}
+
 function count(value: number, unit: string): string {
-  return `${value} ${unit}${value === 1 ? '' : 's'} ago`;
+  return `${amount(value, unit)} ago`;
+}
+
+function amount(value: number, unit: string): string {
+  return `${value} ${unit}${value === 1 ? '' : 's'}`;
 }

@@ -1,0 +1,66 @@
+/** JSON of gatehouse.v1.BudgetService, as far as the command shows it; int64 are strings. */
+export type UsageJson = {
+  readonly since?: string;
+  readonly answered: string;
+  readonly refused: string;
+  readonly reads: string;
+  readonly reads_max: string;
+  readonly buckets: readonly { readonly reads_max: string; readonly count: string }[];
+};
+export type RefusedJson = {
+  readonly rpc: string;
+  readonly tenant_id: string;
+  readonly relation: string;
+  readonly object_id: string;
+  readonly subject: string;
+  readonly limit: string;
+  readonly batch: boolean;
+  readonly request_id: string;
+  readonly caller: string;
+  readonly refused_at: string;
+};
+export type BudgetJson = {
+  readonly project_id: string;
+  readonly effective_max_check_reads: number;
+  readonly source: string;
+  readonly default_max_check_reads: number;
+  readonly lowest_max_check_reads: number;
+  readonly usage?: UsageJson;
+  readonly refused_questions: readonly RefusedJson[];
+};
+export type MeasuredJson = {
+  readonly ceiling: number;
+  readonly questions: readonly {
+    readonly question: RefusedJson;
+    readonly reads: string;
+    readonly exceeded: boolean;
+    readonly error: string;
+  }[];
+};
+export type ListedJson = {
+  readonly projects: readonly {
+    readonly project_id: string;
+    readonly budget: number;
+    readonly usage: UsageJson;
+    readonly reads_p99: string;
+  }[];
+};
+
+/** An instance, and what it must be told. */
+export type BudgetTarget = { readonly url: string; readonly headers: Record<string, string> };
+
+/** Calls `service/method` of an instance. Errors: throws with what it answered. */
+export async function callInstance<T>(
+  { url, headers }: BudgetTarget,
+  path: string,
+  body: object,
+): Promise<T> {
+  const response = await fetch(new URL(path, url), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${text}`);
+  return JSON.parse(text) as T;
+}

@@ -1,0 +1,41 @@
+// Puts into node_modules/.bin what npm does not: the Node.js that a dependency brings, and this package's own
+// command. Runs after an installation, by itself (postinstall) and from ensure-installed.mjs, so it is plain
+// JavaScript too.
+import { existsSync, lstatSync, mkdirSync, symlinkSync, unlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const BIN = join(dirname(fileURLToPath(import.meta.url)), '..', 'node_modules', '.bin');
+
+/** The Node.js that a dependency brings, which scripts find first on their PATH. False where none does. */
+export function linkNode() {
+  if (existsSync(join(BIN, 'node'))) return true;
+  // npm 10 removes the link again together with the packages of other platforms, which share its name.
+  const platform = `${process.platform}-${process.arch}`;
+  const target = [`node-${platform}`, `node-bin-${platform}`]
+    .map((name) => join('..', name, 'bin', 'node'))
+    .find((path) => existsSync(join(BIN, path)));
+  if (target === undefined) return false;
+  link('node', target);
+  return true;
+}
+
+/** The runner's command: npm links the commands of dependencies alone. */
+export function linkRunner() {
+  if (!existsSync(join(BIN, 'gatehouse-runner'))) {
+    link('gatehouse-runner', join('..', '..', 'bin', 'gatehouse-runner'));
+  }
+}
+
+function link(name, target) {
+  const path = join(BIN, name);
+  mkdirSync(BIN, { recursive: true });
+  // One that leads nowhere any more.
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) unlinkSync(path);
+  symlinkSync(target, path);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  linkNode();
+  linkRunner();
+}

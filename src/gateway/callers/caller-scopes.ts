@@ -1,0 +1,114 @@
+import type { MethodClass, MethodRule, Place } from './method-rules.ts';
+
+/** A list of names, or all there are. */
+export type Names = readonly string[] | '*';
+
+/** One grant: each of its methods, in each of its services, in each of its tenants of each of its projects. */
+export type Scope = {
+  readonly projects: Names;
+  /** '' is the default tenant. */
+  readonly tenants: Names;
+  readonly services: Names;
+  readonly methods: readonly MethodClass[] | '*';
+};
+
+/** Everything there is, for callers that are trusted whole. */
+export const EVERYTHING: readonly Scope[] = [
+  { projects: '*', tenants: '*', services: '*', methods: '*' },
+];
+
+type Shards = {
+  readonly projects: ReadonlySet<string> | null;
+  readonly tenants: ReadonlySet<string> | null;
+};
+
+/** For each class that a rule needs, the shards in which a caller has it. */
+type Reach = readonly (readonly Shards[])[];
+
+/**
+ * What the scopes of a caller admit. Each class that a rule needs must be granted in the place, if by several scopes. Nothing is
+ * looked up that is stored: whether a project or a tenant exists makes no difference.
+ */
+export class CallerScopes {
+  readonly #scopes: readonly Scope[];
+  readonly #defaultProjectId: string;
+  readonly #isEverything: boolean;
+  /** By rule, of which there are as many as methods. */
+  readonly #reaches = new Map<MethodRule, Reach>();
+
+  constructor(scopes: readonly Scope[], defaultProjectId: string) {
+    this.#scopes = scopes;
+    this.#defaultProjectId = defaultProjectId;
+    this.#isEverything = scopes.some(
+      ({ projects, tenants, services, methods }) =>
+        projects === '*' && tenants === '*' && services === '*' && methods === '*',
+    );
+  }
+
+  /** Hot. Whether they admit a call of a method in one tenant; '' is the default project. O(scopes). */
+  admitTenant(rule: MethodRule, projectId: string, tenantId: string): boolean {
+    if (this.#isEverything) return true;
+    const project = projectId === '' ? this.#defaultProjectId : projectId;
+    for (const shards of this.#reachOf(rule)) {
+      if (!holdsTenant(shards, project, tenantId)) return false;
+    }
+    return true;
+  }
+
+  admit(rule: MethodRule, place: Place): boolean {
+    if (place.kind === 'tenant') return this.admitTenant(rule, place.projectId, place.tenantId);
+    if (this.#isEverything) return true;
+    const reach = this.#reachOf(rule);
+    if (place.kind === 'nothing') return reach.every((shards) => shards.length > 0);
+    if (place.kind === 'all_projects') {
+      return reach.every((all) =>
+        all.some(({ projects, tenants }) => projects === null && tenants === null),
+      );
+    }
+    const project = place.projectId === '' ? this.#defaultProjectId : place.projectId;
+    const isWhole = place.kind === 'all_tenants';
+    return reach.every((all) =>
+      all.some(
+        ({ projects, tenants }) =>
+          (projects === null || projects.has(project)) && (!isWhole || tenants === null),
+      ),
+    );
+  }
+
+  /** The projects of which a caller may see by a rule what they say of themselves. */
+  projectsOf(rule: MethodRule): Names {
+    if (this.#isEverything) return '*';
+    const [first = []] = this.#reachOf(rule);
+    if (first.some(({ projects }) => projects === null)) return '*';
+    return [...new Set(first.flatMap(({ projects }) => [...(projects ?? [])]))];
+  }
+
+  #reachOf(rule: MethodRule): Reach {
+    let reach = this.#reaches.get(rule);
+    if (reach === undefined) {
+      reach = rule.needs.map((need) =>
+        this.#scopes
+          .filter(({ services, methods }) => has(services, rule.service) && has(methods, need))
+          .map(({ projects, tenants }) => ({ projects: setOf(projects), tenants: setOf(tenants) })),
+      );
+      this.#reaches.set(rule, reach);
+    }
+    return reach;
+  }
+}
+
+function holdsTenant(all: readonly Shards[], projectId: string, tenantId: string): boolean {
+  for (const { projects, tenants } of all) {
+    const isProject = projects === null || projects.has(projectId);
+    if (isProject && (tenants === null || tenants.has(tenantId))) return true;
+  }
+  return false;
+}
+
+function has(names: Names, name: string): boolean {
+  return names === '*' || names.includes(name);
+}
+
+function setOf(names: Names): ReadonlySet<string> | null {
+  return names === '*' ? null : new Set(names);
+}

@@ -1,0 +1,253 @@
+import type { DescMessage, DescMethod, DescService, MessageShape } from '@bufbuild/protobuf';
+import { BudgetService } from '../../gen/gatehouse/v1/budget_service_pb.ts';
+import { ModelService } from '../../gen/gatehouse/v1/model_service_pb.ts';
+import { QueryService } from '../../gen/gatehouse/v1/query_service_pb.ts';
+import { TupleService } from '../../gen/gatehouse/v1/tuple_service_pb.ts';
+import { Health } from '../../gen/grpc/health/v1/health_pb.ts';
+import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.ts';
+import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
+import { AdminService } from '../../gen/workspace/v1/admin_service_pb.ts';
+import { AuthzService } from '../../gen/workspace/v1/authz_service_pb.ts';
+import { GroupService } from '../../gen/workspace/v1/group_service_pb.ts';
+import { SeatService } from '../../gen/workspace/v1/seat_service_pb.ts';
+import { WorkspaceService } from '../../gen/workspace/v1/workspace_service_pb.ts';
+
+/** What a method does with what it reaches. */
+export const METHOD_CLASSES = ['read', 'write', 'manage', 'export'] as const;
+export type MethodClass = (typeof METHOD_CLASSES)[number];
+
+/** What a call reaches; '' is the default project, and the default tenant. */
+export type Place =
+  | { readonly kind: 'tenant'; readonly projectId: string; readonly tenantId: string }
+  /** Data of any tenant of the project, or what changes them all. */
+  | { readonly kind: 'all_tenants'; readonly projectId: string }
+  /** What the project says of itself, and no tenant's data. */
+  | { readonly kind: 'project'; readonly projectId: string }
+  | { readonly kind: 'all_projects' }
+  /** Nothing that is stored, or only what the caller may see. */
+  | { readonly kind: 'nothing' };
+
+/** Of one method or route: what a caller needs to be let in. */
+export type MethodRule = {
+  /** As scopes name it. */
+  readonly service: string;
+  readonly method: string;
+  /** All of them; none: whoever has a credential. */
+  readonly needs: readonly MethodClass[];
+};
+
+/** A rule, and where a request of its method goes; of a stream of requests the first one says so. */
+export type PlacedRule<Request = never> = MethodRule & {
+  readonly placeOf: (request: Request) => Place;
+};
+
+type Entry<Request> = readonly [
+  needs: MethodClass | readonly MethodClass[],
+  placeOf: (request: Request) => Place,
+];
+
+/** An entry for each method of a service: one that is missing does not compile. */
+type Entries<Service extends DescService> = {
+  readonly [K in keyof Service['method']]: Entry<
+    Service['method'][K] extends { readonly input: infer Input extends DescMessage }
+      ? MessageShape<Input>
+      : never
+  >;
+};
+
+type Scoped = { readonly projectId: string; readonly tenantId: string };
+type OfProject = { readonly projectId: string };
+type OfQuery = { readonly scope?: Scoped | undefined };
+type Listed = Scoped & { readonly allTenants: boolean };
+
+const NOTHING: Place = { kind: 'nothing' };
+const nothing = (): Place => NOTHING;
+const inTenant = ({ projectId, tenantId }: Scoped): Place => ({
+  kind: 'tenant',
+  projectId,
+  tenantId,
+});
+const inAllTenants = ({ projectId }: OfProject): Place => ({ kind: 'all_tenants', projectId });
+const inProject = ({ projectId }: OfProject): Place => ({ kind: 'project', projectId });
+const inQuery = ({ scope }: OfQuery): Place => inTenant(scope ?? { projectId: '', tenantId: '' });
+const inListed = (request: Listed): Place =>
+  request.allTenants ? inAllTenants(request) : inTenant(request);
+
+const READ_TENANT = ['read', inTenant] as const;
+const WRITE_TENANT = ['write', inTenant] as const;
+const READ_QUERY = ['read', inQuery] as const;
+const OPEN = [[], nothing] as const;
+
+const authz: Entries<typeof AuthzService> = {
+  writeRelationTuples: WRITE_TENANT,
+  readRelationTuples: READ_TENANT,
+  check: READ_TENANT,
+  batchCheck: READ_TENANT,
+  expand: READ_TENANT,
+  listObjects: READ_TENANT,
+  // Both ignore the tenant of their request.
+  deprovisionUser: ['write', inAllTenants],
+  exportSubjectGrants: ['export', inAllTenants],
+};
+
+const workspace: Entries<typeof WorkspaceService> = {
+  createWorkspace: WRITE_TENANT,
+  getWorkspace: READ_TENANT,
+  // The first one of a user makes the personal workspace.
+  listWorkspaces: [['read', 'write'], inTenant],
+  updateWorkspace: WRITE_TENANT,
+  transferOwnership: WRITE_TENANT,
+  deleteWorkspace: WRITE_TENANT,
+  addMember: WRITE_TENANT,
+  updateMemberRole: WRITE_TENANT,
+  removeMember: WRITE_TENANT,
+  suspendMember: WRITE_TENANT,
+  reinstateMember: WRITE_TENANT,
+  listMembers: READ_TENANT,
+  createInvitation: WRITE_TENANT,
+  acceptInvitation: WRITE_TENANT,
+  listInvitations: READ_TENANT,
+  revokeInvitation: WRITE_TENANT,
+};
+
+const group: Entries<typeof GroupService> = {
+  createGroup: WRITE_TENANT,
+  getGroup: READ_TENANT,
+  listGroups: READ_TENANT,
+  deleteGroup: WRITE_TENANT,
+  addGroupMember: WRITE_TENANT,
+  removeGroupMember: WRITE_TENANT,
+  listGroupMembers: READ_TENANT,
+  setEnrollmentState: WRITE_TENANT,
+  listEnrollments: READ_TENANT,
+};
+
+const seat: Entries<typeof SeatService> = {
+  setSeatLimit: ['manage', inTenant],
+  getSeatUsage: READ_TENANT,
+  assignSeat: WRITE_TENANT,
+  revokeSeat: WRITE_TENANT,
+  listSeats: READ_TENANT,
+};
+
+const admin: Entries<typeof AdminService> = {
+  createProject: ['manage', ({ id }) => inAllTenants({ projectId: id })],
+  getProject: ['read', ({ id }) => inProject({ projectId: id })],
+  // Suspension, region and model are of every tenant.
+  updateProject: ['manage', ({ id }) => inAllTenants({ projectId: id })],
+  // Answers with the projects of the caller's scopes.
+  listProjects: ['read', nothing],
+};
+
+const model: Entries<typeof ModelService> = {
+  validateModel: ['read', nothing],
+  writeModel: ['manage', inAllTenants],
+  getModel: ['read', inProject],
+  listModelVersions: ['read', inProject],
+  rollBackModel: ['manage', inAllTenants],
+  // Both count tuples of all tenants that do not fit, and show some.
+  getModelActivation: ['read', inAllTenants],
+  cancelModelActivation: ['manage', inAllTenants],
+  testModel: ['read', inProject],
+  // Questions may be of any tenant, those that were recorded among them.
+  previewModel: ['read', inAllTenants],
+};
+
+const query: Entries<typeof QueryService> = {
+  check: READ_QUERY,
+  batchCheck: READ_QUERY,
+  explain: READ_QUERY,
+  listSubjects: READ_QUERY,
+  listRelations: READ_QUERY,
+  filterObjects: READ_QUERY,
+  listObjects: READ_QUERY,
+  streamObjects: READ_QUERY,
+  whatIf: READ_QUERY,
+};
+
+const tuple: Entries<typeof TupleService> = {
+  writeTuples: WRITE_TENANT,
+  streamTuples: ['export', inListed],
+  importTuples: ['write', ({ options }) => inTenant(options ?? { projectId: '', tenantId: '' })],
+  deleteTuples: WRITE_TENANT,
+  watch: ['export', inListed],
+};
+
+const ALL_PROJECTS: Place = { kind: 'all_projects' };
+
+const budget: Entries<typeof BudgetService> = {
+  // Shows refused questions, of any tenant.
+  getReadBudget: ['read', inAllTenants],
+  listReadUsage: ['read', () => ALL_PROJECTS],
+  // Evaluates without the project's own bound.
+  measureRefusedQuestions: ['manage', inAllTenants],
+};
+
+const health: Entries<typeof Health> = { check: OPEN, list: OPEN, watch: OPEN };
+const reflection: Entries<typeof ServerReflection> = { serverReflectionInfo: OPEN };
+const reflectionAlpha: Entries<typeof ServerReflectionAlpha> = { serverReflectionInfo: OPEN };
+
+/** The service that scopes name for `/fsck` of the metrics port. */
+const FSCK = 'fsck';
+
+/** `/fsck`: it compares the indexes of all projects. */
+export const FSCK_RULES: Readonly<Record<'start' | 'report', PlacedRule<void>>> = {
+  start: { service: FSCK, method: 'start', needs: ['manage'], placeOf: () => ALL_PROJECTS },
+  report: { service: FSCK, method: 'report', needs: ['read'], placeOf: () => ALL_PROJECTS },
+};
+
+function rulesOf<Service extends DescService>(
+  service: Service,
+  entries: Entries<Service>,
+): readonly (readonly [string, PlacedRule<unknown>])[] {
+  return service.methods.map((method) => {
+    const entry = (entries as Readonly<Record<string, Entry<unknown> | undefined>>)[
+      method.localName
+    ];
+    if (entry === undefined) throw new Error(`${service.typeName}/${method.name} has no rule`);
+    const [needs, placeOf] = entry;
+    const { typeName } = service;
+    const rule = {
+      service: typeName,
+      method: method.name,
+      needs: typeof needs === 'string' ? [needs] : needs,
+      placeOf,
+    };
+    return [pathOf(method), rule];
+  });
+}
+
+function pathOf(method: DescMethod): string {
+  return `/${method.parent.typeName}/${method.name}`;
+}
+
+/** The rule of every method that the service has, by its path. */
+export const RULES: ReadonlyMap<string, PlacedRule<unknown>> = new Map([
+  ...rulesOf(AuthzService, authz),
+  ...rulesOf(WorkspaceService, workspace),
+  ...rulesOf(GroupService, group),
+  ...rulesOf(SeatService, seat),
+  ...rulesOf(AdminService, admin),
+  ...rulesOf(ModelService, model),
+  ...rulesOf(QueryService, query),
+  ...rulesOf(TupleService, tuple),
+  ...rulesOf(BudgetService, budget),
+  ...rulesOf(Health, health),
+  ...rulesOf(ServerReflection, reflection),
+  ...rulesOf(ServerReflectionAlpha, reflectionAlpha),
+]);
+
+/** What scopes may name: services whose methods need something. */
+export const SCOPED_SERVICES: readonly string[] = [
+  ...new Set(
+    [...RULES.values()].filter((rule) => rule.needs.length > 0).map((rule) => rule.service),
+  ),
+  FSCK,
+];
+
+/** The rule of a method by its path, which must be one of ours. */
+export function mustRule(path: string): PlacedRule<unknown> {
+  const rule = RULES.get(path);
+  if (rule === undefined) throw new Error(`${path} has no rule`);
+  return rule;
+}

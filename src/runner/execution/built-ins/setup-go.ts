@@ -1,0 +1,48 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { copyTree } from '../../host/tools/copy-tree.ts';
+import { goWish } from '../../host/tools/go-version.ts';
+import { refuseOtherArchitecture } from '../../host/tools/tool-shelf.ts';
+import { findOrGet } from '../../host/tools/tool-source.ts';
+import { newestFirst } from '../../host/tools/tool-version.ts';
+import { layForJob } from '../state/job-tool-folders.ts';
+import { inputOf } from '../steps/step-input.ts';
+import type { BuiltInCall } from './built-in-call.ts';
+import { addBin, askedVersions, flagOf, isFrom, mustShelf, tellCache } from './tool-request.ts';
+
+/**
+ * actions/setup-go: the version asked for, found on this machine or got from the module proxy. Programs
+ * that it installs go to GOPATH, so that its own folder is nobody's to change and serves all jobs; a job
+ * of a fork, which sees none of the user's folders, gets a copy. Errors: NOT_FOUND.
+ */
+export async function runSetupGo(call: BuiltInCall): Promise<boolean> {
+  const { given, run, frame } = call;
+  refuseOtherArchitecture(inputOf(given, 'architecture'));
+  const inputs = { version: 'go-version', file: 'go-version-file', usual: [] };
+  const { versions, from } = await askedVersions(call, 'go', inputs);
+  tellCache(call, 'cache');
+  const [asked] = versions;
+  if (asked === undefined) {
+    run.log.warn('No version is asked for: steps use the Go that they find on this host');
+    return true;
+  }
+  const shelf = mustShelf(call);
+  const needsList = asked.trim() === 'oldstable';
+  const releases = needsList ? newestFirst(await shelf.go.available(run.signal)) : [];
+  const wish = goWish(asked, releases);
+  const isLatestWanted = flagOf(call, 'check-latest');
+  const tool = await findOrGet(shelf.go, { wish, isLatestWanted, signal: run.signal });
+  const { isolation } = frame.job.request;
+  const dir =
+    isolation === undefined
+      ? tool.prefix
+      : await layForJob(frame.job, `go-${tool.version}`, (making) => copyTree(tool.prefix, making));
+  const home = isolation?.home ?? frame.job.baseVariables['HOME'] ?? homedir();
+  run.environment.addPath(join(run.environment.values['GOPATH'] ?? join(home, 'go'), 'bin'));
+  addBin(call, dir);
+  // Else a go.mod that wants a newer one would get it silently; up to version 5 the action lets it.
+  if (isFrom(call.definition.uses, 6)) run.environment.set('GOTOOLCHAIN', 'local');
+  run.log.say(`Go ${tool.version} (${tool.source}), for ${asked} of ${from}`);
+  run.outputs.set('go-version', tool.version);
+  return true;
+}

@@ -1,0 +1,133 @@
+import { existsSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { arch, platform } from 'node:os';
+import { join } from 'node:path';
+import semver from 'semver';
+import { AppError } from '../../../shared/app-error.ts';
+import { goSemver } from './go-version.ts';
+import { type Environment, type Installed, installedGos } from './installed-tools.ts';
+import { type ClientEnvironment, type ClientOptions, mustRunClient } from './run-client.ts';
+import { inScratch, type ToolCache } from './tool-cache.ts';
+import type { ToolAtHand, ToolKind } from './tool-source.ts';
+import type { VersionProbe } from './version-probe.ts';
+
+const MODULE = 'golang.org/toolchain';
+/** The first whose go command can get toolchains: go.dev/doc/toolchain. */
+const BOOTSTRAP_MIN = '1.21.0';
+
+export type GoToolsParts = {
+  readonly cache: ToolCache;
+  readonly client: ClientEnvironment;
+  readonly probe: VersionProbe;
+  readonly environment: Environment;
+  readonly toolCaches: readonly string[];
+  readonly refused: string | undefined;
+};
+
+/**
+ * Go, as the module proxy has it. Any Go from 1.21 on gets the others: it asks GOPROXY and compares what
+ * came with the checksum database of GOSUMDB.
+ */
+export class GoTools implements ToolKind {
+  readonly title = 'Go';
+  readonly #parts: GoToolsParts;
+
+  constructor(parts: GoToolsParts) {
+    this.#parts = parts;
+  }
+
+  installed(): readonly Installed[] {
+    const { cache, environment, toolCaches } = this.#parts;
+    const own = cache.versionsOf('go').map((version): Installed => {
+      const prefix = cache.dirOf('go', version);
+      return { version, prefix, program: join(prefix, 'bin/go'), source: 'installed before' };
+    });
+    return [...own, ...installedGos(environment, toolCaches)];
+  }
+
+  async probe(program: string): Promise<string | undefined> {
+    // A folder's GOROOT of another Go, or a go.mod above, must not answer instead.
+    const env = ['GOROOT=', 'GOTOOLCHAIN=local', 'GOFLAGS=', 'GOWORK=off'];
+    return await this.#parts.probe.ask('/usr/bin/env', [...env, program, 'version'], (output) =>
+      goSemver(/^go version (go\S+)/m.exec(output)?.[1] ?? ''),
+    );
+  }
+
+  whyNoInstall(): string | undefined {
+    return this.#parts.refused;
+  }
+
+  async available(signal: AbortSignal | undefined): Promise<readonly string[]> {
+    const suffix = `.${systemName()}`;
+    const text = await this.#inScratch(signal, async (options, dir) =>
+      mustRunClient(
+        await this.#bootstrap(),
+        ['list', '-m', '-versions', `${MODULE}@v0.0.1-go1.21.0${suffix}`],
+        { ...options, env: { ...options.env, GOMODCACHE: join(dir, 'mod') } },
+      ),
+    );
+    return text.split(/\s+/).flatMap((version) => {
+      const name = version.endsWith(suffix) ? version.slice('v0.0.1-'.length, -suffix.length) : '';
+      return goSemver(name) ?? [];
+    });
+  }
+
+  async install(version: string, signal: AbortSignal | undefined): Promise<ToolAtHand> {
+    const { cache } = this.#parts;
+    const make = async (staging: string): Promise<void> => {
+      const bootstrap = await this.#bootstrap();
+      await this.#inScratch(signal, async (options, dir) => {
+        const mod = join(dir, 'mod');
+        const name = goName(version);
+        await mustRunClient(bootstrap, ['version'], {
+          ...options,
+          env: { ...options.env, GOMODCACHE: mod, GOTOOLCHAIN: name, GOFLAGS: '-modcacherw' },
+        });
+        const root = join(mod, `${MODULE}@v0.0.1-${name}.${systemName()}`);
+        if (!existsSync(join(root, 'bin/go'))) {
+          throw new AppError('UPSTREAM_ERROR', `the toolchain of Go ${version} holds no bin/go`);
+        }
+        await rm(staging, { recursive: true });
+        await rename(root, staging);
+      });
+    };
+    const prefix = await cache.place('go', version, make, signal);
+    return { version, prefix, program: join(prefix, 'bin/go'), source: 'installed now' };
+  }
+
+  async #bootstrap(): Promise<string> {
+    for (const { program } of this.installed()) {
+      const version = await this.probe(program);
+      if (version !== undefined && semver.gte(version, BOOTSTRAP_MIN)) return program;
+    }
+    throw new AppError('UPSTREAM_ERROR', 'it takes some Go from 1.21 on to get another one');
+  }
+
+  async #inScratch<T>(
+    signal: AbortSignal | undefined,
+    use: (options: ClientOptions, dir: string) => Promise<T>,
+  ): Promise<T> {
+    const { cache, client } = this.#parts;
+    return await inScratch(cache.root, (dir) => {
+      const own = { GOPATH: join(dir, 'path'), GOCACHE: join(dir, 'build'), GOWORK: 'off' };
+      const env = { ...client, GOTOOLCHAIN: 'local', GOFLAGS: '', GO111MODULE: 'on', ...own };
+      return use({ cwd: dir, env, signal }, dir);
+    });
+  }
+}
+
+/** 1.22.5 is go1.22.5; 1.20.0 was go1.20, as all before 1.21 without a third number; 1.23.0-rc.1 is go1.23rc1. */
+function goName(version: string): string {
+  const parsed = semver.parse(version);
+  if (parsed === null) return `go${version}`;
+  const { major, minor, patch, prerelease } = parsed;
+  const [stage, count] = prerelease;
+  const isShort = patch === 0 && (minor < 21 || stage !== undefined);
+  const numbers = isShort ? `${major}.${minor}` : `${major}.${minor}.${patch}`;
+  return `go${numbers}${stage === undefined ? '' : `${stage}${count ?? ''}`}`;
+}
+
+function systemName(): string {
+  const machine = { x64: 'amd64', arm64: 'arm64', ia32: '386', arm: 'arm' }[arch() as string];
+  return `${platform()}-${machine ?? arch()}`;
+}

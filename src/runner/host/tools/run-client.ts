@@ -1,0 +1,134 @@
+import { execFile } from 'node:child_process';
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { AppError } from '../../../shared/app-error.ts';
+import { baseEnvironment } from '../process/step-environment.ts';
+
+const OUTPUT_BYTES_MAX = 256 * 1024 * 1024;
+const TIMEOUT_MS_DEFAULT = 10 * 60_000;
+const REASON_CHARACTERS_MAX = 400;
+
+/**
+ * Beside what a step may see: where registries are and how they are reached, credentials for them
+ * included. Nothing of a workflow is among it: what a job asks for changes what is installed, never where
+ * it comes from.
+ */
+const CLIENT_NAMES: ReadonlySet<string> = new Set(
+  [
+    'HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy',
+    'NODE_EXTRA_CA_CERTS SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO',
+    'npm_config_registry npm_config_cafile npm_config_userconfig npm_config_globalconfig',
+    'NPM_CONFIG_REGISTRY NPM_CONFIG_CAFILE NPM_CONFIG_USERCONFIG NPM_CONFIG_GLOBALCONFIG',
+    'PIP_CERT PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE PIP_FIND_LINKS PIP_DEFAULT_TIMEOUT',
+    'PIP_CLIENT_CERT PIP_TRUSTED_HOST XDG_CONFIG_HOME NETRC',
+    'UV_PYTHON_INSTALL_MIRROR UV_PYTHON_DOWNLOADS_JSON_URL UV_NATIVE_TLS UV_HTTP_TIMEOUT',
+    'GOPROXY GOSUMDB GONOSUMDB GOPRIVATE GONOPROXY GOAUTH GOENV GOINSECURE',
+  ].flatMap((names) => names.split(' ')),
+);
+
+export type ClientEnvironment = Readonly<Record<string, string>>;
+
+/** What clients of registries get of the runner's own environment. */
+export function clientEnvironment(
+  environment: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const env: Record<string, string> = { ...baseEnvironment(environment).variables };
+  for (const name of CLIENT_NAMES) {
+    const value = environment[name];
+    if (value !== undefined && value !== '') env[name] = value;
+  }
+  return env;
+}
+
+export type ClientResult = {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+export type ClientOptions = {
+  readonly cwd: string;
+  readonly env: ClientEnvironment;
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/**
+ * Runs a program to its end. Any exit code is a result; one that ran too long, or could not be started, has
+ * the code 127 and says why in `stderr`. Errors: CANCELLED.
+ */
+export async function runClient(
+  file: string,
+  args: readonly string[],
+  options: ClientOptions,
+): Promise<ClientResult> {
+  const { cwd, env, signal, timeoutMs = TIMEOUT_MS_DEFAULT } = options;
+  const { promise, resolve, reject } = Promise.withResolvers<ClientResult>();
+  execFile(
+    file,
+    [...args],
+    {
+      cwd,
+      env: { ...env },
+      timeout: timeoutMs,
+      maxBuffer: OUTPUT_BYTES_MAX,
+      encoding: 'utf8',
+      ...(signal === undefined ? {} : { signal }),
+    },
+    (error, stdout, stderr) => {
+      if (signal?.aborted === true) {
+        reject(new AppError('CANCELLED', 'The step was stopped while a tool was made ready'));
+      } else if (error === null) resolve({ code: 0, stdout, stderr });
+      else if (typeof error.code === 'number') resolve({ code: error.code, stdout, stderr });
+      else {
+        const why = error.killed === true ? `took longer than ${timeoutMs} ms` : error.message;
+        resolve({ code: 127, stdout, stderr: `${stderr}\n${why}` });
+      }
+    },
+  );
+  return await promise;
+}
+
+/** As `runClient`; stdout. Errors: UPSTREAM_ERROR with the end of what it complained of. */
+export async function mustRunClient(
+  file: string,
+  args: readonly string[],
+  options: ClientOptions,
+): Promise<string> {
+  const { code, stdout, stderr } = await runClient(file, args, options);
+  if (code === 0) return stdout;
+  const name = file.slice(file.lastIndexOf('/') + 1);
+  throw new AppError('UPSTREAM_ERROR', `${name} failed: ${reasonOf(stderr, stdout)}`);
+}
+
+/** What a client says of its failure, without addresses' users, in one line. */
+function reasonOf(stderr: string, stdout: string): string {
+  const lines = (stderr.trim() === '' ? stdout : stderr)
+    .split('\n')
+    .map((line) => line.replace(/^(?:npm (?:error|ERR!)|ERROR:|error:)\s*/i, '').trim())
+    .filter((line) => line !== '' && !line.startsWith('A complete log of this run'));
+  const text = lines
+    .slice(-6)
+    .join('; ')
+    .replaceAll(/\/\/[^/@\s]+@/g, '//***@');
+  return text === '' ? 'it did not say why' : text.slice(-REASON_CHARACTERS_MAX);
+}
+
+/** The first program of that name on a PATH. */
+export function findOnPath(program: string, path: string | undefined): string | undefined {
+  return (path ?? '')
+    .split(delimiter)
+    .filter((folder) => folder !== '')
+    .map((folder) => join(folder, program))
+    .find(isProgram);
+}
+
+export function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    // Not there, or not ours to run.
+    return false;
+  }
+}

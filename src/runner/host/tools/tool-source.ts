@@ -1,0 +1,100 @@
+import { AppError } from '../../../shared/app-error.ts';
+import type { Installed } from './installed-tools.ts';
+import { newestFirst, pickVersion, type VersionWish } from './tool-version.ts';
+
+/** A tool that is at hand. */
+export type ToolAtHand = {
+  readonly version: string;
+  readonly program: string;
+  readonly prefix: string;
+  readonly source: string;
+};
+
+/** How tools of one kind are found and got. */
+export type ToolKind = {
+  /** For people: `Node`. */
+  readonly title: string;
+  installed(): readonly Installed[];
+  /** The version that a program says it is, as semver; undefined for one that does not work. */
+  probe(program: string): Promise<string | undefined>;
+  /** Why none can be got; undefined when they can. */
+  whyNoInstall(): string | undefined;
+  /** What can be got, as semver. Errors: UPSTREAM_ERROR. */
+  available(signal: AbortSignal | undefined): Promise<readonly string[]>;
+  /** Errors: UPSTREAM_ERROR, CANCELLED. */
+  install(version: string, signal: AbortSignal | undefined): Promise<ToolAtHand>;
+};
+
+export type ToolRequest = {
+  readonly wish: VersionWish;
+  /** A newer one that can be got goes before one that is here. */
+  readonly isLatestWanted?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/**
+ * A tool that is what was asked for: the newest that is here, else the newest that can be got.
+ * Errors: NOT_FOUND, which says what was asked for, what is here and why no other can be had. Never another version.
+ */
+export async function findOrGet(kind: ToolKind, request: ToolRequest): Promise<ToolAtHand> {
+  const { wish, isLatestWanted = false, signal } = request;
+  const here = await toolsHere(kind);
+  const versions = here.map(({ version }) => version);
+  const best = pickVersion(versions, wish);
+  const atHand = here.find(({ version }) => version === best);
+  if (atHand !== undefined && !wish.isNewest && !isLatestWanted) return atHand;
+  const refused = kind.whyNoInstall();
+  if (refused !== undefined) {
+    if (atHand !== undefined && !wish.isNewest) return atHand;
+    throw notFound(kind, wish, versions, refused);
+  }
+  try {
+    const target = pickVersion(await kind.available(signal), wish);
+    if (target === undefined) {
+      if (atHand !== undefined) return atHand;
+      throw new AppError('UPSTREAM_ERROR', 'the registry has none either');
+    }
+    const same = here.find(({ version }) => version === target);
+    return same ?? (await installed(kind, target, signal));
+  } catch (error) {
+    if (!(error instanceof AppError) || error.reason === 'CANCELLED') throw error;
+    // What is here is what was asked for, only perhaps not the newest.
+    if (atHand !== undefined && !wish.isNewest) return atHand;
+    throw notFound(kind, wish, versions, error.message);
+  }
+}
+
+async function installed(
+  kind: ToolKind,
+  version: string,
+  signal: AbortSignal | undefined,
+): Promise<ToolAtHand> {
+  const tool = await kind.install(version, signal);
+  const actual = await kind.probe(tool.program);
+  if (actual === version) return tool;
+  const text = `what the registry has as ${version} does not run, or says that it is ${actual ?? 'nothing'}`;
+  throw new AppError('UPSTREAM_ERROR', text);
+}
+
+/** Every tool of the kind that is here and runs, in the order in which places are preferred. */
+export async function toolsHere(kind: ToolKind): Promise<ToolAtHand[]> {
+  const found = await Promise.all(
+    kind.installed().map(async ({ program, prefix, source }) => {
+      const version = await kind.probe(program);
+      return version === undefined ? undefined : { version, program, prefix, source };
+    }),
+  );
+  return found.filter((tool) => tool !== undefined);
+}
+
+function notFound(
+  kind: ToolKind,
+  wish: VersionWish,
+  versions: readonly string[],
+  why: string,
+): AppError {
+  const here = newestFirst(versions);
+  const list = here.length === 0 ? 'none' : here.join(', ');
+  const text = `${kind.title} '${wish.text}' is not to be had. Here: ${list}. It cannot be installed: ${why}`;
+  return new AppError('NOT_FOUND', text, { field: `${kind.title.toLowerCase()}-version` });
+}

@@ -1,0 +1,45 @@
+import { statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import semver from 'semver';
+import { type ClientEnvironment, runClient } from './run-client.ts';
+
+const TIMEOUT_MS = 20_000;
+
+/** Asks programs for their version, each once as long as its file is the same. */
+export class VersionProbe {
+  readonly #env: ClientEnvironment;
+  readonly #known = new Map<string, Promise<string | undefined>>();
+
+  constructor(env: ClientEnvironment) {
+    this.#env = env;
+  }
+
+  /** What `parse` makes of the output, if that is a semantic version; undefined when it does not work. */
+  async ask(
+    program: string,
+    args: readonly string[],
+    parse: (output: string) => string | undefined,
+  ): Promise<string | undefined> {
+    const at = statSync(program, { throwIfNoEntry: false });
+    if (at === undefined) return undefined;
+    const key = `${program}\0${at.ino}\0${at.size}\0${at.mtimeMs}`;
+    let answer = this.#known.get(key);
+    if (answer === undefined) {
+      answer = this.#ask(program, args, parse);
+      this.#known.set(key, answer);
+    }
+    return await answer;
+  }
+
+  async #ask(
+    program: string,
+    args: readonly string[],
+    parse: (output: string) => string | undefined,
+  ): Promise<string | undefined> {
+    const options = { cwd: tmpdir(), env: this.#env, timeoutMs: TIMEOUT_MS };
+    const { code, stdout, stderr } = await runClient(program, args, options);
+    // Python 2 says it on stderr.
+    const version = code === 0 ? parse(`${stdout}\n${stderr}`) : undefined;
+    return version !== undefined && semver.valid(version) !== null ? version : undefined;
+  }
+}

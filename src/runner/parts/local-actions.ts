@@ -1,0 +1,59 @@
+import { readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import type { LocalContext } from '../face/cli/local-runner.ts';
+import type { ActionLink, ActionNeeds } from '../face/cli/runner-link.ts';
+import type { ActionLibrary } from '../host/actions/action-library.ts';
+import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
+import type { WorkflowFile } from '../model/ports.ts';
+import { STATE_DIR } from '../storage/endpoint-file.ts';
+import { prepareStateDir } from '../storage/state-dir.ts';
+import { openActions } from './actions-part.ts';
+
+/** The actions of a workspace. Errors: those of preparing its state folder. */
+export async function openLocalActions({ settings, workspace }: LocalContext): Promise<ActionLink> {
+  const stateDir = join(workspace, STATE_DIR);
+  await prepareStateDir(stateDir);
+  return new LocalActions(openActions(settings, stateDir), workspace);
+}
+
+class LocalActions implements ActionLink {
+  readonly #library: ActionLibrary;
+  readonly #workspace: string;
+
+  constructor(library: ActionLibrary, workspace: string) {
+    this.#library = library;
+    this.#workspace = workspace;
+  }
+
+  needs(workflow: string | undefined): Promise<ActionNeeds> {
+    return this.#collect(workflow, 'none');
+  }
+
+  fetch(workflow: string | undefined, isUpdate: boolean): Promise<ActionNeeds> {
+    return this.#collect(workflow, isUpdate ? 'all' : 'missing');
+  }
+
+  names(): readonly string[] {
+    return this.#library.list().map(({ name }) => name);
+  }
+
+  async prune(): Promise<readonly string[]> {
+    const { actions } = await this.#collect(undefined, 'none');
+    return await this.#library.prune(new Set(actions.map(({ name }) => name)));
+  }
+
+  async #collect(
+    workflow: string | undefined,
+    fetching: 'none' | 'missing' | 'all',
+  ): Promise<ActionNeeds> {
+    const catalog = createWorkflowCatalog(this.#workspace);
+    const files = workflow === undefined ? await catalog.list() : [await catalog.find(workflow)];
+    const sources = await Promise.all(files.map((file) => this.#sourceOf(file)));
+    return await this.#library.collect(sources, this.#workspace, fetching);
+  }
+
+  /** As it lies there: a file whose called workflows are not here yet cannot be read as a whole. */
+  async #sourceOf({ filePath }: WorkflowFile): Promise<{ text: string; path: string }> {
+    return { text: await readFile(filePath, 'utf8'), path: relative(this.#workspace, filePath) };
+  }
+}

@@ -1,0 +1,100 @@
+import { join } from 'node:path';
+import { createLogger } from '../../observability/logger.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { IdSource } from '../../shared/ids.ts';
+import type { LocalContext } from '../face/cli/local-runner.ts';
+import type { PlanJob, PlanStep, StartPlan } from '../face/cli/start-plan.ts';
+import { createProjectHistory } from '../host/git/project-history.ts';
+import { createGit } from '../host/git/run-git.ts';
+import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
+import { createSandboxFactory } from '../host/sandbox/sandbox-factory.ts';
+import { sandboxRootOf } from '../host/sandbox/sandbox-root.ts';
+import type { StartRequest } from '../model/ports.ts';
+import type { JobDefinition, StepDefinition, Template, Workflow } from '../model/workflow.ts';
+import { defaultSchedulerLimits } from '../scheduler/scheduler-options.ts';
+import { prepareStart } from '../scheduler/start-request.ts';
+import type { PlannedJob } from '../scheduler/state/journal-records.ts';
+import { STATE_DIR } from '../storage/endpoint-file.ts';
+import { reporterOf } from './problem-reporter.ts';
+
+/** Keys of a job's id: `caller:2/key:1` is the job `key` of what `caller` calls. */
+const LEG = /:\d+$/;
+
+/**
+ * What a start would run, checked as the start itself would be. Nothing is written, locked or started, and no
+ * stored secret or variable is read: what depends on them is shown as written.
+ * Errors: those of RunService.start but those of its queue.
+ */
+export async function planStart(
+  { workspace, logLevel, environment }: LocalContext,
+  request: StartRequest,
+): Promise<StartPlan> {
+  const git = createGit(workspace);
+  const report = reporterOf(createLogger(logLevel));
+  const stateDir = join(workspace, STATE_DIR);
+  // Nothing is put there.
+  const root = sandboxRootOf(workspace, undefined, environment);
+  const { workflow, record, warnings } = await prepareStart(
+    {
+      catalog: createWorkflowCatalog(workspace),
+      sandboxes: createSandboxFactory({ projectDir: workspace, stateDir, root, git, report }),
+      history: createProjectHistory(git),
+      secrets: {
+        environments: () => Promise.resolve([]),
+        variablesFor: () => Promise.resolve({}),
+      },
+      clock: systemClock,
+      ids: new IdSource(systemClock),
+      limits: defaultSchedulerLimits,
+      projectDir: workspace,
+    },
+    // Their values would only be sealed.
+    { ...request, secrets: undefined },
+    () => 0,
+  );
+  const { run, jobs } = record;
+  const { name, fileName, trigger, inputs } = run;
+  return {
+    name,
+    fileName,
+    ...trigger,
+    inputs,
+    jobs: jobs.map((job) => planOfJob(workflow, job)),
+    warnings,
+  };
+}
+
+function planOfJob(workflow: Workflow, { id, name, needs, matrix, node }: PlannedJob): PlanJob {
+  const definition = definitionOf(workflow, node);
+  const steps = definition?.kind === 'steps' ? definition.steps.flatMap(stepsOf) : [];
+  return { id, name, needs, matrix, if: definition?.if?.source, steps };
+}
+
+function definitionOf(workflow: Workflow, node: string): JobDefinition | undefined {
+  let found: JobDefinition | undefined;
+  let jobs: ReadonlyMap<string, JobDefinition> = workflow.jobs;
+  for (const part of node.split('/')) {
+    found = jobs.get(part.replace(LEG, ''));
+    jobs = found?.kind === 'call' ? found.called.jobs : new Map();
+  }
+  return found;
+}
+
+function stepsOf(step: StepDefinition): readonly PlanStep[] {
+  if (step.kind === 'parallel') return step.steps.flatMap(stepsOf);
+  const condition = step.if === undefined ? {} : { if: step.if.source };
+  const uses = step.kind === 'uses' ? { uses: step.uses } : {};
+  return [{ name: nameOf(step), ...uses, ...condition }];
+}
+
+function nameOf(step: Exclude<StepDefinition, { readonly kind: 'parallel' }>): string {
+  if (step.name !== undefined) return textOf(step.name);
+  if (step.kind === 'uses') return step.uses;
+  if (step.kind === 'run') return `Run ${textOf(step.run).trim().split('\n')[0] ?? ''}`;
+  return step.kind === 'cancel' ? `Cancel ${step.target}` : `Wait ${step.ids?.join(', ') ?? ''}`;
+}
+
+function textOf(template: Template): string {
+  if (template.kind === 'literal') return String(template.value ?? '');
+  return template.kind === 'expression' ? `\${{ ${template.source} }}` : '';
+}

@@ -1,0 +1,51 @@
+import { AppError } from '../../shared/app-error.ts';
+import type { NeededAction } from '../model/action-supply.ts';
+import type { Annotation } from '../model/run.ts';
+import type { RunRecorder } from './run-recorder.ts';
+import type { SchedulerOptions } from './scheduler-options.ts';
+
+/** More than that are counted in the annotation that names them. */
+const NAMES_MAX = 50;
+
+/**
+ * Records what actions of other repositories a run needs, before its jobs start, and tells of those that
+ * are missing in one annotation. A run of a fork fetches none: what is kept for others is not its to
+ * choose. `treeDir` has its local actions. What goes wrong keeps no job from running: it may not need the action.
+ */
+export async function prepareActions(
+  { actions: supply, store, report }: SchedulerOptions,
+  recorder: RunRecorder,
+  treeDir: string,
+  annotate: (annotation: Annotation) => void,
+): Promise<void> {
+  if (supply === undefined) return;
+  const { request } = recorder.live;
+  try {
+    const sources = (await store.readWorkflow(recorder.runId)) ?? [];
+    const mayFetch = request.fork === undefined;
+    const { actions, problems } = await supply.prepare({ sources, treeDir, mayFetch });
+    if (actions.length === 0) return;
+    recorder.record({ type: 'run.actions', actions });
+    const message = messageOf(actions, problems);
+    if (message !== undefined) annotate({ level: 'warning', message, title: 'Missing actions' });
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    report('runner.actions', error);
+    annotate({ level: 'warning', message: `Actions: ${error.message}` });
+  }
+}
+
+function messageOf(
+  actions: readonly NeededAction[],
+  problems: readonly string[],
+): string | undefined {
+  const missing = actions.flatMap(({ name, source }) => (source === 'missing' ? [name] : []));
+  if (missing.length === 0) return undefined;
+  const shown = missing.slice(0, NAMES_MAX).join(', ');
+  const more = missing.length > NAMES_MAX ? ` and ${missing.length - NAMES_MAX} more` : '';
+  const count = `Of ${actions.length} actions ${missing.length} are missing`;
+  const remedy =
+    '`runner actions fetch` gets them, or put each into .runner/actions/<owner>/<repository>@<ref>';
+  const why = problems.length === 0 ? '' : `. ${problems.slice(0, NAMES_MAX).join('; ')}`;
+  return `${count}: ${shown}${more}. ${remedy}${why}`;
+}

@@ -1,0 +1,135 @@
+import type { ScopeEntry } from '../../protocol/messages.ts';
+import {
+  type ProjectFigures,
+  READ_BUCKETS,
+  readBucketOf,
+  SHARE_BOUNDS,
+} from '../../protocol/read-figures.ts';
+
+/** Projects that a worker tells apart between two reports; all further ones are told of together. */
+const PROJECTS_MAX = 256;
+/** Refusals of a project that are told of one by one between two reports. */
+const TOLD_MAX = 2;
+
+const SHARES = SHARE_BOUNDS.length;
+/** Behind the buckets: fields of their own would be allocated anew with each addition. */
+const READS_AT = READ_BUCKETS;
+const READS_MAX_AT = READ_BUCKETS + 1;
+
+/** Reads of one project's evaluations between two reports. */
+export class ProjectReads {
+  readonly projectId: string;
+  readonly #buckets = new Float64Array(READ_BUCKETS + 2);
+  readonly #shares = new Float64Array(SHARES + 1);
+  /** The most reads of each share of the budget. */
+  readonly #bounds = new Float64Array(SHARES);
+  #budget = 0;
+  #refusals = 0;
+  #told = 0;
+  #untold = 0;
+
+  constructor(projectId: string) {
+    this.projectId = projectId;
+  }
+
+  /** The budget of the evaluations that follow. */
+  set budget(reads: number) {
+    if (reads === this.#budget) return;
+    this.#budget = reads;
+    for (let i = 0; i < SHARES; i++) this.#bounds[i] = (SHARE_BOUNDS[i] as number) * reads;
+  }
+
+  /** Counts an answered evaluation of `reads` (an integer ≥ 0). Hot: no allocation, mostly no loop. */
+  answered(reads: number): void {
+    const buckets = this.#buckets;
+    const bounds = this.#bounds;
+    const bucket = readBucketOf(reads);
+    buckets[bucket] = (buckets[bucket] as number) + 1;
+    buckets[READS_AT] = (buckets[READS_AT] as number) + reads;
+    if (reads > (buckets[READS_MAX_AT] as number)) buckets[READS_MAX_AT] = reads;
+    // What was answered lies within its budget; a list of many decisions has a larger one.
+    let share = 0;
+    while (share < SHARES - 1 && reads > (bounds[share] as number)) share++;
+    this.#shares[share] = (this.#shares[share] as number) + 1;
+  }
+
+  /** Counts an evaluation that ran out of its budget. */
+  exhausted(reads: number): void {
+    this.#buckets[READS_AT] = (this.#buckets[READS_AT] as number) + reads;
+    this.#shares[SHARES] = (this.#shares[SHARES] as number) + 1;
+  }
+
+  /** An evaluation or a batch was refused; whether it is to be told of. */
+  refused(): boolean {
+    this.#refusals += 1;
+    if (this.#told < TOLD_MAX) {
+      this.#told += 1;
+      return true;
+    }
+    this.#untold += 1;
+    return false;
+  }
+
+  /** Refusals since the last call that nobody was told of. */
+  takeUntold(): number {
+    const untold = this.#untold;
+    this.#untold = 0;
+    return untold;
+  }
+
+  /** Everything counted since the last call; undefined: nothing was. */
+  take(): ProjectFigures | undefined {
+    const { projectId } = this;
+    const refusals = this.#refusals;
+    const shares = [...this.#shares];
+    this.#told = 0;
+    if (refusals === 0 && shares.every((count) => count === 0)) return undefined;
+    const buckets: number[] = [];
+    for (let bucket = 0; bucket < READ_BUCKETS; bucket++) {
+      const count = this.#buckets[bucket] as number;
+      if (count > 0) buckets.push(bucket, count);
+    }
+    const reads = this.#buckets[READS_AT] as number;
+    const readsMax = this.#buckets[READS_MAX_AT] as number;
+    this.#buckets.fill(0);
+    this.#shares.fill(0);
+    this.#refusals = 0;
+    return { projectId, budget: this.#budget, buckets, shares, reads, readsMax, refusals };
+  }
+}
+
+/** The projects of one worker. A project that was not asked for between two reports is forgotten. */
+export class ReadsByProject {
+  readonly #projects = new Map<string, ProjectReads>();
+  readonly #others = new ProjectReads('');
+  #scope: ScopeEntry | null = null;
+  #project: ProjectReads = this.#others;
+
+  /** That of a scope. Hot: scopes of one run of requests are mostly the same object. */
+  of(scope: ScopeEntry): ProjectReads {
+    if (scope === this.#scope) return this.#project;
+    const { projectId } = scope;
+    let project = this.#projects.get(projectId);
+    if (project === undefined && this.#projects.size < PROJECTS_MAX) {
+      project = new ProjectReads(projectId);
+      this.#projects.set(projectId, project);
+    }
+    this.#project = project ?? this.#others;
+    this.#project.budget = scope.readBudget;
+    this.#scope = scope;
+    return this.#project;
+  }
+
+  /** Everything counted since the last call. */
+  take(): readonly ProjectFigures[] {
+    const taken: ProjectFigures[] = [];
+    for (const project of [...this.#projects.values(), this.#others]) {
+      const figures = project.take();
+      if (figures !== undefined) taken.push(figures);
+      else this.#projects.delete(project.projectId);
+    }
+    // It may have been forgotten.
+    this.#scope = null;
+    return taken;
+  }
+}

@@ -1,0 +1,117 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Service, startService } from '../support/service.ts';
+
+/* docs/clients.md, as it stands there: each example makes its client of proto/, and prints what it is let to see. */
+
+const run = promisify(execFile);
+const folder = mkdtempSync(join(tmpdir(), 'clients-'));
+const TIMEOUT_MS = 600_000;
+let service: Service;
+
+beforeAll(async () => {
+  service = await startService();
+}, 120_000);
+afterAll(async () => {
+  expect(await service.stop()).toBe(0);
+  rmSync(folder, { recursive: true });
+});
+
+/** The blocks of code under a heading of the document, by their language, in order. */
+function blocksUnder(heading: string): ReadonlyMap<string, string> {
+  const text = readFileSync('docs/clients.md', 'utf8');
+  const part = text.split(/^## /m).find((one) => one.startsWith(`${heading}\n`)) ?? '';
+  const found = new Map<string, string>();
+  for (const [, language = '', code = ''] of part.matchAll(/^```(\w+)\n([^]*?)^```$/gm)) {
+    found.set(language, code);
+  }
+  return found;
+}
+
+/** A folder with proto/ and one file for each of `files`. */
+function folderFor(name: string, files: Readonly<Record<string, string | undefined>>): string {
+  const path = join(folder, name);
+  cpSync('proto', join(path, 'proto'), { recursive: true });
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(path, file), text ?? '');
+  return path;
+}
+
+/** What a command prints. Errors: rejects with all of it when the command fails. */
+async function output(cwd: string, program: string, ...args: string[]): Promise<string> {
+  const bin = resolve('node_modules/.bin');
+  const env = {
+    ...process.env,
+    PATH: [bin, process.env['PATH'] ?? ''].join(delimiter),
+    GATEHOUSE_URL: service.baseUrl,
+    GATEHOUSE_ADDRESS: service.address,
+    GATEHOUSE_TOKEN: service.token,
+  };
+  const { stdout } = await run(program, args, { cwd, env, timeout: TIMEOUT_MS });
+  return stdout.trim();
+}
+
+function has(program: string): boolean {
+  return (process.env['PATH'] ?? '').split(delimiter).some((path) => {
+    try {
+      return readFileSync(join(path, program)).length > 0;
+    } catch (error) {
+      if (error instanceof Error) return false;
+      throw error;
+    }
+  });
+}
+
+describe('a client in', () => {
+  test.skipIf(!has('curl'))('curl', async () => {
+    const script = blocksUnder('curl').get('sh') ?? '';
+    expect(await output('.', 'sh', '-euc', script)).toBe('true');
+  });
+
+  test(
+    'TypeScript',
+    async () => {
+      const blocks = blocksUnder('TypeScript');
+      const cwd = folderFor('typescript', {
+        'buf.gen.yaml': blocks.get('yaml'),
+        'example.ts': blocks.get('ts'),
+        'package.json': '{"type":"module"}',
+      });
+      symlinkSync(resolve('node_modules'), join(cwd, 'node_modules'));
+      await output(cwd, 'buf', 'generate');
+      expect(await output(cwd, process.execPath, 'example.ts')).toBe('true');
+    },
+    TIMEOUT_MS,
+  );
+
+  test.skipIf(!has('go'))(
+    'Go',
+    async () => {
+      const blocks = blocksUnder('Go');
+      const cwd = folderFor('go', {
+        'buf.gen.yaml': blocks.get('yaml'),
+        'main.go': blocks.get('go'),
+      });
+      await output(cwd, 'buf', 'generate');
+      expect(await output(cwd, 'sh', '-euc', blocks.get('sh') ?? '')).toBe('true');
+    },
+    TIMEOUT_MS,
+  );
+
+  test.skipIf(process.env['PYTHON_GRPC'] === undefined)(
+    'Python with PYTHON_GRPC',
+    async () => {
+      const blocks = blocksUnder('Python');
+      const cwd = folderFor('python', { 'example.py': blocks.get('python') });
+      // PYTHON_GRPC names an interpreter that has grpcio-tools.
+      const python = process.env['PYTHON_GRPC'] ?? '';
+      const script = (blocks.get('sh') ?? '').replaceAll('python3', python);
+      await output(cwd, 'sh', '-euc', script);
+      expect(await output(cwd, python, 'example.py')).toBe('true');
+    },
+    TIMEOUT_MS,
+  );
+});

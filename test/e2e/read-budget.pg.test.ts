@@ -1,0 +1,285 @@
+/* What an operator sees of read budgets: who was refused what, what projects use, and what would have been enough. */
+import { createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import { instanceForFile } from '../support/instance.ts';
+
+const { instance } = await instanceForFile({ GATEWAY_METRICS_PROJECTS: '2' });
+
+/** Usersets from `g0` to the last one, each a member of the one before: about as many reads. */
+const CHAIN = 150;
+const BUDGET = 100;
+const MEMBER = { namespace: 'group', relation: 'member' };
+const DEEP = { ...MEMBER, object_id: 'g0', subject_user_id: 'nobody' };
+const NEAR = { ...MEMBER, object_id: `g${CHAIN}`, subject_user_id: 'nobody' };
+
+type Answer = { readonly status: number; readonly body: Record<string, any> };
+
+async function authz(method: string, body: object, id = '', base = instance.baseUrl) {
+  const headers = id === '' ? {} : { 'x-request-id': id };
+  return await post(`${base}/workspace.v1.${method}`, body, headers);
+}
+
+async function budgets(method: string, body: object): Promise<Answer> {
+  return await post(`${instance.baseUrl}/gatehouse.v1.BudgetService/${method}`, body, {});
+}
+
+async function post(
+  url: string,
+  body: object,
+  more: Readonly<Record<string, string>>,
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${instance.token}`,
+      'x-admin-secret': instance.adminSecret,
+      ...more,
+    },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, any> };
+}
+
+function logged(requestId: string): readonly object[] {
+  return instance.logged
+    .filter(({ event }) => event === 'budget_exhausted')
+    .map(({ fields }) => fields)
+    .filter((fields) => (fields as { request_id: string }).request_id === requestId);
+}
+
+async function chain(projectId: string): Promise<void> {
+  const updates = Array.from({ length: CHAIN }, (_, i) => ({
+    op: 'OP_INSERT',
+    tuple: {
+      ...MEMBER,
+      object_id: `g${i}`,
+      subject: { set: { ...MEMBER, object_id: `g${i + 1}` } },
+    },
+  }));
+  const written = await authz('AuthzService/WriteRelationTuples', {
+    project_id: projectId,
+    updates,
+  });
+  expect(written.status).toBe(200);
+}
+
+beforeAll(async () => {
+  for (const id of ['small', 'roomy', 'third', 'fourth']) {
+    const project = { id, name: id, max_check_reads: id === 'roomy' ? 0 : BUDGET };
+    expect((await authz('AdminService/CreateProject', project)).status).toBe(200);
+    await chain(id);
+  }
+});
+
+/** Lines of one project come a second apart. */
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1_050));
+
+describe('the line of a refused question', () => {
+  const expected = (requestId: string, rpc: string, more: object = {}): object => ({
+    project: 'small',
+    tenant: 'acme',
+    relation: 'group#member',
+    rpc,
+    limit: BUDGET,
+    bound: 'evaluation',
+    request_id: requestId,
+    caller: '',
+    ...more,
+  });
+  const shard = { project_id: 'small', tenant_id: 'acme' };
+
+  beforeAll(async () => {
+    const updates = Array.from({ length: CHAIN }, (_, i) => ({
+      op: 'OP_INSERT',
+      tuple: {
+        ...MEMBER,
+        object_id: `g${i}`,
+        subject: { set: { ...MEMBER, object_id: `g${i + 1}` } },
+      },
+    }));
+    await authz('AuthzService/WriteRelationTuples', { ...shard, updates });
+  });
+
+  test.each([
+    ['Check', 'Check', DEEP, 429],
+    [
+      'CheckSet',
+      'Check',
+      { ...MEMBER, object_id: 'g0', subject_set: { ...MEMBER, object_id: `g${CHAIN - 1}` } },
+      429,
+    ],
+    ['BatchCheck', 'BatchCheck', { items: [NEAR, DEEP] }, 200],
+  ])('%s', async (rpc, method, body, status) => {
+    for (const [way, base] of [
+      ['hot', instance.baseUrl],
+      ['general', instance.generalUrl],
+    ] as const) {
+      await pause();
+      const id = `${rpc}-${way}`;
+      const answer = await authz(`AuthzService/${method}`, { ...shard, ...body }, id, base);
+      expect(answer.status).toBe(status);
+      await expect.poll(() => logged(id)).toEqual([expected(id, rpc)]);
+    }
+  });
+
+  test('over gRPC', async () => {
+    await pause();
+    const transport = createGrpcTransport({
+      baseUrl: instance.baseUrl,
+      interceptors: [
+        (next) => (request) => {
+          request.header.set('authorization', `Bearer ${instance.token}`);
+          request.header.set('x-request-id', 'over-grpc');
+          return next(request);
+        },
+      ],
+    });
+    const client = createClient(AuthzService, transport);
+    const { namespace, relation } = MEMBER;
+    const question = { namespace, relation, objectId: 'g0', subjectUserId: 'nobody' };
+    await expect(
+      client.check({ projectId: 'small', tenantId: 'acme', ...question }),
+    ).rejects.toThrow(/read budget of 100/);
+    expect(logged('over-grpc')).toEqual(
+      [expected('over-grpc', 'Check', {})].map((line) => expect.objectContaining(line)),
+    );
+  });
+
+  test('comes once a second, and says how many came without one', async () => {
+    await pause();
+    const body = { project_id: 'third', ...DEEP };
+    for (let i = 0; i < 30; i++) await authz('AuthzService/Check', body, `flood-${i}`);
+    const lines = instance.logged.filter(
+      ({ event, fields }) =>
+        event === 'budget_exhausted' && (fields as { project: string }).project === 'third',
+    );
+    expect(lines.length).toBeLessThan(10);
+    await pause();
+    await authz('AuthzService/Check', body, 'flood-last');
+    await expect
+      .poll(() => logged('flood-last'))
+      .toEqual([expect.objectContaining({ suppressed: expect.any(Number) })]);
+  });
+});
+
+describe('BudgetService', () => {
+  test('tells the budget in force beside that of the project', async () => {
+    expect((await budgets('GetReadBudget', { project_id: 'small' })).body).toMatchObject({
+      project_id: 'small',
+      max_check_reads: BUDGET,
+      effective_max_check_reads: BUDGET,
+      source: 'READ_BUDGET_SOURCE_PROJECT',
+      default_max_check_reads: 10_000,
+      lowest_max_check_reads: 100,
+    });
+    const { body } = await budgets('GetReadBudget', { project_id: 'roomy' });
+    expect(body).toMatchObject({
+      max_check_reads: 0,
+      effective_max_check_reads: 10_000,
+      source: 'READ_BUDGET_SOURCE_DEFAULT',
+    });
+    const project = await authz('AdminService/GetProject', { id: 'roomy' });
+    expect(project.body['project'].max_check_reads).toBe(0);
+  });
+
+  test('an empty id is the default project, an unknown one is not found', async () => {
+    expect((await budgets('GetReadBudget', {})).body).toMatchObject({ project_id: 'default' });
+    expect((await budgets('GetReadBudget', { project_id: 'nowhere' })).status).toBe(404);
+    expect((await budgets('GetReadBudget', { project_id: 'No' })).status).toBe(400);
+    expect((await budgets('ListReadUsage', { limit: -1 })).status).toBe(400);
+    expect((await budgets('MeasureRefusedQuestions', { ceiling: 10_000_001 })).status).toBe(400);
+  });
+
+  test('tells what evaluations took, and measures what was refused', async () => {
+    for (let i = 0; i < 5; i++) {
+      const body = { project_id: 'fourth', ...NEAR };
+      expect((await authz('AuthzService/Check', body)).body).toEqual({ allowed: false });
+    }
+    await authz('AuthzService/Check', { project_id: 'fourth', ...DEEP }, 'refused-one');
+    const usage = async (): Promise<Record<string, any>> =>
+      (await budgets('GetReadBudget', { project_id: 'fourth' })).body;
+    await expect
+      .poll(async () => (await usage())['usage'])
+      .toMatchObject({ answered: '5', refused: '1', reads_max: '1' });
+    const { refused_questions: refused } = await usage();
+    expect(refused).toEqual([
+      expect.objectContaining({
+        rpc: 'Check',
+        relation: 'group#member',
+        object_id: 'g0',
+        subject: 'user:nobody',
+        limit: String(BUDGET),
+        batch: false,
+        request_id: 'refused-one',
+      }),
+    ]);
+    const measured = await budgets('MeasureRefusedQuestions', { project_id: 'fourth' });
+    expect(measured.body).toMatchObject({
+      ceiling: 64 * BUDGET,
+      questions: [{ exceeded: false, error: '' }],
+    });
+    const reads = Number(measured.body['questions'][0].reads);
+    expect(reads).toBeGreaterThan(BUDGET);
+    // It is what it takes: with as much it is answered, with less it is not.
+    const set = (max: number): Promise<Answer> =>
+      authz('AdminService/UpdateProject', { id: 'fourth', max_check_reads: max });
+    await set(reads - 1);
+    expect((await authz('AuthzService/Check', { project_id: 'fourth', ...DEEP })).status).toBe(429);
+    await set(reads);
+    expect((await authz('AuthzService/Check', { project_id: 'fourth', ...DEEP })).status).toBe(200);
+    const low = await budgets('MeasureRefusedQuestions', { project_id: 'fourth', ceiling: 120 });
+    expect(low.body['questions'][0]).toMatchObject({ reads: '121', exceeded: true });
+  });
+
+  test('without the operator secret it answers nobody', async () => {
+    for (const method of ['GetReadBudget', 'ListReadUsage', 'MeasureRefusedQuestions']) {
+      const response = await fetch(`${instance.baseUrl}/gatehouse.v1.BudgetService/${method}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${instance.token}` },
+        body: '{}',
+      });
+      expect(response.status).toBe(403);
+      await response.text();
+    }
+  });
+});
+
+test('series by project: a bounded number, and what they add up to', async () => {
+  const series = async (name: string): Promise<ReadonlyMap<string, number>> => {
+    const text = await instance.renderMetrics();
+    const found = text.matchAll(new RegExp(`^${name}\\{project="([^"]+)"\\} (\\S+)$`, 'gm'));
+    return new Map([...found].map(([, project = '', value]) => [project, Number(value)]));
+  };
+  const total = (counts: ReadonlyMap<string, number>): number =>
+    [...counts.values()].reduce((sum, count) => sum + count, 0);
+  const spec = async (): Promise<number> =>
+    Number(
+      /^authz_eval_backstop_total\{reason="budget"\} (\S+)$/m.exec(
+        await instance.renderMetrics(),
+      )?.[1],
+    );
+  // Reports are a quarter of a second apart.
+  await expect
+    .poll(async () => total(await series('gatehouse_project_budget_refusals_total')))
+    .toBe(await spec());
+  const refusals = await series('gatehouse_project_budget_refusals_total');
+  expect(refusals.size).toBe(3);
+  expect(refusals.get('small')).toBeGreaterThan(0);
+  expect(refusals.has('other')).toBe(true);
+  expect((await series('gatehouse_project_reads_total')).size).toBe(3);
+  const text = await instance.renderMetrics();
+  expect(text).toMatch(/^gatehouse_project_read_budget\{project="small"\} 100$/m);
+  const shares = (le: string): number =>
+    Number(
+      new RegExp(
+        `^gatehouse_project_budget_share_bucket\\{project="small",le="${le}"\\} (\\S+)$`,
+        'm',
+      ).exec(text)?.[1],
+    );
+  // Near ones take a read or two of a hundred; refused ones lie beyond the whole.
+  expect(shares('0.02')).toBeGreaterThan(0);
+  expect(shares('+Inf')).toBeGreaterThan(shares('1'));
+});

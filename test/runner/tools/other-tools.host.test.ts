@@ -1,0 +1,243 @@
+/** setup-python, setup-go, setup-uv and pnpm/action-setup through the real executor. */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { rcompare } from 'semver';
+import { describe, expect, test } from 'vitest';
+import { ToolShelf } from '../../../src/runner/host/tools/tool-shelf.ts';
+import { toolsHere } from '../../../src/runner/host/tools/tool-source.ts';
+import { runJob, temporaryDir } from '../../support/job-harness.ts';
+import { type FakePackage, fakePackageBytes, startFakeRegistry } from './fake-registry.ts';
+
+const GO = programOf('go');
+const [PYTHON] = (await toolsHere(machineShelf('/nowhere').python)).toSorted((a, b) =>
+  rcompare(a.version, b.version),
+);
+
+/** With what is on this machine; it installs nothing. */
+function machineShelf(home: string): ToolShelf {
+  const root = join(home, 'tools');
+  return new ToolShelf({ environment: process.env, root, mayInstall: false });
+}
+
+function programOf(name: string): string | undefined {
+  try {
+    return realpathSync(execFileSync('which', [name], { encoding: 'utf8' }).trim());
+  } catch {
+    // It is not here.
+    return undefined;
+  }
+}
+
+/** Scripts that print a version each, in the folders that version managers have. */
+function homeWith(programs: Readonly<Record<string, string>>): string {
+  const home = temporaryDir();
+  for (const [path, output] of Object.entries(programs)) {
+    const file = join(home, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, `#!/bin/sh\necho '${output}'\n`, { mode: 0o755 });
+  }
+  return home;
+}
+
+function shelfIn(home: string, more: Readonly<Record<string, string>> = {}): ToolShelf {
+  const environment = { HOME: home, PATH: `${join(home, 'bin')}:/usr/bin:/bin`, ...more };
+  return new ToolShelf({
+    environment,
+    root: join(home, 'tools'),
+    mayInstall: more['npm_config_registry'] !== undefined,
+  });
+}
+
+describe('setup-go', () => {
+  const home = (): string =>
+    homeWith({
+      'sdk/go1.20.3/bin/go': 'go version go1.20.3 linux/amd64',
+      'sdk/go1.20.14/bin/go': 'go version go1.20.14 linux/amd64',
+      '.goenv/versions/1.19/bin/go': 'go version go1.19 linux/amd64',
+    });
+
+  test.each([
+    ["go-version: '1.20'", '1.20.14'],
+    ["go-version: '1.20.3'", '1.20.3'],
+    ["go-version: '1.19.0'", '1.19.0'],
+    ["go-version: '<1.20'", '1.19.0'],
+    ['go-version-file: go.mod', '1.20.14'],
+    ['go-version-file: .go-version', '1.20.3'],
+  ])('%s is %s', async (input, expected) => {
+    const files = {
+      'go.mod': 'module a/b\n\ngo 1.20\n',
+      '.go-version': '1.20.3\n',
+    };
+    const job = await runJob(
+      `
+      - { id: go, uses: actions/setup-go@v5, with: { ${input} } }
+      - run: echo "it is $(go version), \${{ steps.go.outputs.go-version }}"`,
+      { tools: shelfIn(home()), files },
+    );
+    const name = expected.replace(/\.0$/, '');
+    expect(job.text).toContain(`it is go version go${name} linux/amd64, ${expected}`);
+    expect(job.outcome.conclusion).toBe('success');
+  });
+
+  test('the toolchain of a go.mod counts from version 6 on, and no other is got silently', async () => {
+    const files = { 'go.mod': 'module a\ngo 1.19\ntoolchain go1.20.3\n' };
+    const text = (version: number): string => `
+      - { uses: actions/setup-go@v${version}, with: { go-version-file: go.mod } }
+      - run: echo "it is $(go version) [$GOTOOLCHAIN]"`;
+    const tools = shelfIn(home());
+    const old = await runJob(text(5), { tools, files });
+    expect(old.text).toContain('it is go version go1.19 linux/amd64 []');
+    const young = await runJob(text(6), { tools, files });
+    expect(young.text).toContain('it is go version go1.20.3 linux/amd64 [local]');
+  });
+
+  test('what is not here fails', async () => {
+    const job = await runJob('- { uses: actions/setup-go@v5, with: { go-version: 1.3 } }', {
+      tools: shelfIn(home()),
+    });
+    expect(job.outcome.conclusion).toBe('failure');
+    expect(job.text).toMatch(/Go '1\.3' is not to be had\. Here: .*1\.20\.14, 1\.20\.3/);
+  });
+
+  test.skipIf(GO === undefined)('Go of this machine builds', async () => {
+    const tools = shelfIn(temporaryDir(), { PATH: `${dirname(GO ?? '')}:/usr/bin:/bin` });
+    const files = { 'main.go': 'package main\nfunc main() { println("built") }\n' };
+    const job = await runJob(
+      `
+      - { uses: actions/setup-go@v5, with: { go-version: '>=1.20' } }
+      - { run: go run main.go, env: { GOFLAGS: '', GO111MODULE: 'off' } }`,
+      { tools, files },
+    );
+    expect(job.text).toContain('built');
+  });
+});
+
+describe.skipIf(PYTHON === undefined)('setup-python', () => {
+  const version = PYTHON?.version ?? '';
+  const minor = version.split('.').slice(0, 2).join('.');
+  const tools = (): ToolShelf => machineShelf(temporaryDir());
+  const setup = `
+      - { id: py, uses: actions/setup-python@v5, with: { python-version: '${minor}' } }`;
+
+  test('a Python of the machine, which the job may change for itself alone', async () => {
+    const shelf = tools();
+    const files = {
+      'own/own_thing.py': 'print("own thing")\n',
+    };
+    const text = `${setup}
+      - run: |
+          python --version; pip --version
+          python -c 'import own_thing' || echo not there
+          dir=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+          cp own/own_thing.py "$dir"
+          python -c 'import own_thing'
+          echo "[$pythonLocation] \${{ steps.py.outputs.python-version }}"`;
+    for (const _ of [1, 2]) {
+      const job = await runJob(text, { tools: shelf, files });
+      expect(job.outcome.conclusion).toBe('success');
+      expect(job.text).toContain(`Python ${version}`);
+      expect(job.text).toContain('not there');
+      expect(job.text).toContain('own thing');
+      expect(job.text).toContain(`] ${version}`);
+      // pip is the one of the job's Python, not of that it came from.
+      const location = /\[(\S+)\] /.exec(job.text)?.[1] ?? '?';
+      expect(job.text).toMatch(new RegExp(`pip \\S+ from ${location}/lib`));
+      expect(existsSync(location)).toBe(false);
+    }
+  });
+
+  test('several, a file, a range of PEP 440; and what is not here fails', async () => {
+    const shelf = tools();
+    const files = {
+      'pyproject.toml': `[project]\nname = "x"\nrequires-python = ">=3.6,<${Number(version.split('.')[0]) + 1}"\n`,
+      '.python-version': `${version}\n`,
+    };
+    for (const input of ['python-version-file: pyproject.toml', 'check-latest: false']) {
+      const job = await runJob(
+        `
+      - { uses: actions/setup-python@v5, with: { ${input} } }
+      - run: python --version`,
+        { tools: shelf, files },
+      );
+      expect(job.text).toMatch(/^Python 3\./m);
+    }
+    const bad = await runJob(
+      `
+      - { uses: actions/setup-python@v5, with: { python-version: '3.2' }, continue-on-error: true }
+      - { uses: actions/setup-python@v5, with: { python-version: pypy3.10 }, continue-on-error: true }`,
+      { tools: shelf },
+    );
+    expect(bad.steps.map(({ outcome }) => outcome)).toEqual(['failure', 'failure']);
+    expect(bad.text).toContain("Python '3.2' is not to be had. Here: ");
+    expect(bad.text).toContain(version);
+  });
+});
+
+describe('setup-uv', () => {
+  const home = (): string =>
+    homeWith({ 'bin/uv': 'uv 0.4.2 (abc 2026-01-01)', 'bin/uvx': 'uvx 0.4.2' });
+
+  test('by input, by required-version, else what is here', async () => {
+    for (const [input, file] of [
+      ["version: '0.4.x'", ''],
+      ['enable-cache: true', 'required-version = ">=0.4,<0.5"\n'],
+      ['enable-cache: false', ''],
+    ]) {
+      const job = await runJob(
+        `
+      - { id: uv, uses: astral-sh/setup-uv@v6, with: { ${input}, python-version: '3.12' } }
+      - run: echo "it is $(uv --version), $UV_PYTHON, \${{ steps.uv.outputs.uv-version }}"`,
+        { tools: shelfIn(home()), files: file === '' ? {} : { 'uv.toml': file ?? '' } },
+      );
+      expect(job.text).toContain('it is uv 0.4.2 (abc 2026-01-01), 3.12, 0.4.2');
+    }
+    const bad = await runJob("- { uses: astral-sh/setup-uv@v6, with: { version: '0.9.1' } }", {
+      tools: shelfIn(home()),
+    });
+    expect(bad.text).toContain("uv '0.9.1' is not to be had. Here: 0.4.2");
+  });
+});
+
+describe('pnpm/action-setup', () => {
+  const PNPM: FakePackage = {
+    name: 'pnpm',
+    version: '9.1.0',
+    files: { 'bin/pnpm.cjs': '#!/bin/sh\necho "pnpm $0 $*"\n', 'bin/pnpx.cjs': '#!/bin/sh\n' },
+  };
+
+  test('by input or packageManager, whose checksum counts, and it installs', async () => {
+    const registry = await startFakeRegistry([PNPM]);
+    const npm = programOf('npm') ?? '';
+    const home = temporaryDir();
+    mkdirSync(join(home, 'bin'));
+    const script = `#!/bin/sh\nexec '${process.execPath}' '${npm}' "$@"\n`;
+    writeFileSync(join(home, 'bin/npm'), script, { mode: 0o755 });
+    const tools = shelfIn(home, { npm_config_registry: registry.url });
+    const plain = await runJob(
+      `
+      - { id: pnpm, uses: pnpm/action-setup@v4, with: { version: 9, run_install: '[{args: [--frozen-lockfile]}]' } }
+      - run: pnpm run x && test "$PNPM_HOME" = "\${{ steps.pnpm.outputs.bin_dest }}"`,
+      { tools },
+    );
+    expect(plain.text).toMatch(/^pnpm \S+ install --frozen-lockfile$/m);
+    expect(plain.text).toMatch(/^pnpm \S+ run x$/m);
+    expect(plain.outcome.conclusion).toBe('success');
+    const right = createHash('sha512').update(fakePackageBytes(registry, PNPM)).digest('hex');
+    for (const [digest, conclusion] of [
+      [right, 'success'],
+      ['0'.repeat(128), 'failure'],
+    ] as const) {
+      const files = { 'package.json': `{"packageManager":"pnpm@9.1.0+sha512.${digest}"}` };
+      const job = await runJob('- uses: pnpm/action-setup@v4', { tools, files });
+      expect(job.outcome.conclusion).toBe(conclusion);
+      if (conclusion === 'failure') expect(job.text).toContain('checksum');
+    }
+    const both = await runJob("- { uses: pnpm/action-setup@v4, with: { version: '8' } }", {
+      tools,
+      files: { 'package.json': '{"packageManager":"pnpm@9.1.0"}' },
+    });
+    expect(both.text).toContain('Multiple versions of pnpm specified');
+  });
+});

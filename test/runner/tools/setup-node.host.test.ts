@@ -1,0 +1,249 @@
+/** The setup actions through the real executor; the registry is one of this machine. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ToolShelf } from '../../../src/runner/host/tools/tool-shelf.ts';
+import { runJob, temporaryDir } from '../../support/job-harness.ts';
+import { type FakeRegistry, fakeNode, fakeNpm, startFakeRegistry } from './fake-registry.ts';
+
+const NPM_DIR = dirname(realpathSync(execFileSync('which', ['npm'], { encoding: 'utf8' }).trim()));
+
+type Machine = {
+  readonly home: string;
+  readonly root: string;
+  readonly environment: Readonly<Record<string, string>>;
+};
+
+/** A home with Nodes of nvm, each a script that prints its version, and npm on the PATH. */
+function machineWith(nodes: readonly string[], registry?: FakeRegistry): Machine {
+  const home = temporaryDir();
+  for (const version of nodes) {
+    const bin = join(home, `.nvm/versions/node/v${version}/bin`);
+    mkdirSync(bin, { recursive: true });
+    writeFileSync(join(bin, 'node'), `#!/bin/sh\necho v${version}\n`, { mode: 0o755 });
+    const npm = join(home, `.nvm/versions/node/v${version}/lib/node_modules/npm`);
+    mkdirSync(npm, { recursive: true });
+    writeFileSync(
+      join(npm, 'package.json'),
+      '{"name":"npm","version":"9.9.9","bin":{"npm":"cli.js"}}',
+    );
+    writeFileSync(join(npm, 'cli.js'), '#!/bin/sh\necho own npm\n', { mode: 0o755 });
+  }
+  const bin = join(home, 'bin');
+  mkdirSync(bin);
+  // npm, and the node that it runs on: not among those that are found, as it is no program of its name.
+  const cli = join(NPM_DIR, 'npm-cli.js');
+  writeFileSync(join(bin, 'npm'), `#!/bin/sh\nexec '${process.execPath}' '${cli}' "$@"\n`, {
+    mode: 0o755,
+  });
+  const environment = {
+    HOME: home,
+    PATH: `${bin}:/usr/bin:/bin`,
+    npm_config_registry: registry?.url ?? 'http://127.0.0.1:9/',
+  };
+  return { home, root: join(home, 'tools'), environment };
+}
+
+function shelfOf({ environment, root }: Machine, mayInstall = true): ToolShelf {
+  return new ToolShelf({ environment, root, mayInstall });
+}
+
+/** No line that a machine has: these are in no distribution. */
+function setup(version: string): string {
+  return `
+      - uses: actions/setup-node@v4
+        id: node
+        with: { node-version: '${version}' }
+      - run: echo "it is $(node --version), output \${{ steps.node.outputs.node-version }}"\n`;
+}
+
+describe('what is on the machine', () => {
+  test.each([
+    ['18', 'v18.20.1'],
+    ['v16.1.0', 'v16.1.0'],
+    ['>=16 <18', 'v16.20.2'],
+    ['lts/hydrogen', 'v18.20.1'],
+    ['16.1.x', 'v16.1.0'],
+  ])('%s is %s', async (asked, expected) => {
+    const machine = machineWith(['16.1.0', '16.20.2', '18.20.1']);
+    const job = await runJob(setup(asked), { tools: shelfOf(machine, false) });
+    expect(job.text).toContain(`it is ${expected}, output ${expected}`);
+    expect(job.outcome.conclusion).toBe('success');
+  });
+
+  test('a version of a file, and of each leg of a matrix', async () => {
+    const tools = shelfOf(machineWith(['16.1.0', '18.20.1']), false);
+    const files = {
+      '.nvmrc': 'lts/hydrogen\n',
+      'a/package.json': '{"engines":{"node":">=16 <17"}}',
+      '.tool-versions': 'ruby 3\nnodejs 16.1.0\n',
+    };
+    for (const [file, expected] of [
+      ['.nvmrc', 'v18.20.1'],
+      ['a/package.json', 'v16.1.0'],
+      ['.tool-versions', 'v16.1.0'],
+    ]) {
+      const job = await runJob(
+        `
+      - uses: actions/setup-node@v4
+        with: { node-version-file: ${file} }
+      - run: echo "it is $(node --version)"`,
+        { tools, files },
+      );
+      expect(job.text).toContain(`it is ${expected}`);
+    }
+  });
+
+  test('what cannot be had fails, and says what was asked for and what is here', async () => {
+    const tools = shelfOf(machineWith(['16.1.0', '18.20.1']), false);
+    const job = await runJob(setup('19'), { tools });
+    expect(job.outcome.conclusion).toBe('failure');
+    expect(job.text).toContain("Node '19' is not to be had");
+    expect(job.text).toMatch(/Here: .*18\.20\.1, 16\.1\.0/);
+    expect(job.text).not.toContain('it is');
+    const file = await runJob(
+      '- { uses: actions/setup-node@v4, with: { node-version-file: no } }',
+      {
+        tools,
+      },
+    );
+    expect(file.text).toContain("there is no file 'no'");
+  });
+
+  test('a folder that is not what it is named is not taken for it', async () => {
+    const machine = machineWith(['18.20.1']);
+    const bin = join(machine.home, '.nvm/versions/node/v19.0.0/bin');
+    mkdirSync(bin, { recursive: true });
+    writeFileSync(join(bin, 'node'), '#!/bin/sh\necho v18.0.0\n', { mode: 0o755 });
+    const job = await runJob(setup('19'), { tools: shelfOf(machine, false) });
+    expect(job.outcome.conclusion).toBe('failure');
+  });
+
+  test('what a job installs into its Node no other job sees, nor does it stay', async () => {
+    const machine = machineWith(['18.20.1']);
+    const tools = shelfOf(machine, false);
+    const text = `
+      - { uses: actions/setup-node@v4, with: { node-version: 18 } }
+      - run: |
+          dir=$(dirname "$(command -v node)")
+          ls "$dir" && npm
+          if [ -e "$dir/extra" ]; then echo it was there; fi
+          echo > "$dir/extra"`;
+    for (const _ of [1, 2]) {
+      const job = await runJob(text, { tools });
+      expect(job.outcome.conclusion).toBe('success');
+      expect(job.text).toContain('own npm');
+      expect(job.text).not.toContain('it was there');
+    }
+    expect(readdirSync(join(machine.home, '.nvm/versions/node/v18.20.1/bin'))).toEqual(['node']);
+    await tools.jobs.close();
+    expect(readdirSync(join(machine.root, '.jobs'))).toEqual([]);
+  });
+});
+
+describe('what is installed', () => {
+  const PACKAGES = [
+    fakeNode('19.1.0'),
+    fakeNode('19.9.0'),
+    fakeNode('31.0.0'),
+    fakeNpm('10.1.0'),
+    fakeNpm('10.2.0', '>=19.5'),
+    fakeNpm('11.0.0'),
+  ];
+
+  test('the newest that was asked for, with the npm of its line, once', async () => {
+    const registry = await startFakeRegistry(PACKAGES);
+    const machine = machineWith(['18.20.1'], registry);
+    const tools = shelfOf(machine);
+    for (const _ of [1, 2]) {
+      const job = await runJob(`${setup('19')}      - run: npm`, { tools });
+      expect(job.text).toContain('it is v19.9.0, output v19.9.0');
+      expect(job.text).toContain('npm 10.2.0');
+      expect(job.outcome.conclusion).toBe('success');
+    }
+    // An npm that needs a newer Node is not the one for an old one.
+    const old = await runJob(`${setup('19.1.0')}      - run: npm`, { tools });
+    expect(old.text).toContain('npm 10.1.0');
+    expect(registry.downloads.toSorted()).toEqual(
+      [
+        `node-linux-${process.arch}-19.1.0.tgz`,
+        `node-linux-${process.arch}-19.9.0.tgz`,
+        'npm-10.1.0.tgz',
+        'npm-10.2.0.tgz',
+      ].toSorted(),
+    );
+    // What is here goes first, unless the newest is asked for.
+    expect((await runJob(setup('>=18 <20'), { tools })).text).toContain('it is v19.9.0');
+    expect((await runJob(setup('latest'), { tools })).text).toContain('it is v31.0.0');
+  });
+
+  test.each(['other bytes', 'half', 'missing'] as const)(
+    '%s: it fails, and leaves nothing',
+    async (fault) => {
+      const registry = await startFakeRegistry(PACKAGES);
+      const machine = machineWith(['18.20.1'], registry);
+      const tools = shelfOf(machine);
+      registry.fault = fault;
+      const job = await runJob(setup('19'), { tools });
+      expect(job.outcome.conclusion).toBe('failure');
+      expect(job.text).toContain("Node '19' is not to be had");
+      expect(job.text).not.toContain('it is');
+      expect(existsSync(join(machine.root, 'node/19.9.0'))).toBe(false);
+      expect(readdirSync(join(machine.root, '.staging'))).toEqual([]);
+      registry.fault = 'none';
+      expect((await runJob(setup('19'), { tools })).text).toContain('it is v19.9.0');
+    },
+  );
+
+  test('of two jobs, and two runners, at the same time one installs it', async () => {
+    const registry = await startFakeRegistry(PACKAGES);
+    const machine = machineWith(['18.20.1'], registry);
+    const shelves = [shelfOf(machine), shelfOf(machine)];
+    const jobs = await Promise.all(
+      [...shelves, ...shelves].map((tools) => runJob(setup('19'), { tools })),
+    );
+    for (const job of jobs) expect(job.text).toContain('it is v19.9.0');
+    expect(registry.downloads.filter((file) => file.includes('node'))).toHaveLength(1);
+    expect(readdirSync(join(machine.root, '.staging'))).toEqual([]);
+  });
+
+  test('a workflow cannot say where it comes from', async () => {
+    const registry = await startFakeRegistry(PACKAGES);
+    const evil = await startFakeRegistry(PACKAGES);
+    const machine = machineWith(['18.20.1'], registry);
+    const files = { '.npmrc': `registry=${evil.url}\n` };
+    const text = `
+on: push
+env: { npm_config_registry: '${evil.url}' }
+jobs:
+  a:
+    runs-on: ubuntu-latest
+    steps:${setup('19')}`;
+    const job = await runJob(text, { tools: shelfOf(machine), files });
+    expect(job.text).toContain('it is v19.9.0');
+    expect(evil.downloads).toEqual([]);
+  });
+});
+
+test('JavaScript actions run on Node 24, which is installed for them', async () => {
+  const registry = await startFakeRegistry([fakeNode('24.99.0')]);
+  const tools = shelfOf(machineWith([], registry));
+  const action = (using: string): string => `name: x\nruns: { using: ${using}, main: main.js }\n`;
+  const files = {
+    'old/action.yml': action('node12'),
+    'old/main.js': '',
+    'far/action.yml': action('node99'),
+    'far/main.js': '',
+  };
+  const job = await runJob(
+    `
+      - uses: ./old
+      - uses: ./far`,
+    { tools, files },
+  );
+  expect(job.steps.map(({ lines }) => lines.join('\n'))).toEqual([
+    'v24.99.0',
+    expect.stringContaining("The action wants node99: Node 'node99' is not to be had"),
+  ]);
+});
