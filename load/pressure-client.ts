@@ -6,6 +6,7 @@ import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PressureCommand, PressureReport } from './harness/pressure.ts';
 import { RawPool, requestBytes } from './harness/raw-http.ts';
+import { refusalOf } from './harness/refusal.ts';
 
 /** Arrivals that may wait for a connection; what comes beyond them counts as never sent. */
 const WAITING_MAX = 20_000;
@@ -51,7 +52,7 @@ async function press(command: Press): Promise<PressureReport> {
         else late += 1;
         histogram.record(Math.max(1, Math.round((nowMs - sentMs) * 1e6)));
       } else {
-        const why = reply === undefined ? 'connection lost' : reasonOf(reply.body.toString());
+        const why = reply === undefined ? 'connection lost' : refusalOf(reply.body.toString());
         refused[why] = (refused[why] ?? 0) + 1;
       }
       if (perSecond === undefined && !isStopped && nowMs < endMs) issue(nowMs);
@@ -89,13 +90,4 @@ async function press(command: Press): Promise<PressureReport> {
     p99Ms: histogram.percentile(99) / 1e6,
     maxMs: histogram.max / 1e6,
   };
-}
-
-/** The code and reason of an error in Connect's JSON. */
-function reasonOf(text: string): string {
-  const code = /"code":"([a-z_]+)"/.exec(text)?.[1];
-  const reason = /"reason":"([A-Z_]+)"/.exec(text)?.[1];
-  const bound = /"bound":"([a-z_]+)"/.exec(text)?.[1];
-  if (code === undefined) return text.slice(0, 80);
-  return [code, reason, bound].filter((word) => word !== undefined).join(' ');
 }

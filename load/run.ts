@@ -1,14 +1,35 @@
-/** `npm run load -- <scenario> [--scale 1] [--seconds 20] [--rate N] [--connections 32] [--seed 7]` */
+/** `npm run load`: a scenario, a run by a file against any service, or a comparison of two runs. load/README.md. */
 import { parseArgs } from 'node:util';
+import {
+  DRIVE_USAGE,
+  compareCommand,
+  driveCommand,
+  isDrive,
+  isExplained,
+} from './drive/drive-command.ts';
 import type { LoadOptions } from './harness/scenario.ts';
 import { type Service, startService } from './harness/service.ts';
 import { SCENARIOS } from './scenarios.ts';
 
-const USAGE = `usage: npm run load -- <scenario> [--scale 1] [--seconds 20] [--rate N] [--connections 32] [--seed 7]
+const USAGE = `usage: ${DRIVE_USAGE}a scenario, against a service of its own:
+  npm run load -- <scenario> [--scale 1] [--seconds 20] [--rate N] [--connections 32] [--seed 7]
 scenarios:
 ${SCENARIOS.map((s) => `  ${s.name.padEnd(22)} ${s.purpose}`).join('\n')}`;
 
 async function main(): Promise<number> {
+  const args = process.argv.slice(2);
+  try {
+    if (args[0] === 'compare') return compareCommand(args.slice(1));
+    if (isDrive(args)) return await driveCommand(args);
+  } catch (error) {
+    if (!isExplained(error)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return 2;
+  }
+  return await scenario();
+}
+
+async function scenario(): Promise<number> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -19,7 +40,7 @@ async function main(): Promise<number> {
       seed: { type: 'string', default: '7' },
     },
   });
-  const scenario = SCENARIOS.find((s) => s.name === positionals[0]);
+  const chosen = SCENARIOS.find((s) => s.name === positionals[0]);
   const options: LoadOptions = {
     scale: Number(values.scale),
     seconds: Number(values.seconds),
@@ -30,7 +51,7 @@ async function main(): Promise<number> {
   const bad = Object.entries(options).find(
     ([, v]) => v !== undefined && !(Number.isFinite(v) && v > 0),
   );
-  if (scenario === undefined || bad !== undefined) {
+  if (chosen === undefined || bad !== undefined) {
     process.stderr.write(
       `${bad === undefined ? '' : `--${bad[0]} must be a positive number\n`}${USAGE}\n`,
     );
@@ -42,11 +63,11 @@ async function main(): Promise<number> {
     running.push(service);
     return service;
   };
-  process.stderr.write(`${scenario.name}: ${scenario.question}\n`);
+  process.stderr.write(`${chosen.name}: ${chosen.question}\n`);
   try {
-    const result = await scenario.run(options, start);
+    const result = await chosen.run(options, start);
     process.stdout.write(
-      `${JSON.stringify({ scenario: scenario.name, options, result }, null, 2)}\n`,
+      `${JSON.stringify({ scenario: chosen.name, options, result }, null, 2)}\n`,
     );
     return 0;
   } finally {

@@ -10,6 +10,7 @@ import { listObjects } from './scenarios/list-objects.ts';
 import { manyTenants, tenantChurn } from './scenarios/many-tenants.ts';
 import { mixed } from './scenarios/mixed.ts';
 import { neighbours } from './scenarios/neighbours.ts';
+import { notifyFair } from './scenarios/notify-fair.ts';
 import { notifyLive } from './scenarios/notify-live.ts';
 import { overload } from './scenarios/overload.ts';
 import {
@@ -41,6 +42,7 @@ export const SCENARIOS: readonly Scenario[] = [
   watchLag,
   feedFlood,
   notifyLive,
+  notifyFair,
   rollingRestart,
   killOne,
   killOneOfMany,

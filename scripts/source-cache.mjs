@@ -68,7 +68,7 @@ function keptName(path) {
 
 /** Node says once that the function may still change; that is no news for whoever starts a program. */
 function quietly(strip) {
-  const { emitWarning } = process;
+  const emitWarning = process.emitWarning.bind(process);
   process.emitWarning = () => undefined;
   try {
     return strip();

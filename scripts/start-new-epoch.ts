@@ -7,6 +7,7 @@ import { loadConfigOrExit } from '../src/config/load-config-or-exit.ts';
 import { startNewEpoch } from '../src/store/deployment.ts';
 import { startEmbeddedPostgres } from '../src/store/embedded-postgres.ts';
 import { migrate } from '../src/store/migrate.ts';
+import { examineTarget } from '../src/store/pooler.ts';
 import { withSoleUse } from '../src/store/sole-use.ts';
 
 const config = loadConfigOrExit();
@@ -15,7 +16,8 @@ const server =
     ? await startEmbeddedPostgres({ dataDirectory: config.dataDir })
     : undefined;
 try {
-  const target = server?.target ?? { connectionString: config.databaseUrl ?? '' };
+  const target =
+    server?.target ?? (await examineTarget({ connectionString: config.databaseUrl ?? '' }));
   await migrate(target);
   // Refuses while an instance runs, which would go on with the old epoch.
   const epoch = await withSoleUse(target, server !== undefined, startNewEpoch);

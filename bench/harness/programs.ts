@@ -80,6 +80,12 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/runner-scheduler.ts',
   },
   {
+    name: 'runner-start',
+    yields:
+      'milliseconds until the command of the runner has answered, and until a first step [ROUNDS]',
+    file: 'bench/runner-start.ts',
+  },
+  {
     name: 'runner-storage',
     yields: 'milliseconds of logs, journals, recovery and sandboxes of a workflow run',
     file: 'bench/runner-storage.ts',
@@ -158,6 +164,16 @@ export const PROGRAMS: readonly Program[] = [
     name: 'grpc-check-vs-echo',
     yields: 'rate of Check over gRPC over that of raw node:http2, also per CPU-second and p99',
     file: 'bench/grpc-check-vs-echo.ts',
+  },
+  {
+    name: 'check-stages',
+    yields: 'ns of a Check by stage over HTTP/1.1 and gRPC, and what measuring them costs',
+    file: 'bench/check-stages.ts',
+  },
+  {
+    name: 'hot-tenant',
+    yields: 'what two workers can answer of one tenant over what its owner can, by CPU',
+    file: 'bench/hot-tenant.ts',
   },
   {
     name: 'start-to-ready',

@@ -12,11 +12,12 @@ const EMPTY = Buffer.alloc(0);
 export function requestBytes(
   path: string,
   body: Buffer,
-  token: string,
+  token: string | undefined,
   headers: Readonly<Record<string, string>> = {},
 ): Buffer {
   const extra = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  const head = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\nauthorization: Bearer ${token}\r\n${extra.join('')}content-length: ${body.length}\r\n\r\n`;
+  if (token !== undefined) extra.push(`authorization: Bearer ${token}\r\n`);
+  const head = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n${extra.join('')}content-length: ${body.length}\r\n\r\n`;
   return Buffer.concat([Buffer.from(head), body]);
 }
 
@@ -27,6 +28,7 @@ export function requestBytes(
  */
 export class RawPool {
   readonly #port: number;
+  readonly #host: string;
   readonly #connectionsMax: number;
   readonly #free: RawConnection[] = [];
   readonly #all = new Set<RawConnection>();
@@ -37,8 +39,9 @@ export class RawPool {
   }[] = [];
   #waitingHead = 0;
 
-  constructor(port: number, connectionsMax: number) {
+  constructor(port: number, connectionsMax: number, host = '127.0.0.1') {
     this.#port = port;
+    this.#host = host;
     this.#connectionsMax = connectionsMax;
   }
 
@@ -46,7 +49,7 @@ export class RawPool {
   post(bytes: Buffer, onSent: () => void, onReply: OnRawReply): void {
     let connection = this.#takeFree();
     if (connection === undefined && this.#all.size < this.#connectionsMax) {
-      connection = new RawConnection(this.#port);
+      connection = new RawConnection(this.#port, this.#host);
       this.#all.add(connection);
     }
     if (connection === undefined) this.#waiting.push({ bytes, onSent, onReply });
@@ -101,8 +104,8 @@ class RawConnection {
   #endAt = 0;
   #status = 0;
 
-  constructor(port: number) {
-    this.#socket = connect({ host: '127.0.0.1', port, noDelay: true });
+  constructor(port: number, host: string) {
+    this.#socket = connect({ host, port, noDelay: true });
     this.#socket.on('data', (chunk) => this.#received(chunk));
     this.#socket.on('error', () => this.#lost());
     this.#socket.on('close', () => this.#lost());

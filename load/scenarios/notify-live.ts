@@ -1,5 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { type DueIssue, runAtRate } from '../harness/arrivals.ts';
+import { askChild, reportOf } from '../harness/ask-child.ts';
 import { LoadClient, failureOf } from '../harness/client.ts';
 import {
   metricSum,
@@ -9,7 +10,7 @@ import {
 } from '../harness/notify-service.ts';
 import type { LoadOptions, Scenario } from '../harness/scenario.ts';
 import { cpuSeconds } from '../harness/service.ts';
-import type { StreamAnswer, StreamCommand, StreamReport } from '../notify-stream-clients.ts';
+import type { StreamAnswer, StreamReport } from '../notify-stream-clients.ts';
 
 /** At scale 1. */
 const STREAMS = 2_000;
@@ -67,7 +68,11 @@ async function measure(
   await runAtRate({ perSecond, seconds: WARM_UP_SECONDS, issue: notifyIssue(client, 1, false) });
   const paths = await streamPaths(client, userCount);
   const rssBefore = await residentBytes(service.pid);
-  const opened = await ask(streams, { kind: 'open', port: service.clientPort, paths });
+  const opened = await askChild<StreamAnswer>(streams, {
+    kind: 'open',
+    port: service.clientPort,
+    paths,
+  });
   const rssOpen = await residentBytes(service.pid);
   const issue = notifyIssue(client, userCount, true);
   await runAtRate({
@@ -78,7 +83,11 @@ async function measure(
   const cpuBefore = await cpuSeconds(service.pid);
   const calls = await runAtRate({ perSecond, seconds: options.seconds, issue });
   const cpuS = (await cpuSeconds(service.pid)) - cpuBefore;
-  const delivered = await arrived(streams, (calls.count - calls.failed) * DEVICES_OF_USER);
+  const delivered = await reportOf<StreamReport>(
+    streams,
+    (calls.count - calls.failed) * DEVICES_OF_USER,
+    ARRIVAL_MS_MAX,
+  );
   const { kind: _kind, ...delivery } = delivered;
   return {
     streams: paths.length,
@@ -127,26 +136,4 @@ async function streamPaths(client: LoadClient, userCount: number): Promise<reado
     return `/v1/stream?access_token=${String(token)}`;
   });
   return Promise.all(minted);
-}
-
-function ask(streams: ChildProcess, command: StreamCommand): Promise<StreamAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<StreamAnswer>();
-  const onExit = (code: number | null): void => reject(new Error(`the streams ended (${code})`));
-  streams.once('exit', onExit);
-  streams.once('message', (answer) => {
-    streams.off('exit', onExit);
-    resolve(answer as StreamAnswer);
-  });
-  streams.send(command);
-  return promise;
-}
-
-/** The report once `count` notifications have arrived, or when no more come. */
-async function arrived(streams: ChildProcess, count: number): Promise<StreamReport> {
-  const untilMs = performance.now() + ARRIVAL_MS_MAX;
-  for (;;) {
-    const report = (await ask(streams, { kind: 'report' })) as StreamReport;
-    if (report.received >= count || performance.now() > untilMs) return report;
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
 }

@@ -10,6 +10,7 @@ import { Membership } from '../store/membership.ts';
 import { migrate } from '../store/migrate.ts';
 import { isSilence } from '../store/pg-errors.ts';
 import { createPool, type PostgresTarget } from '../store/pool.ts';
+import { examineTarget } from '../store/pooler.ts';
 import { INDEX_CONNECTIONS } from './index-links.ts';
 
 /** Connections of one decision worker: three loads and a catch-up at once. */
@@ -78,8 +79,8 @@ export async function openDatabase(
           log,
         })
       : undefined;
-  const target = server?.target ?? { connectionString: databaseUrl ?? '' };
   try {
+    const target = server?.target ?? (await examineTarget({ connectionString: databaseUrl ?? '' }));
     const deployment = await migrate(target, { log });
     const history = new DeploymentWatch(log, deployment);
     const membership = new Membership({

@@ -66,6 +66,8 @@ type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics & FeedMetr
 
 /** Every metric of the authorization service, ready to count. */
 export type Metrics = PartMetrics & {
+  /** For families that are there only at times. */
+  readonly store: MetricStore;
   /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
   readonly render: () => Promise<string>;
   /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
@@ -88,7 +90,16 @@ export type Metrics = PartMetrics & {
   readonly workerReport: (slot: number, figures: WorkerFigures) => void;
   readonly workerRestarts: Counter;
   readonly recordedQuestions: Gauge;
+  /** What has become of questions for the file, since the start. */
+  readonly showQuestionFile: (counts: {
+    readonly written: number;
+    readonly dropped: number;
+  }) => void;
   readonly recordedBytes: Gauge;
+  readonly spreadShards: Gauge;
+  /** Answers over HTTP/2 that nobody read, and their bytes. */
+  readonly unreadAnswers: Counter;
+  readonly unreadBytes: Counter;
   readonly poolConnections: Gauge;
   readonly poolIdle: Gauge;
   readonly poolWaiting: Gauge;
@@ -122,6 +133,7 @@ export function createMetrics(build: Build): Metrics {
     ...decisionMetrics(store),
     ...instanceMetrics(store),
     ...upkeepMetrics(store),
+    ...questionFileMetrics(store),
     ...createCredentialMetrics(store, 'gatehouse'),
     ...createClockMetrics(store),
     ...createFeedMetrics(store),
@@ -143,6 +155,7 @@ export function createMetrics(build: Build): Metrics {
   return {
     ...metrics,
     workerReport,
+    store,
     render: () => store.render(),
     onCollect: (collector) => store.onCollect(collector),
   };
@@ -214,6 +227,25 @@ function decisionMetrics(store: MetricStore) {
   };
 }
 
+/** Of the file that recorded questions are written to. */
+function questionFileMetrics(store: MetricStore): Pick<Metrics, 'showQuestionFile'> {
+  const questions = store.counter<'outcome'>({
+    name: 'gatehouse_recorded_file_questions_total',
+    help: 'Questions for the file of GATEWAY_RECORD_FILE, by outcome.',
+    labelNames: ['outcome'],
+  });
+  const seen = { written: 0, dropped: 0 };
+  for (const outcome of ['written', 'dropped'] as const) questions.inc({ outcome }, 0);
+  return {
+    showQuestionFile: (counts) => {
+      for (const outcome of ['written', 'dropped'] as const) {
+        questions.inc({ outcome }, counts[outcome] - seen[outcome]);
+        seen[outcome] = counts[outcome];
+      }
+    },
+  };
+}
+
 /** With every series there from the start, so that one that does not move can be seen. */
 function upkeepMetrics(store: MetricStore): Pick<Metrics, 'upkeepRuns'> {
   const upkeepRuns = store.counter<'work' | 'outcome'>({
@@ -238,6 +270,12 @@ function instanceMetrics(store: MetricStore) {
     DURATION_BOUNDS_SECONDS,
   );
   return {
+    unreadAnswers: counter(
+      'gatehouse_http2_unread_answers_total',
+      'Answers over HTTP/2 that were given up, since nobody read them and they were too many.',
+    ),
+    unreadBytes: counter('gatehouse_http2_unread_bytes_total', 'What those answers took.'),
+    spreadShards: gauge('gatehouse_spread_shards', 'Shards that several workers answer for.'),
     poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
     recordedQuestions: gauge(
       'gatehouse_recorded_questions',

@@ -35,6 +35,34 @@ export function createProjectMetrics(store: MetricStore, clock: Clock): ProjectM
   };
   shareOf(OTHER_KEY);
 
+  register(store, { reads, refusals, shares, budgets });
+  return {
+    setNamed(namesMax) {
+      reads.setNamed(namesMax);
+      refusals.setNamed(namesMax);
+    },
+    add(all) {
+      for (const figures of all) {
+        const { projectId, budget } = figures;
+        const name = reads.add(projectId, figures.reads);
+        refusals.add(projectId, figures.refusals);
+        // Shares are no reads: only their count matters.
+        shareOf(name).merge(figures.shares, figures.reads / budget);
+        if (projectId !== '') budgets.set(projectId, budget);
+        dropOldest(budgets, [...reads.names(), ...refusals.names()]);
+      }
+    },
+  };
+}
+
+type ProjectFamilies = {
+  readonly reads: NamedCounts;
+  readonly refusals: NamedCounts;
+  readonly shares: ReadonlyMap<string, HotHistogram>;
+  readonly budgets: ReadonlyMap<string, number>;
+};
+
+function register(store: MetricStore, { reads, refusals, shares, budgets }: ProjectFamilies): void {
   store.values(
     {
       name: 'gatehouse_project_reads_total',
@@ -74,24 +102,6 @@ export function createProjectMetrics(store: MetricStore, clock: Clock): ProjectM
         return value === undefined ? [] : [{ labels: { project }, value }];
       }),
   );
-
-  return {
-    setNamed(namesMax) {
-      reads.setNamed(namesMax);
-      refusals.setNamed(namesMax);
-    },
-    add(all) {
-      for (const figures of all) {
-        const { projectId, budget } = figures;
-        const name = reads.add(projectId, figures.reads);
-        refusals.add(projectId, figures.refusals);
-        // Shares are no reads: only their count matters.
-        shareOf(name).merge(figures.shares, figures.reads / budget);
-        if (projectId !== '') budgets.set(projectId, budget);
-        dropOldest(budgets, [...reads.names(), ...refusals.names()]);
-      }
-    },
-  };
 }
 
 /** A counter by name, of the names that lead. */

@@ -1,6 +1,6 @@
 import type { Environment } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
-import { createBudgetService } from '../gateway/budgets/budget-service.ts';
+import { type BudgetOptions, createBudgetService } from '../gateway/budgets/budget-service.ts';
 import {
   type CallOptions,
   createGateway,
@@ -44,6 +44,7 @@ import { READ_BUDGET_FLOOR } from './project-services.ts';
 import { createReadAccounting, type ReadAccounting } from './read-accounting.ts';
 import { RecentShards } from './recent-shards.ts';
 import { createServices, type Services } from './services.ts';
+import { measureStages, type MeasuredStages } from './stage-metrics.ts';
 import { warmUp } from './warm-up.ts';
 import { createWorkers } from './workers.ts';
 
@@ -94,6 +95,7 @@ type Parts = {
   readonly live: LiveCredentials;
   readonly readiness: Readiness;
   readonly watch: NodeJS.Timeout;
+  readonly recorder: CallOptions['recorder'];
 };
 
 /**
@@ -106,6 +108,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const metrics = createMetrics({ version, commit: config.commit });
   metrics.readBudget.set(config.maxCheckReads);
   metrics.indexLimit.set(config.indexBytes);
+  const stages = config.stageTimes ? measureStages(metrics.store, config.workers) : undefined;
   const gateway = createGateway({
     host: config.host,
     port: config.connectPort,
@@ -115,6 +118,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     readiness,
     renderMetrics: metrics.render,
     onIncident: createIncidentLog(log, systemClock),
+    stages: stages?.times,
   });
   const undo = [() => opening.then((database) => database.stop(), ignoreWhileFailing)];
   try {
@@ -123,7 +127,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await gateway.stop(0);
       await gateway.stopMetrics();
     });
-    const parts = await startParts(options, log, metrics, gateway, undo);
+    const parts = await startParts(options, log, metrics, gateway, undo, stages);
     await warmParts(parts, log, metrics, stopping);
     const isOffered = !stopping.aborted;
     if (isOffered) readiness.markReady(() => parts.workers.isReady);
@@ -145,6 +149,7 @@ async function startParts(
   metrics: Metrics,
   gateway: Gateway,
   undo: (() => Promise<void>)[],
+  stages: MeasuredStages | undefined,
 ): Promise<Parts> {
   const { config, logger, readiness, postgres, opening, time } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
@@ -157,6 +162,7 @@ async function startParts(
     ...accounting,
     config,
     held,
+    stages,
     target: targetOf(opening),
     metrics,
     log,
@@ -194,13 +200,16 @@ async function startParts(
   live.start();
   undo.push(() => live.stop());
   const { credentials } = live;
-  gateway.serve(createCalls(config, log, metrics, { workers, services, credentials, ledger }));
+  const calls = createCalls(config, log, metrics, { workers, services, credentials, ledger });
+  undo.push(async () => calls.recorder?.close());
+  gateway.serve(calls);
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
+  metrics.onCollect(() => metrics.spreadShards.set(workers.spreadCount));
   metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
   metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
   const watch = startWatch(options, gateway);
   const parts = { config, database, workers, services, gateway, feed, retention, recent };
-  return { ...parts, live, readiness, watch };
+  return { ...parts, live, readiness, watch, recorder: calls.recorder };
 }
 
 function startFeed(
@@ -329,7 +338,7 @@ export function createCalls(
   const meter = new DecisionMeter(metrics);
   const timeoutMsMax = config.requestTimeoutMs;
   const batchItemsMax = config.maxBatchItems;
-  const recorder = createRecorder(config, metrics);
+  const recorder = createRecorder(config, metrics, log);
   return {
     credentials,
     bodyBytesMax: config.maxBodyBytes,
@@ -358,15 +367,7 @@ export function createCalls(
       updatesMax: config.maxWriteUpdates,
       rules: services.rules,
     }),
-    budget: createBudgetService({
-      ledger,
-      projects,
-      shards,
-      scopes,
-      timeoutMsMax,
-      readBudgetDefault: config.maxCheckReads,
-      readBudgetFloor: READ_BUDGET_FLOOR,
-    }),
+    budget: createBudgets(config, { ledger, projects, shards, scopes }),
     tuple: createTupleService({ ...services, timeoutMsMax }),
     tupleRoutes: {
       ...services,
@@ -379,6 +380,10 @@ export function createCalls(
     scopes,
     meter,
     fsck: createFsckRuns(shards, log),
+    onUnread: (bytes) => {
+      metrics.unreadAnswers.inc();
+      metrics.unreadBytes.inc(bytes);
+    },
     report: ({ requestId, rpc, caller, error }) => {
       const fields = {
         request_id: requestId,
@@ -390,6 +395,18 @@ export function createCalls(
       log('error', 'call_failed', fields);
     },
   };
+}
+
+function createBudgets(
+  config: Config,
+  parts: Pick<BudgetOptions, 'ledger' | 'projects' | 'shards' | 'scopes'>,
+): CallOptions['budget'] {
+  return createBudgetService({
+    ...parts,
+    timeoutMsMax: config.requestTimeoutMs,
+    readBudgetDefault: config.maxCheckReads,
+    readBudgetFloor: READ_BUDGET_FLOOR,
+  });
 }
 
 function stackOf(error: unknown): string | undefined {
@@ -426,6 +443,7 @@ async function stopParts(parts: Parts, drainMs: number): Promise<void> {
   const deadlineMs = performance.now() + config.shutdownTimeoutMs;
   const leftMs = (): number => Math.max(0, deadlineMs - performance.now());
   await gateway.stop(leftMs());
+  await parts.recorder?.close();
   await parts.live.stop();
   await services.purge.stop();
   await services.bulkUpkeep.stop();

@@ -12,7 +12,8 @@ import {
 } from './option.ts';
 
 const PORT_RANGE = { min: 0, max: 65_535 };
-const PATH = { pattern: /^[^\0]+$/, rule: 'a path' };
+/** Of a file or folder. */
+export const PATH = { pattern: /^[^\0]+$/, rule: 'a path' };
 /** Of text that goes into a header or a metric's label as it is. */
 export const PRINTABLE = { pattern: /^[\x21-\x7e]+$/, rule: 'printable ASCII without spaces' };
 /** Of an address to listen on. */

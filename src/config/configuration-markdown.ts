@@ -18,7 +18,7 @@ one of them. Secret values appear in no log or message.
 
 A setting that is marked secret may stand in a file instead: \`NAME_FILE\` is the path of it, for
 \`RUNNER_API_TOKEN\` for example \`RUNNER_API_TOKEN_FILE=/run/secrets/api-token\`. The file is read at start, at
-most 64 KiB, and one line end at its end does not count; those of service tokens and of the operator secret are read again
+most 1 MiB, and one line end at its end does not count; those of service tokens, callers and the operator secret are read again
 whenever they change. Lists may have their entries on lines of their own; both variables at once are refused. Prefer files: what
 a process was started with can be read by every other process of its user, its parents' (npm, a shell) included.
 

@@ -29,5 +29,8 @@ function contradictions(config: Config): string[] {
       `${OPTIONS.shardQueueMax.env}: must not exceed ${OPTIONS.workerQueueMax.env} (${config.workerQueueMax})`,
     );
   }
+  if (config.recordFile !== undefined && config.recordQuestionsEvery === 0) {
+    problems.push(`${OPTIONS.recordFile.env}: needs ${OPTIONS.recordQuestionsEvery.env}`);
+  }
   return problems;
 }

@@ -1,4 +1,5 @@
 import {
+  PATH,
   PRINTABLE,
   allowedHostsOption,
   commitOption,
@@ -94,7 +95,7 @@ export const OPTIONS = {
     'Without service tokens: names that requests may be addressed to (Host, :authority) on both ports, beside localhost, *.localhost, loopback addresses and, once GATEWAY_HOST is none of these, every IP address. Others are refused with permission_denied. With service tokens every name will do.',
   ),
   databaseUrl: databaseUrlOption(
-    'PostgreSQL to use, by a direct connection (not through a transaction-pooling proxy). One address, which leads to the primary: see docs/operations.md, "Failover". Unset: an embedded server starts under GATEWAY_DATA_DIR.',
+    'PostgreSQL to use, directly or through a pooler in session mode. One address, which leads to the primary: see docs/operations.md, "A PostgreSQL of your own" and "Failover". Unset: an embedded server starts under GATEWAY_DATA_DIR.',
   ),
   dataDir: directoryOption('GATEWAY_DATA_DIR', 'Directory of the embedded PostgreSQL.', '.data'),
   instances: optionalIntegerOption({
@@ -186,6 +187,23 @@ export const OPTIONS = {
     max: GIB,
     unit: 'bytes',
   }),
+  recordFile: textOption({
+    env: 'GATEWAY_RECORD_FILE',
+    description:
+      'File that the questions of GATEWAY_RECORD_QUESTIONS_EVERY are appended to with their times, for load tests to ask again: project, tenant, namespace, object, relation and user; no token and no context. Readable by its owner alone. With GATEWAY_INSTANCE_NAME its name ends with that.',
+    fallback: undefined,
+    fallbackText: 'unset: none',
+    ...PATH,
+  }),
+  recordFileBytes: integerOption({
+    env: 'GATEWAY_RECORD_FILE_BYTES',
+    description:
+      'What that file and the one before it (`.1`) take at most; each has half of it, and the older one goes.',
+    fallback: 64 * MIB,
+    min: 64 * 1024,
+    max: 64 * GIB,
+    unit: 'bytes',
+  }),
   watchStreams: integerOption({
     env: 'GATEWAY_WATCH_STREAMS',
     description:
@@ -244,6 +262,13 @@ export const OPTIONS = {
       of: (machine) => Math.min(Math.max(machine.cpuCount - 1, 1), 256),
       text: 'processors less one, at least 1',
     },
+    min: 1,
+    max: 256,
+  }),
+  shardWorkers: optionalIntegerOption({
+    env: 'GATEWAY_SHARD_WORKERS',
+    description:
+      'Workers that may answer for one tenant that keeps its owner busy, each with an index of it within its share of GATEWAY_INDEX_BYTES. 1: the owner alone. Unset: all.',
     min: 1,
     max: 256,
   }),
@@ -376,6 +401,12 @@ export const OPTIONS = {
     min: 0,
     max: 600_000,
     unit: 'milliseconds',
+  }),
+  stageTimes: booleanOption({
+    env: 'GATEWAY_STAGE_TIMES',
+    description:
+      'Measures where the time of decision calls goes, by stage (gatehouse_stage_seconds_total). Costs some hundred nanoseconds a call while it is on.',
+    fallback: false,
   }),
   auditLog: booleanOption({
     env: 'GATEWAY_AUDIT_LOG',

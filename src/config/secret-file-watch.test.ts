@@ -88,7 +88,7 @@ test.each([
   ['cannot carry', () => writeFileSync(path, 'o ne')],
   ['ENOENT', () => rmSync(path)],
   ['is no file', () => (rmSync(path), mkdirSync(path))],
-  ['more than', () => writeFileSync(path, 'x'.repeat(70_000))],
+  ['more than', () => writeFileSync(path, 'x'.repeat(1_100_000))],
 ])(
   'a file that %s changes nothing, is told once, and is told when it is well again',
   async (text, spoil) => {

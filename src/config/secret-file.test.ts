@@ -58,8 +58,8 @@ test.each([
   ['hush\n\n', 'X_TOKEN_FILE: must be a token'],
   ['', 'X_TOKEN_FILE: the file that it names holds nothing'],
   ['\n', 'X_TOKEN_FILE: the file that it names holds nothing'],
-  ['h'.repeat(70_000), 'X_TOKEN_FILE: the file that it names holds more than 65536 bytes'],
-])('content %j is refused by the name of the setting', (content, problem) => {
+  ['h'.repeat(1_100_000), 'X_TOKEN_FILE: the file that it names holds more than 1048576 bytes'],
+])('what a file must not hold (%#) is refused by the name of the setting', (content, problem) => {
   expect(problemOf({ X_TOKEN_FILE: file('bad', content) })).toBe(problem);
 });
 

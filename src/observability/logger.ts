@@ -1,13 +1,12 @@
 import { createRequire } from 'node:module';
 import { isatty } from 'node:tty';
 import { pino, type DestinationStream } from 'pino';
+import type { PinoPretty as MakePretty } from 'pino-pretty';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /** Structured log: one event name a line as the message, everything else as fields. */
 export type Logger = pino.Logger;
-
-type PinoPrettyModule = typeof import('pino-pretty');
 
 const STDERR = 2;
 
@@ -34,7 +33,9 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
 function standardError(): DestinationStream {
   if (!isatty(STDERR)) return pino.destination({ dest: STDERR, sync: true });
   // For people alone: services and commands whose lines go elsewhere need not load it.
-  const { PinoPretty } = createRequire(import.meta.url)('pino-pretty') as PinoPrettyModule;
+  const { PinoPretty } = createRequire(import.meta.url)('pino-pretty') as {
+    readonly PinoPretty: typeof MakePretty;
+  };
   return PinoPretty({ destination: STDERR, sync: true, translateTime: false });
 }
 

@@ -1,14 +1,16 @@
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
 import { runCommandLine } from './face/cli/command-line.ts';
-import { withdrawSecrets } from './secrets/own-secrets.ts';
+import { secretVariables, withdrawSecrets } from './secrets/own-secrets.ts';
 
-// Before anything is read: steps that run in this process's care have the same user.
-hideFromOtherProcesses();
+// Steps have the same user. What only looks at files of the project has nothing to hide, and is spared the
+// time that it takes.
+if (secretVariables(process.env).length > 0) hideFromOtherProcesses();
 const environment = withdrawSecrets(process.env);
 
 // The runner itself is loaded when it is asked for: wrong arguments, help and calls of another runner are
 // answered at once.
 process.exitCode = await runCommandLine(process.argv.slice(2), environment, {
+  conceal: hideFromOtherProcesses,
   openLink: async (context) => (await import('./parts/local-link.ts')).openLocalLink(context),
   openSecrets: async (context) => (await import('./parts/local-link.ts')).openLocalSecrets(context),
   planStart: async (context, request) =>

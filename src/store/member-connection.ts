@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { INSTANCE_CHANNEL } from './instance-rows.ts';
-import { clientConfig, type PostgresTarget } from './pool.ts';
+import { applyTimeouts, clientConfig, type PostgresTarget } from './pool.ts';
 import { selectSoleUser, SOLE_USE_LOCK } from './sole-use.ts';
 import type { StoreLog } from './store-log.ts';
 
@@ -27,13 +27,14 @@ const SOLE_USE_WAIT_MS = 1_500;
  * shared, by which releases that must be alone keep out. Errors: STORE_UNAVAILABLE when one of those has it.
  */
 export async function connectMember(options: MemberConnectionOptions): Promise<Client> {
+  const settings = {
+    applicationName: 'gatehouse-instance',
+    statementTimeoutMs: options.leaseMs,
+    idleInTransactionTimeoutMs: 0,
+    connectTimeoutMs: options.answerMs,
+  };
   const client = new Client({
-    ...clientConfig(options.target, {
-      applicationName: 'gatehouse-instance',
-      statementTimeoutMs: options.leaseMs,
-      idleInTransactionTimeoutMs: 0,
-      connectTimeoutMs: options.answerMs,
-    }),
+    ...clientConfig(options.target, settings),
     // A server that hangs does not end its statements.
     query_timeout: options.answerMs,
   });
@@ -47,6 +48,7 @@ export async function connectMember(options: MemberConnectionOptions): Promise<C
   });
   try {
     await client.connect();
+    await applyTimeouts(client, options.target, settings);
     // So that the server lets go of the lock soon after our machine is gone.
     await client.query(
       'set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3',

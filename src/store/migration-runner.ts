@@ -117,7 +117,8 @@ async function buildIndex(
 ): Promise<void> {
   const { rows } = await client.query<{ valid: boolean }>(
     'select i.indisvalid as valid from pg_index i where i.indexrelid = to_regclass($1)',
-    [`public.${concurrentIndex}`],
+    // Of another schema it is named with that.
+    [concurrentIndex.includes('.') ? concurrentIndex : `public.${concurrentIndex}`],
   );
   // One that an earlier try left behind costs every write, and serves no read.
   if (rows[0]?.valid === false) await client.query(`drop index concurrently ${concurrentIndex}`);

@@ -11,7 +11,13 @@ export type ServerTarget = {
 };
 
 /** Where Postgres is: parts, or the text of DATABASE_URL. Plain data, fit for workerData. */
-export type PostgresTarget = ServerTarget | { readonly connectionString: string };
+export type PostgresTarget =
+  | ServerTarget
+  | {
+      readonly connectionString: string;
+      /** A pooler stands in between (pooler.ts), which takes no settings with the connect. */
+      readonly isPooled?: true;
+    };
 
 export type PoolOptions = {
   /** Connections at most. */
@@ -42,17 +48,50 @@ export function clientConfig(
   target: PostgresTarget,
   options: Omit<PoolOptions, 'max' | 'log' | 'prepare'>,
 ): ClientConfig {
+  const address =
+    'connectionString' in target ? { connectionString: target.connectionString } : target;
   return {
-    ...target,
+    ...address,
     application_name: options.applicationName,
-    statement_timeout: options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS,
-    lock_timeout: options.lockTimeoutMs ?? LOCK_TIMEOUT_MS,
-    idle_in_transaction_session_timeout:
-      options.idleInTransactionTimeoutMs ?? IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    ...(isPooled(target) ? {} : timeoutsOf(options)),
     connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   };
+}
+
+type Timeouts = Pick<
+  PoolOptions,
+  'statementTimeoutMs' | 'lockTimeoutMs' | 'idleInTransactionTimeoutMs'
+>;
+
+function timeoutsOf(options: Timeouts) {
+  return {
+    statement_timeout: options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS,
+    lock_timeout: options.lockTimeoutMs ?? LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout:
+      options.idleInTransactionTimeoutMs ?? IDLE_IN_TRANSACTION_TIMEOUT_MS,
+  };
+}
+
+function isPooled(target: PostgresTarget): boolean {
+  return 'isPooled' in target;
+}
+
+/**
+ * The time-outs of `clientConfig` on a connection that is open: nothing to do but behind a pooler, which refuses
+ * them with the connect. Call it before anything else. Errors: those of the server.
+ */
+export async function applyTimeouts(
+  client: ClientBase,
+  target: PostgresTarget,
+  options: Timeouts,
+): Promise<void> {
+  if (!isPooled(target)) return;
+  const settings = Object.entries(timeoutsOf(options));
+  const calls = settings.map((_, i) => `set_config($${2 * i + 1}, $${2 * i + 2}, false)`);
+  const values = settings.flatMap(([name, ms]) => [name, String(ms)]);
+  await client.query(`select ${calls.join(', ')}`, values);
 }
 
 /**
@@ -63,7 +102,11 @@ export function createPool(target: PostgresTarget, options: PoolOptions): Pool {
   const log = options.log ?? silentLog;
   const { max, prepare } = options;
   // The driver waits for the hook, which its types do not say.
-  const hook = prepare === undefined ? {} : { onConnect: prepare };
+  const onConnect = async (client: ClientBase): Promise<void> => {
+    await applyTimeouts(client, target, options);
+    await prepare?.(client);
+  };
+  const hook = prepare === undefined && !isPooled(target) ? {} : { onConnect };
   const pool = new Pool(Object.assign(clientConfig(target, options), hook, { max }));
   // While it is checked out the pool does not listen: a connection lost between two statements would end the process.
   pool.on('connect', (client) => client.on('error', ignoreError));

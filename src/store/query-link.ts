@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { Client, type ClientBase } from 'pg';
-import { type PostgresTarget, clientConfig } from './pool.ts';
+import { type PostgresTarget, applyTimeouts, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
 /** A connection of its own for one kind of query, of which one at a time is under way. */
@@ -33,6 +33,11 @@ export type QueryLinkOptions = {
 
 /** A server that hangs answers nothing and refuses nothing: only a time-out of our own tells. */
 const ANSWER_TIMEOUT_MS = 1_000;
+const TIMEOUTS = {
+  statementTimeoutMs: ANSWER_TIMEOUT_MS,
+  idleInTransactionTimeoutMs: ANSWER_TIMEOUT_MS,
+  connectTimeoutMs: ANSWER_TIMEOUT_MS,
+};
 const RETRY_MS_MIN = 20;
 const RETRY_MS_MAX = 250;
 
@@ -67,12 +72,7 @@ class Link implements QueryLink {
     // The socket is ours, so that no state of the driver can keep it open.
     const socket = new Socket();
     const client = new Client({
-      ...clientConfig(target, {
-        applicationName,
-        statementTimeoutMs: ANSWER_TIMEOUT_MS,
-        idleInTransactionTimeoutMs: ANSWER_TIMEOUT_MS,
-        connectTimeoutMs: ANSWER_TIMEOUT_MS,
-      }),
+      ...clientConfig(target, { applicationName, ...TIMEOUTS }),
       query_timeout: ANSWER_TIMEOUT_MS,
       stream: () => socket,
     });
@@ -110,6 +110,7 @@ class Link implements QueryLink {
 
   async #open(client: Client): Promise<void> {
     await client.connect();
+    await applyTimeouts(client, this.#options.target, TIMEOUTS);
     // Another server, or another history of it, begins a new epoch before anything is read. A
     // standby, which is behind, cannot answer this.
     await this.#options.prepare(client);

@@ -1,5 +1,5 @@
 import { Client } from 'pg';
-import { type PostgresTarget, clientConfig } from './pool.ts';
+import { type PostgresTarget, applyTimeouts, clientConfig } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 
 /** Class of the advisory locks ('gatw'); their objects are below. */
@@ -90,18 +90,15 @@ class Session {
   readonly #lost = new AbortController();
 
   constructor(target: PostgresTarget, log: StoreLog) {
-    this.#client = new Client(
-      clientConfig(target, {
-        applicationName: 'gatehouse-upkeep',
-        idleInTransactionTimeoutMs: 0,
-      }),
-    );
+    const settings = { applicationName: 'gatehouse-upkeep', idleInTransactionTimeoutMs: 0 };
+    this.#client = new Client(clientConfig(target, settings));
     this.#client.on('error', (error) => {
       log('warn', 'postgres_connection_lost', { pool: 'upkeep', error: error.message });
       this.#lost.abort();
     });
     this.#client.on('end', () => this.#lost.abort());
     this.opened = this.#client.connect().then(async () => {
+      await applyTimeouts(this.#client, target, settings);
       await this.#client.query(KEEPALIVES);
     });
     this.opened.catch(() => this.#lost.abort());

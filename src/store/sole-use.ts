@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { AppError } from '../shared/app-error.ts';
-import { clientConfig, type PostgresTarget } from './pool.ts';
+import { applyTimeouts, clientConfig, type PostgresTarget } from './pool.ts';
 import type { StoreReason } from './store-reason.ts';
 
 /** Key of the advisory lock ('gate', 'inst') that instances hold shared, and whoever must be alone holds. */
@@ -16,15 +16,15 @@ export async function withSoleUse<T>(
   isExclusive: boolean,
   work: (client: Client) => Promise<T>,
 ): Promise<T> {
-  const client = new Client(
-    clientConfig(target, {
-      applicationName: 'gatehouse-sole-use',
-      statementTimeoutMs: 0,
-      idleInTransactionTimeoutMs: 0,
-    }),
-  );
+  const settings = {
+    applicationName: 'gatehouse-sole-use',
+    statementTimeoutMs: 0,
+    idleInTransactionTimeoutMs: 0,
+  };
+  const client = new Client(clientConfig(target, settings));
   await client.connect();
   try {
+    await applyTimeouts(client, target, settings);
     const { rows } = await client.query<{ held: boolean }>(
       'select pg_try_advisory_lock($1, $2) as held',
       [...SOLE_USE_LOCK],

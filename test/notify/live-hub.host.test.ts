@@ -119,6 +119,8 @@ test(
                 connection_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
                 attempt: expect.any(Number),
                 error: 'the database is not available',
+                tenant_id: 'acme',
+                user_id: expect.any(String),
               });
             }
           }

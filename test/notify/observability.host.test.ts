@@ -107,6 +107,9 @@ test('logs each named event with exactly its fields, one JSON object a line', as
       connection_id: 'hook',
       attempt: 1,
       error: expect.stringMatching(/Parse Error/),
+      tenant_id: 'acme',
+      user_id: 'ann',
+      delivery_id: `${String(failing['id'])}.hook`,
     },
   ]);
   expect(shown('server_shutdown_signal')).toEqual([

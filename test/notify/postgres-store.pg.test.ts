@@ -17,7 +17,8 @@ async function openFresh(): Promise<{ store: PostgresStore; openAgain: () => Pos
   const { target } = database;
   await migrateNotify(target, silentLog);
   await migrateNotify(target, silentLog);
-  const openAgain = (): PostgresStore => new PostgresStore({ target, poolMax: 4, log: silentLog });
+  const openAgain = (): PostgresStore =>
+    new PostgresStore({ target, poolMax: 4, secretKeys: [], log: silentLog });
   const store = openAgain();
   await store.started;
   return { store, openAgain };
@@ -42,7 +43,7 @@ test('a second process hears of what the first one stored, and finds it after a 
 
 test('is told as STORE_UNAVAILABLE when the database is away', async () => {
   const target = { host: '127.0.0.1', port: 1, user: 'x', password: 'x', database: 'x' };
-  const store = new PostgresStore({ target, poolMax: 1, log: silentLog });
+  const store = new PostgresStore({ target, poolMax: 1, secretKeys: [], log: silentLog });
   await expect(store.ping()).rejects.toMatchObject({ reason: 'STORE_UNAVAILABLE' });
   await store.close();
 });

@@ -124,6 +124,8 @@ test(
         connection_id: opened?.['connection_id'],
         attempt,
         error: 'the database is not available',
+        tenant_id: 'acme',
+        user_id: 'ann',
       })),
     );
     expect(await series(service, 'notify_store_op_total{op="live_after",code="unavailable"}')).toBe(

@@ -1,11 +1,21 @@
-import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ClaimRequest, Settlement } from '../../src/notify/model/delivery.ts';
 import type { NotificationStore } from '../../src/notify/model/notification-store.ts';
-import type { Endpoint, NewNotification, UserKey } from '../../src/notify/model/notification.ts';
+import {
+  type DueDelivery,
+  type Endpoint,
+  type NewNotification,
+  OUTBOUND_CHANNELS,
+  type UserKey,
+} from '../../src/notify/model/notification.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { IdSource } from '../../src/shared/ids.ts';
 
 export const ANN: UserKey = { tenantId: 'acme', userId: 'ann' };
 const BOB: UserKey = { tenantId: 'acme', userId: 'bob' };
-const T0 = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+export const T0 = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+
+const idSource = new IdSource(systemClock);
 
 export function newNotification(
   user: UserKey,
@@ -13,7 +23,7 @@ export function newNotification(
 ): NewNotification {
   return {
     ...user,
-    id: randomUUID(),
+    id: idSource.uuid(),
     title: 'Build passed',
     body: 'All of it.\nReally — ünïcode 🎉 "quoted" \\ back',
     data: { link: 'https://example.test/1', nested: { deep: [1, null, true, 'x'] } },
@@ -24,7 +34,7 @@ export function newNotification(
   };
 }
 
-const hook = (given: Partial<Endpoint> = {}): Endpoint => ({
+export const hook = (given: Partial<Endpoint> = {}): Endpoint => ({
   tenantId: 'acme',
   id: 'hook',
   userId: '',
@@ -32,6 +42,41 @@ const hook = (given: Partial<Endpoint> = {}): Endpoint => ({
   address: 'https://example.test/hook',
   ...given,
 });
+
+/** A claim of one channel for whom nothing is in progress. One tenant gets half of the places. */
+export const claimRequest = (given: Partial<ClaimRequest> = {}): ClaimRequest => ({
+  channel: 'webhook',
+  nowMs: T0,
+  leaseMs: 60_000,
+  places: 100,
+  perTenantMax: 1_000,
+  perEndpointMax: 1_000,
+  visitMax: 4,
+  busy: [],
+  afterTenant: '',
+  ...given,
+});
+
+/** How an attempt ended. */
+export const settlementOf = (
+  notificationId: string,
+  endpointId: string,
+  status: Settlement['status'],
+  given: Partial<Settlement & { error: string }> = {},
+): Settlement => {
+  const { error = status === 'sent' ? '' : 'HTTP 503', ...rest } = given;
+  const outcome = status === 'pending' ? 'failed' : status;
+  return {
+    notificationId,
+    endpointId,
+    tenantId: 'acme',
+    status,
+    attempts: 1,
+    nextAttemptMs: status === 'pending' ? T0 + 500 : null,
+    attempt: { atMs: T0, outcome, answerStatus: 503, tookMs: 7, error, answer: 'try later' },
+    ...rest,
+  };
+};
 
 /** What every driver of the store must do, whatever it keeps things in. */
 export function describeStore(name: string, open: () => Promise<NotificationStore>): void {
@@ -43,6 +88,16 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
     afterEach(() => store.close());
 
     const put = async (...batch: NewNotification[]) => await store.put(batch);
+    /** Of both channels, as many of one tenant as `limit`. */
+    const claim = async (nowMs: number, leaseMs: number, limit: number): Promise<DueDelivery[]> => {
+      const found: DueDelivery[] = [];
+      for (const channel of OUTBOUND_CHANNELS) {
+        const places = 2 * (limit - found.length);
+        const request = claimRequest({ channel, nowMs, leaseMs, places });
+        found.push(...(await store.claimDue(request)).deliveries);
+      }
+      return found;
+    };
     const sequencesOf = (found: readonly { sequence: number }[]) => found.map((n) => n.sequence);
 
     test('numbers the notifications of each user from 1, without gaps, in the order of the batch', async () => {
@@ -185,8 +240,8 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       ]);
       const [live] = await put(newNotification(ANN));
       expect(live?.notification.deliveries).toEqual([]);
-      const due = await store.claimDue(T0, 1_000, 10);
-      const told = due.map((d) => `${d.endpoint.id}: ${d.signingSecret}, ${d.attempts}`);
+      const due = await claim(T0, 1_000, 10);
+      const told = due.map((d) => `${d.endpoint.id}: ${d.signingSecrets.join()}, ${d.attempts}`);
       expect(told.sort()).toEqual([
         'ann-hook: secret of ann, 0',
         'hook: secret of the tenant, 0',
@@ -199,11 +254,11 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
     test('leases what it hands out, and hands it out again when the lease is over', async () => {
       await store.putEndpoint(hook(), 's');
       await put(newNotification(ANN, { channels: ['webhook'] }));
-      expect(await store.claimDue(T0 - 1, 1_000, 10)).toEqual([]);
-      expect(await store.claimDue(T0, 1_000, 10)).toHaveLength(1);
-      expect(await store.claimDue(T0 + 999, 1_000, 10)).toEqual([]);
-      expect(await store.nextDueMs()).toBe(T0 + 1_000);
-      expect(await store.claimDue(T0 + 1_000, 1_000, 10)).toHaveLength(1);
+      expect(await claim(T0 - 1, 1_000, 10)).toEqual([]);
+      expect(await claim(T0, 1_000, 10)).toHaveLength(1);
+      expect(await claim(T0 + 999, 1_000, 10)).toEqual([]);
+      expect(await store.nextDueMs('webhook')).toBe(T0 + 1_000);
+      expect(await claim(T0 + 1_000, 1_000, 10)).toHaveLength(1);
     });
 
     test('hands each delivery to one of several claimers', async () => {
@@ -211,60 +266,128 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       await put(
         ...Array.from({ length: 30 }, () => newNotification(ANN, { channels: ['webhook'] })),
       );
-      const claims = await Promise.all(
-        Array.from({ length: 6 }, () => store.claimDue(T0, 60_000, 8)),
-      );
+      const claims = await Promise.all(Array.from({ length: 6 }, () => claim(T0, 60_000, 8)));
       const ids = claims.flat().map((d) => d.notification.id);
       expect(new Set(ids).size).toBe(ids.length);
-      const rest = await store.claimDue(T0, 60_000, 100);
+      const rest = await claim(T0, 60_000, 100);
       expect(ids.length + rest.length).toBe(30);
     });
 
-    test('claims of the channels asked for, a share of each endpoint, and nothing of busy ones', async () => {
+    test('claims of one channel, within the bounds of tenants and endpoints', async () => {
       for (const id of ['a', 'b', 'c']) await store.putEndpoint(hook({ id }), 's');
       const mail = { channel: 'email', userId: 'ann', address: 'ann@example.test' } as const;
       await store.putEndpoint(hook({ id: 'mail', ...mail }), undefined);
       const channels = ['webhook', 'email'] as const;
       await put(...Array.from({ length: 5 }, () => newNotification(ANN, { channels })));
-      const filter = {
-        channels: ['webhook'] as const,
-        perEndpointMax: 2,
-        without: [
-          { tenantId: 'acme', endpointId: 'b' },
-          { tenantId: 'other', endpointId: 'a' },
-        ],
-      };
-      const claimed = async (limit: number) =>
-        (await store.claimDue(T0, 60_000, limit, filter)).map(({ endpoint }) => endpoint.id).sort();
-      expect(await claimed(10)).toEqual(['a', 'a', 'c', 'c']);
-      expect(await claimed(3)).toHaveLength(3);
-      expect(await store.nextDueMs(['email'])).toBe(T0);
-      const rest = await store.claimDue(T0, 60_000, 100);
-      expect(rest.filter(({ endpoint }) => endpoint.id === 'b')).toHaveLength(5);
-      expect(rest.filter(({ endpoint }) => endpoint.id === 'mail')).toHaveLength(5);
-      expect(await store.nextDueMs(['email'])).toBe(T0 + 60_000);
+      const busy = [
+        { tenantId: 'acme', count: 2, afterEndpoint: 'b', endpoints: new Map([['b', 2]]) },
+      ];
+      const claimed = async (given: Partial<ClaimRequest>) =>
+        (await store.claimDue(claimRequest(given))).deliveries.map(({ endpoint }) => endpoint.id);
+      expect((await claimed({ perEndpointMax: 2, busy })).sort()).toEqual(['a', 'a', 'c', 'c']);
+      expect(await claimed({ perTenantMax: 5, busy })).toHaveLength(3);
+      // No more than half of what is left.
+      expect(await claimed({ places: 4 })).toHaveLength(2);
+      const rest = [...(await claimed({})), ...(await claimed({ channel: 'email' }))];
+      expect(rest.filter((id) => id === 'mail')).toHaveLength(5);
+      expect(rest).toHaveLength(15 - 9 + 5);
+      expect(await store.nextDueMs('email')).toBe(T0 + 60_000);
+    });
+
+    test('goes round tenants, and round the endpoints of each', async () => {
+      for (const tenantId of ['busy', 'loud', 'quiet']) {
+        for (const id of ['a', 'b']) await store.putEndpoint(hook({ tenantId, id }), 's');
+      }
+      const of = (tenantId: string, count: number) =>
+        Array.from({ length: count }, () =>
+          newNotification({ tenantId, userId: 'u' }, { channels: ['webhook'] }),
+        );
+      await put(...of('busy', 50), ...of('loud', 50), ...of('quiet', 1));
+      const first = await store.claimDue(claimRequest({ places: 12, visitMax: 2 }));
+      const countOf = (text: string): number =>
+        first.deliveries.filter(({ endpoint }) =>
+          `${endpoint.tenantId}/${endpoint.id}`.includes(text),
+        ).length;
+      // All of the quiet one; of the others as much as is left, in turns.
+      expect(countOf('quiet')).toBe(2);
+      expect([countOf('busy'), countOf('loud')].sort()).toEqual([3, 4]);
+      for (const tenantId of ['busy', 'loud']) {
+        expect(Math.abs(countOf(`${tenantId}/a`) - countOf(`${tenantId}/b`))).toBeLessThan(2);
+      }
+    });
+
+    test('goes on with the tenant after the one that was served last', async () => {
+      const tenants = ['a', 'b', 'c', 'd'];
+      for (const tenantId of tenants) await store.putEndpoint(hook({ tenantId }), 's');
+      for (const tenantId of tenants) {
+        const user = { tenantId, userId: 'u' };
+        await put(
+          ...Array.from({ length: 9 }, () => newNotification(user, { channels: ['webhook'] })),
+        );
+      }
+      const turns: string[] = [];
+      let afterTenant = '';
+      for (let i = 0; i < 8; i++) {
+        const claimed = await store.claimDue(claimRequest({ places: 1, visitMax: 1, afterTenant }));
+        ({ afterTenant } = claimed);
+        turns.push(...claimed.deliveries.map(({ endpoint }) => endpoint.tenantId));
+      }
+      expect(turns).toHaveLength(8);
+      expect([...turns.slice(0, 4)].sort()).toEqual(tenants);
+      expect(turns.slice(4)).toEqual(turns.slice(0, 4));
     });
 
     test('keeps how a delivery went, and does not try a settled one again', async () => {
       await store.putEndpoint(hook({ id: 'a' }), 's');
       await store.putEndpoint(hook({ id: 'b' }), 's');
       const [result] = await put(newNotification(ANN, { channels: ['webhook'] }));
-      const notificationId = result?.notification.id ?? '';
-      await store.claimDue(T0, 60_000, 10);
-      await store.markRetry({ notificationId, endpointId: 'a' }, 1, 'HTTP 503', T0 + 500);
-      await store.markSent({ notificationId, endpointId: 'b' }, 1);
+      const id = result?.notification.id ?? '';
+      await claim(T0, 60_000, 10);
+      await store.settle(
+        [settlementOf(id, 'a', 'pending'), settlementOf(id, 'b', 'sent')],
+        T0,
+        null,
+      );
       expect(await store.backlog(T0 + 700)).toEqual({ pending: 1, oldestDueMs: 200 });
-      const [again] = await store.claimDue(T0 + 500, 1_000, 10);
+      const [again] = await claim(T0 + 500, 1_000, 10);
       expect([again?.endpoint.id, again?.attempts]).toEqual(['a', 1]);
-      await store.markDead({ notificationId, endpointId: 'a' }, 2, 'HTTP 410');
-      await store.markSent({ notificationId, endpointId: 'a' }, 3);
-      expect(await store.nextDueMs()).toBeUndefined();
+      const dead = settlementOf(id, 'a', 'dead', { attempts: 2, error: 'HTTP 410' });
+      await store.settle([dead], T0 + 600, null);
+      await store.settle([settlementOf(id, 'a', 'sent', { attempts: 3 })], T0 + 600, null);
+      expect(await claim(T0 + 9_999, 1, 10)).toEqual([]);
       expect(await store.backlog(T0 + 700)).toEqual({ pending: 0, oldestDueMs: 0 });
       const [stored] = await store.list({ ...ANN, unreadOnly: false, limit: 1, beforeSequence: 9 });
       expect(stored?.deliveries).toEqual([
         { channel: 'webhook', endpointId: 'a', status: 'dead', attempts: 2, lastError: 'HTTP 410' },
         { channel: 'webhook', endpointId: 'b', status: 'sent', attempts: 1, lastError: '' },
       ]);
+    });
+
+    test('loses nothing that is stored while it claims', async () => {
+      await store.putEndpoint(hook(), 's');
+      let count = 0;
+      for (let i = 0; i < 60; i++) {
+        const [found] = await Promise.all([
+          claim(T0, 600_000, 10),
+          put(newNotification(ANN, { channels: ['webhook'] })),
+        ]);
+        count += found.length;
+      }
+      count += (await claim(T0, 600_000, 100)).length;
+      expect(count).toBe(60);
+    });
+
+    test('what was claimed in vain is due again at once', async () => {
+      await store.putEndpoint(hook(), 's');
+      await put(newNotification(ANN, { channels: ['webhook'] }));
+      const claimed = await claim(T0, 60_000, 10);
+      const keys = claimed.map(({ notification, endpoint }) => ({
+        notificationId: notification.id,
+        endpointId: endpoint.id,
+      }));
+      expect(await claim(T0 + 1, 1, 10)).toEqual([]);
+      await store.release(keys, T0 + 1);
+      expect(await claim(T0 + 1, 1, 10)).toHaveLength(1);
     });
 
     test('replaces endpoints, keeps the secret unless given a new one, and never lists it', async () => {
@@ -276,7 +399,7 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       expect(await store.hasSigningSecret('acme', 'hook')).toBe(true);
       expect(await store.hasSigningSecret('acme', 'none')).toBe(false);
       await put(newNotification(ANN, { channels: ['webhook'] }));
-      expect((await store.claimDue(T0, 1, 1))[0]?.signingSecret).toBe('first secret');
+      expect((await claim(T0, 1, 1))[0]?.signingSecrets).toEqual(['first secret']);
     });
 
     test('gives up what waits for an endpoint that is removed', async () => {
@@ -284,7 +407,7 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
       await put(newNotification(ANN, { channels: ['webhook'] }));
       expect(await store.deleteEndpoint('acme', 'hook')).toBe(true);
       expect(await store.deleteEndpoint('acme', 'hook')).toBe(false);
-      expect(await store.claimDue(T0 + 9_999, 1, 1)).toEqual([]);
+      expect(await claim(T0 + 9_999, 1, 1)).toEqual([]);
       const [stored] = await store.list({ ...ANN, unreadOnly: false, limit: 1, beforeSequence: 9 });
       expect(stored?.deliveries[0]?.status).toBe('dead');
     });

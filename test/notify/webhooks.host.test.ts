@@ -111,6 +111,9 @@ test('tries again with back-off and the same id, and logs each failed attempt on
         connection_id: 'hook',
         attempt: i + 1,
         error,
+        tenant_id: 'acme',
+        user_id: 'ann',
+        delivery_id: `${String(stored['id'])}.hook`,
       }),
     ),
   );
@@ -239,7 +242,7 @@ test('private addresses are refused, as written, as resolved, and in any spellin
   await putHook(service, receiver.url.replace('127.0.0.1', hostname()));
   await notify(service, HOOK);
   await poll(() => deliveries(service)).toMatchObject([
-    { status: DEAD, attempts: 1, last_error: 'the address is not a public one' },
+    { status: DEAD, attempts: 1, last_error: 'the address is not one that webhooks may go to' },
   ]);
   expect(receiver.received).toEqual([]);
 });

@@ -15,7 +15,7 @@ import {
   type PrometheusConfig,
 } from './deploy-files.ts';
 
-/** What the compose file demands. */
+/** What the parts of the compose file demand. */
 const SECRETS: Readonly<Record<string, string>> = {
   POSTGRES_PASSWORD: 'postgres-password',
   GATEWAY_SERVICE_AUTH_TOKENS: 'token-a,token-b',
@@ -45,9 +45,11 @@ function serviceOf(name: string): ComposeService {
   return service;
 }
 
-/** `${NAME}`, `${NAME:-default}` and `${NAME:?message}`, as Docker Compose replaces them. */
+/** `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `$$`, as Docker Compose replaces them. */
 function interpolated(text: string, environment: Readonly<Record<string, string>>): string {
-  return text.replaceAll(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind, fallback) => {
+  const pattern = /\$\$|\$\{(\w+)(?::([-?])([^}]*))?\}/g;
+  return text.replaceAll(pattern, (all, name: string | undefined, kind, fallback) => {
+    if (name === undefined) return all.slice(1);
     const value = environment[name] ?? '';
     if (value !== '') return value;
     if (kind === '?') throw new Error(`${name}: ${String(fallback)}`);
@@ -97,6 +99,12 @@ describe.skipIf(found.error !== undefined)('docker-compose (Debian package docke
     expect(config(SECRETS, '--profile', 'cluster')).toMatchObject({ status: 0, stderr: '' });
   });
 
+  test('the authorization service alone needs its own secrets alone', () => {
+    const { POSTGRES_PASSWORD = '', GATEWAY_SERVICE_AUTH_TOKENS = '' } = SECRETS;
+    const own = { POSTGRES_PASSWORD, GATEWAY_SERVICE_AUTH_TOKENS };
+    expect(config(own)).toMatchObject({ status: 0, stderr: '' });
+  });
+
   test('config demands secrets', () => {
     const { status, stderr } = config({});
     expect(status).not.toBe(0);
@@ -104,12 +112,57 @@ describe.skipIf(found.error !== undefined)('docker-compose (Debian package docke
   });
 });
 
-test('every secret of the environment is demanded', () => {
+test('every secret of the environment is demanded, by the part that needs it', () => {
   const text = readFileSync('docker-compose.yml', 'utf8');
-  expect(() => interpolated(text, SECRETS)).not.toThrow();
-  for (const name of Object.keys(SECRETS)) {
-    expect(() => interpolated(text, { ...SECRETS, [name]: '' })).toThrow(`${name}: is not set`);
+  const { POSTGRES_PASSWORD = '', GATEWAY_SERVICE_AUTH_TOKENS = '' } = SECRETS;
+  const own = { POSTGRES_PASSWORD, GATEWAY_SERVICE_AUTH_TOKENS };
+  expect(() => interpolated(text, own)).not.toThrow();
+  for (const name of Object.keys(own)) {
+    expect(() => interpolated(text, { ...own, [name]: '' })).toThrow(`${name}: is not set`);
   }
+  // The others' containers ask for theirs as they start: their first words are run here as they are there.
+  const demands = [
+    ['notify', 'NOTIFY_SERVICE_AUTH_TOKENS', serviceOf('notify').command],
+    ['runner', 'RUNNER_API_TOKEN', serviceOf('runner').command],
+    ['grafana', 'GF_SECURITY_ADMIN_PASSWORD', serviceOf('grafana').entrypoint],
+  ] as const;
+  for (const [name, variable, command] of demands) {
+    const [program = '', option = '', script = ''] = command ?? [];
+    expect([program, option], name).toEqual(['sh', '-c']);
+    const words = script.replaceAll('$$', '$').replace(/exec .*/, 'echo started');
+    const run = (value: string) =>
+      spawnSync(program, [option, words], {
+        env: { PATH: process.env['PATH'], [variable]: value },
+        encoding: 'utf8',
+      });
+    expect(run(''), name).toMatchObject({
+      stdout: '',
+      stderr: expect.stringContaining(`${variable}: is not set`),
+    });
+    expect(run('secret'), name).toMatchObject({ status: 0, stdout: 'started\n' });
+  }
+});
+
+test('what nobody asked for by a profile is the authorization service and its database', () => {
+  const always = Object.entries(compose.services)
+    .filter(([, { profiles = [] }]) => profiles.length === 0)
+    .map(([name]) => name);
+  expect(always.toSorted()).toEqual(['authz', 'postgres']);
+});
+
+test('no container is root, may take all memory or fill the disk with its log, or changes with a tag', () => {
+  for (const [name, service] of Object.entries(compose.services)) {
+    expect(service.user, name).toMatch(/^[1-9]\d*:\d+$/);
+    expect(service.mem_limit, name).toMatch(/^\d+[mg]$/);
+    expect(service.logging?.options, name).toEqual({ 'max-size': '10m', 'max-file': '5' });
+    expect(service.cap_drop, name).toEqual(['ALL']);
+    // Ours is built here, from an image that the Dockerfile pins.
+    if (service.image !== 'gatehouse')
+      expect(service.image, name).toMatch(/:.+@sha256:[0-9a-f]{64}$/);
+  }
+  const dockerfile = readFileSync('Dockerfile', 'utf8');
+  expect(dockerfile).toMatch(/^FROM \S+:\S+@sha256:[0-9a-f]{64}$/m);
+  expect(dockerfile).toMatch(/^USER 1000:1000$/m);
 });
 
 test('every service is known, is on networks that exist, and says how healthy it is', () => {
@@ -171,8 +224,10 @@ describe.each(PRODUCTS)('%s', (name) => {
 
   test('starts a program that the image has, and probes a port that it listens on', () => {
     const { command = [], healthcheck } = serviceOf(name);
-    expect(command[0]).toBe('node');
-    expect(existsSync(command[1] ?? '')).toBe(true);
+    const [node, file = ''] =
+      command[0] === 'sh' ? ((command[2] ?? '').split('exec ')[1]?.split(' ') ?? []) : command;
+    expect(node).toBe('node');
+    expect(existsSync(file)).toBe(true);
     const [, port = ''] =
       /http:\/\/127\.0\.0\.1:(\d+)\//.exec(healthcheck?.test.join(' ') ?? '') ?? [];
     expect(portsOf(name).all).toContain(Number(port));
@@ -274,7 +329,7 @@ test('the image holds what the services need, and runs without rights', () => {
       ?.split(' ')
       .slice(1) ?? [];
   expect(new Set(exposed.map(Number))).toEqual(new Set(all));
-  expect(lines.findLast((line) => line.startsWith('USER '))).toBe('USER node');
+  expect(lines.findLast((line) => line.startsWith('USER '))).toBe('USER 1000:1000');
   expect(lines.join('\n')).toMatch(/apt-get install .*\bbash\b.*\bgit\b/);
   for (const line of lines.filter((one) => one.startsWith('COPY '))) {
     for (const source of line.split(' ').slice(1, -1))

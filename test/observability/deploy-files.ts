@@ -10,6 +10,11 @@ export type ComposeService = {
   readonly image?: string;
   readonly profiles?: readonly string[];
   readonly command?: readonly string[];
+  readonly entrypoint?: readonly string[];
+  readonly user?: string;
+  readonly mem_limit?: string;
+  readonly cap_drop?: readonly string[];
+  readonly logging?: { readonly options: Readonly<Record<string, string>> };
   readonly environment?: Readonly<Record<string, string | number>>;
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];

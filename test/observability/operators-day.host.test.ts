@@ -3,7 +3,7 @@
  * follows what the documents advise by the commands that they give. Rules are evaluated by promtool on what was scraped; the
  * test is skipped where that is not on PATH (Debian package prometheus).
  */
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -11,16 +11,18 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startCluster, type TestCluster } from '../support/postgres-cluster.ts';
 import { createTcpSwitch, type TcpSwitch } from '../support/tcp-switch.ts';
-import { startTape } from './alert-tape.ts';
+import { type SamplesLater, startTape } from './alert-tape.ts';
 import { ADMIN_SECRET, type AllServices, startAllServices, TOKEN } from './all-services.ts';
 import { readAlerts } from './deploy-files.ts';
 
 const MEMBER = { namespace: 'group', relation: 'member' };
 const CHAIN = 150;
 const DEEP_CHAIN = 400;
+const RESTART_SAMPLE_MS = 3_000;
 
 /** What a machine that is busy with tests may fire by itself. */
 const BY_LOAD = ['EventLoopDelayed', 'AuthzLatencyHigh', 'AuthzWritesSlow'];
@@ -46,6 +48,8 @@ const NOT_CAUSED: Readonly<Record<string, string>> = {
   AuthzIndexDiffers: 'a fault of the program or the memory',
   AuthzIndexUnchecked: 'a day',
   AuthzRegistrationsLost: 'other instances',
+  AuthzCannotWrite: 'other instances, or a start without PostgreSQL',
+  AuthzReadIndexFails: 'other instances',
   AuthzRequestsRefused: 'load',
   NotifyNotReady: 'a start that hangs',
   NotifyDeliveriesLate: 'load',
@@ -175,19 +179,25 @@ describe.skipIf(!isFound)('an operator’s day (skipped unless promtool is on PA
   }
 
   /** Records a phase, in which `cause` is done after some quiet samples; the alerts that it fired. */
-  async function phase(samples: number, cause: () => Promise<void>): Promise<readonly string[]> {
-    const tape = startTape(all.metrics);
+  async function phase(
+    samples: number,
+    cause: (later: SamplesLater) => Promise<void>,
+    everyMs?: number,
+  ): Promise<readonly string[]> {
+    const tape = startTape(all.metrics, everyMs);
     await tape.record(4);
     await tape.record(samples, cause);
-    const fired = tape.fired().filter((alert) => !BY_LOAD.includes(alert));
+    const fired = (await tape.fired()).filter((alert) => !BY_LOAD.includes(alert));
     for (const alert of fired) caused.add(alert);
     return fired;
   }
 
-  /** A command of a document, with these settings; what it printed. */
-  function run(command: string): string {
-    const { stdout, stderr, status } = spawnSync('sh', ['-c', command], {
-      encoding: 'utf8',
+  /**
+   * A command of a document, with these settings; what it printed. Not in this thread, on which the way to PostgreSQL is.
+   * Errors: throws where it ends with an error.
+   */
+  async function run(command: string): Promise<string> {
+    const { stdout } = await promisify(execFile)('sh', ['-c', command], {
       env: {
         ...process.env,
         GATEWAY_CONNECT_PORT: new URL(all.authz).port,
@@ -197,7 +207,6 @@ describe.skipIf(!isFound)('an operator’s day (skipped unless promtool is on PA
         SERVICE_TOKEN: TOKEN,
       },
     });
-    expect(`${status} ${stderr}`).toMatch(/^0 /);
     return stdout;
   }
 
@@ -223,6 +232,27 @@ describe.skipIf(!isFound)('an operator’s day (skipped unless promtool is on PA
     expect(fired).toEqual([]);
   }, 60_000);
 
+  test('a planned restart of PostgreSQL fires nothing', async () => {
+    const restart = async (): Promise<void> => {
+      const working = work(40);
+      way.close();
+      await cluster.stop();
+      await cluster.start();
+      way.point(cluster.target);
+      await working;
+    };
+    // The whole of it takes as long as two or three samples, as one of 45 s does.
+    const fired = await phase(16, restart, RESTART_SAMPLE_MS);
+    expect(fired).toEqual([]);
+    for (const name of ['authz', 'notify'] as const) {
+      await expect
+        .poll(() => all.logOf(name).filter(({ msg }) => msg === 'listen_connection_back').length)
+        .toBe(1);
+      const lost = all.logOf(name).filter(({ msg }) => msg === 'listen_connection_lost');
+      expect(lost).toHaveLength(1);
+    }
+  }, 120_000);
+
   test('AuthzBudgetExhausted: three commands lead to the right budget', async () => {
     const fired = await phase(8, async () => {
       for (let i = 0; i < 12; i++) expect(await check('atlas', 'g0')).toBe(429);
@@ -235,13 +265,13 @@ describe.skipIf(!isFound)('an operator’s day (skipped unless promtool is on PA
       .filter((line) => line !== '');
     expect(commands).toHaveLength(3);
     const [who = '', what = '', set = ''] = commands;
-    expect(run(who)).toMatch(/^ +\d+ +\d+ +\d+ +100 +atlas$/m);
-    const advice = run(what);
+    expect(await run(who)).toMatch(/^ +\d+ +\d+ +\d+ +100 +atlas$/m);
+    const advice = await run(what);
     const [, budget = ''] = /^suggestion: raise (\d+) /m.exec(advice) ?? [];
     expect(Number(budget)).toBeGreaterThan(CHAIN);
-    run(set.replace('50000', budget));
+    await run(set.replace('50000', budget));
     expect(await check('atlas', 'g0')).toBe(200);
-    expect(run(what)).toMatch(/^suggestion: keep /m);
+    expect(await run(what)).toMatch(/^suggestion: keep /m);
     const line = all.logOf('authz').find(({ msg }) => msg === 'budget_exhausted');
     expect(line).toMatchObject({ project: 'atlas', relation: 'group#member', limit: 100 });
   }, 90_000);
@@ -259,41 +289,20 @@ describe.skipIf(!isFound)('an operator’s day (skipped unless promtool is on PA
     const unpin = documented('clear_data_region')
       .split('\n')
       .find((line) => line.includes('clear'));
-    run(`${admin}\n${String(unpin).replaceAll('atlas', 'far')}`);
+    await run(`${admin}\n${String(unpin).replaceAll('atlas', 'far')}`);
     expect(await check('far', 'g0')).toBe(200);
   }, 60_000);
 
-  test('a planned restart of PostgreSQL fires nothing', async () => {
-    const fired = await phase(30, async () => {
-      const working = work(40);
-      await sleep(1_000);
-      way.close();
-      await cluster.stop();
-      await cluster.start();
-      way.point(cluster.target);
-      await working;
-    });
-    expect(fired).toEqual([]);
-    for (const name of ['authz', 'notify'] as const) {
-      await expect
-        .poll(() => all.logOf(name).filter(({ msg }) => msg === 'listen_connection_back').length)
-        .toBe(1);
-      const lost = all.logOf(name).filter(({ msg }) => msg === 'listen_connection_lost');
-      expect(lost).toHaveLength(1);
-    }
-  }, 90_000);
-
   test('PostgreSQL is away', async () => {
-    const fired = await phase(40, async () => {
+    const fired = await phase(40, async (later) => {
       way.close();
-      const until = performance.now() + 18_000;
-      while (performance.now() < until) {
-        await Promise.allSettled([check('atlas', `g${CHAIN}`), work(1)]);
-      }
+      let isOver = false;
+      const over = later(38).then(() => (isOver = true));
+      while (!isOver) await Promise.allSettled([check('atlas', `g${CHAIN}`), work(1), sleep(200)]);
+      await over;
     });
     expect(fired).toEqual(
       expect.arrayContaining([
-        'AuthzCannotWrite',
         'AuthzFeedUnstable',
         'AuthzNotReady',
         'NotifyListenUnstable',
@@ -326,10 +335,10 @@ describe.skipIf(!isFound)('an operator’s day (skipped unless promtool is on PA
     const put = { endpoint, signing_secret: 'operators-day-signing-secret' };
     expect((await notify('PutEndpoint', put)).status).toBe(200);
     const send = { tenant_id: 't', user_id: 'broken', channels: ['CHANNEL_WEBHOOK'], title: 'x' };
-    const fired = await phase(52, async () => {
-      for (let i = 0; i < 40; i++) {
+    const fired = await phase(52, async (later) => {
+      for (let i = 0; i < 25; i++) {
         await notify('Notify', send);
-        await sleep(600);
+        await later(2);
       }
     });
     expect(fired).toEqual(['NotifyDeadLetters', 'NotifySendsFail']);
@@ -340,9 +349,9 @@ describe.skipIf(!isFound)('an operator’s day (skipped unless promtool is on PA
   }, 120_000);
 
   test('CredentialFileFailing: the file is written again', async () => {
-    const fired = await phase(8, async () => {
+    const fired = await phase(8, async (later) => {
       writeFileSync(tokenFile, '');
-      await sleep(3_500);
+      await later(9);
       // What was in force still is.
       expect((await notify('ListEndpoints', { tenant_id: 't' })).status).toBe(200);
     });
@@ -358,7 +367,9 @@ describe.skipIf(!isFound)('an operator’s day (skipped unless promtool is on PA
     const start = (workflow: string) => post(runs, { workflow, sandbox: { strategy: 'none' } });
     const failing = await phase(50, async () => {
       for (let i = 0; i < 6; i++) {
-        await expect.poll(async () => (await start('bad')).status).toBe(201);
+        await expect
+          .poll(async () => (await start('bad')).status, { timeout: 20_000, interval: 250 })
+          .toBe(201);
         await sleep(800);
       }
     });
@@ -382,9 +393,9 @@ describe.skipIf(!isFound)('an operator’s day (skipped unless promtool is on PA
 
   test('ServiceDown', async () => {
     const pid = await all.runnerPid();
-    const fired = await phase(10, async () => {
+    const fired = await phase(8, async (later) => {
       process.kill(pid, 'SIGSTOP');
-      await sleep(4_500);
+      await later(7);
       process.kill(pid, 'SIGCONT');
     });
     expect(fired).toContain('ServiceDown');

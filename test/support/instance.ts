@@ -100,6 +100,7 @@ export async function startInstance(
   const { target } = opened;
   const filename = workerFilename;
   const { ledger, ...accounting } = createReadAccounting(log, systemClock);
+  metrics.projects.setNamed(config.metricsProjects);
   const workers = createWorkers({
     ...accounting,
     config,

@@ -154,7 +154,7 @@ async function requestOf(
     jobDir,
     event,
     masks: [],
-    timeoutMs: 60_000,
+    timeoutMs: 300_000,
     logBytesMax: 16 * 1024 * 1024,
   };
 }

@@ -50,16 +50,14 @@ export class ReadLedger {
   }
 
   /** Remembers a refused question; the same one again takes the place of the one before. */
-  refused(
-    { requestId: _, untold: _untold, ...refusal }: BudgetRefusal,
-    origin: CallOrigin | undefined,
-  ): void {
+  refused(refusal: BudgetRefusal, origin: CallOrigin | undefined): void {
+    const { projectId, tenantId, rpc, relation, limit, bound } = refusal;
     const question = isShort(refusal.question) ? refusal.question : null;
     const requestId = origin?.requestId ?? '';
     const caller = origin?.caller ?? '';
     const atMs = this.#clock.nowMs();
-    const account = this.#accountOf(refusal.projectId);
-    account.remember({ ...refusal, question, requestId, caller, atMs });
+    const asked = { projectId, tenantId, rpc, relation, limit, bound, question };
+    this.#accountOf(projectId).remember({ ...asked, requestId, caller, atMs });
   }
 
   /** Undefined for a project of which nothing was heard. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { parseCallersFile } from './callers-file.ts';
 import { Callers } from './callers.ts';
+import { mustRule } from './method-rules.ts';
 import { tokenHash } from './token-hash.ts';
 
 const scope = { projects: ['atlas'], tenants: ['acme'], services: '*', methods: '*' };
@@ -79,6 +80,12 @@ test('with nothing configured everybody is let in; a file that is exchanged neve
   const closed = create([], { name: 'a', tokens: ['a1'], scopes: [] });
   closed.replaceFile({ callers: [], issuers: [] });
   expect([closed.find(''), closed.find('Bearer a1')]).toEqual([null, null]);
+  // Health and reflection may be open all the same, and nothing else through them.
+  const check = mustRule('/workspace.v1.AuthzService/Check');
+  const reaches = [open, closed].map((one) =>
+    one.anonymous.caller.scopes.admitTenant(check, '', ''),
+  );
+  expect(reaches).toEqual([true, false]);
 });
 
 test('a caller has its burst at once, then its rate, by all of its tokens together', () => {

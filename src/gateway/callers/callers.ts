@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { bearerStart } from '../../http/service-tokens.ts';
 import { AppError } from '../../shared/app-error.ts';
-import { CallerScopes, EVERYTHING } from './caller-scopes.ts';
+import { CallerScopes, EVERYTHING, type Scope } from './caller-scopes.ts';
 import { Caller, type CallCounts, Credential, type CredentialSource } from './caller.ts';
 import type { CallerDefinition, CallersFile, IssuerDefinition } from './callers-file.ts';
 import type { CallersReason } from './callers-reason.ts';
@@ -63,8 +63,9 @@ export class Callers implements CredentialSource {
     this.#tokens = options.tokens;
     this.#file = options.file ?? { callers: [], issuers: [] };
     this.isOpen = options.tokens.length === 0 && options.file === undefined;
-    this.#anonymous = new Credential(this.#wholeCaller('anonymous'));
-    this.#trusted = this.#wholeCaller('service-token');
+    // What is open to everybody needs no scope.
+    this.#anonymous = new Credential(this.#caller('anonymous', this.isOpen ? EVERYTHING : []));
+    this.#trusted = this.#caller('service-token', EVERYTHING);
     this.#install();
   }
 
@@ -166,9 +167,9 @@ export class Callers implements CredentialSource {
     return { made, caller: new Caller(name, compiled, this.#countsOf(name), bucket) };
   }
 
-  #wholeCaller(name: string): Caller {
-    const scopes = new CallerScopes(EVERYTHING, this.#options.defaultProjectId);
-    return new Caller(name, scopes, this.#countsOf(name), undefined);
+  #caller(name: string, scopes: readonly Scope[]): Caller {
+    const compiled = new CallerScopes(scopes, this.#options.defaultProjectId);
+    return new Caller(name, compiled, this.#countsOf(name), undefined);
   }
 
   #countsOf(name: string): CallCounts {

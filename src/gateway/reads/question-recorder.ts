@@ -11,6 +11,8 @@ export type QuestionRecorderOptions = {
   readonly every: number;
   /** What recorded questions take at most; the oldest go first. */
   readonly bytesMax: number;
+  /** Where they are written as well, each as often as it is asked. */
+  readonly file?: { add(question: RecordedQuestion): void; close(): Promise<void> } | undefined;
   /** From 0 to below 1; tests replace it. */
   readonly random?: (() => number) | undefined;
 };
@@ -19,7 +21,7 @@ export type QuestionRecorderOptions = {
 const QUESTION_BYTES = 256;
 
 /**
- * Questions that callers asked lately, of concrete users, to preview models with. In memory alone, and each once:
+ * Questions that callers asked lately, of concrete users, to preview models with. In memory, and each once:
  * asked again, it is as new as the last time.
  */
 export class QuestionRecorder {
@@ -59,13 +61,20 @@ export class QuestionRecorder {
     if (!this.isNext()) return;
     this.#left = this.#gap();
     const question = ask();
-    if (question !== undefined) this.#add(question);
+    if (question === undefined) return;
+    this.#add(question);
+    this.#options.file?.add(question);
   }
 
   /** The newest `countMax` questions of a project. O(recorded). */
   newest(projectId: string, countMax: number): readonly RecordedQuestion[] {
     const found = [...this.#questions.values()].filter((one) => one.projectId === projectId);
     return countMax === 0 ? [] : found.slice(-countMax);
+  }
+
+  /** Ends the file, where there is one. */
+  async close(): Promise<void> {
+    await this.#options.file?.close();
   }
 
   #add(question: RecordedQuestion): void {

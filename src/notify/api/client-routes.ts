@@ -9,13 +9,16 @@ import type { Refusals } from '../core/refusals.ts';
 import { LiveConnection } from '../live/live-connection.ts';
 import type { LiveHub } from '../live/live-hub.ts';
 import type { LiveMetrics } from '../live/live-metrics.ts';
-import type { StreamGrant, StreamTokens } from '../live/stream-token.ts';
+import type { StreamGate } from '../live/stream-gate.ts';
+import type { StreamTokens } from '../live/stream-token.ts';
 import type { UserKey } from '../model/notification.ts';
+import type { StreamGrant, StreamStanding } from '../model/stream-order.ts';
 import { errorAnswer, invalidField } from './notify-error.ts';
 
 export type ClientRoutesOptions = {
   readonly server: HttpServer;
   readonly hub: LiveHub;
+  readonly gate: Pick<StreamGate, 'admit'>;
   readonly tokens: StreamTokens;
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -76,34 +79,63 @@ function open(
   headers: readonly string[],
 ): void {
   let user: UserKey | undefined;
+  const fail = (error: unknown): void => {
+    options.refusals.stream(error, user);
+    refuse(exchange, error, headers);
+  };
   try {
     const query = new URLSearchParams(exchange.query());
     const grant = grantOf(options, exchange, query);
     user = grant;
     options.hub.assertRoom(grant);
     const lastSequence = placeOf(exchange, query);
-    const { tenantId, userId, deviceType } = grant;
-    const identity = { tenantId, userId, deviceType, connectionId: options.ids.uuid() };
-    const { metrics, log, hub, bufferEventsMax } = options;
-    const connection = new LiveConnection({
-      exchange,
-      identity,
-      headers,
-      bufferEventsMax,
-      metrics,
-      log,
-      onClosed: (closed) => {
-        hub.remove(closed);
-        metrics.streamEvents.close.add();
-        log.streamClosed(identity);
-      },
-    });
-    log.streamOpened(identity);
-    hub.add(connection, lastSequence);
+    // Until the store has said what it knows of the token, nothing is done for a client that goes.
+    let isGone = false;
+    exchange.onAborted(() => (isGone = true));
+    const admitted = (standing: StreamStanding): void => {
+      if (isGone) return;
+      // Others came in while this one waited.
+      options.hub.assertRoom(grant);
+      begin(options, exchange, headers, grant, lastSequence, standing);
+    };
+    options.gate
+      .admit(grant, () => isGone, admitted)
+      .catch((error: unknown) => {
+        if (!isGone) fail(error);
+      });
   } catch (error) {
-    options.refusals.stream(error, user);
-    refuse(exchange, error, headers);
+    fail(error);
   }
+}
+
+function begin(
+  options: ClientRoutesOptions,
+  exchange: HttpExchange,
+  headers: readonly string[],
+  grant: StreamGrant,
+  lastSequence: number | undefined,
+  { endsWithToken }: StreamStanding,
+): void {
+  const { tenantId, userId, deviceType } = grant;
+  const identity = { tenantId, userId, deviceType, connectionId: options.ids.uuid() };
+  const { metrics, log, hub, bufferEventsMax } = options;
+  const connection = new LiveConnection({
+    exchange,
+    identity,
+    grant,
+    headers,
+    bufferEventsMax,
+    metrics,
+    log,
+    onClosed: (closed) => {
+      hub.remove(closed);
+      metrics.streamEvents.close.add();
+      log.streamClosed(identity);
+    },
+  });
+  log.streamOpened(identity);
+  hub.add(connection, lastSequence);
+  if (endsWithToken) hub.setEnd(connection, true);
 }
 
 /** Errors: STREAM_TOKEN_INVALID, STREAMS_DISABLED, SHUTTING_DOWN. */

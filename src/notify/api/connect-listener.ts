@@ -19,11 +19,15 @@ import { errorAnswer, malformedJson } from './notify-error.ts';
 /** One method: takes the request message, returns the answer. */
 export type Handler = (request: Message, call: { readonly requestId: string }) => Promise<Message>;
 
-export type ConnectListenerOptions = {
-  readonly server: HttpServer;
+export type ConnectService = {
   readonly service: DescService;
   /** By the local name of the method, such as `notify`; every method must be there. */
   readonly handlers: Readonly<Record<string, Handler>>;
+};
+
+export type ConnectListenerOptions = {
+  readonly server: HttpServer;
+  readonly services: readonly ConnectService[];
   readonly authenticator: Authenticator;
   readonly bodyBytesMax: number;
   readonly timeoutMsMax: number;
@@ -60,17 +64,19 @@ type Head = {
 };
 
 /**
- * Serves the unary methods of a service by the Connect protocol (connectrpc.com/docs/protocol), JSON and
+ * Serves the unary methods of services by the Connect protocol (connectrpc.com/docs/protocol), JSON and
  * binary, on an HTTP/1.1 listener: credential, headers, body, deadline, and one shape of errors.
  */
 export function serveConnect(options: ConnectListenerOptions): void {
-  for (const method of options.service.methods) {
-    const procedure = `/${options.service.typeName}/${method.name}`;
-    const handle = options.handlers[method.localName];
-    if (handle === undefined) throw new AppError('INTERNAL', `${procedure} has no handler`);
-    const { input, output } = method;
-    const served = { procedure, name: method.localName, input, output, handle };
-    options.server.route('POST', procedure, (exchange) => take(options, served, exchange));
+  for (const { service, handlers } of options.services) {
+    for (const method of service.methods) {
+      const procedure = `/${service.typeName}/${method.name}`;
+      const handle = handlers[method.localName];
+      if (handle === undefined) throw new AppError('INTERNAL', `${procedure} has no handler`);
+      const { input, output } = method;
+      const served = { procedure, name: method.localName, input, output, handle };
+      options.server.route('POST', procedure, (exchange) => take(options, served, exchange));
+    }
   }
   options.server.fallback((exchange) => {
     const requestId = requestIdOf(exchange.header('x-request-id'));

@@ -22,6 +22,7 @@ import type { NotificationWriter } from '../core/notification-writer.ts';
 import { deviceTypeOf, type StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import type { Channel, Json, JsonObject, OutboundChannel } from '../model/notification.ts';
+import { TOKEN_SECONDS_MAX } from '../model/stream-order.ts';
 import type { Handler } from './connect-listener.ts';
 import { checkedAddress } from './endpoint-address.ts';
 import { invalidField } from './notify-error.ts';
@@ -31,7 +32,14 @@ import {
   notificationToProto,
   timestampOf,
 } from './proto-mapping.ts';
-import { boundedText, requiredId, requiredSlug, userKey, wholeNumber } from './request-fields.ts';
+import {
+  assertSecret,
+  boundedText,
+  requiredId,
+  requiredSlug,
+  userKey,
+  wholeNumber,
+} from './request-fields.ts';
 
 export type NotifyServiceOptions = {
   readonly store: NotificationStore;
@@ -47,16 +55,13 @@ export type NotifyServiceOptions = {
 const TITLE_MAX = 256;
 const BODY_MAX = 16_384;
 const DATA_BYTES_MAX = 16_384;
+/** Readers of JSON, PostgreSQL's among them, end at a depth of their own. */
+const DATA_DEPTH_MAX = 64;
 const DEDUPE_KEY_MAX = 128;
 const PAGE_SIZE_DEFAULT = 50;
 const PAGE_SIZE_MAX = 500;
 const MARK_IDS_MAX = 500;
 const TTL_SECONDS_DEFAULT = 300;
-const TTL_SECONDS_MAX = 3_600;
-const SECRET = /^[\x20-\x7e]{16,256}$/;
-/** As libraries for Standard Webhooks write it: base64 of 24 to 64 bytes. */
-const STANDARD_SECRET = /^whsec_(?=.{32,88}$)[A-Za-z0-9+/]+={0,2}$/;
-
 /** The methods of notify.v1.NotifyService, by local name. */
 export function createNotifyService(
   options: NotifyServiceOptions,
@@ -102,7 +107,7 @@ async function notify(options: NotifyServiceOptions, request: NotifyRequest) {
 
 function checkedData(data: ProtoJsonObject | undefined): JsonObject | null {
   if (data === undefined) return null;
-  assertStorable(data);
+  assertStorable(data, DATA_DEPTH_MAX);
   const text = JSON.stringify(data);
   if (Buffer.byteLength(text) > DATA_BYTES_MAX) {
     throw invalidField('data', `must be at most ${DATA_BYTES_MAX} bytes as JSON`);
@@ -111,8 +116,9 @@ function checkedData(data: ProtoJsonObject | undefined): JsonObject | null {
   return JSON.parse(text) as JsonObject;
 }
 
-/** Errors: FIELD_INVALID for what JSON or Postgres' jsonb cannot hold. */
-function assertStorable(value: Json): void {
+/** Errors: FIELD_INVALID for what JSON or Postgres' jsonb cannot hold, and for what is nested deeper than `depth`. */
+function assertStorable(value: Json, depth: number): void {
+  if (depth < 0) throw invalidField('data', `must be nested at most ${DATA_DEPTH_MAX} deep`);
   if (typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())) {
     throw invalidField('data', 'must hold well-formed text without NUL');
   }
@@ -121,8 +127,8 @@ function assertStorable(value: Json): void {
   }
   if (typeof value !== 'object' || value === null) return;
   for (const [key, member] of Object.entries(value)) {
-    assertStorable(key);
-    assertStorable(member);
+    assertStorable(key, depth);
+    assertStorable(member, depth - 1);
   }
 }
 
@@ -149,7 +155,8 @@ function sequenceOfPageToken(token: string): number {
 async function markRead({ store, clock }: NotifyServiceOptions, request: MarkReadRequest) {
   const user = userKey(request);
   const { ids } = request;
-  const upToSequence = Number(request.upToSequence);
+  // Beyond every sequence there can be, and still a number that all stores take.
+  const upToSequence = Math.min(Number(request.upToSequence), Number.MAX_SAFE_INTEGER);
   if ((ids.length === 0) === (upToSequence === 0)) {
     throw invalidField('ids', 'give either ids or up_to_sequence');
   }
@@ -163,17 +170,22 @@ async function markRead({ store, clock }: NotifyServiceOptions, request: MarkRea
   });
 }
 
-function createToken({ tokens, clock }: NotifyServiceOptions, request: CreateStreamTokenRequest) {
+async function createToken(
+  { store, tokens, clock, ids }: NotifyServiceOptions,
+  request: CreateStreamTokenRequest,
+) {
   const user = userKey(request);
-  const given = wholeNumber('ttl_seconds', request.ttlSeconds, 0, TTL_SECONDS_MAX);
-  const expiresAtMs = clock.nowMs() + (given || TTL_SECONDS_DEFAULT) * 1000;
+  const given = wholeNumber('ttl_seconds', request.ttlSeconds, 0, TOKEN_SECONDS_MAX);
   const deviceType = deviceTypeOf(request.deviceType);
-  return Promise.resolve(
-    create(CreateStreamTokenResponseSchema, {
-      token: tokens.create({ ...user, deviceType, expiresAtMs }),
-      expiresAt: timestampOf(expiresAtMs),
-    }),
-  );
+  const issuedAtMs = await store.issueStreamToken(user);
+  const expiresAtMs = clock.nowMs() + (given || TTL_SECONDS_DEFAULT) * 1000;
+  const tokenId = ids.uuid();
+  return create(CreateStreamTokenResponseSchema, {
+    token: tokens.create({ ...user, deviceType, expiresAtMs, issuedAtMs, tokenId }),
+    expiresAt: timestampOf(expiresAtMs),
+    tokenId,
+    issuedAt: timestampOf(issuedAtMs),
+  });
 }
 
 async function putEndpoint(options: NotifyServiceOptions, request: PutEndpointRequest) {
@@ -199,15 +211,6 @@ async function putEndpoint(options: NotifyServiceOptions, request: PutEndpointRe
   const endpoint = { tenantId, id, userId, channel, address };
   await options.store.putEndpoint(endpoint, signingSecret === '' ? undefined : signingSecret);
   return create(PutEndpointResponseSchema, { endpoint: endpointToProto(endpoint) });
-}
-
-function assertSecret(secret: string): void {
-  if (secret !== '' && !SECRET.test(secret)) {
-    throw invalidField('signing_secret', 'must be 16 to 256 characters of printable ASCII');
-  }
-  if (secret.startsWith('whsec_') && !STANDARD_SECRET.test(secret)) {
-    throw invalidField('signing_secret', 'must be base64 of 24 to 64 bytes after whsec_');
-  }
 }
 
 function endpointUser(channel: OutboundChannel, userId: string): string {

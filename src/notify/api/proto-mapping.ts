@@ -12,6 +12,7 @@ import { AppError } from '../../shared/app-error.ts';
 import {
   CHANNELS,
   type Channel,
+  DELIVERY_STATUSES,
   type DeliveryStatus,
   type Endpoint,
   type Notification,
@@ -66,6 +67,22 @@ export function notificationToProto(notification: Notification): ProtoNotificati
       lastError: delivery.lastError,
     })),
   });
+}
+
+/** Null for any. Errors: FIELD_INVALID. */
+export function statusFromProto(status: ProtoDeliveryStatus): DeliveryStatus | null {
+  if (status === ProtoDeliveryStatus.UNSPECIFIED) return null;
+  const known = DELIVERY_STATUSES.find((one) => STATUS_TO_PROTO[one] === status);
+  if (known === undefined) throw invalidField('status', 'must be pending, sent or dead');
+  return known;
+}
+
+export function statusToProto(status: DeliveryStatus): ProtoDeliveryStatus {
+  return STATUS_TO_PROTO[status];
+}
+
+export function channelToProto(channel: Channel): ProtoChannel {
+  return CHANNEL_TO_PROTO[channel];
 }
 
 export function endpointToProto(endpoint: Endpoint): ProtoEndpoint {

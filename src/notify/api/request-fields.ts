@@ -6,6 +6,11 @@ import { invalidField } from './notify-error.ts';
 
 const ID = /^[\x21-\x7e]{1,128}$/;
 const SLUG = /^[a-z0-9_-]{1,64}$/;
+const SECRET = /^[\x20-\x7e]{16,256}$/;
+/** As libraries for Standard Webhooks write it: base64 of 24 to 64 bytes. */
+const STANDARD_SECRET = /^whsec_(?=.{32,88}$)[A-Za-z0-9+/]+={0,2}$/;
+/** What is sealed begins like that (store/secret-box.ts). */
+const SEALED = /^enc\d+:/;
 
 export function requiredId(field: string, value: string): string {
   if (value === '') throw new AppError('FIELD_REQUIRED', `${field} is required`, { field });
@@ -40,4 +45,16 @@ export function boundedText(field: string, value: string, max: number): string {
 export function wholeNumber(field: string, value: number, min: number, max: number): number {
   if (value < min || value > max) throw invalidField(field, `must lie between ${min} and ${max}`);
   return value;
+}
+
+/** A signing secret; '' is none. */
+export function assertSecret(secret: string): void {
+  const field = 'signing_secret';
+  if (secret !== '' && !SECRET.test(secret)) {
+    throw invalidField(field, 'must be 16 to 256 characters of printable ASCII');
+  }
+  if (secret.startsWith('whsec_') && !STANDARD_SECRET.test(secret)) {
+    throw invalidField(field, 'must be base64 of 24 to 64 bytes after whsec_');
+  }
+  if (SEALED.test(secret)) throw invalidField(field, 'must not begin as a sealed one does');
 }

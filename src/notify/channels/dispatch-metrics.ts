@@ -1,9 +1,6 @@
 import type { HotCounter } from '../../observability/metric-store.ts';
+import type { AttemptOutcome } from '../model/delivery.ts';
 import type { OutboundChannel } from '../model/notification.ts';
-
-/** What came of one attempt: `failed` is tried again, `dead` is not. */
-export const ATTEMPT_OUTCOMES = ['sent', 'failed', 'dead'] as const;
-export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 
 /** What the dispatcher counts. */
 export interface DispatchMetrics {
@@ -11,4 +8,6 @@ export interface DispatchMetrics {
   readonly send: (channel: OutboundChannel, outcome: AttemptOutcome, seconds: number) => void;
   /** Attempts after the first one. */
   readonly retries: Readonly<Record<AttemptOutcome, HotCounter>>;
+  /** Endpoints that were disabled since they had failed for long. */
+  readonly endpointsDisabled: HotCounter;
 }

@@ -1,19 +1,23 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { NotifyLog } from '../core/event-log.ts';
-import type { EndpointKey, NotificationStore } from '../model/notification-store.ts';
+import type { Attempt, AttemptOutcome, Settlement } from '../model/delivery.ts';
+import type { NotificationStore } from '../model/notification-store.ts';
 import type { DueDelivery, OutboundChannel } from '../model/notification.ts';
-import type { AttemptOutcome, DispatchMetrics } from './dispatch-metrics.ts';
-import { failed, type Sender, type SendResult } from './sender.ts';
+import type { DispatchMetrics } from './dispatch-metrics.ts';
+import { Places } from './places.ts';
+import type { Sender, SendResult } from './sender.ts';
+import type { SettlementWriter } from './settlement-writer.ts';
 
 export type DispatcherOptions = {
-  readonly store: Pick<
-    NotificationStore,
-    'claimDue' | 'markSent' | 'markRetry' | 'markDead' | 'nextDueMs'
-  >;
-  /** Channels that this process carries; others wait for a process that does. */
-  readonly senders: Readonly<Partial<Record<OutboundChannel, Sender>>>;
+  readonly store: Pick<NotificationStore, 'claimDue' | 'release' | 'nextDueMs'>;
+  readonly settlements: Pick<SettlementWriter, 'write'>;
+  readonly channel: OutboundChannel;
+  readonly sender: Sender;
+  /** Attempts in progress at once, in all, of one tenant and to one endpoint. */
   readonly sendsMax: number;
+  readonly perTenantMax: number;
+  readonly perEndpointMax: number;
   readonly sendTimeoutMs: number;
   readonly attemptsMax: number;
   readonly retryBaseMs: number;
@@ -27,27 +31,27 @@ export type DispatcherOptions = {
 
 /** How long the store is left alone when nothing is known to be due: other processes may store, too. */
 const IDLE_MS = 1_000;
-/** What is due but could not be claimed, being held by another claim or an endpoint with enough in progress. */
-const OVERDUE_MS = 100;
+/** More has become due than one claim makes ready. */
+const OVERDUE_MS = 10;
 /** Beyond the time-out of an attempt: a process that died gives its deliveries back after it. */
 const LEASE_SLACK_MS = 5_000;
-/** Attempts in progress to one endpoint, as a part of all: a slow one leaves the others their places. */
-const ENDPOINT_SHARE = 4;
+/** What a tenant gets before the next one's turn. */
+const VISIT_MAX = 4;
+/** A call waits for the outcome of a test, so it may not take as long as others. */
+const TEST_TIMEOUT_MS_MAX = 20_000;
 
 /**
- * Tries outbound deliveries until they are sent or dead. What waits is in the store alone: the process
+ * Tries the outbound deliveries of one channel until they are sent or dead. What waits is in the store alone: the process
  * may end at any time, and what it had claimed is tried again when its lease is over, so that each is
  * delivered at least once. Attempts are spaced by exponential back-off with equal jitter
- * (aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter).
+ * (aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter). Who gets a place is the rule of
+ * `NotificationStore.claimDue`: tenants in turn, and some places stay free however many want all.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #stop = new AbortController();
-  readonly #channels: readonly OutboundChannel[];
-  readonly #perEndpointMax: number;
-  /** Attempts in progress, by endpoint. */
-  readonly #busy = new Map<string, { readonly key: EndpointKey; count: number }>();
-  #inflight = 0;
+  readonly #places: Places;
+  #afterTenant = '';
   #isLooking = false;
   #wantsLook = false;
   #timer: NodeJS.Timeout | undefined;
@@ -55,13 +59,20 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
-    // Its keys are those of its type.
-    this.#channels = Object.keys(options.senders) as OutboundChannel[];
-    this.#perEndpointMax = Math.max(1, Math.floor(options.sendsMax / ENDPOINT_SHARE));
+    const { sendsMax, perTenantMax, perEndpointMax } = options;
+    this.#places = new Places(sendsMax, perTenantMax, perEndpointMax);
+  }
+
+  get channel(): OutboundChannel {
+    return this.#options.channel;
   }
 
   get inflightCount(): number {
-    return this.#inflight;
+    return this.#places.used;
+  }
+
+  get placesMax(): number {
+    return this.#places.max;
   }
 
   /** Something may be due now. Cheap; called for every notification with outbound channels. */
@@ -71,11 +82,30 @@ export class Dispatcher {
     if (!this.#isLooking) void this.#look();
   }
 
+  /**
+   * One attempt of a delivery that is not stored, by the same places. Errors: QUEUE_FULL when the tenant has all it may,
+   * SHUTTING_DOWN.
+   */
+  async test(delivery: DueDelivery): Promise<Attempt> {
+    const { clock, sender, sendTimeoutMs } = this.#options;
+    if (this.#stop.signal.aborted) throw new AppError('SHUTTING_DOWN', 'shutting down');
+    if (!this.#places.hasRoomFor(delivery.endpoint)) {
+      throw new AppError('QUEUE_FULL', 'the tenant has as many attempts in progress as it may');
+    }
+    this.#places.began(delivery.endpoint);
+    const atMs = clock.nowMs();
+    const startMs = performance.now();
+    const timeoutMs = Math.min(sendTimeoutMs, TEST_TIMEOUT_MS_MAX);
+    const result = await sender.send(delivery, AbortSignal.timeout(timeoutMs));
+    this.#ended(delivery);
+    return attemptOf(result, result.isSent ? 'sent' : 'failed', atMs, performance.now() - startMs);
+  }
+
   /** Begins nothing more, and waits for the attempts in progress, at most `deadlineMs`. */
   async close(deadlineMs: number): Promise<void> {
     this.#stop.abort();
     clearTimeout(this.#timer);
-    if (this.#inflight > 0 || this.#isLooking) {
+    if (this.#places.used > 0 || this.#isLooking) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, deadlineMs);
         this.#onIdle = () => {
@@ -84,7 +114,7 @@ export class Dispatcher {
         };
       });
     }
-    for (const sender of Object.values(this.#options.senders)) sender.close();
+    this.#options.sender.close();
   }
 
   async #look(): Promise<void> {
@@ -93,11 +123,10 @@ export class Dispatcher {
     let waitMs = IDLE_MS;
     while (this.#wantsLook && !this.#stop.signal.aborted) {
       this.#wantsLook = false;
-      const room = this.#options.sendsMax - this.#inflight;
       // An attempt that ends looks again.
-      if (room <= 0) break;
+      if (this.#places.free <= 0) break;
       try {
-        waitMs = await this.#claim(room);
+        waitMs = await this.#claim();
       } catch {
         // The store is away; its own series and log say so. Nothing is lost: look again later.
         waitMs = IDLE_MS;
@@ -110,100 +139,100 @@ export class Dispatcher {
   }
 
   /** Starts what is due; returns how long nothing more is. */
-  async #claim(room: number): Promise<number> {
-    const { store, clock, sendTimeoutMs } = this.#options;
-    const busy = [...this.#busy.values()].filter(({ count }) => count >= this.#perEndpointMax);
-    const due = await store.claimDue(clock.nowMs(), sendTimeoutMs + LEASE_SLACK_MS, room, {
-      channels: this.#channels,
-      perEndpointMax: this.#perEndpointMax,
-      without: busy.map(({ key }) => key),
+  async #claim(): Promise<number> {
+    const { store, clock, sendTimeoutMs, channel, perTenantMax, perEndpointMax } = this.#options;
+    const { deliveries, afterTenant, isCut } = await store.claimDue({
+      channel,
+      nowMs: clock.nowMs(),
+      leaseMs: sendTimeoutMs + LEASE_SLACK_MS,
+      places: this.#places.free,
+      perTenantMax,
+      perEndpointMax,
+      visitMax: VISIT_MAX,
+      busy: this.#places.busy(),
+      afterTenant: this.#afterTenant,
     });
-    for (const delivery of due) {
-      if (this.#stop.signal.aborted) await this.#giveBack(delivery);
-      else void this.#attempt(delivery);
+    this.#afterTenant = afterTenant;
+    if (this.#stop.signal.aborted) {
+      await this.#giveBack(deliveries);
+      return IDLE_MS;
     }
-    if (due.length === room) {
+    for (const delivery of deliveries) void this.#attempt(delivery);
+    // With something taken another look may find more; what bounds hold back waits for an attempt to end.
+    if (isCut || (deliveries.length > 0 && this.#places.free > 0)) {
       this.#wantsLook = true;
       return 0;
     }
-    const nextMs = await store.nextDueMs(this.#channels);
+    const nextMs = await store.nextDueMs(channel);
     if (nextMs === undefined) return IDLE_MS;
     const waitMs = nextMs - clock.nowMs();
     return waitMs <= 0 ? OVERDUE_MS : Math.min(waitMs, IDLE_MS);
   }
 
   /** Claimed while the process began to stop: another one need not wait for the lease. */
-  async #giveBack({ notification, endpoint, attempts }: DueDelivery): Promise<void> {
+  async #giveBack(deliveries: readonly DueDelivery[]): Promise<void> {
+    if (deliveries.length === 0) return;
     const { store, clock } = this.#options;
-    const key = { notificationId: notification.id, endpointId: endpoint.id };
-    await store.markRetry(key, attempts, '', clock.nowMs());
+    await store.release(deliveries.map(keyOf), clock.nowMs());
   }
 
   async #attempt(delivery: DueDelivery): Promise<void> {
-    this.#began(delivery);
-    const { metrics, sendTimeoutMs } = this.#options;
-    const { channel } = delivery.endpoint;
-    const sender = this.#options.senders[channel];
+    this.#places.began(delivery.endpoint);
+    const { metrics, sendTimeoutMs, sender, channel, clock } = this.#options;
+    const atMs = clock.nowMs();
     const startMs = performance.now();
-    const result =
-      sender === undefined
-        ? failed(`the channel ${channel} is not set up here`)
-        : await sender.send(delivery, AbortSignal.timeout(sendTimeoutMs));
-    const status = this.#statusOf(delivery, result);
-    metrics.send(channel, status, (performance.now() - startMs) / 1000);
-    if (delivery.attempts > 0) metrics.retries[status].add();
-    await this.#settle(delivery, result, status);
+    const result = await sender.send(delivery, AbortSignal.timeout(sendTimeoutMs));
+    const tookMs = performance.now() - startMs;
+    const outcome = this.#outcomeOf(delivery, result);
+    metrics.send(channel, outcome, tookMs / 1000);
+    if (delivery.attempts > 0) metrics.retries[outcome].add();
+    await this.#settle(delivery, result, attemptOf(result, outcome, atMs, tookMs));
     this.#ended(delivery);
-    this.#tellIdle();
     this.wake();
   }
 
-  #began({ endpoint }: DueDelivery): void {
-    this.#inflight += 1;
-    const key = { tenantId: endpoint.tenantId, endpointId: endpoint.id };
-    const text = `${key.tenantId} ${key.endpointId}`;
-    const entry = this.#busy.get(text);
-    if (entry === undefined) this.#busy.set(text, { key, count: 1 });
-    else entry.count += 1;
-  }
-
   #ended({ endpoint }: DueDelivery): void {
-    this.#inflight -= 1;
-    const text = `${endpoint.tenantId} ${endpoint.id}`;
-    const entry = this.#busy.get(text);
-    if (entry === undefined) return;
-    entry.count -= 1;
-    if (entry.count === 0) this.#busy.delete(text);
+    this.#places.ended(endpoint);
+    this.#tellIdle();
   }
 
-  #statusOf(delivery: DueDelivery, result: SendResult): AttemptOutcome {
+  #outcomeOf(delivery: DueDelivery, result: SendResult): AttemptOutcome {
     if (result.isSent) return 'sent';
     return result.isFinal || delivery.attempts + 1 >= this.#options.attemptsMax ? 'dead' : 'failed';
   }
 
   /** A store that is away here costs a repeated delivery after the lease, never a lost one. */
-  async #settle(delivery: DueDelivery, result: SendResult, status: AttemptOutcome): Promise<void> {
-    const { log } = this.#options;
+  async #settle(delivery: DueDelivery, result: SendResult, attempt: Attempt): Promise<void> {
+    const { log, settlements, clock } = this.#options;
     const { notification, endpoint } = delivery;
     const problems = result.isSent ? [] : [result.error];
+    const attempts = delivery.attempts + 1;
+    const retryAfterMs = result.isSent ? 0 : (result.retryAfterMs ?? 0);
+    const settlement: Settlement = {
+      ...keyOf(delivery),
+      tenantId: endpoint.tenantId,
+      status: attempt.outcome === 'failed' ? 'pending' : attempt.outcome,
+      attempts,
+      nextAttemptMs:
+        attempt.outcome === 'failed' ? clock.nowMs() + this.#delayMs(attempts, retryAfterMs) : null,
+      attempt,
+    };
     try {
-      await this.#record(delivery, result, status);
+      await settlements.write(settlement);
     } catch (error) {
       const text = error instanceof AppError ? error.message : 'internal error';
       problems.push(`not recorded: ${text}`);
     }
     if (problems.length === 0) return;
-    log.retryFailed(notification.id, endpoint.id, delivery.attempts + 1, problems.join('; '));
-  }
-
-  async #record(delivery: DueDelivery, result: SendResult, status: AttemptOutcome): Promise<void> {
-    const { store, clock } = this.#options;
-    const key = { notificationId: delivery.notification.id, endpointId: delivery.endpoint.id };
-    const attempts = delivery.attempts + 1;
-    if (result.isSent) return store.markSent(key, attempts);
-    if (status === 'dead') return store.markDead(key, attempts, result.error);
-    const nextMs = clock.nowMs() + this.#delayMs(attempts, result.retryAfterMs ?? 0);
-    return store.markRetry(key, attempts, result.error, nextMs);
+    log.retryFailed({
+      key: notification.id,
+      connectionId: endpoint.id,
+      attempt: attempts,
+      error: problems.join('; '),
+      tenantId: notification.tenantId,
+      userId: notification.userId,
+      deliveryId: `${notification.id}.${endpoint.id}`,
+    });
   }
 
   #delayMs(attempts: number, askedMs: number): number {
@@ -214,7 +243,22 @@ export class Dispatcher {
   }
 
   #tellIdle(): void {
-    if (this.#inflight > 0 || this.#isLooking) return;
+    if (this.#places.used > 0 || this.#isLooking) return;
     this.#onIdle?.();
   }
+}
+
+function keyOf({ notification, endpoint }: DueDelivery) {
+  return { notificationId: notification.id, endpointId: endpoint.id };
+}
+
+function attemptOf(
+  result: SendResult,
+  outcome: AttemptOutcome,
+  atMs: number,
+  tookMs: number,
+): Attempt {
+  const { answerStatus, answer } = result;
+  const error = result.isSent ? '' : result.error;
+  return { atMs, outcome, answerStatus, tookMs: Math.round(tookMs), error, answer };
 }

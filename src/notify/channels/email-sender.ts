@@ -1,6 +1,6 @@
 import nodemailer, { type Transporter } from 'nodemailer';
 import type { DueDelivery } from '../model/notification.ts';
-import { failed, type Sender, type SendResult } from './sender.ts';
+import { NO_ANSWER, failed, type Sender, type SendResult, shortAnswer } from './sender.ts';
 
 export type EmailOptions = {
   /** smtp:// or smtps://, with user and password when the server wants them. Secret. */
@@ -49,8 +49,12 @@ export class EmailSender implements Sender {
     const onAbort = (): void => reject(new Error(TIMED_OUT));
     signal.addEventListener('abort', onAbort, { once: true });
     try {
-      await Promise.race([sent, timedOut]);
-      return { isSent: true };
+      const { response } = (await Promise.race([sent, timedOut])) as { readonly response?: string };
+      return {
+        isSent: true,
+        answerStatus: statusOf(response),
+        answer: shortAnswer(response ?? ''),
+      };
     } catch (error) {
       // A late answer is of no interest any more.
       sent.catch(() => undefined);
@@ -75,6 +79,11 @@ const PROBLEM_OF_CODE: Readonly<Record<string, string>> = {
   ETLS: 'no secure connection to the mail server',
 };
 
+/** Of the last line that the server wrote. */
+function statusOf(response: string | undefined): number {
+  return Number(/^\d{3}/.exec(response ?? '')?.[0] ?? 0);
+}
+
 /** 5xx of the recipient or the message is for good; trouble with the connection or login is not. */
 function smtpFailure(error: unknown): SendResult {
   if (!(error instanceof Error)) return failed('the mail was not taken');
@@ -84,7 +93,8 @@ function smtpFailure(error: unknown): SendResult {
   const code = 'code' in error ? String(error.code) : '';
   if (status > 0) {
     const isFinal = status >= 500 && ['RCPT TO', 'DATA', 'MAIL FROM'].includes(command);
-    return failed(`SMTP ${status}`, isFinal);
+    const answer = 'response' in error ? shortAnswer(String(error.response)) : NO_ANSWER.answer;
+    return failed(`SMTP ${status}`, isFinal, undefined, { answerStatus: status, answer });
   }
   // Refused before anything was sent: the server does not take such an address at all.
   if (code === 'EENVELOPE') return failed('the mail server cannot take this address', true);

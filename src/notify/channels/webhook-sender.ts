@@ -4,9 +4,10 @@ import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
-import { isPrivate } from '../core/private-address.ts';
+import { isRefusedHost } from '../core/refused-host.ts';
+import { ANSWER_BYTES_MAX } from '../model/delivery.ts';
 import type { DueDelivery } from '../model/notification.ts';
-import { failed, type Sender, type SendResult } from './sender.ts';
+import { failed, type Sender, type SendResult, shortAnswer } from './sender.ts';
 
 export type WebhookOptions = {
   readonly clock: Clock;
@@ -15,9 +16,11 @@ export type WebhookOptions = {
   readonly connectionsPerHostMax: number;
 };
 
-/** The body of an answer says nothing that is used: it is read, so that the connection can be kept, this far. */
-const ANSWER_BYTES_MAX = 65_536;
-const ANSWER_MS_MAX = 1_000;
+/** The body of an answer decides nothing: it is read, so that the connection can be kept, this far. */
+const BODY_BYTES_MAX = 65_536;
+const BODY_MS_MAX = 1_000;
+/** Its start is kept for people; an attempt waits so long for it. */
+const START_MS_MAX = 100;
 /** Connections that are kept for the next delivery to a host, and how long. */
 const IDLE_PER_HOST_MAX = 2;
 const IDLE_MS_MAX = 5_000;
@@ -45,21 +48,24 @@ export class WebhookSender implements Sender {
       timeout: IDLE_MS_MAX,
     };
     this.#agents = { http: new http.Agent(settings), https: new https.Agent(settings) };
-    this.#lookup = options.allowsPrivate ? lookup : publicLookup;
+    this.#lookup = guardedLookup(options.allowsPrivate);
   }
 
   async send(delivery: DueDelivery, signal: AbortSignal): Promise<SendResult> {
+    if (delivery.signingSecrets.length === 0) return failed(UNREADABLE);
     const url = URL.parse(delivery.endpoint.address);
     if (url === null) return failed('the address is no URL', true);
     const host = url.hostname.replace(/^\[|\]$/g, '');
     // Literal addresses are not looked up.
-    if (!this.#options.allowsPrivate && isPrivate(host)) return failed(REFUSED, true);
+    if (isRefusedHost(host, this.#options.allowsPrivate)) return failed(REFUSED, true);
     const body = bodyOf(delivery);
     const headers = this.#headers(delivery, body);
     try {
-      const { status, retryAfter } = await this.#post(url, headers, body, signal);
-      if (status >= 200 && status < 300) return { isSent: true };
-      return failed(`HTTP ${status}`, status === GONE, this.#retryAfterMs(retryAfter));
+      const { status, retryAfter, start } = await this.#post(url, headers, body, signal);
+      const answer = { answerStatus: status, answer: shortAnswer(start) };
+      if (status >= 200 && status < 300) return { isSent: true, ...answer };
+      const retryAfterMs = this.#retryAfterMs(retryAfter);
+      return failed(`HTTP ${status}`, status === GONE, retryAfterMs, answer);
     } catch (error) {
       if (signal.aborted) return failed('timed out');
       const text = textOf(error);
@@ -73,18 +79,22 @@ export class WebhookSender implements Sender {
   }
 
   #headers(delivery: DueDelivery, body: string): Record<string, string | number> {
-    const { notification, endpoint, signingSecret } = delivery;
+    const { notification, endpoint, signingSecrets } = delivery;
     const id = `${notification.id}.${endpoint.id}`;
     const timestamp = Math.floor(this.#options.clock.nowMs() / 1000);
     const signed = `${id}.${timestamp}.${body}`;
-    const signature = createHmac('sha256', keyOf(signingSecret)).update(signed).digest('base64');
+    // While two secrets overlap a receiver may know either; libraries take whichever fits.
+    const signatures = signingSecrets.map((secret) => {
+      const digest = createHmac('sha256', keyOf(secret)).update(signed).digest('base64');
+      return `v1,${digest}`;
+    });
     return {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
       'user-agent': 'gatehouse-notify',
       'webhook-id': id,
       'webhook-timestamp': timestamp,
-      'webhook-signature': `v1,${signature}`,
+      'webhook-signature': signatures.join(' '),
     };
   }
 
@@ -93,18 +103,16 @@ export class WebhookSender implements Sender {
     headers: Record<string, string | number>,
     body: string,
     signal: AbortSignal,
-  ): Promise<{ readonly status: number; readonly retryAfter: string | undefined }> {
+  ): Promise<HookAnswer> {
     const isSecure = url.protocol === 'https:';
     const agent = isSecure ? this.#agents.https : this.#agents.http;
     const options = { method: 'POST', headers, agent, signal, lookup: this.#lookup };
     return new Promise((resolve, reject) => {
       const request = (isSecure ? https : http).request(url, options, (response) => {
+        const status = response.statusCode ?? 0;
+        const retryAfter = response.headers['retry-after'];
         // The head is the answer: a body that is slow or endless changes nothing about it.
-        resolve({
-          status: response.statusCode ?? 0,
-          retryAfter: response.headers['retry-after'],
-        });
-        discardBody(response);
+        readStart(response, (start) => resolve({ status, retryAfter, start }));
       });
       // Also after the answer, when the connection breaks: nobody waits any more.
       request.on('error', reject);
@@ -120,18 +128,39 @@ export class WebhookSender implements Sender {
   }
 }
 
-const REFUSED = 'the address is not a public one';
+const REFUSED = 'the address is not one that webhooks may go to';
 
-/** Reads on for a moment, and drops a connection whose answer does not end. */
-function discardBody(response: http.IncomingMessage): void {
-  const timer = setTimeout(() => response.destroy(), ANSWER_MS_MAX).unref();
+const UNREADABLE = 'no signing secret can be read with the keys that are set';
+
+type HookAnswer = {
+  readonly status: number;
+  readonly retryAfter: string | undefined;
+  readonly start: Buffer;
+};
+
+/**
+ * Calls `onStart` once with what of the body came soon, reads on for a moment, and drops a connection whose answer does not
+ * end.
+ */
+function readStart(response: http.IncomingMessage, onStart: (start: Buffer) => void): void {
+  const chunks: Buffer[] = [];
   let size = 0;
+  const told = (): void => onStart(Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX));
+  const soon = setTimeout(told, START_MS_MAX);
+  const timer = setTimeout(() => response.destroy(), BODY_MS_MAX).unref();
   response.on('data', (chunk: Buffer) => {
+    if (size < ANSWER_BYTES_MAX) chunks.push(chunk.subarray(0, ANSWER_BYTES_MAX));
     size += chunk.length;
-    if (size > ANSWER_BYTES_MAX) response.destroy();
+    if (size >= ANSWER_BYTES_MAX) told();
+    if (size > BODY_BYTES_MAX) response.destroy();
   });
+  response.on('end', told);
   response.on('error', ignoreBrokenAnswer);
-  response.on('close', () => clearTimeout(timer));
+  response.on('close', () => {
+    clearTimeout(soon);
+    clearTimeout(timer);
+    told();
+  });
 }
 
 function ignoreBrokenAnswer(): void {
@@ -152,22 +181,24 @@ function textOf(error: unknown): string {
   return 'code' in error ? String(error.code) : 'the request failed';
 }
 
-/** As dns.lookup, but fails when any address of the name is not a public one. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) return callback(error, '', 0);
-    if (addresses.some(({ address }) => isPrivate(address))) {
-      return callback(new Error(REFUSED), '', 0);
-    }
-    if (options.all === true) return callback(null, addresses);
-    const [first] = addresses;
-    return callback(null, first?.address ?? '', first?.family ?? 0);
-  });
-};
+/** As dns.lookup, but fails when any address of the name is one that webhooks may not go to. */
+function guardedLookup(allowsPrivate: boolean): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, '', 0);
+      if (addresses.some(({ address }) => isRefusedHost(address, allowsPrivate))) {
+        return callback(new Error(REFUSED), '', 0);
+      }
+      if (options.all === true) return callback(null, addresses);
+      const [first] = addresses;
+      return callback(null, first?.address ?? '', first?.family ?? 0);
+    });
+  };
+}
 
-function bodyOf({ notification }: DueDelivery): string {
+function bodyOf({ notification, isTest }: DueDelivery): string {
   return JSON.stringify({
-    type: 'notification.created',
+    type: isTest ? 'notification.test' : 'notification.created',
     timestamp: new Date(notification.createdAtMs).toISOString(),
     data: {
       id: notification.id,

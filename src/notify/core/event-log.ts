@@ -1,4 +1,5 @@
 import type { Logger } from '../../observability/logger.ts';
+import type { DisabledEndpoint } from '../model/delivery.ts';
 import type { DeviceType, UserKey } from '../model/notification.ts';
 
 /** The listeners of the service, as `server_listen` names them. */
@@ -8,6 +9,18 @@ export type ListenerName = 'client' | 'internal' | 'metrics';
 export type StreamIdentity = UserKey & {
   readonly connectionId: string;
   readonly deviceType: DeviceType;
+};
+
+/** An attempt that failed. */
+type FailedRetry = {
+  readonly key: string;
+  readonly connectionId: string;
+  readonly attempt: number;
+  readonly error: string;
+  readonly tenantId: string;
+  readonly userId: string;
+  /** The `webhook-id` of deliveries; undefined for streams. */
+  readonly deliveryId?: string;
 };
 
 /** The named events of the contract, each with exactly its fields, and nothing of a notification's content. */
@@ -34,8 +47,29 @@ export function createNotifyLog(logger: Logger) {
     eventQueueFull: (stream: StreamIdentity): void =>
       logger.warn(streamFields(stream), 'event_queue_full'),
     /** `key` says what was tried; `connectionId` the stream or endpoint that it was for. */
-    retryFailed: (key: string, connectionId: string, attempt: number, error: string): void =>
-      logger.warn({ key, connection_id: connectionId, attempt, error }, 'retry_failed'),
+    retryFailed: (retry: FailedRetry): void =>
+      logger.warn(
+        {
+          key: retry.key,
+          connection_id: retry.connectionId,
+          attempt: retry.attempt,
+          error: retry.error,
+          tenant_id: retry.tenantId,
+          user_id: retry.userId,
+          ...(retry.deliveryId === undefined ? {} : { delivery_id: retry.deliveryId }),
+        },
+        'retry_failed',
+      ),
+    /** Nothing goes to it any more, since nothing has arrived for so long. */
+    endpointDisabled: ({ tenantId, endpointId, failingSinceMs }: DisabledEndpoint): void =>
+      logger.warn(
+        {
+          tenant_id: tenantId,
+          endpoint_id: endpointId,
+          failing_since: new Date(failingSinceMs).toISOString(),
+        },
+        'endpoint_disabled',
+      ),
     rpc: (procedure: string, durationMs: number, requestId: string): void =>
       logger.debug(
         { procedure, duration_ms: Math.round(durationMs * 1000) / 1000, request_id: requestId },

@@ -1,6 +1,8 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { NotificationStore, PutResult } from '../model/notification-store.ts';
 import type { NewNotification } from '../model/notification.ts';
+import { FairQueue } from './fair-queue.ts';
+import { hasFairRoom } from './fair-share.ts';
 
 export type WriterOptions = {
   readonly store: Pick<NotificationStore, 'put'>;
@@ -18,15 +20,17 @@ type Waiting = {
 
 /** Notifications stored with one statement. */
 const BATCH_MAX = 256;
+/** One tenant alone may have nine tenths of the queue. */
+const TENANT_FACTOR = 9;
 
 /**
  * Stores notifications in groups: whatever arrives while a group is on its way makes up the next one, so
  * that a commit is shared by as many callers as wait for it. One group at a time: what is announced is
- * announced in commit order.
+ * announced in commit order. Tenants have their turns in each group, and none can fill the queue for the others.
  */
 export class NotificationWriter {
   readonly #options: WriterOptions;
-  readonly #queue: Waiting[] = [];
+  readonly #queue = new FairQueue<Waiting>();
   #running: Promise<void> | undefined;
   #isClosed = false;
 
@@ -35,18 +39,25 @@ export class NotificationWriter {
   }
 
   get depth(): number {
-    return this.#queue.length;
+    return this.#queue.size;
   }
 
-  /** Errors: QUEUE_FULL, SHUTTING_DOWN, and those of the store. */
+  /** Errors: QUEUE_FULL (`metadata.limit` says whose, `instance` or `tenant`), SHUTTING_DOWN, and those of the store. */
   write(request: NewNotification): Promise<PutResult> {
     if (this.#isClosed) return Promise.reject(new AppError('SHUTTING_DOWN', 'shutting down'));
-    if (this.#queue.length >= this.#options.queueMax) {
-      const problem = `${this.#options.queueMax} notifications wait for the store`;
-      return Promise.reject(new AppError('QUEUE_FULL', problem));
+    const { queueMax } = this.#options;
+    const { tenantId } = request;
+    if (this.#queue.size >= queueMax) {
+      const problem = `${queueMax} notifications wait for the store`;
+      return Promise.reject(new AppError('QUEUE_FULL', problem, { limit: 'instance' }));
+    }
+    const own = this.#queue.sizeOf(tenantId);
+    if (!hasFairRoom(own, this.#queue.size, queueMax, TENANT_FACTOR)) {
+      const problem = `${own} notifications of the tenant wait for the store, which is its share`;
+      return Promise.reject(new AppError('QUEUE_FULL', problem, { limit: 'tenant' }));
     }
     const { promise, resolve, reject } = Promise.withResolvers<PutResult>();
-    this.#queue.push({ request, resolve, reject });
+    this.#queue.add(tenantId, { request, resolve, reject });
     this.#running ??= this.#run();
     return promise;
   }
@@ -60,8 +71,8 @@ export class NotificationWriter {
   async #run(): Promise<void> {
     // Calls that arrived with the same turn of the loop share the first group.
     await new Promise((resolve) => setImmediate(resolve));
-    while (this.#queue.length > 0) {
-      const group = this.#queue.splice(0, BATCH_MAX);
+    while (this.#queue.size > 0) {
+      const group = this.#queue.take(BATCH_MAX);
       try {
         const results = await this.#options.store.put(group.map(({ request }) => request));
         results.forEach((result, index) => this.#stored(group[index] as Waiting, result));

@@ -13,6 +13,7 @@ import type { ListenerName } from './event-log.ts';
  */
 export const REFUSAL_REASONS = [
   'instance_limit',
+  'tenant_limit',
   'user_limit',
   'token_invalid',
   'origin_not_allowed',
@@ -89,5 +90,7 @@ export function createRefusals(
 function refusalReasonOf(error: unknown): RefusalReason {
   if (!(error instanceof AppError)) return 'error';
   if (error.reason !== 'STREAM_LIMIT') return REASON_OF_ERROR[error.reason] ?? 'error';
-  return error.metadata['limit'] === 'user' ? 'user_limit' : 'instance_limit';
+  const { limit } = error.metadata;
+  if (limit === 'tenant') return 'tenant_limit';
+  return limit === 'user' ? 'user_limit' : 'instance_limit';
 }

@@ -1,11 +1,14 @@
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import { encodeSseEvent } from '../../http/sse-stream.ts';
 import type { NotifyLog, StreamIdentity } from '../core/event-log.ts';
-import type { LiveMetrics } from './live-metrics.ts';
+import type { StreamGrant } from '../model/stream-order.ts';
+import type { EndReason, LiveMetrics } from './live-metrics.ts';
 
 export type ConnectionOptions = {
   readonly exchange: HttpExchange;
   readonly identity: StreamIdentity;
+  /** What it was opened with. */
+  readonly grant: StreamGrant;
   /** Sent with the head of the answer: name, value, name, value… */
   readonly headers: readonly string[];
   /** Events that may wait for a client that does not read. */
@@ -25,6 +28,7 @@ const HEARTBEAT = ':\n\n';
  */
 export class LiveConnection {
   readonly identity: StreamIdentity;
+  readonly grant: StreamGrant;
   /** Every notification up to this sequence was sent, dropped, or is not for this stream. */
   position = 0;
   /** A catch-up from the store is going on; what arrives meanwhile is left to it. */
@@ -38,11 +42,13 @@ export class LiveConnection {
   #droppedCount = 0;
   #isClosed = false;
   #onDrained: (() => void) | null = null;
+  #endTimer: NodeJS.Timeout | undefined;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#exchange = options.exchange;
     this.identity = options.identity;
+    this.grant = options.grant;
     this.#exchange.onAborted(() => this.#closed());
     const headers = ['cache-control', 'no-store', 'x-accel-buffering', 'no', ...options.headers];
     this.#exchange.begin(200, 'text/event-stream', headers);
@@ -109,6 +115,23 @@ export class LiveConnection {
     this.#closed();
   }
 
+  /** As `end`, and tells the client why, in an `end` event. */
+  endFor(reason: EndReason, retryMs: number): void {
+    if (!this.isOpen) return;
+    this.#options.metrics.ended[reason].add();
+    if (!this.#isBlocked) {
+      this.#exchange.write(encodeSseEvent({ event: 'end', data: JSON.stringify({ reason }) }));
+    }
+    this.end(retryMs);
+  }
+
+  /** Ends it after so many milliseconds, as expired; undefined: not for that any more. */
+  endAfter(ms: number | undefined, retryMs: number): void {
+    clearTimeout(this.#endTimer);
+    if (ms === undefined || !this.isOpen) return;
+    this.#endTimer = setTimeout(() => this.endFor('expired', retryMs), Math.max(0, ms)).unref();
+  }
+
   /** Resolves when nothing waits for the client, or the stream has ended. One caller at a time. */
   drained(): Promise<void> {
     if (!this.#isBlocked || !this.isOpen) return Promise.resolve();
@@ -118,6 +141,7 @@ export class LiveConnection {
   #closed(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    clearTimeout(this.#endTimer);
     this.#waiting = [];
     this.#first = 0;
     this.#tellDrained();

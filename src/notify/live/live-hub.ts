@@ -1,18 +1,26 @@
 import { encodeSseEvent } from '../../http/sse-stream.ts';
 import { AppError } from '../../shared/app-error.ts';
+import type { Clock } from '../../shared/clock.ts';
 import type { NotifyLog } from '../core/event-log.ts';
+import type { FairGate } from '../core/fair-gate.ts';
+import { hasFairRoom } from '../core/fair-share.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import { DEVICE_TYPES, type Notification, type UserKey } from '../model/notification.ts';
+import type { StreamOrder } from '../model/stream-order.ts';
 import type { LiveConnection } from './live-connection.ts';
 import type { LiveMetrics } from './live-metrics.ts';
 import { frameOf } from './notification-frame.ts';
 import { retriedRead } from './retried-read.ts';
+import { revokes } from './revokes.ts';
 import { UserReads } from './user-reads.ts';
 
 export type LiveHubOptions = {
   readonly store: Pick<NotificationStore, 'liveAfter' | 'bounds'>;
   readonly metrics: LiveMetrics;
   readonly log: NotifyLog;
+  /** Of reads of the store, by tenant. */
+  readonly gate: FairGate;
+  readonly clock: Pick<Clock, 'nowMs'>;
   readonly connectionsMax: number;
   readonly connectionsPerUserMax: number;
   readonly heartbeatMs: number;
@@ -35,6 +43,8 @@ const REFRESH_CONCURRENCY = 4;
 /** Streams that are ended together reconnect within this range. */
 const RECONNECT_MS_MIN = 500;
 const RECONNECT_MS_MAX = 5_000;
+/** One tenant alone may have nine tenths of the streams of a process. */
+const TENANT_FACTOR = 9;
 /** Each connection has its heartbeat in one of so many turns of the interval. */
 const HEARTBEAT_TURNS = 16;
 
@@ -56,6 +66,7 @@ export class LiveHub {
     () => new Set<LiveConnection>(),
   );
   readonly #turnOf = new Map<LiveConnection, number>();
+  readonly #countOfTenant = new Map<string, number>();
   readonly #heartbeat: NodeJS.Timeout;
   /** What fits into an empty buffer, so that a replay drops nothing. */
   readonly #pageSize: number;
@@ -78,14 +89,20 @@ export class LiveHub {
   }
 
   /**
-   * Errors: STREAM_LIMIT when this process or the user has as many streams as it may; `metadata.limit`
-   * says which, `instance` or `user`.
+   * Errors: STREAM_LIMIT when this process, the tenant or the user has as many streams as it may; `metadata.limit`
+   * says which, `instance`, `tenant` or `user`.
    */
   assertRoom(user: UserKey): void {
     const { connectionsMax, connectionsPerUserMax } = this.#options;
     if (this.connectionCount >= connectionsMax) {
       throw new AppError('STREAM_LIMIT', `${connectionsMax} streams are open`, {
         limit: 'instance',
+      });
+    }
+    const ofTenant = this.#countOfTenant.get(user.tenantId) ?? 0;
+    if (!hasFairRoom(ofTenant, this.connectionCount, connectionsMax, TENANT_FACTOR)) {
+      throw new AppError('STREAM_LIMIT', `the tenant has ${ofTenant} streams open, its share`, {
+        limit: 'tenant',
       });
     }
     const own = this.#audiences.get(keyOf(user))?.connections.size ?? 0;
@@ -109,6 +126,8 @@ export class LiveHub {
     audience.connections.add(connection);
     const turn = this.#turnOf.size % HEARTBEAT_TURNS;
     this.#turnOf.set(connection, turn);
+    const { tenantId } = connection.identity;
+    this.#countOfTenant.set(tenantId, (this.#countOfTenant.get(tenantId) ?? 0) + 1);
     this.#turns[turn]?.add(connection);
     connection.isCatchingUp = true;
     void this.#begin(audience, connection, lastSequence);
@@ -120,6 +139,10 @@ export class LiveHub {
     if (turn === undefined) return;
     this.#turnOf.delete(connection);
     this.#turns[turn]?.delete(connection);
+    const { tenantId } = connection.identity;
+    const left = (this.#countOfTenant.get(tenantId) ?? 0) - 1;
+    if (left > 0) this.#countOfTenant.set(tenantId, left);
+    else this.#countOfTenant.delete(tenantId);
     const key = keyOf(connection.identity);
     const audience = this.#audiences.get(key);
     audience?.connections.delete(connection);
@@ -177,19 +200,59 @@ export class LiveHub {
     return counts;
   }
 
-  /** Ends every stream. */
-  close(): void {
-    this.#isClosed = true;
-    clearInterval(this.#heartbeat);
-    // Each takes itself off the map, which iteration allows.
-    for (const connection of this.#turnOf.keys()) {
-      const spread = Math.random() * (RECONNECT_MS_MAX - RECONNECT_MS_MIN);
-      connection.end(Math.round(RECONNECT_MS_MIN + spread));
+  /** Ends the streams that an order is about, or follows the new policy of their tenant. O(streams) for a policy. */
+  obey(order: StreamOrder): void {
+    switch (order.kind) {
+      case 'revoke_user':
+        for (const connection of this.#connectionsOf(order)) {
+          if (revokes(order, connection.grant)) connection.endFor('revoked', reconnectMs());
+        }
+        return;
+      case 'disconnect':
+        for (const connection of this.#connectionsOf(order)) {
+          connection.endFor('disconnected', reconnectMs());
+        }
+        return;
+      // Each takes itself off the map, which iteration allows.
+      case 'revoke_token':
+        for (const connection of this.#turnOf.keys()) {
+          if (revokes(order, connection.grant)) connection.endFor('revoked', reconnectMs());
+        }
+        return;
+      case 'policy':
+        for (const connection of this.#turnOf.keys()) {
+          if (connection.identity.tenantId !== order.tenantId) continue;
+          this.setEnd(connection, order.endsWithToken);
+        }
     }
   }
 
+  /** Whether the stream ends with its token. */
+  setEnd(connection: LiveConnection, endsWithToken: boolean): void {
+    const ms = connection.grant.expiresAtMs - this.#options.clock.nowMs();
+    connection.endAfter(endsWithToken ? ms : undefined, reconnectMs());
+  }
+
+  /** Ends every stream; those who may come back do. */
+  endAll(): void {
+    for (const connection of this.#turnOf.keys()) {
+      connection.endFor('disconnected', reconnectMs());
+    }
+  }
+
+  /** Ends every stream, and itself. */
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#heartbeat);
+    for (const connection of this.#turnOf.keys()) connection.end(reconnectMs());
+  }
+
+  #connectionsOf(user: UserKey): readonly LiveConnection[] {
+    return [...(this.#audiences.get(keyOf(user))?.connections ?? [])];
+  }
+
   #audienceOf({ tenantId, userId }: UserKey): Audience {
-    const { store, log } = this.#options;
+    const { store, log, gate } = this.#options;
     const user = { tenantId, userId };
     const connections = new Set<LiveConnection>();
     // Whichever stream of the user is open then: the one that asked first may end before the store answers.
@@ -202,7 +265,7 @@ export class LiveHub {
       store,
       user,
       pageSize: this.#pageSize,
-      retried: (read) => retriedRead(log, anyOpenId, read),
+      retried: (read) => retriedRead(log, user, anyOpenId, () => gate.run(tenantId, read)),
     });
     return { user, head: 0, connections, reads };
   }
@@ -289,6 +352,11 @@ export class LiveHub {
     this.#turn = (this.#turn + 1) % HEARTBEAT_TURNS;
     for (const connection of this.#turns[this.#turn] ?? []) connection.heartbeat();
   }
+}
+
+/** Those that are ended together do not come back together. */
+function reconnectMs(): number {
+  return Math.round(RECONNECT_MS_MIN + Math.random() * (RECONNECT_MS_MAX - RECONNECT_MS_MIN));
 }
 
 function keyOf({ tenantId, userId }: UserKey): string {

@@ -1,5 +1,6 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { NotifyLog } from '../core/event-log.ts';
+import type { UserKey } from '../model/notification.ts';
 
 /** What `retry_failed` says was tried. */
 const CATCH_UP_KEY = 'stream_catch_up';
@@ -13,6 +14,7 @@ const RETRY_MS_MAX = 5_000;
  */
 export async function retriedRead<T>(
   log: Pick<NotifyLog, 'retryFailed'>,
+  { tenantId, userId }: UserKey,
   waitingId: () => string | undefined,
   read: () => Promise<T>,
 ): Promise<T | undefined> {
@@ -23,7 +25,7 @@ export async function retriedRead<T>(
       return await read();
     } catch (error) {
       const text = error instanceof AppError ? error.message : 'internal error';
-      log.retryFailed(CATCH_UP_KEY, connectionId, attempt, text);
+      log.retryFailed({ key: CATCH_UP_KEY, connectionId, attempt, error: text, tenantId, userId });
       const ceilingMs = Math.min(RETRY_MS_MIN * 2 ** (attempt - 1), RETRY_MS_MAX);
       const delayMs = ceilingMs * (0.5 + Math.random() / 2);
       await new Promise((resolve) => setTimeout(resolve, delayMs).unref());

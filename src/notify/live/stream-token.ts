@@ -1,12 +1,10 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { AppError } from '../../shared/app-error.ts';
-import { DEVICE_TYPES, type DeviceType, type UserKey } from '../model/notification.ts';
+import { DEVICE_TYPES, type DeviceType } from '../model/notification.ts';
+import { type StreamGrant, TOKEN_SECONDS_MAX } from '../model/stream-order.ts';
 
-/** What a token allows: reading the stream of one user from one kind of device. */
-export type StreamGrant = UserKey & {
-  readonly deviceType: DeviceType;
-  readonly expiresAtMs: number;
-};
+/** [tenant, user, device type, expiry in ms, issue in ms, id]; releases before this one read and wrote the first four. */
+type Payload = [string, string, DeviceType, number, number?, string?];
 
 const VERSION = 'ns1';
 const SIGNATURE_BYTES = 32;
@@ -23,9 +21,9 @@ export class StreamTokens {
   }
 
   create(grant: StreamGrant): string {
-    const { tenantId, userId, deviceType, expiresAtMs } = grant;
-    const payload = JSON.stringify([tenantId, userId, deviceType, expiresAtMs]);
-    const signed = `${VERSION}.${Buffer.from(payload).toString('base64url')}`;
+    const { tenantId, userId, deviceType, expiresAtMs, issuedAtMs, tokenId } = grant;
+    const payload: Payload = [tenantId, userId, deviceType, expiresAtMs, issuedAtMs, tokenId];
+    const signed = `${VERSION}.${Buffer.from(JSON.stringify(payload)).toString('base64url')}`;
     return `${signed}.${this.#sign(signed).toString('base64url')}`;
   }
 
@@ -38,13 +36,21 @@ export class StreamTokens {
     const right = this.#sign(`${version}.${payload}`);
     if (given.length !== SIGNATURE_BYTES || !timingSafeEqual(given, right)) throw invalid();
     // It is ours: its shape is as `create` made it.
-    const [tenantId, userId, deviceType, expiresAtMs] = JSON.parse(
+    const [tenantId, userId, deviceType, expiresAtMs, issuedAtMs, tokenId] = JSON.parse(
       Buffer.from(payload ?? '', 'base64url').toString('utf8'),
-    ) as [string, string, DeviceType, number];
+    ) as Payload;
     if (nowMs >= expiresAtMs) {
       throw new AppError('STREAM_TOKEN_INVALID', 'the stream token has expired');
     }
-    return { tenantId, userId, deviceType: deviceTypeOf(deviceType), expiresAtMs };
+    return {
+      tenantId,
+      userId,
+      deviceType: deviceTypeOf(deviceType),
+      expiresAtMs,
+      // It says nothing of that: it is as old as it may be, so that no revocation leaves it out.
+      issuedAtMs: issuedAtMs ?? expiresAtMs - TOKEN_SECONDS_MAX * 1000,
+      tokenId: tokenId ?? '',
+    };
   }
 
   #sign(text: string): Buffer {

@@ -1,4 +1,15 @@
 import type {
+  ClaimRequest,
+  DeliveryKey,
+  DeliveryPage,
+  DeliveryQuery,
+  DeliveryRecord,
+  DisabledEndpoint,
+  EndpointState,
+  Settlement,
+} from './delivery.ts';
+import type {
+  Addressee,
   Endpoint,
   DueDelivery,
   NewNotification,
@@ -6,6 +17,7 @@ import type {
   OutboundChannel,
   UserKey,
 } from './notification.ts';
+import type { NewStreamOrder, StreamGrant, StreamOrders, StreamStanding } from './stream-order.ts';
 
 export type PutResult = { readonly notification: Notification; readonly isDuplicate: boolean };
 
@@ -16,24 +28,17 @@ export type ListQuery = UserKey & {
   readonly beforeSequence: number;
 };
 
-/** Which delivery: a notification on its way to one endpoint. */
-export type DeliveryKey = { readonly notificationId: string; readonly endpointId: string };
-
-/** Which endpoint: ids are unique within a tenant. */
-export type EndpointKey = { readonly tenantId: string; readonly endpointId: string };
-
-/** What a claim leaves to others or for later, so that one slow endpoint does not take every place. */
-export type ClaimFilter = {
-  readonly channels: readonly OutboundChannel[];
-  /** Deliveries to one endpoint that one claim takes. */
-  readonly perEndpointMax: number;
-  readonly without: readonly EndpointKey[];
+/** What a claim found. */
+export type Claim = {
+  readonly deliveries: readonly DueDelivery[];
+  /** For the next claim. */
+  readonly afterTenant: string;
+  /** It ended since it had looked at enough: another one may find more. */
+  readonly isCut: boolean;
 };
 
 export type StoredListener = (user: UserKey | null, sequence: number) => void;
 
-/** Due deliveries that a claim looks at, times its limit, to find some of different endpoints. */
-export const CLAIM_LOOK_FACTOR = 8;
 /** Endpoints that one tenant may have. */
 export const ENDPOINTS_PER_TENANT_MAX = 1_000;
 
@@ -72,28 +77,59 @@ export interface NotificationStore {
   deleteEndpoint(tenantId: string, id: string): Promise<boolean>;
   /** By id. */
   listEndpoints(tenantId: string): Promise<readonly Endpoint[]>;
+  /** How it fares; undefined when there is none. */
+  endpointState(tenantId: string, id: string, nowMs: number): Promise<EndpointState | undefined>;
+  /** With what signs for it now. Secret. */
+  addressee(tenantId: string, id: string, nowMs: number): Promise<Addressee | undefined>;
+  /** Lets deliveries go to it again, and forgets how long it failed. False when there is none. */
+  enableEndpoint(tenantId: string, id: string): Promise<boolean>;
   /**
-   * Takes up to `limit` deliveries that are due, oldest first, and hides them from other claims until
-   * `leaseMs` has passed. Fewer do not mean that no more are due: the filter or another claim holds them.
+   * A new signing secret; the one before goes on signing beside it until `overlapUntilMs`. Repeating the newest one
+   * changes nothing but the end of the overlap. False when there is no such endpoint with a secret.
    */
-  claimDue(
+  rotateSecret(
+    tenantId: string,
+    id: string,
+    secret: string,
+    overlapUntilMs: number,
+  ): Promise<boolean>;
+  /**
+   * Takes deliveries that are due, round the tenants and round the endpoints of each, within the bounds of the request. Fewer
+   * than there are places do not mean that no more are due: bounds or another claim hold them.
+   */
+  claimDue(request: ClaimRequest): Promise<Claim>;
+  /** Claimed, but not tried: due again at once. */
+  release(keys: readonly DeliveryKey[], nowMs: number): Promise<void>;
+  /**
+   * Records how attempts ended, for each delivery that is still pending, and how its endpoint fares. One that has failed
+   * for `failingMsMax` (null: for ever) is disabled; those are returned.
+   */
+  settle(
+    batch: readonly Settlement[],
     nowMs: number,
-    leaseMs: number,
-    limit: number,
-    filter?: ClaimFilter,
-  ): Promise<readonly DueDelivery[]>;
-  markSent(key: DeliveryKey, attempts: number): Promise<void>;
-  markRetry(
+    failingMsMax: number | null,
+  ): Promise<readonly DisabledEndpoint[]>;
+  /** Newest first. */
+  listDeliveries(query: DeliveryQuery, nowMs: number): Promise<DeliveryPage>;
+  /** Undefined when the tenant has no such delivery. */
+  findDelivery(
+    tenantId: string,
     key: DeliveryKey,
-    attempts: number,
-    error: string,
-    nextAttemptMs: number,
-  ): Promise<void>;
-  markDead(key: DeliveryKey, attempts: number, error: string): Promise<void>;
+    nowMs: number,
+  ): Promise<DeliveryRecord | undefined>;
+  /**
+   * Makes a dead or waiting delivery due at once. Errors: DELIVERY_UNKNOWN, DELIVERY_SENT, DELIVERY_RUNNING, and
+   * ENDPOINT_UNKNOWN or ENDPOINT_DISABLED when it could go nowhere.
+   */
+  retryDelivery(tenantId: string, key: DeliveryKey, nowMs: number): Promise<void>;
+  /** Gives up what waits for disabled endpoints, at most `limit` at once. Returns how many. */
+  giveUpDisabled(limit: number, nowMs: number): Promise<number>;
+  /** Forgets dead deliveries that died before `beforeMs`; at most `limit` at once. Returns how many. */
+  purgeDead(beforeMs: number, limit: number): Promise<number>;
   /** Pending deliveries, and the age of the oldest one that is due, milliseconds. */
   backlog(nowMs: number): Promise<{ readonly pending: number; readonly oldestDueMs: number }>;
-  /** When the next pending delivery of these channels (all) is due; undefined when none waits. */
-  nextDueMs(channels?: readonly OutboundChannel[]): Promise<number | undefined>;
+  /** When the next delivery of the channel that waits for its time is due; undefined when none does. */
+  nextDueMs(channel: OutboundChannel): Promise<number | undefined>;
   /** Forgets notifications made before `beforeMs`, with their deliveries; at most `limit` at once. Returns how many. */
   purge(beforeMs: number, limit: number): Promise<number>;
   /**
@@ -101,6 +137,19 @@ export interface NotificationStore {
    * may repeat and come late; null: any user's stream may have grown. One listener.
    */
   onStored(listener: StoredListener): void;
+  /** The time of issue of a new stream token: after all that was revoked before for this user. */
+  issueStreamToken(user: UserKey): Promise<number>;
+  streamStanding(grant: StreamGrant): Promise<StreamStanding>;
+  /** Once it resolves every instance will hear of it, and `streamStanding` says so. */
+  orderStreams(order: NewStreamOrder): Promise<void>;
+  /** What was ordered after a revision, oldest first, at most 1,000; undefined: the head alone. */
+  streamOrdersAfter(revision: number | undefined): Promise<StreamOrders>;
+  /** Forgets orders that concern no token any more; at most `limit` at once. Returns how many. */
+  purgeStreamOrders(limit: number): Promise<number>;
+  /** Whether streams of the tenant end with their token. */
+  endsWithToken(tenantId: string): Promise<boolean>;
+  /** Told that something was ordered, by whichever process. A hint, as of `onStored`. One listener. */
+  onOrdered(listener: () => void): void;
   /** Fails when the store cannot be used. */
   ping(): Promise<void>;
   close(): Promise<void>;

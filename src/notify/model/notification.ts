@@ -3,7 +3,8 @@
 export const CHANNELS = ['live', 'webhook', 'email'] as const;
 export type Channel = (typeof CHANNELS)[number];
 /** Channels whose deliveries are tried again: each goes to endpoints. */
-export type OutboundChannel = Exclude<Channel, 'live'>;
+export const OUTBOUND_CHANNELS = ['webhook', 'email'] as const satisfies readonly Channel[];
+export type OutboundChannel = (typeof OUTBOUND_CHANNELS)[number];
 
 /** The only values of the label `device_type`. */
 export const DEVICE_TYPES = ['web', 'ios', 'android', 'desktop', 'other'] as const;
@@ -21,7 +22,8 @@ export type Json =
   | { readonly [key: string]: Json };
 export type JsonObject = { readonly [key: string]: Json };
 
-export type DeliveryStatus = 'pending' | 'sent' | 'dead';
+export const DELIVERY_STATUSES = ['pending', 'sent', 'dead'] as const;
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 export type Delivery = {
   readonly channel: OutboundChannel;
@@ -67,8 +69,13 @@ export type Endpoint = {
 export type DueDelivery = {
   readonly notification: Omit<Notification, 'deliveries'>;
   readonly endpoint: Endpoint;
-  /** '' for email. Secret. */
-  readonly signingSecret: string;
+  /** The newest first; none for email, nor where none can be read. Secret. */
+  readonly signingSecrets: readonly string[];
   /** Attempts made before this one. */
   readonly attempts: number;
+  /** Not of a notification, but to see whether the endpoint takes one. */
+  readonly isTest: boolean;
 };
+
+/** An endpoint with what signs for it. Secret. */
+export type Addressee = Pick<DueDelivery, 'endpoint' | 'signingSecrets'>;

@@ -1,20 +1,26 @@
+import { DeliveryService } from '../../gen/notify/v1/delivery_service_pb.ts';
 import { NotifyService } from '../../gen/notify/v1/notify_service_pb.ts';
+import { StreamService } from '../../gen/notify/v1/stream_service_pb.ts';
 import { createHttpServer, type HttpServer } from '../../http/http-server.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { IdSource } from '../../shared/ids.ts';
 import { addClientRoutes } from '../api/client-routes.ts';
-import { serveConnect } from '../api/connect-listener.ts';
+import { type ConnectService, serveConnect } from '../api/connect-listener.ts';
+import { createDeliveryService } from '../api/delivery-service.ts';
 import { createHostGuard } from '../api/host-guard.ts';
 import { createNotifyService } from '../api/notify-service.ts';
+import { createStreamService } from '../api/stream-service.ts';
+import type { Dispatcher } from '../channels/dispatcher.ts';
 import type { NotifyLog } from '../core/event-log.ts';
 import type { NotificationWriter } from '../core/notification-writer.ts';
 import type { Refusals } from '../core/refusals.ts';
 import type { LiveHub } from '../live/live-hub.ts';
+import type { StreamGate } from '../live/stream-gate.ts';
 import type { StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
-import type { Channel } from '../model/notification.ts';
+import type { Channel, OutboundChannel } from '../model/notification.ts';
 import type { NotifyMetrics } from './metrics.ts';
 import type { NotifySettings } from './settings.ts';
 
@@ -33,6 +39,8 @@ export type ListenerParts = {
   readonly store: NotificationStore;
   readonly writer: NotificationWriter;
   readonly hub: LiveHub;
+  readonly gate: StreamGate;
+  readonly dispatchers: readonly Dispatcher[];
   /** Of the internal listener. */
   readonly authenticator: Authenticator;
   readonly tokens: StreamTokens;
@@ -54,13 +62,12 @@ export function createInternalServer(parts: ListenerParts): HttpServer {
   });
   serveConnect({
     server,
-    service: NotifyService,
-    handlers: createNotifyService({ ...parts, allowsPrivateWebhooks: settings.webhookPrivate }),
+    services: servicesOf(parts),
     authenticator: parts.authenticator,
     bodyBytesMax: BODY_BYTES_MAX,
     timeoutMsMax: CALL_TIMEOUT_MS_MAX,
     onCall: ({ procedure, method, code, durationMs, requestId }) => {
-      if (method === 'notify') metrics.request(code);
+      if (method === NotifyService.method.notify.localName) metrics.request(code);
       log.rpc(procedure, durationMs, requestId);
     },
     onInternalError: (rpc, requestId, error) => {
@@ -68,6 +75,39 @@ export function createInternalServer(parts: ListenerParts): HttpServer {
     },
   });
   return server;
+}
+
+function servicesOf(parts: ListenerParts): readonly ConnectService[] {
+  const { settings, store, metrics, gate, dispatchers } = parts;
+  const ofChannel = (channel: OutboundChannel): Dispatcher | undefined =>
+    dispatchers.find((one) => one.channel === channel);
+  return [
+    {
+      service: NotifyService,
+      handlers: createNotifyService({ ...parts, allowsPrivateWebhooks: settings.webhookPrivate }),
+    },
+    {
+      service: DeliveryService,
+      handlers: createDeliveryService({
+        ...parts,
+        testOf: (channel) => {
+          const dispatcher = ofChannel(channel);
+          return dispatcher === undefined ? undefined : (delivery) => dispatcher.test(delivery);
+        },
+        wake: () => dispatchers.forEach((one) => one.wake()),
+      }),
+    },
+    {
+      service: StreamService,
+      handlers: createStreamService({
+        store,
+        onOrdered: (kind) => {
+          metrics.streamOrder(kind);
+          gate.hint();
+        },
+      }),
+    },
+  ];
 }
 
 /** The listener of users' devices, not yet bound. */

@@ -11,10 +11,12 @@ import {
   MetricStore,
 } from '../../observability/metric-store.ts';
 import { registerProcessMetrics } from '../../observability/process-metrics.ts';
-import { ATTEMPT_OUTCOMES, type DispatchMetrics } from '../channels/dispatch-metrics.ts';
+import type { DispatchMetrics } from '../channels/dispatch-metrics.ts';
 import { REFUSAL_REASONS, type RefusalMetrics } from '../core/refusals.ts';
-import { DROP_REASONS, type LiveMetrics, STREAM_KINDS } from '../live/live-metrics.ts';
-import { type Channel, DEVICE_TYPES } from '../model/notification.ts';
+import { DROP_REASONS, END_REASONS, type LiveMetrics, STREAM_KINDS } from '../live/live-metrics.ts';
+import { ATTEMPT_OUTCOMES } from '../model/delivery.ts';
+import { type Channel, DEVICE_TYPES, OUTBOUND_CHANNELS } from '../model/notification.ts';
+import type { NewStreamOrder } from '../model/stream-order.ts';
 import {
   type ListenMetrics,
   STORE_CODES,
@@ -41,6 +43,8 @@ const REQUEST_CODES: readonly string[] = [
   ...Object.values(Code).flatMap((code) => (typeof code === 'number' ? [codeToString(code)] : [])),
 ];
 
+const ORDER_KINDS = ['revoke_user', 'revoke_token', 'disconnect', 'policy'] as const;
+
 /** Seconds. */
 const DURATION_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -55,6 +59,9 @@ type ServiceMetrics = {
   readonly send: (channel: Channel, status: SendStatus, seconds: number) => void;
   readonly liveConnections: Gauge<'device_type'>;
   readonly sendInflight: Gauge;
+  readonly places: Readonly<Record<'max' | 'used', Gauge<'channel'>>>;
+  readonly ordersAge: Gauge;
+  readonly streamOrder: (kind: NewStreamOrder['kind']) => void;
   readonly queueDepth: Gauge;
   readonly oldestDue: Gauge;
   readonly writeQueueDepth: Gauge;
@@ -96,6 +103,19 @@ export function createNotifyMetrics(version: string, commit: string): NotifyMetr
     ...listenMetrics(store),
     ...streamMetrics(store),
     ...createCredentialMetrics(store, 'notify'),
+    places: {
+      max: placesGauge(
+        store,
+        'notify_send_places',
+        'Attempts to deliver that may be in progress at once, by channel.',
+      ),
+      used: placesGauge(store, 'notify_send_places_used', 'Of these, those that are in progress.'),
+    },
+    ordersAge: gauge(
+      'notify_stream_orders_age_seconds',
+      'How long ago the store last said which tokens and streams were to end.',
+    ),
+    ...orderMetrics(store),
     sendInflight: gauge('notify_send_inflight', 'Attempts to deliver that have not ended.'),
     queueDepth: gauge(
       'notify_queue_depth',
@@ -139,7 +159,35 @@ function requestMetrics(store: MetricStore): Pick<NotifyMetrics, 'request'> {
   return { request: (code) => (byCode.get(code) ?? byCode.get('unknown'))?.add() };
 }
 
-function sendMetrics(store: MetricStore): Pick<NotifyMetrics, 'send' | 'liveDropped' | 'retries'> {
+function placesGauge(store: MetricStore, name: string, help: string): Gauge<'channel'> {
+  const gauge = store.gauge<'channel'>({ name, help, labelNames: ['channel'] });
+  for (const channel of OUTBOUND_CHANNELS) gauge.set({ channel }, 0);
+  return gauge;
+}
+
+function orderMetrics(store: MetricStore): Pick<NotifyMetrics, 'streamOrder' | 'ended'> {
+  const orders = store.counters({
+    name: 'notify_stream_orders_total',
+    help: 'Orders about streams that were given by calls to this process, by kind.',
+  });
+  const ended = store.counters({
+    name: 'notify_streams_ended_total',
+    help: 'Streams that were ended for their token or by a call, by reason.',
+  });
+  const byKind = cellsOf(ORDER_KINDS, (kind) => orders.cell({ kind }));
+  return {
+    streamOrder: (kind) => byKind[kind].add(),
+    ended: cellsOf(END_REASONS, (reason) => ended.cell({ reason })),
+  };
+}
+
+function sendMetrics(
+  store: MetricStore,
+): Pick<NotifyMetrics, 'send' | 'liveDropped' | 'retries' | 'endpointsDisabled'> {
+  const disabled = store.counters({
+    name: 'notify_endpoints_disabled_total',
+    help: 'Endpoints that were disabled since nothing had arrived there for long.',
+  });
   const total = store.counters({
     name: 'notify_send_total',
     help: 'Attempts to deliver by channel, provider and outcome.',
@@ -164,6 +212,7 @@ function sendMetrics(store: MetricStore): Pick<NotifyMetrics, 'send' | 'liveDrop
       cells[channel].total[status].add();
       cells[channel].duration.observe(seconds);
     },
+    endpointsDisabled: disabled.cell({}),
     liveDropped: cells.live.total.dropped,
     retries: cellsOf(ATTEMPT_OUTCOMES, (result) => retries.cell({ result })),
   };

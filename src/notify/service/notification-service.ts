@@ -8,15 +8,23 @@ import { addOperationalRoutes } from '../api/operational-routes.ts';
 import { Dispatcher } from '../channels/dispatcher.ts';
 import { EmailSender } from '../channels/email-sender.ts';
 import type { Sender } from '../channels/sender.ts';
+import { SettlementWriter } from '../channels/settlement-writer.ts';
 import { WebhookSender } from '../channels/webhook-sender.ts';
 import { createNotifyLog, type ListenerName, type NotifyLog } from '../core/event-log.ts';
+import { FairGate } from '../core/fair-gate.ts';
 import { NotificationWriter } from '../core/notification-writer.ts';
 import { createRefusals, type Refusals } from '../core/refusals.ts';
 import { DelayedHints } from '../live/delayed-hints.ts';
 import { LiveHub } from '../live/live-hub.ts';
+import { StreamGate } from '../live/stream-gate.ts';
 import { StreamTokens } from '../live/stream-token.ts';
 import type { NotificationStore, PutResult } from '../model/notification-store.ts';
-import { type Channel, DEVICE_TYPES, type OutboundChannel } from '../model/notification.ts';
+import {
+  type Channel,
+  DEVICE_TYPES,
+  OUTBOUND_CHANNELS,
+  type OutboundChannel,
+} from '../model/notification.ts';
 import { measuredStore } from '../store/measured-store.ts';
 import { createClientServer, createInternalServer, type ListenerParts } from './listeners.ts';
 import { followTokens, type LiveTokens } from './live-tokens.ts';
@@ -45,12 +53,17 @@ export interface NotificationService {
 }
 
 const HINT_DELAY_MS = 25;
+/** Orders about streams are in force everywhere within a second, also when no hint arrives. */
+const ORDERS_POLL_MS = 300;
 const PURGE_INTERVAL_MS = 60_000;
 const PURGE_BATCH = 10_000;
 const BACKLOG_INTERVAL_MS = 2_000;
 const HOUR_MS = 3_600_000;
-/** Connections of one host or mail server, of those in progress. */
-const CONNECTIONS_PER_HOST_MAX = 8;
+/** Deliveries that are given up or forgotten together. */
+const UPKEEP_BATCH = 1_000;
+/** Of the places of a channel: what one tenant and one endpoint may have at most, whatever the settings say. */
+const TENANT_PART = 2;
+const ENDPOINT_PART = 4;
 
 /** Draining: told by /healthz alone. Closing: what is in progress ends, nothing new begins. */
 type State = { phase: 'starting' | 'ready' | 'draining' | 'closing' };
@@ -70,8 +83,9 @@ type Parts = {
   readonly opened: OpenStore;
   readonly writer: NotificationWriter;
   readonly hub: LiveHub;
+  readonly gate: StreamGate;
   readonly hints: DelayedHints;
-  readonly dispatcher: Dispatcher;
+  readonly dispatchers: readonly Dispatcher[];
   readonly timers: readonly NodeJS.Timeout[];
 };
 
@@ -114,12 +128,13 @@ export async function startNotificationService(
     const liveTokens = followTokens(settings, options.env, metrics, eventLogOf(logger));
     undo.push(() => liveTokens.stop());
     const telling = { log, metrics, refusals };
-    const parts = assemble(options, telling, metricsServer, opened, liveTokens, state);
+    const { head } = await opened.store.streamOrdersAfter(undefined);
+    const parts = assemble(options, telling, metricsServer, opened, liveTokens, state, head);
     const internalPort = await listen(parts.internalServer, 'internal', settings, log, undo);
     const clientPort = await listen(parts.clientServer, 'client', settings, log, undo);
     metrics.onCollect(() => metrics.ready.set(isReady() ? 1 : 0));
     state.phase = 'ready';
-    parts.dispatcher.wake();
+    for (const dispatcher of parts.dispatchers) dispatcher.wake();
     let stopping: Promise<void> | undefined;
     return { internalPort, clientPort, metricsPort, stop: () => (stopping ??= stop(parts)) };
   } catch (error) {
@@ -148,26 +163,29 @@ function assemble(
   opened: OpenStore,
   liveTokens: LiveTokens,
   state: State,
+  ordersHead: number,
 ): Parts {
   const store = measuredStore(opened.store, metrics);
-  const hub = new LiveHub({ store, metrics, log, ...settings });
+  const clock = systemClock;
+  // The other half of the connections is for calls and deliveries, however many streams come back together.
+  const reads = new FairGate(Math.max(1, Math.floor(settings.pgPoolSize / 2)));
+  const hub = new LiveHub({ store, metrics, log, clock, gate: reads, ...settings });
+  const gate = new StreamGate({
+    store,
+    hub,
+    gate: reads,
+    pollMs: ORDERS_POLL_MS,
+    revision: ordersHead,
+  });
+  store.onOrdered(() => gate.hint());
   const hints = new DelayedHints(HINT_DELAY_MS, (user, sequence) => hub.hint(user, sequence));
   store.onStored((user, sequence) => hints.add(user, sequence));
   const senders = createSenders(settings);
-  const clock = systemClock;
-  const dispatcher = new Dispatcher({
-    ...settings,
-    store,
-    senders,
-    clock,
-    random: Math.random,
-    metrics,
-    log,
-  });
+  const dispatchers = createDispatchers(settings, senders, store, metrics, log);
   const writer = new NotificationWriter({
     store,
     queueMax: settings.writeQueueMax,
-    onStored: (result) => announce(result, hub, dispatcher, metrics, clock.nowMs()),
+    onStored: (result) => announce(result, hub, dispatchers, metrics, clock.nowMs()),
   });
   const shared: ListenerParts = {
     settings,
@@ -178,6 +196,8 @@ function assemble(
     store,
     writer,
     hub,
+    gate,
+    dispatchers,
     authenticator: liveTokens.authenticator,
     tokens: new StreamTokens(settings.streamSecret),
     clock,
@@ -185,7 +205,7 @@ function assemble(
     channels: channelsOf(settings, senders),
     isClosing: () => state.phase === 'closing',
   };
-  collectFigures(metrics, hub, writer, dispatcher);
+  collectFigures(metrics, hub, gate, writer, dispatchers);
   const timers = startUpkeep(settings, store, metrics);
   return {
     settings,
@@ -198,8 +218,9 @@ function assemble(
     opened,
     writer,
     hub,
+    gate,
     hints,
-    dispatcher,
+    dispatchers,
     timers,
   };
 }
@@ -219,23 +240,66 @@ function createSenders(
   const webhook = new WebhookSender({
     clock: systemClock,
     allowsPrivate: settings.webhookPrivate,
-    connectionsPerHostMax: CONNECTIONS_PER_HOST_MAX,
+    // Endpoints are bounded each; many may lie on one host.
+    connectionsPerHostMax: settings.sendsMax,
   });
   if (settings.smtpUrl === undefined) return { webhook };
   const email = new EmailSender({
     smtpUrl: settings.smtpUrl,
     from: settings.mailFrom,
     timeoutMs: settings.sendTimeoutMs,
-    connectionsMax: CONNECTIONS_PER_HOST_MAX,
+    connectionsMax: settings.mailSendsMax,
   });
   return { webhook, email };
+}
+
+/** One for each channel, so that webhooks and mail have places of their own. */
+function createDispatchers(
+  settings: NotifySettings,
+  senders: Readonly<Partial<Record<OutboundChannel, Sender>>>,
+  store: NotificationStore,
+  metrics: NotifyMetrics,
+  log: NotifyLog,
+): readonly Dispatcher[] {
+  const { endpointFailingSeconds, sendsPerTenantMax, sendsPerEndpointMax } = settings;
+  const settlements = new SettlementWriter({
+    store,
+    clock: systemClock,
+    failingMsMax: endpointFailingSeconds === 0 ? null : endpointFailingSeconds * 1000,
+    onDisabled: (endpoint) => {
+      metrics.endpointsDisabled.add();
+      log.endpointDisabled(endpoint);
+    },
+  });
+  return OUTBOUND_CHANNELS.flatMap((channel) => {
+    const sender = senders[channel];
+    if (sender === undefined) return [];
+    const sendsMax = channel === 'email' ? settings.mailSendsMax : settings.sendsMax;
+    const part = (divisor: number): number => Math.max(1, Math.floor(sendsMax / divisor));
+    return [
+      new Dispatcher({
+        ...settings,
+        store,
+        settlements,
+        channel,
+        sender,
+        sendsMax,
+        perTenantMax: Math.min(sendsPerTenantMax, part(TENANT_PART)),
+        perEndpointMax: Math.min(sendsPerEndpointMax, part(ENDPOINT_PART)),
+        clock: systemClock,
+        random: Math.random,
+        metrics,
+        log,
+      }),
+    ];
+  });
 }
 
 /** A notification has been committed: to the open streams at once, and outbound soon. */
 function announce(
   { notification }: PutResult,
   hub: LiveHub,
-  dispatcher: Dispatcher,
+  dispatchers: readonly Dispatcher[],
   metrics: NotifyMetrics,
   nowMs: number,
 ): void {
@@ -244,14 +308,19 @@ function announce(
     const seconds = Math.max(0, nowMs - notification.createdAtMs) / 1000;
     metrics.send('live', count > 0 ? 'sent' : 'offline', seconds);
   }
-  if (notification.deliveries.length > 0) dispatcher.wake();
+  for (const dispatcher of dispatchers) {
+    if (notification.deliveries.some((one) => one.channel === dispatcher.channel)) {
+      dispatcher.wake();
+    }
+  }
 }
 
 function collectFigures(
   metrics: NotifyMetrics,
   hub: LiveHub,
+  gate: StreamGate,
   writer: NotificationWriter,
-  dispatcher: Dispatcher,
+  dispatchers: readonly Dispatcher[],
 ): void {
   metrics.onCollect(() => {
     const counts = hub.countByDeviceType();
@@ -259,7 +328,12 @@ function collectFigures(
       metrics.liveConnections.set({ device_type: type }, counts[type] ?? 0);
     }
     metrics.writeQueueDepth.set(writer.depth);
-    metrics.sendInflight.set(dispatcher.inflightCount);
+    metrics.ordersAge.set(gate.ageMs / 1000);
+    metrics.sendInflight.set(dispatchers.reduce((sum, one) => sum + one.inflightCount, 0));
+    for (const { channel, placesMax, inflightCount } of dispatchers) {
+      metrics.places.max.set({ channel }, placesMax);
+      metrics.places.used.set({ channel }, inflightCount);
+    }
   });
 }
 
@@ -271,6 +345,13 @@ function startUpkeep(
   const purge = async (): Promise<void> => {
     const beforeMs = systemClock.nowMs() - settings.retentionHours * HOUR_MS;
     while ((await store.purge(beforeMs, PURGE_BATCH)) === PURGE_BATCH);
+    while ((await store.purgeStreamOrders(UPKEEP_BATCH)) === UPKEEP_BATCH);
+    if (settings.deadLetterHours === 0) return;
+    const diedBeforeMs = systemClock.nowMs() - settings.deadLetterHours * HOUR_MS;
+    while ((await store.purgeDead(diedBeforeMs, UPKEEP_BATCH)) === UPKEEP_BATCH);
+  };
+  const giveUp = async (): Promise<void> => {
+    while ((await store.giveUpDisabled(UPKEEP_BATCH, systemClock.nowMs())) === UPKEEP_BATCH);
   };
   const backlog = async (): Promise<void> => {
     const { pending, oldestDueMs } = await store.backlog(systemClock.nowMs());
@@ -289,12 +370,16 @@ function startUpkeep(
     };
     return setInterval(() => void turn(), intervalMs).unref();
   };
-  return [every(PURGE_INTERVAL_MS, purge), every(BACKLOG_INTERVAL_MS, backlog)];
+  return [
+    every(PURGE_INTERVAL_MS, purge),
+    every(BACKLOG_INTERVAL_MS, backlog),
+    every(BACKLOG_INTERVAL_MS, giveUp),
+  ];
 }
 
 /** In the order in which each part still needs the next one. */
 async function stop(parts: Parts): Promise<void> {
-  const { settings, state, hub, writer, dispatcher } = parts;
+  const { settings, state, hub, gate, writer, dispatchers } = parts;
   state.phase = 'draining';
   await new Promise((resolve) => setTimeout(resolve, settings.drainMs));
   state.phase = 'closing';
@@ -304,10 +389,12 @@ async function stop(parts: Parts): Promise<void> {
   await parts.internalServer.stop(leftMs());
   await parts.liveTokens.stop();
   await writer.close();
+  gate.close();
   hub.close();
   parts.hints.close();
   await parts.clientServer.stop(leftMs());
-  await dispatcher.close(leftMs());
+  const leftForSendsMs = leftMs();
+  await Promise.all(dispatchers.map((one) => one.close(leftForSendsMs)));
   await parts.opened.close();
   await parts.metricsServer.stop(0);
 }

@@ -1,6 +1,7 @@
 import type { Logger } from '../../observability/logger.ts';
 import { explainDamage } from '../../store/embedded-postgres-damage.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../store/embedded-postgres.ts';
+import { examineTarget } from '../../store/pooler.ts';
 import type { StoreLog } from '../../store/store-log.ts';
 import type { NotificationStore } from '../model/notification-store.ts';
 import { MemoryStore } from '../store/memory-store.ts';
@@ -36,11 +37,19 @@ export async function openStore(
     logger[level === 'info' ? 'debug' : level](fields, event);
   const server = await startServer(settings, log);
   try {
-    const target = server?.target ?? { connectionString: settings.databaseUrl ?? '' };
+    const target =
+      server?.target ?? (await examineTarget({ connectionString: settings.databaseUrl ?? '' }));
     await migrateNotify(target, log);
-    const onListening = metrics.listening;
-    const store = new PostgresStore({ target, poolMax: settings.pgPoolSize, log, onListening });
+    const store = new PostgresStore({
+      target,
+      poolMax: settings.pgPoolSize,
+      secretKeys: settings.secretKeys,
+      log,
+      onListening: metrics.listening,
+    });
     await store.started;
+    if (settings.secretKeys.length === 0) logger.warn('signing_secrets_plain');
+    await store.sealSecrets();
     metrics.onCollect(() => {
       metrics.pool.open.set(store.pool.totalCount);
       metrics.pool.idle.set(store.pool.idleCount);

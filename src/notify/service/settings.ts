@@ -19,6 +19,8 @@ import {
   type OptionValues,
 } from '../../config/option.ts';
 
+const SECRET_KEY_LENGTH_MIN = 16;
+
 /** Every setting of the notification service. */
 export const NOTIFY_OPTIONS = {
   internalPort: portOption(
@@ -142,8 +144,32 @@ export const NOTIFY_OPTIONS = {
   }),
   sendsMax: integerOption({
     env: 'NOTIFY_SENDS_MAX',
-    description: 'Webhook and mail deliveries in progress at once.',
+    description: 'Attempts to deliver to webhooks in progress at once.',
+    fallback: 128,
+    min: 1,
+    max: 1_000,
+  }),
+  mailSendsMax: integerOption({
+    env: 'NOTIFY_MAIL_SENDS_MAX',
+    description:
+      'Mails being handed to the mail server at once, each over a connection of its own.',
+    fallback: 8,
+    min: 1,
+    max: 200,
+  }),
+  sendsPerTenantMax: integerOption({
+    env: 'NOTIFY_SENDS_PER_TENANT_MAX',
+    description:
+      'Attempts of one tenant in progress at once, of each channel; never more than half of its places, nor more than are free.',
     fallback: 32,
+    min: 1,
+    max: 1_000,
+  }),
+  sendsPerEndpointMax: integerOption({
+    env: 'NOTIFY_SENDS_PER_ENDPOINT_MAX',
+    description:
+      'Attempts to one endpoint in progress at once; never more than a quarter of the places of its channel.',
+    fallback: 8,
     min: 1,
     max: 1_000,
   }),
@@ -178,10 +204,24 @@ export const NOTIFY_OPTIONS = {
     max: 86_400_000,
     unit: 'ms',
   }),
+  endpointFailingSeconds: integerOption({
+    env: 'NOTIFY_ENDPOINT_FAILING_SECONDS',
+    description:
+      'An endpoint to which nothing has arrived for so long is disabled at its next failure, until EnableEndpoint. 0: never.',
+    fallback: 432_000,
+    min: 0,
+    max: 31_536_000,
+    unit: 's',
+  }),
+  secretKeys: secretListOption({
+    env: 'NOTIFY_SECRET_KEYS',
+    description:
+      'Keys under which signing secrets are kept in the database, each at least 16 characters: the first seals, all open; after a start everything is sealed with the first. Unset: they are kept as they are, and a warning is logged.',
+  }),
   webhookPrivate: booleanOption({
     env: 'NOTIFY_WEBHOOK_ALLOW_PRIVATE',
     description:
-      'Whether webhooks may go to loopback, private and link-local addresses. Leave it off where tenants choose the addresses.',
+      'Whether webhooks may go to loopback, private and link-local addresses, those of cloud metadata services excepted. Leave it off where tenants choose the addresses.',
     fallback: false,
   }),
   smtpUrl: textOption({
@@ -207,6 +247,15 @@ export const NOTIFY_OPTIONS = {
     description: 'How long notifications and their deliveries are kept.',
     fallback: 720,
     min: 1,
+    max: 87_600,
+    unit: 'hours',
+  }),
+  deadLetterHours: integerOption({
+    env: 'NOTIFY_DEAD_LETTER_HOURS',
+    description:
+      'How long deliveries are kept that were given up, from then on; at most as long as their notification. 0: as long as that.',
+    fallback: 0,
+    min: 0,
     max: 87_600,
     unit: 'hours',
   }),
@@ -251,6 +300,14 @@ function contradictions(settings: NotifySettings): readonly string[] {
   const fixed = ports.filter((port) => port !== 0);
   if (new Set(fixed).size !== fixed.length) {
     problems.push('NOTIFY_INTERNAL_PORT, NOTIFY_CLIENT_PORT, NOTIFY_METRICS_PORT: must differ');
+  }
+  if (settings.secretKeys.some((key) => key.length < SECRET_KEY_LENGTH_MIN)) {
+    problems.push(
+      `NOTIFY_SECRET_KEYS: each must have at least ${SECRET_KEY_LENGTH_MIN} characters`,
+    );
+  }
+  if (settings.deadLetterHours > settings.retentionHours) {
+    problems.push('NOTIFY_DEAD_LETTER_HOURS: must not be above NOTIFY_RETENTION_HOURS');
   }
   if (settings.retryMaxMs < settings.retryBaseMs) {
     problems.push('NOTIFY_RETRY_MAX_MS: must not be below NOTIFY_RETRY_BASE_MS');

@@ -28,15 +28,34 @@ export function measuredStore(store: NotificationStore, metrics: StoreMetrics): 
       timed('list_endpoints', store.hasSigningSecret(tenantId, id)),
     deleteEndpoint: (tenantId, id) => timed('delete_endpoint', store.deleteEndpoint(tenantId, id)),
     listEndpoints: (tenantId) => timed('list_endpoints', store.listEndpoints(tenantId)),
-    claimDue: (nowMs, leaseMs, limit, filter) =>
-      timed('claim_due', store.claimDue(nowMs, leaseMs, limit, filter)),
-    markSent: (key, attempts) => timed('settle', store.markSent(key, attempts)),
-    markRetry: (key, attempts, error, nextMs) =>
-      timed('settle', store.markRetry(key, attempts, error, nextMs)),
-    markDead: (key, attempts, error) => timed('settle', store.markDead(key, attempts, error)),
+    endpointState: (tenantId, id, nowMs) =>
+      timed('list_endpoints', store.endpointState(tenantId, id, nowMs)),
+    addressee: (tenantId, id, nowMs) =>
+      timed('list_endpoints', store.addressee(tenantId, id, nowMs)),
+    enableEndpoint: (tenantId, id) => timed('put_endpoint', store.enableEndpoint(tenantId, id)),
+    rotateSecret: (tenantId, id, secret, untilMs) =>
+      timed('put_endpoint', store.rotateSecret(tenantId, id, secret, untilMs)),
+    claimDue: (request) => timed('claim_due', store.claimDue(request)),
+    release: (keys, nowMs) => timed('settle', store.release(keys, nowMs)),
+    settle: (batch, nowMs, failingMsMax) =>
+      timed('settle', store.settle(batch, nowMs, failingMsMax)),
+    listDeliveries: (query, nowMs) => timed('list_deliveries', store.listDeliveries(query, nowMs)),
+    findDelivery: (tenantId, key, nowMs) =>
+      timed('list_deliveries', store.findDelivery(tenantId, key, nowMs)),
+    retryDelivery: (tenantId, key, nowMs) =>
+      timed('retry_delivery', store.retryDelivery(tenantId, key, nowMs)),
+    giveUpDisabled: (limit, nowMs) => timed('purge', store.giveUpDisabled(limit, nowMs)),
+    purgeDead: (beforeMs, limit) => timed('purge', store.purgeDead(beforeMs, limit)),
     backlog: (nowMs) => timed('backlog', store.backlog(nowMs)),
-    nextDueMs: (channels) => timed('next_due', store.nextDueMs(channels)),
+    nextDueMs: (channel) => timed('next_due', store.nextDueMs(channel)),
     purge: (beforeMs, limit) => timed('purge', store.purge(beforeMs, limit)),
+    issueStreamToken: (user) => timed('stream_token', store.issueStreamToken(user)),
+    streamStanding: (grant) => timed('stream_token', store.streamStanding(grant)),
+    orderStreams: (order) => timed('order_streams', store.orderStreams(order)),
+    streamOrdersAfter: (revision) => timed('stream_orders', store.streamOrdersAfter(revision)),
+    purgeStreamOrders: (limit) => timed('purge', store.purgeStreamOrders(limit)),
+    endsWithToken: (tenantId) => timed('stream_token', store.endsWithToken(tenantId)),
+    onOrdered: (listener) => store.onOrdered(listener),
     onStored: (listener) => store.onStored(listener),
     ping: () => timed('ping', store.ping()),
     close: () => store.close(),

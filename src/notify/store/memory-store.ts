@@ -1,28 +1,41 @@
 import { AppError } from '../../shared/app-error.ts';
-import {
-  ENDPOINTS_PER_TENANT_MAX,
-  type ClaimFilter,
-  type DeliveryKey,
-  type EndpointKey,
-  type ListQuery,
-  type NotificationStore,
-  type PutResult,
-  type StoredListener,
+import type {
+  ClaimRequest,
+  DeliveryKey,
+  DeliveryPage,
+  DeliveryQuery,
+  DeliveryRecord,
+  DisabledEndpoint,
+  EndpointState,
+  Settlement,
+} from '../model/delivery.ts';
+import type {
+  Claim,
+  ListQuery,
+  NotificationStore,
+  PutResult,
+  StoredListener,
 } from '../model/notification-store.ts';
 import type {
-  Delivery,
-  DueDelivery,
+  Addressee,
   Endpoint,
   NewNotification,
   Notification,
   OutboundChannel,
   UserKey,
 } from '../model/notification.ts';
-import { tooManyEndpoints, unknownNotification } from './store-refusals.ts';
+import type {
+  NewStreamOrder,
+  StreamGrant,
+  StreamOrders,
+  StreamStanding,
+} from '../model/stream-order.ts';
+import { MemoryDeliveries } from './memory-deliveries.ts';
+import { MemoryEndpoints } from './memory-endpoints.ts';
+import { MemoryStreamOrders } from './memory-stream-orders.ts';
+import { unknownNotification } from './store-refusals.ts';
 
 type Stored = Omit<Notification, 'deliveries'> & { readonly dedupeKey: string };
-type StoredDelivery = Delivery & { readonly notification: Stored; readonly nextAttemptMs: number };
-type StoredEndpoint = Endpoint & { readonly signingSecret: string };
 
 /** One user's notifications, oldest first; `notifications[i].sequence` ascends without gaps. */
 type Stream = { head: number; unread: number; readonly notifications: Stored[] };
@@ -36,20 +49,20 @@ const OVERHEAD_BYTES = 1_000;
 
 /**
  * The driver for development, tests and ephemeral use: everything is gone when the process ends. One
- * process. Reads are O(answer) but for `claimDue`, `nextDueMs` and `backlog`: O(pending deliveries).
+ * process. Reads are O(answer) but for `backlog`, O(pending deliveries), and `listDeliveries`, O(all).
  */
 export class MemoryStore implements NotificationStore {
   readonly #streams = new Map<string, Stream>();
   readonly #byId = new Map<string, Stored>();
   readonly #byDedupeKey = new Map<string, Stored>();
-  readonly #endpoints = new Map<string, Map<string, StoredEndpoint>>();
-  /** By notification, then endpoint. */
-  readonly #deliveries = new Map<string, Map<string, StoredDelivery>>();
-  readonly #pending = new Set<StoredDelivery>();
+  readonly #endpoints = new MemoryEndpoints();
+  readonly #deliveries = new MemoryDeliveries(this.#endpoints);
   readonly #notificationsMax: number;
   readonly #bytesMax: number;
   #bytes = 0;
+  readonly #orders = new MemoryStreamOrders();
   #onStored: StoredListener = () => undefined;
+  #onOrdered: () => void = () => undefined;
 
   constructor(notificationsMax: number = NOTIFICATIONS_MAX, bytesMax: number = BYTES_MAX) {
     this.#notificationsMax = notificationsMax;
@@ -123,108 +136,95 @@ export class MemoryStore implements NotificationStore {
   }
 
   putEndpoint(endpoint: Endpoint, signingSecret: string | undefined): Promise<void> {
-    let ofTenant = this.#endpoints.get(endpoint.tenantId);
-    if (ofTenant === undefined) this.#endpoints.set(endpoint.tenantId, (ofTenant = new Map()));
-    const before = ofTenant.get(endpoint.id);
-    if (before === undefined && ofTenant.size >= ENDPOINTS_PER_TENANT_MAX) {
-      return Promise.reject(tooManyEndpoints());
-    }
-    const secret = signingSecret ?? before?.signingSecret ?? '';
-    ofTenant.set(endpoint.id, { ...endpoint, signingSecret: secret });
-    return Promise.resolve();
+    return promised(() => this.#endpoints.put(endpoint, signingSecret));
   }
 
   hasSigningSecret(tenantId: string, id: string): Promise<boolean> {
-    return Promise.resolve((this.#endpoints.get(tenantId)?.get(id)?.signingSecret ?? '') !== '');
+    return Promise.resolve((this.#endpoints.find(tenantId, id)?.signingSecret ?? '') !== '');
   }
 
   deleteEndpoint(tenantId: string, id: string): Promise<boolean> {
-    const isKnown = this.#endpoints.get(tenantId)?.delete(id) ?? false;
-    for (const delivery of this.#pending) {
-      if (delivery.notification.tenantId !== tenantId || delivery.endpointId !== id) continue;
-      this.#finish(delivery, {
-        ...delivery,
-        status: 'dead',
-        lastError: 'the endpoint was removed',
-      });
-    }
+    const isKnown = this.#endpoints.delete(tenantId, id);
+    this.#deliveries.giveUpRemoved(tenantId, id);
     return Promise.resolve(isKnown);
   }
 
   listEndpoints(tenantId: string): Promise<readonly Endpoint[]> {
-    const endpoints = [...(this.#endpoints.get(tenantId)?.values() ?? [])];
     return Promise.resolve(
-      endpoints
-        .map(({ signingSecret: _hidden, ...endpoint }) => endpoint)
+      this.#endpoints
+        .ofTenant(tenantId)
+        .map((one) => this.#endpoints.bare(one))
         .sort((a, b) => (a.id < b.id ? -1 : 1)),
     );
   }
 
-  claimDue(
+  endpointState(tenantId: string, id: string, nowMs: number): Promise<EndpointState | undefined> {
+    return Promise.resolve(this.#endpoints.state(tenantId, id, nowMs));
+  }
+
+  addressee(tenantId: string, id: string, nowMs: number): Promise<Addressee | undefined> {
+    return Promise.resolve(this.#endpoints.addressee(tenantId, id, nowMs));
+  }
+
+  enableEndpoint(tenantId: string, id: string): Promise<boolean> {
+    return Promise.resolve(this.#endpoints.enable(tenantId, id));
+  }
+
+  rotateSecret(
+    tenantId: string,
+    id: string,
+    secret: string,
+    overlapUntilMs: number,
+  ): Promise<boolean> {
+    return Promise.resolve(this.#endpoints.rotate(tenantId, id, secret, overlapUntilMs));
+  }
+
+  claimDue(request: ClaimRequest): Promise<Claim> {
+    return this.#deliveries.claimDue(request);
+  }
+
+  release(keys: readonly DeliveryKey[], nowMs: number): Promise<void> {
+    return this.#deliveries.release(keys, nowMs);
+  }
+
+  settle(
+    batch: readonly Settlement[],
     nowMs: number,
-    leaseMs: number,
-    limit: number,
-    filter?: ClaimFilter,
-  ): Promise<readonly DueDelivery[]> {
-    const without = new Set(filter?.without.map(endpointText));
-    const taken = new Map<string, number>();
-    const due = [...this.#pending]
-      .filter(({ nextAttemptMs }) => nextAttemptMs <= nowMs)
-      .filter(({ channel }) => filter?.channels.includes(channel) ?? true)
-      .sort((a, b) => a.nextAttemptMs - b.nextAttemptMs)
-      .filter(({ notification: { tenantId }, endpointId }) => {
-        const key = endpointText({ tenantId, endpointId });
-        const place = (taken.get(key) ?? 0) + 1;
-        taken.set(key, place);
-        return !without.has(key) && place <= (filter?.perEndpointMax ?? Infinity);
-      })
-      .slice(0, limit);
-    return Promise.resolve(
-      due.flatMap((delivery) => {
-        this.#keep(delivery, { ...delivery, nextAttemptMs: nowMs + leaseMs });
-        const { endpointId, attempts } = delivery;
-        const { dedupeKey: _dedupeKey, ...notification } = delivery.notification;
-        const found = this.#endpoints.get(notification.tenantId)?.get(endpointId);
-        if (found === undefined) return [];
-        const { signingSecret, ...endpoint } = found;
-        return [{ notification, endpoint, signingSecret, attempts }];
-      }),
-    );
+    failingMsMax: number | null,
+  ): Promise<readonly DisabledEndpoint[]> {
+    return this.#deliveries.settle(batch, nowMs, failingMsMax);
   }
 
-  markSent(key: DeliveryKey, attempts: number): Promise<void> {
-    return this.#settle(key, { status: 'sent', attempts, lastError: '' });
+  listDeliveries(query: DeliveryQuery, nowMs: number): Promise<DeliveryPage> {
+    return this.#deliveries.listDeliveries(query, nowMs);
   }
 
-  markRetry(
+  findDelivery(
+    tenantId: string,
     key: DeliveryKey,
-    attempts: number,
-    error: string,
-    nextAttemptMs: number,
-  ): Promise<void> {
-    const delivery = this.#deliveries.get(key.notificationId)?.get(key.endpointId);
-    if (delivery?.status === 'pending') {
-      this.#keep(delivery, { ...delivery, attempts, lastError: error, nextAttemptMs });
-    }
-    return Promise.resolve();
+    nowMs: number,
+  ): Promise<DeliveryRecord | undefined> {
+    return this.#deliveries.findDelivery(tenantId, key, nowMs);
   }
 
-  markDead(key: DeliveryKey, attempts: number, error: string): Promise<void> {
-    return this.#settle(key, { status: 'dead', attempts, lastError: error });
+  retryDelivery(tenantId: string, key: DeliveryKey, nowMs: number): Promise<void> {
+    return this.#deliveries.retryDelivery(tenantId, key, nowMs);
+  }
+
+  giveUpDisabled(limit: number, nowMs: number): Promise<number> {
+    return this.#deliveries.giveUpDisabled(limit, nowMs);
+  }
+
+  purgeDead(beforeMs: number, limit: number): Promise<number> {
+    return this.#deliveries.purgeDead(beforeMs, limit);
   }
 
   backlog(nowMs: number): Promise<{ readonly pending: number; readonly oldestDueMs: number }> {
-    let oldest = nowMs;
-    for (const { nextAttemptMs } of this.#pending) oldest = Math.min(oldest, nextAttemptMs);
-    return Promise.resolve({ pending: this.#pending.size, oldestDueMs: nowMs - oldest });
+    return this.#deliveries.backlog(nowMs);
   }
 
-  nextDueMs(channels?: readonly OutboundChannel[]): Promise<number | undefined> {
-    let next: number | undefined;
-    for (const { channel, nextAttemptMs } of this.#pending) {
-      if (channels?.includes(channel) ?? true) next = Math.min(next ?? Infinity, nextAttemptMs);
-    }
-    return Promise.resolve(next);
+  nextDueMs(channel: OutboundChannel): Promise<number | undefined> {
+    return this.#deliveries.nextDueMs(channel);
   }
 
   purge(beforeMs: number, limit: number): Promise<number> {
@@ -236,6 +236,37 @@ export class MemoryStore implements NotificationStore {
       count += 1;
     }
     return Promise.resolve(count);
+  }
+
+  issueStreamToken(user: UserKey): Promise<number> {
+    return Promise.resolve(this.#orders.issueMs(user));
+  }
+
+  streamStanding(grant: StreamGrant): Promise<StreamStanding> {
+    return Promise.resolve(this.#orders.standing(grant));
+  }
+
+  orderStreams(order: NewStreamOrder): Promise<void> {
+    this.#orders.give(order);
+    // As what a database would notify of.
+    setImmediate(() => this.#onOrdered());
+    return Promise.resolve();
+  }
+
+  streamOrdersAfter(revision: number | undefined): Promise<StreamOrders> {
+    return Promise.resolve(this.#orders.after(revision));
+  }
+
+  purgeStreamOrders(limit: number): Promise<number> {
+    return Promise.resolve(this.#orders.purge(limit));
+  }
+
+  endsWithToken(tenantId: string): Promise<boolean> {
+    return Promise.resolve(this.#orders.endsWithToken(tenantId));
+  }
+
+  onOrdered(listener: () => void): void {
+    this.#onOrdered = listener;
   }
 
   onStored(listener: StoredListener): void {
@@ -269,55 +300,11 @@ export class MemoryStore implements NotificationStore {
     this.#byId.set(stored.id, stored);
     this.#bytes += bytesOf(stored);
     if (stored.dedupeKey !== '') this.#byDedupeKey.set(dedupeText(stored), stored);
-    this.#addDeliveries(stored);
+    this.#deliveries.add(bareOf(stored));
     const user = { tenantId: stored.tenantId, userId: stored.userId };
     // After the caller has its answer: it announces by itself what it stored.
     setImmediate(() => this.#onStored(user, stored.sequence));
     return { notification: this.#withDeliveries(stored), isDuplicate: false };
-  }
-
-  #addDeliveries(stored: Stored): void {
-    for (const endpoint of this.#endpoints.get(stored.tenantId)?.values() ?? []) {
-      if (!stored.channels.includes(endpoint.channel)) continue;
-      if (endpoint.userId !== '' && endpoint.userId !== stored.userId) continue;
-      const delivery: StoredDelivery = {
-        notification: stored,
-        channel: endpoint.channel,
-        endpointId: endpoint.id,
-        status: 'pending',
-        attempts: 0,
-        lastError: '',
-        nextAttemptMs: stored.createdAtMs,
-      };
-      this.#keep(undefined, delivery);
-    }
-  }
-
-  #settle(
-    key: DeliveryKey,
-    result: Pick<Delivery, 'status' | 'attempts' | 'lastError'>,
-  ): Promise<void> {
-    const delivery = this.#deliveries.get(key.notificationId)?.get(key.endpointId);
-    if (delivery?.status === 'pending') this.#finish(delivery, { ...delivery, ...result });
-    return Promise.resolve();
-  }
-
-  #keep(before: StoredDelivery | undefined, after: StoredDelivery): void {
-    if (before !== undefined) this.#pending.delete(before);
-    this.#pending.add(after);
-    this.#remember(after);
-  }
-
-  #finish(before: StoredDelivery, after: StoredDelivery): void {
-    this.#pending.delete(before);
-    this.#remember(after);
-  }
-
-  #remember(delivery: StoredDelivery): void {
-    const { id } = delivery.notification;
-    let ofNotification = this.#deliveries.get(id);
-    if (ofNotification === undefined) this.#deliveries.set(id, (ofNotification = new Map()));
-    ofNotification.set(delivery.endpointId, delivery);
   }
 
   #replace(stored: Stored): void {
@@ -331,24 +318,25 @@ export class MemoryStore implements NotificationStore {
     this.#byId.delete(stored.id);
     this.#bytes -= bytesOf(stored);
     if (stored.dedupeKey !== '') this.#byDedupeKey.delete(dedupeText(stored));
-    for (const delivery of this.#deliveries.get(stored.id)?.values() ?? []) {
-      this.#pending.delete(delivery);
-    }
-    this.#deliveries.delete(stored.id);
+    this.#deliveries.forget(stored.id);
     const stream = this.#streams.get(userText(stored));
     // The oldest of all is the oldest of its user. The stream stays: its head must not begin anew.
     stream?.notifications.shift();
     if (stream !== undefined && stored.readAtMs === null) stream.unread -= 1;
   }
 
-  #withDeliveries({ dedupeKey: _dedupeKey, ...stored }: Stored): Notification {
-    const deliveries = [...(this.#deliveries.get(stored.id)?.values() ?? [])]
-      .map(({ channel, endpointId, status, attempts, lastError }) => {
-        return { channel, endpointId, status, attempts, lastError };
-      })
-      .sort((a, b) => (a.endpointId < b.endpointId ? -1 : 1));
-    return { ...stored, deliveries };
+  #withDeliveries(stored: Stored): Notification {
+    return { ...bareOf(stored), deliveries: this.#deliveries.of(stored.id) };
   }
+}
+
+function bareOf({ dedupeKey: _dedupeKey, ...stored }: Stored): Omit<Notification, 'deliveries'> {
+  return stored;
+}
+
+/** What was thrown becomes a rejection. */
+async function promised<T>(work: () => T): Promise<T> {
+  return await Promise.resolve(work());
 }
 
 /** Two bytes a character at worst; the data is as long as its JSON. */
@@ -363,10 +351,6 @@ function isOf(stored: Stored | undefined, user: UserKey): boolean {
 
 function userText({ tenantId, userId }: UserKey): string {
   return `${tenantId} ${userId}`;
-}
-
-function endpointText({ tenantId, endpointId }: EndpointKey): string {
-  return `${tenantId} ${endpointId}`;
 }
 
 function dedupeText(stored: NewNotification | Stored): string {

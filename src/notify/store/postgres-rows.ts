@@ -1,6 +1,7 @@
 import {
   CHANNELS,
   type Channel,
+  DELIVERY_STATUSES,
   type Delivery,
   type DeliveryStatus,
   type JsonObject,
@@ -25,8 +26,6 @@ export type NotificationRow = {
   /** [endpoint id, channel, status, attempts, last error], by endpoint id. */
   readonly deliveries: readonly (readonly [string, number, number, number, string])[];
 };
-
-const STATUSES: readonly DeliveryStatus[] = ['pending', 'sent', 'dead'];
 
 /** The columns of a NotificationRow, of `n`. Times as whole milliseconds. */
 export const NOTIFICATION_COLUMNS = `
@@ -53,12 +52,20 @@ export function outboundChannelOfBit(bit: number): OutboundChannel {
   return bit === bitOfChannel('webhook') ? 'webhook' : 'email';
 }
 
+export function numberOfStatus(status: DeliveryStatus): number {
+  return DELIVERY_STATUSES.indexOf(status) + 1;
+}
+
+export function statusOfNumber(number: number): DeliveryStatus {
+  return DELIVERY_STATUSES[number - 1] ?? 'pending';
+}
+
 export function notificationFromRow(row: NotificationRow): Notification {
   const deliveries = row.deliveries.map(([endpointId, channel, status, attempts, lastError]) => {
     const delivery: Delivery = {
       channel: outboundChannelOfBit(channel),
       endpointId,
-      status: STATUSES[status - 1] ?? 'pending',
+      status: statusOfNumber(status),
       attempts,
       lastError,
     };

@@ -1,33 +1,57 @@
 import { type Listening, startListening } from '../../store/listen.ts';
 import type {
-  ClaimFilter,
+  ClaimRequest,
   DeliveryKey,
+  DeliveryPage,
+  DeliveryQuery,
+  DeliveryRecord,
+  DisabledEndpoint,
+  EndpointState,
+  Settlement,
+} from '../model/delivery.ts';
+import type {
+  Claim,
   ListQuery,
   NotificationStore,
   PutResult,
   StoredListener,
 } from '../model/notification-store.ts';
 import type {
-  DueDelivery,
+  Addressee,
   Endpoint,
   NewNotification,
   Notification,
   OutboundChannel,
   UserKey,
 } from '../model/notification.ts';
+import type {
+  NewStreamOrder,
+  StreamGrant,
+  StreamOrders,
+  StreamStanding,
+} from '../model/stream-order.ts';
 import { NotifyDatabase, type NotifyDatabaseOptions } from './notify-database.ts';
 import { PostgresDeliveries } from './postgres-deliveries.ts';
 import { PostgresEndpoints } from './postgres-endpoints.ts';
+import { PostgresFollowed } from './postgres-followed.ts';
+import { PostgresStreamOrders } from './postgres-stream-orders.ts';
 import { PostgresStreams } from './postgres-streams.ts';
 import { putNotifications } from './put-notifications.ts';
-
-/** Payload: tenant, user and sequence, separated by spaces, which no id holds. */
-const STORED_CHANNEL = 'notify_stored';
+import { SecretBox } from './secret-box.ts';
 
 export type PostgresStoreOptions = NotifyDatabaseOptions & {
+  /** Signing secrets are sealed with the first, and opened with any; none: they are kept as they are. Secret. */
+  readonly secretKeys: readonly string[];
   /** Told when it hears of other processes' notifications (again), and when it does so no more. */
   readonly onListening?: ((isConnected: boolean) => void) | undefined;
 };
+
+/** Payload: tenant, user and sequence, separated by spaces, which no id holds. */
+const STORED_CHANNEL = 'notify_stored';
+/** Of payloads of the same channel that tell of orders about streams: no tenant is called so. */
+const ORDERS_PREFIX = ' ';
+/** Endpoints whose secrets are looked at together. */
+const SEAL_BATCH = 500;
 
 /**
  * The durable driver, on the tables of migrations/notify; several processes may share them. Listens from its
@@ -38,23 +62,33 @@ export class PostgresStore implements NotificationStore {
   readonly #streams: PostgresStreams;
   readonly #endpoints: PostgresEndpoints;
   readonly #deliveries: PostgresDeliveries;
+  readonly #followed: PostgresFollowed;
   readonly #listening: Listening;
+  readonly #orders: PostgresStreamOrders;
   #onStored: StoredListener = () => undefined;
+  #onOrdered: () => void = () => undefined;
 
   constructor(options: PostgresStoreOptions) {
     const { target, log, onListening } = options;
     this.#database = new NotifyDatabase(options);
     this.#streams = new PostgresStreams(this.#database);
-    this.#endpoints = new PostgresEndpoints(this.#database);
-    this.#deliveries = new PostgresDeliveries(this.#database);
+    const secrets = new SecretBox(options.secretKeys);
+    this.#endpoints = new PostgresEndpoints(this.#database, secrets);
+    this.#deliveries = new PostgresDeliveries(this.#database, secrets);
+    this.#orders = new PostgresStreamOrders(this.#database);
+    this.#followed = new PostgresFollowed(this.#database);
     this.#listening = startListening({
       target,
       channel: STORED_CHANNEL,
       onPayload: (payload) => {
+        if (payload.startsWith(ORDERS_PREFIX)) return this.#onOrdered();
         const [tenantId = '', userId = '', sequence = ''] = payload.split(' ');
         this.#onStored({ tenantId, userId }, Number(sequence));
       },
-      onMayHaveMissed: () => this.#onStored(null, 0),
+      onMayHaveMissed: () => {
+        this.#onOrdered();
+        this.#onStored(null, 0);
+      },
       onConnected: onListening,
       log,
     });
@@ -118,38 +152,115 @@ export class PostgresStore implements NotificationStore {
     return this.#endpoints.listEndpoints(tenantId);
   }
 
-  claimDue(
+  endpointState(tenantId: string, id: string, nowMs: number): Promise<EndpointState | undefined> {
+    return this.#endpoints.endpointState(tenantId, id, nowMs);
+  }
+
+  addressee(tenantId: string, id: string, nowMs: number): Promise<Addressee | undefined> {
+    return this.#endpoints.addressee(tenantId, id, nowMs);
+  }
+
+  enableEndpoint(tenantId: string, id: string): Promise<boolean> {
+    return this.#endpoints.enableEndpoint(tenantId, id);
+  }
+
+  rotateSecret(
+    tenantId: string,
+    id: string,
+    secret: string,
+    overlapUntilMs: number,
+  ): Promise<boolean> {
+    return this.#endpoints.rotateSecret(tenantId, id, secret, overlapUntilMs);
+  }
+
+  /**
+   * Seals every signing secret that is not sealed with the newest key. Cost: looks at every endpoint; call it once, when
+   * the process starts.
+   */
+  async sealSecrets(): Promise<void> {
+    let after = { tenantId: '', id: '' };
+    for (;;) {
+      const page = await this.#endpoints.sealAgain(after, SEAL_BATCH);
+      const last = page.at(-1);
+      if (last === undefined) return;
+      after = last;
+    }
+  }
+
+  claimDue(request: ClaimRequest): Promise<Claim> {
+    return this.#deliveries.claimDue(request);
+  }
+
+  release(keys: readonly DeliveryKey[], nowMs: number): Promise<void> {
+    return this.#deliveries.release(keys, nowMs);
+  }
+
+  settle(
+    batch: readonly Settlement[],
     nowMs: number,
-    leaseMs: number,
-    limit: number,
-    filter?: ClaimFilter,
-  ): Promise<readonly DueDelivery[]> {
-    return this.#deliveries.claimDue(nowMs, leaseMs, limit, filter);
+    failingMsMax: number | null,
+  ): Promise<readonly DisabledEndpoint[]> {
+    return this.#deliveries.settle(batch, nowMs, failingMsMax);
   }
 
-  markSent(key: DeliveryKey, attempts: number): Promise<void> {
-    return this.#deliveries.markSent(key, attempts);
+  listDeliveries(query: DeliveryQuery, nowMs: number): Promise<DeliveryPage> {
+    return this.#followed.listDeliveries(query, nowMs);
   }
 
-  markRetry(
+  findDelivery(
+    tenantId: string,
     key: DeliveryKey,
-    attempts: number,
-    error: string,
-    nextAttemptMs: number,
-  ): Promise<void> {
-    return this.#deliveries.markRetry(key, attempts, error, nextAttemptMs);
+    nowMs: number,
+  ): Promise<DeliveryRecord | undefined> {
+    return this.#followed.findDelivery(tenantId, key, nowMs);
   }
 
-  markDead(key: DeliveryKey, attempts: number, error: string): Promise<void> {
-    return this.#deliveries.markDead(key, attempts, error);
+  retryDelivery(tenantId: string, key: DeliveryKey, nowMs: number): Promise<void> {
+    return this.#followed.retryDelivery(tenantId, key, nowMs);
+  }
+
+  giveUpDisabled(limit: number, nowMs: number): Promise<number> {
+    return this.#deliveries.giveUpDisabled(limit, nowMs);
+  }
+
+  purgeDead(beforeMs: number, limit: number): Promise<number> {
+    return this.#deliveries.purgeDead(beforeMs, limit);
   }
 
   backlog(nowMs: number): Promise<{ readonly pending: number; readonly oldestDueMs: number }> {
     return this.#deliveries.backlog(nowMs);
   }
 
-  nextDueMs(channels?: readonly OutboundChannel[]): Promise<number | undefined> {
-    return this.#deliveries.nextDueMs(channels);
+  nextDueMs(channel: OutboundChannel): Promise<number | undefined> {
+    return this.#deliveries.nextDueMs(channel);
+  }
+
+  issueStreamToken(user: UserKey): Promise<number> {
+    return this.#orders.issueStreamToken(user);
+  }
+
+  streamStanding(grant: StreamGrant): Promise<StreamStanding> {
+    return this.#orders.streamStanding(grant);
+  }
+
+  orderStreams(order: NewStreamOrder): Promise<void> {
+    return this.#orders.orderStreams(order);
+  }
+
+  streamOrdersAfter(revision: number | undefined): Promise<StreamOrders> {
+    return this.#orders.streamOrdersAfter(revision);
+  }
+
+  purgeStreamOrders(limit: number): Promise<number> {
+    return this.#orders.purgeStreamOrders(limit);
+  }
+
+  endsWithToken(tenantId: string): Promise<boolean> {
+    return this.#orders.endsWithToken(tenantId);
+  }
+
+  onOrdered(listener: () => void): void {
+    this.#onOrdered = listener;
   }
 
   onStored(listener: StoredListener): void {

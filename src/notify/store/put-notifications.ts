@@ -9,6 +9,7 @@ import {
   notificationFromRow,
   outboundChannelOfBit,
   putMember,
+  statusOfNumber,
   type NotificationRow,
 } from './postgres-rows.ts';
 
@@ -17,7 +18,7 @@ type PutRow = {
   readonly id: string;
   readonly sequence: string;
   readonly is_duplicate: boolean;
-  readonly deliveries: readonly (readonly [string, number])[];
+  readonly deliveries: readonly (readonly [string, number, number, string])[];
 };
 type Stored = {
   readonly rows: readonly PutRow[];
@@ -73,12 +74,12 @@ function putResult(
 ): PutResult {
   if (!row.is_duplicate) {
     const { dedupeKey: _dedupeKey, ...rest } = request;
-    const deliveries = row.deliveries.map(([endpointId, channel]) => ({
+    const deliveries = row.deliveries.map(([endpointId, channel, status, lastError]) => ({
       channel: outboundChannelOfBit(channel),
       endpointId,
-      status: 'pending' as const,
+      status: statusOfNumber(status),
       attempts: 0,
-      lastError: '',
+      lastError,
     }));
     const sequence = Number(row.sequence);
     return {

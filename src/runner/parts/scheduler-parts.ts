@@ -4,9 +4,9 @@ import { createArtifactStore } from '../execution/artifacts/artifact-store.ts';
 import { createCacheStore } from '../execution/cache/cache-store.ts';
 import { createJobExecutor } from '../execution/job-executor.ts';
 import type { ActionLibrary } from '../host/actions/action-library.ts';
-import { createProjectHistory } from '../host/git/project-history.ts';
 import type { Git } from '../host/git/run-git.ts';
 import type { Supervision } from '../host/process/supervision.ts';
+import { createProjectHistory } from '../host/project/project-history.ts';
 import type { ToolShelf } from '../host/tools/tool-shelf.ts';
 import type { EventPublisher } from '../model/events.ts';
 import type { ForkIsolation } from '../model/isolation.ts';
@@ -26,7 +26,6 @@ import type { PartsBasis } from './parts-basis.ts';
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 type SchedulerNeeds = {
-  /** In the project. */
   readonly git: Git;
   /** Where the project comes from, if that is known. */
   readonly identity: ProjectIdentity | undefined;
@@ -44,20 +43,11 @@ type SchedulerNeeds = {
 export async function openScheduler(
   basis: PartsBasis,
   { store, sync, secrets, sealer }: Foundation,
-  {
-    git,
-    identity,
-    sandboxes,
-    isolation,
-    supervision,
-    catalog,
-    events,
-    authors,
-    tools,
-    actions,
-  }: SchedulerNeeds,
+  needs: SchedulerNeeds,
 ): Promise<Scheduler> {
   const { settings, clock, workspace, environment, stateDir, runsDir, report } = basis;
+  const { git, identity, sandboxes, isolation, supervision, catalog } = needs;
+  const { events, authors, tools, actions } = needs;
   const artifacts = await createArtifactStore(runsDir);
   const cache = await createCacheStore(join(stateDir, 'cache'));
   return createRunService({

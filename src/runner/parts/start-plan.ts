@@ -1,16 +1,16 @@
 import { join } from 'node:path';
-import { createLogger } from '../../observability/logger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { IdSource } from '../../shared/ids.ts';
+import { shownTemplate } from '../execution/state/shown-template.ts';
 import type { LocalContext } from '../face/cli/local-runner.ts';
 import type { PlanJob, PlanStep, StartPlan } from '../face/cli/start-plan.ts';
-import { createProjectHistory } from '../host/git/project-history.ts';
 import { createGit } from '../host/git/run-git.ts';
+import { createProjectHistory } from '../host/project/project-history.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
 import { createSandboxFactory } from '../host/sandbox/sandbox-factory.ts';
 import { sandboxRootOf } from '../host/sandbox/sandbox-root.ts';
-import type { StartRequest } from '../model/ports.ts';
-import type { JobDefinition, StepDefinition, Template, Workflow } from '../model/workflow.ts';
+import type { ProblemReporter, StartRequest } from '../model/ports.ts';
+import type { JobDefinition, StepDefinition, Workflow } from '../model/workflow.ts';
 import { defaultSchedulerLimits } from '../scheduler/scheduler-options.ts';
 import { prepareStart } from '../scheduler/start-request.ts';
 import type { PlannedJob } from '../scheduler/state/journal-records.ts';
@@ -26,14 +26,17 @@ const LEG = /:\d+$/;
  * Errors: those of RunService.start but those of its queue.
  */
 export async function planStart(
-  { workspace, logLevel, environment }: LocalContext,
+  { workspace, logLevel, settings, environment }: LocalContext,
   request: StartRequest,
 ): Promise<StartPlan> {
   const git = createGit(workspace);
-  const report = reporterOf(createLogger(logLevel));
+  // Of the few things that can be wrong here; the logger takes longer to load than all else takes.
+  const report: ProblemReporter = (event, error) => {
+    const loaded = import('../../observability/logger.ts');
+    void loaded.then(({ createLogger }) => reporterOf(createLogger(logLevel))(event, error));
+  };
   const stateDir = join(workspace, STATE_DIR);
-  // Nothing is put there.
-  const root = sandboxRootOf(workspace, undefined, environment);
+  const root = sandboxRootOf(workspace, settings.sandboxDir, environment);
   const { workflow, record, warnings } = await prepareStart(
     {
       catalog: createWorkflowCatalog(workspace),
@@ -88,13 +91,8 @@ function stepsOf(step: StepDefinition): readonly PlanStep[] {
 }
 
 function nameOf(step: Exclude<StepDefinition, { readonly kind: 'parallel' }>): string {
-  if (step.name !== undefined) return textOf(step.name);
+  if (step.name !== undefined) return shownTemplate(step.name);
   if (step.kind === 'uses') return step.uses;
-  if (step.kind === 'run') return `Run ${textOf(step.run).trim().split('\n')[0] ?? ''}`;
+  if (step.kind === 'run') return `Run ${shownTemplate(step.run).trim().split('\n')[0] ?? ''}`;
   return step.kind === 'cancel' ? `Cancel ${step.target}` : `Wait ${step.ids?.join(', ') ?? ''}`;
-}
-
-function textOf(template: Template): string {
-  if (template.kind === 'literal') return String(template.value ?? '');
-  return template.kind === 'expression' ? `\${{ ${template.source} }}` : '';
 }

@@ -3,7 +3,7 @@ import { guarded } from '../../engine/general-evaluator.ts';
 import { ExpandRun } from '../../engine/general/expand.ts';
 import { ListEntitiesRun } from '../../engine/general/list-objects-run.ts';
 import { EMPTY_NAME } from '../../model/tuple-reader.ts';
-import type { QuestionArgs, ReadsMeasured } from '../../protocol/questions.ts';
+import type { ReadsMeasured } from '../../protocol/questions.ts';
 import type { RefusedQuestion } from '../../protocol/read-figures.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { QuestionGround, QuestionSpec } from './question-spec.ts';

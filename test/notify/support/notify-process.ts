@@ -88,14 +88,18 @@ type Answer = {
   readonly headers: Headers;
 };
 
-/** A POST of JSON to a method of NotifyService, with the service token; the parsed answer. */
+/**
+ * A POST of JSON to a method of NotifyService, or of another service as `Service/Method`, with the service token; the parsed
+ * answer.
+ */
 export async function call(
   service: Pick<NotifyProcess, 'internalUrl'>,
   method: string,
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Answer> {
-  const response = await fetch(`${service.internalUrl}/notify.v1.NotifyService/${method}`, {
+  const path = method.includes('/') ? method : `NotifyService/${method}`;
+  const response = await fetch(`${service.internalUrl}/notify.v1.${path}`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',

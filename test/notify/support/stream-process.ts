@@ -1,9 +1,11 @@
 import { createHttpServer } from '../../../src/http/http-server.ts';
 import { addClientRoutes } from '../../../src/notify/api/client-routes.ts';
 import { createNotifyLog } from '../../../src/notify/core/event-log.ts';
+import { FairGate } from '../../../src/notify/core/fair-gate.ts';
 import { createRefusals } from '../../../src/notify/core/refusals.ts';
 import { DelayedHints } from '../../../src/notify/live/delayed-hints.ts';
 import { LiveHub } from '../../../src/notify/live/live-hub.ts';
+import { StreamGate } from '../../../src/notify/live/stream-gate.ts';
 import { StreamTokens } from '../../../src/notify/live/stream-token.ts';
 import type { NotificationStore } from '../../../src/notify/model/notification-store.ts';
 import { createNotifyMetrics } from '../../../src/notify/service/metrics.ts';
@@ -57,21 +59,26 @@ export async function startProcess(store: NotificationStore, chance: Chance) {
   const log = createNotifyLog(logger);
   const metrics = createNotifyMetrics('1', 'test');
   const { reads, figures } = unreliable(store, chance);
+  const gate = new FairGate(4);
   const hub = new LiveHub({
     store: reads,
     metrics,
     log,
+    gate,
+    clock: systemClock,
     connectionsMax: 100,
     connectionsPerUserMax: 100,
     heartbeatMs: 600_000,
     bufferEventsMax: 8,
   });
+  const streamGate = new StreamGate({ store, hub, gate, pollMs: 60_000, revision: 0 });
   const hints = new DelayedHints(1, (user, sequence) => hub.hint(user, sequence));
   const server = createHttpServer({ host: '127.0.0.1', port: 0 });
   const tokens = new StreamTokens('a secret of the test');
   addClientRoutes({
     server,
     hub,
+    gate: streamGate,
     tokens,
     clock: systemClock,
     ids: new IdSource(systemClock),
@@ -86,10 +93,16 @@ export async function startProcess(store: NotificationStore, chance: Chance) {
   const { port } = await server.listen();
   const urlOf = (userId: string): string => {
     const grant = { tenantId: 'acme', userId, deviceType: 'web' as const };
-    const token = tokens.create({ ...grant, expiresAtMs: systemClock.nowMs() + 600_000 });
+    const token = tokens.create({
+      ...grant,
+      expiresAtMs: systemClock.nowMs() + 600_000,
+      issuedAtMs: systemClock.nowMs(),
+      tokenId: 'token',
+    });
     return `http://127.0.0.1:${port}/v1/stream?access_token=${token}`;
   };
   const stop = async (): Promise<void> => {
+    streamGate.close();
     hub.close();
     hints.close();
     await server.stop(1_000);

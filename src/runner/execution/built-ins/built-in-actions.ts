@@ -4,15 +4,11 @@ import { type BuiltInName, builtInName } from './built-in-names.ts';
 import { runCache, runCacheRestore, runCacheSave } from './cache-action.ts';
 import { runCheckout } from './checkout.ts';
 import { runDownloadArtifact } from './download-artifact.ts';
-import { runSetupGo } from './setup-go.ts';
-import { runSetupNode } from './setup-node.ts';
-import { runSetupPnpm } from './setup-pnpm.ts';
-import { runSetupPython } from './setup-python.ts';
-import { runSetupUv } from './setup-uv.ts';
 import { runUploadArtifact } from './upload-artifact.ts';
 
 type BuiltIn = (call: BuiltInCall) => Promise<boolean>;
 
+/** Those that set up tools load much, and are loaded when a job asks for one. */
 const BUILT_INS: Readonly<Record<BuiltInName, BuiltIn>> = {
   'actions/checkout': runCheckout,
   'actions/upload-artifact': runUploadArtifact,
@@ -20,11 +16,11 @@ const BUILT_INS: Readonly<Record<BuiltInName, BuiltIn>> = {
   'actions/cache': runCache,
   'actions/cache/restore': runCacheRestore,
   'actions/cache/save': runCacheSave,
-  'actions/setup-node': runSetupNode,
-  'actions/setup-python': runSetupPython,
-  'actions/setup-go': runSetupGo,
-  'astral-sh/setup-uv': runSetupUv,
-  'pnpm/action-setup': runSetupPnpm,
+  'actions/setup-node': async (call) => (await import('./setup-node.ts')).runSetupNode(call),
+  'actions/setup-python': async (call) => (await import('./setup-python.ts')).runSetupPython(call),
+  'actions/setup-go': async (call) => (await import('./setup-go.ts')).runSetupGo(call),
+  'astral-sh/setup-uv': async (call) => (await import('./setup-uv.ts')).runSetupUv(call),
+  'pnpm/action-setup': async (call) => (await import('./setup-pnpm.ts')).runSetupPnpm(call),
 };
 
 /** Runs a built-in action. Returns whether it succeeded. Errors: those of the action, typed. */

@@ -23,7 +23,6 @@ export function parseStart(json: unknown): StartRequest {
   const fields = new BodyFields(json);
   const workflow = fields.requiredText('workflow', NAME_LENGTH_MAX);
   const inputs = fields.any('inputs');
-  const env = parseVariables(fields.any('env'));
   const event = fields.text('event', NAME_LENGTH_MAX);
   const payload = fields.any('payload');
   const isForced = fields.flag('force');
@@ -31,6 +30,7 @@ export function parseStart(json: unknown): StartRequest {
   const matrix = fields.object('matrix')?.listsOfTexts(VALUES_MAX, NAME_LENGTH_MAX);
   const secrets = fields.object('secrets')?.allTexts(VALUES_MAX, VALUE_LENGTH_MAX);
   const variables = fields.object('variables')?.allTexts(VALUES_MAX, VALUE_LENGTH_MAX);
+  const env = parseVariables(fields.any('env'));
   const sandboxFields = fields.object('sandbox');
   fields.end();
   const sandbox =
@@ -42,7 +42,9 @@ export function parseStart(json: unknown): StartRequest {
           allowPush: sandboxFields.flag('allowPush'),
         };
   sandboxFields?.end();
+  const given = env === undefined ? {} : { env };
   return {
+    ...given,
     workflow,
     inputs: inputs === undefined ? undefined : parseInputs(inputs),
     event,
@@ -53,7 +55,6 @@ export function parseStart(json: unknown): StartRequest {
     secrets,
     variables,
     sandbox,
-    ...(env === undefined ? {} : { env }),
   };
 }
 

@@ -31,8 +31,8 @@ export type CommandLine = {
   readonly isQuiet: boolean;
   readonly inputs: Readonly<Record<string, string>>;
   /** `--env` of `run`, as given, and files of variables. */
-  readonly stepVariables: readonly string[];
-  readonly stepVariableFiles: readonly string[];
+  readonly variables: readonly string[];
+  readonly variableFiles: readonly string[];
   readonly event: string | undefined;
   readonly payload: string | undefined;
   readonly isForced: boolean;
@@ -42,7 +42,8 @@ export type CommandLine = {
   /** Value undefined: it comes from elsewhere. */
   readonly secrets: readonly { readonly name: string; readonly value: string | undefined }[];
   readonly secretFile: string | undefined;
-  readonly variables: Readonly<Record<string, string>>;
+  /** Of `--var`: the context `vars`. */
+  readonly vars: Readonly<Record<string, string>>;
   readonly isDryRun: boolean;
   readonly strategy: SandboxStrategy | undefined;
   readonly ref: string | undefined;
@@ -81,8 +82,8 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     isJson: isSet('json'),
     isQuiet: isSet('quiet'),
     inputs: pairsOf('input', texts(values, 'input')),
-    stepVariables: texts(values, 'env'),
-    stepVariableFiles: texts(values, 'env-file'),
+    variables: texts(values, 'env'),
+    variableFiles: texts(values, 'env-file'),
     event: text('event'),
     payload: text('payload'),
     isForced: isSet('force'),
@@ -90,7 +91,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     matrix: matrixOf(texts(values, 'matrix')),
     secrets: texts(values, 'secret').map(secretOf),
     secretFile: text('secret-file'),
-    variables: pairsOf('var', texts(values, 'var')),
+    vars: pairsOf('var', texts(values, 'var')),
     isDryRun: isSet('dry-run'),
     strategy: choice('strategy', text('strategy'), STRATEGIES),
     ref: text('ref'),
@@ -186,7 +187,7 @@ function matrixOf(given: readonly string[]): Readonly<Record<string, readonly st
 function secretOf(text: string): { readonly name: string; readonly value: string | undefined } {
   const end = text.indexOf('=');
   // The text may be a value in the wrong place: it is not repeated.
-  if (end === 0) throw usage('--secret: must be NAME or NAME=VALUE');
+  if (!/^[A-Za-z_]\w*(?:=|$)/.test(text)) throw usage('--secret: must be NAME or NAME=VALUE');
   return end < 0
     ? { name: text, value: undefined }
     : { name: text.slice(0, end), value: text.slice(end + 1) };

@@ -73,6 +73,7 @@ async function execute(
   if (statSync(workspace, { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw usage(`${settings.workspace} is not a folder`);
   }
+  if (line.command !== 'list' && !line.isDryRun) local.conceal();
   // Loaded late: wrong arguments and help are answered at once.
   const { runCommand } = await import('./commands.ts');
   // Lines of the log would stand between those of the run; who wants them asks.

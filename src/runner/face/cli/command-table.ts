@@ -58,19 +58,6 @@ export const COMMAND_TABLE = {
         isMultiple: true,
         help: ['an input, as often as there are inputs'],
       },
-      env: {
-        value: 'NAME[=VALUE]',
-        isMultiple: true,
-        help: [
-          "a variable for all steps, below the workflow's own env; without VALUE",
-          'the one of this shell',
-        ],
-      },
-      'env-file': {
-        value: 'FILE',
-        isMultiple: true,
-        help: ['such variables as lines NAME=VALUE; --env wins over them'],
-      },
       job: {
         short: 'j',
         value: 'JOB',
@@ -96,6 +83,19 @@ export const COMMAND_TABLE = {
         value: 'NAME=VALUE',
         isMultiple: true,
         help: ['a variable of this run alone (the context vars)'],
+      },
+      env: {
+        value: 'NAME[=VALUE]',
+        isMultiple: true,
+        help: [
+          "a variable for all steps, below the workflow's own env; without VALUE",
+          'the one of this shell',
+        ],
+      },
+      'env-file': {
+        value: 'FILE',
+        isMultiple: true,
+        help: ['such variables as lines NAME=VALUE; --env wins over them'],
       },
       strategy: {
         value: 'S',

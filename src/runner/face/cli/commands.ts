@@ -75,7 +75,7 @@ async function startOf(
   const [workflow] = wordsOf(line, 1, 1, '<workflow>');
   if (workflow === undefined) throw usage('run needs a workflow; `list` shows them');
   const { payloadOf, secretsOf } = await import('./start-values.ts');
-  const { inputs, event, strategy, ref, isPushAllowed, isForced, jobs, matrix, variables } = line;
+  const { inputs, event, strategy, ref, isPushAllowed, isForced, jobs, matrix, vars } = line;
   const sandbox = { strategy, ref, allowPush: isPushAllowed ? true : undefined };
   return {
     workflow,
@@ -87,8 +87,8 @@ async function startOf(
     jobs: jobs.length === 0 ? undefined : jobs,
     matrix: isEmpty(matrix) ? undefined : matrix,
     secrets: await secretsOf(line, environment, notes),
-    variables: isEmpty(variables) ? undefined : variables,
-    env: variablesOf(line.stepVariableFiles, line.stepVariables, environment),
+    variables: isEmpty(vars) ? undefined : vars,
+    env: variablesOf(line.variableFiles, line.variables, environment),
   };
 }
 

@@ -133,10 +133,10 @@ class HttpLink implements RunnerLink {
   async start(
     request: StartRequest,
   ): Promise<{ readonly run: WorkflowRun; readonly warnings: readonly string[] }> {
-    const { workflow, inputs, sandbox, event, payload, jobs, matrix, secrets, variables, env } =
-      request;
-    const chosen = { jobs, matrix, secrets, variables, env, force: request.isForced };
-    const body = { workflow, inputs, sandbox, event, payload, ...chosen };
+    const { workflow, inputs, sandbox, env, event, payload } = request;
+    const { jobs, matrix, secrets, variables, isForced: force } = request;
+    const chosen = { jobs, matrix, secrets, variables, force };
+    const body = { workflow, inputs, sandbox, env, event, payload, ...chosen };
     const response = await this.#caller.call('POST', '/api/runs', { body });
     const warning = response.headers.get('x-runner-warning');
     const run = (await response.json()) as WorkflowRun;

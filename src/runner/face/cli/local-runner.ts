@@ -21,6 +21,8 @@ export type LocalContext = {
  * Errors: STORE_UNAVAILABLE when another process has the workspace.
  */
 export interface LocalRunner {
+  /** Keeps other processes of this user from reading this one, before it holds secrets or runs steps. */
+  conceal(): boolean;
   /** Runs that waited in the queue when the last runner ended go on, too. */
   openLink(context: LocalContext): Promise<RunnerLink>;
   openSecrets(context: LocalContext): Promise<SecretLink>;

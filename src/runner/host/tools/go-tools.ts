@@ -14,6 +14,11 @@ import type { VersionProbe } from './version-probe.ts';
 const MODULE = 'golang.org/toolchain';
 /** The first whose go command can get toolchains: go.dev/doc/toolchain. */
 const BOOTSTRAP_MIN = '1.21.0';
+/** Names of Go that differ from those of Node. */
+const GO_ARCHS: ReadonlyMap<string, string> = new Map([
+  ['x64', 'amd64'],
+  ['ia32', '386'],
+]);
 
 export type GoToolsParts = {
   readonly cache: ToolCache;
@@ -46,11 +51,11 @@ export class GoTools implements ToolKind {
   }
 
   async probe(program: string): Promise<string | undefined> {
-    // A folder's GOROOT of another Go, or a go.mod above, must not answer instead.
-    const env = ['GOROOT=', 'GOTOOLCHAIN=local', 'GOFLAGS=', 'GOWORK=off'];
-    return await this.#parts.probe.ask('/usr/bin/env', [...env, program, 'version'], (output) =>
-      goSemver(/^go version (go\S+)/m.exec(output)?.[1] ?? ''),
-    );
+    const parse = (output: string): string | undefined =>
+      goSemver(/^go version (go\S+)/m.exec(output)?.[1] ?? '');
+    // Neither another Go's folder, nor a go.mod above, must answer instead.
+    const own = { GOROOT: '', GOTOOLCHAIN: 'local', GOFLAGS: '', GOWORK: 'off' };
+    return await this.#parts.probe.ask(program, ['version'], parse, own);
   }
 
   whyNoInstall(): string | undefined {
@@ -128,6 +133,5 @@ function goName(version: string): string {
 }
 
 function systemName(): string {
-  const machine = { x64: 'amd64', arm64: 'arm64', ia32: '386', arm: 'arm' }[arch() as string];
-  return `${platform()}-${machine ?? arch()}`;
+  return `${platform()}-${GO_ARCHS.get(arch()) ?? arch()}`;
 }

@@ -12,15 +12,15 @@ import type { ToolAtHand, ToolKind } from './tool-source.ts';
 import { pickVersion, wishFor } from './tool-version.ts';
 import type { VersionProbe } from './version-probe.ts';
 
-/** The line of npm that each line of Node brings along; later ones bring the last. */
+/** What the npm of each line of Node is older than; later lines have that of the last. */
 const NPM_OF_NODE: readonly (readonly [number, string])[] = [
-  [4, '2.x'],
-  [6, '3.x'],
-  [8, '6.x'],
-  [15, '7.x'],
-  [16, '8.x'],
-  [18, '10.x'],
-  [24, '11.x'],
+  [4, '<3'],
+  [6, '<4'],
+  [8, '<7'],
+  [15, '<8'],
+  [16, '<9'],
+  [18, '<11'],
+  [24, '<12'],
 ];
 /** Node brings Corepack along from 16.9 up to 24. */
 const COREPACK = { from: '16.9.0', below: '25.0.0-0' };
@@ -147,9 +147,10 @@ export class NodeTools implements ToolKind {
     if (known !== undefined) return cache.dirOf(tool, known);
     if (refused !== undefined) throw new AppError('NOT_FOUND', refused);
     const version = await this.#inScratch(signal, async (place) => {
-      const engines = await npm.enginesOf(name, wish.range === '*' ? '>=0' : wish.range, place);
-      const fitting = [...engines].flatMap(([one, range]) =>
-        semver.satisfies(node, range) ? [one] : [],
+      const range = wish.range === '*' ? '>=0' : wish.range;
+      const engines = await npm.enginesOf(name, range, place);
+      const fitting = [...engines].flatMap(([one, needed]) =>
+        semver.satisfies(node, needed) ? [one] : [],
       );
       const found = pickVersion(fitting, wish);
       if (found === undefined) throw new AppError('NOT_FOUND', `there is none for Node ${node}`);
@@ -190,7 +191,7 @@ function mustName(): string {
 
 function npmRange(node: string): string {
   const major = semver.major(node);
-  return NPM_OF_NODE.findLast(([from]) => from <= major)?.[1] ?? '2.x';
+  return NPM_OF_NODE.findLast(([from]) => from <= major)?.[1] ?? '<3';
 }
 
 function hasCorepack(node: string): boolean {

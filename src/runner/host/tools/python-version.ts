@@ -27,6 +27,8 @@ export function pythonWish(text: string, mayBePrerelease = false): VersionWish {
     const { range, excluded } = pythonRange(wanted);
     return { ...wishFor(text, range, FIELD), excluded };
   }
-  const wish = wishFor(text, prereleaseOf(wanted), FIELD);
+  // The versions before the first release count as the line's own then.
+  const line = mayBePrerelease && /^\d+\.\d+$/.test(wanted) ? `~${wanted}.0-0` : wanted;
+  const wish = wishFor(text, prereleaseOf(line), FIELD);
   return mayBePrerelease ? { ...wish, mayBePrerelease } : wish;
 }

@@ -1,3 +1,4 @@
+import semver from 'semver';
 import { AppError } from '../../../shared/app-error.ts';
 import type { Installed } from './installed-tools.ts';
 import { newestFirst, pickVersion, type VersionWish } from './tool-version.ts';
@@ -49,7 +50,9 @@ export async function findOrGet(kind: ToolKind, request: ToolRequest): Promise<T
     throw notFound(kind, wish, versions, refused);
   }
   try {
-    const target = pickVersion(await kind.available(signal), wish);
+    // A registry may have what its list does not name.
+    const target =
+      pickVersion(await kind.available(signal), wish) ?? semver.valid(wish.range) ?? undefined;
     if (target === undefined) {
       if (atHand !== undefined) return atHand;
       throw new AppError('UPSTREAM_ERROR', 'the registry has none either');

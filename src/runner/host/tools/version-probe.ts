@@ -14,18 +14,19 @@ export class VersionProbe {
     this.#env = env;
   }
 
-  /** What `parse` makes of the output, if that is a semantic version; undefined when it does not work. */
+  /** `own`: variables beside the usual. What `parse` makes of the output, if that is a semantic version; undefined when it does not work. */
   async ask(
     program: string,
     args: readonly string[],
     parse: (output: string) => string | undefined,
+    own: ClientEnvironment = {},
   ): Promise<string | undefined> {
     const at = statSync(program, { throwIfNoEntry: false });
     if (at === undefined) return undefined;
     const key = `${program}\0${at.ino}\0${at.size}\0${at.mtimeMs}`;
     let answer = this.#known.get(key);
     if (answer === undefined) {
-      answer = this.#ask(program, args, parse);
+      answer = this.#ask(program, args, parse, own);
       this.#known.set(key, answer);
     }
     return await answer;
@@ -35,8 +36,9 @@ export class VersionProbe {
     program: string,
     args: readonly string[],
     parse: (output: string) => string | undefined,
+    own: ClientEnvironment,
   ): Promise<string | undefined> {
-    const options = { cwd: tmpdir(), env: this.#env, timeoutMs: TIMEOUT_MS };
+    const options = { cwd: tmpdir(), env: { ...this.#env, ...own }, timeoutMs: TIMEOUT_MS };
     const { code, stdout, stderr } = await runClient(program, args, options);
     // Python 2 says it on stderr.
     const version = code === 0 ? parse(`${stdout}\n${stderr}`) : undefined;

@@ -91,7 +91,11 @@ function merged(event: string, payload: JsonObject, facts: EventFacts): JsonObje
   const number = numberOf(given['number']) ?? numberOf(payload['number']) ?? NUMBER_DEFAULT;
   const repo = { full_name: identity.repository };
   const head = { ref: ref.replace(/^refs\/(?:heads|tags)\//, ''), sha, repo };
-  const base = { ref: defaultBranch, ...(baseSha === '' ? {} : { sha: baseSha }), repo };
+  const givenBase = objectOf(given['base']) ?? {};
+  // The commit of another branch is not known here.
+  const isDefault = (givenBase['ref'] ?? defaultBranch) === defaultBranch;
+  const known = isDefault && baseSha !== '' ? { sha: baseSha } : {};
+  const base = { ref: defaultBranch, ...known, repo };
   return {
     number,
     pull_request: {
@@ -100,7 +104,7 @@ function merged(event: string, payload: JsonObject, facts: EventFacts): JsonObje
       ...given,
       number,
       head: { ...head, ...objectOf(given['head']) },
-      base: { ...base, ...objectOf(given['base']) },
+      base: { ...base, ...givenBase },
     },
   };
 }

@@ -62,6 +62,18 @@ jobs:
     runs-on: ubuntu-latest
     steps: [{ run: 'echo "\${{ github.event_name }} \${{ github.event.after }}"' }]
 `;
+const PARTS = `on: { workflow_dispatch: , schedule: [{ cron: '30 5 * * *', timezone: Asia/Tokyo }] }
+jobs:
+  first: { runs-on: ubuntu-latest, steps: [{ run: echo first }] }
+  legs:
+    needs: first
+    runs-on: ubuntu-latest
+    strategy: { matrix: { node: [18, 20], os: [linux, mac] } }
+    steps:
+      - env: { G: '\${{ secrets.GIVEN }}', I: '\${{ secrets.INHERITED }}', F: '\${{ secrets.FILED }}' }
+        run: echo "\${{ matrix.node }} \${{ matrix.os }} \${{ vars.PLACE }} \${#G} \${#I} \${#F}"
+  lone: { runs-on: ubuntu-latest, steps: [{ run: echo lone }] }
+`;
 const BROKEN = 'on: push\njobs:\n  a:\n    runs-on: x\n    stepz: []\n';
 
 function project(isGit = false): string {
@@ -74,6 +86,7 @@ function project(isGit = false): string {
       '.github/workflows/stubborn.yml': STUBBORN,
       '.github/workflows/event.yml': EVENT,
       '.github/workflows/broken.yml': BROKEN,
+      '.github/workflows/parts.yml': PARTS,
     },
     isGit,
   );
@@ -173,6 +186,61 @@ describe('run', { timeout: 120_000 }, () => {
     expect(stdout).toContain('show │ push abc');
   });
 
+  test('jobs, legs, secrets and variables of one run alone, with and without a runner that serves', async () => {
+    const workspace = project(true);
+    writeFileSync(join(workspace, 'run.secrets'), '# own\nFILED="in the file"\nGIVEN=overridden\n');
+    const own = ['-s', 'GIVEN=given-value', '-s', 'INHERITED', '--secret-file', 'run.secrets'];
+    const chosen = [
+      '-j',
+      'legs',
+      '--matrix',
+      'node:20',
+      '--matrix',
+      'os:mac',
+      '--var',
+      'PLACE=here',
+    ];
+    const env = { INHERITED: 'from-outside' };
+    for (const isServed of [false, true]) {
+      if (isServed) await startRunner(workspace);
+      const { code, stdout } = await runCli(workspace, ['run', 'parts', ...chosen, ...own], {
+        env,
+      });
+      expect([code, stdout.includes('│ 20 mac here 11 12 11\n')]).toEqual([0, true]);
+      expect(stdout).toMatch(/^first +✓ first success/m);
+      expect(stdout).not.toMatch(/\(18|linux|lone|given-value|from-outside|in the file/);
+    }
+  });
+
+  test('-n shows what would run after all checks, and leaves nothing behind', async () => {
+    const workspace = project(true);
+    const plan = await runCli(workspace, [
+      'run',
+      'parts',
+      '-n',
+      '-j',
+      'legs',
+      '--matrix',
+      'node:20',
+    ]);
+    expect([plan.code, plan.stderr]).toEqual([0, '']);
+    expect(plan.stdout).toMatch(
+      /^parts\.yml {2}parts\.yml · workflow_dispatch · main · [0-9a-f]{7}\n/,
+    );
+    for (const line of [
+      'first first\n   1 Run echo first\n',
+      'legs:1 legs (20, linux)  needs first\n',
+      'Nothing was run.\n',
+    ]) {
+      expect(plan.stdout).toContain(line);
+    }
+    expect(plan.stdout).not.toMatch(/\(18|lone/);
+    const json = await runCli(workspace, ['run', 'ok', '-n', '--json', '--event', 'push']);
+    const { event, jobs } = JSON.parse(json.stdout) as { event: string; jobs: { id: string }[] };
+    expect([event, jobs.map(({ id }) => id)]).toEqual(['push', ['build', 'after']]);
+    expect(existsSync(join(workspace, '.runner'))).toBe(false);
+  });
+
   test('strategy and ref choose where it works', async () => {
     const workspace = project(true);
     const none = await runCli(workspace, ['run', 'ok', '--strategy', 'none']);
@@ -211,7 +279,16 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
     [['run', 'ok', '--strategy', 'x'], '--strategy: must be one of worktree, copy, none'],
     [['run', 'ok', '--failed'], '--failed is no option of run'],
     [['run', 'ok', '--nope'], '--nope'],
-    [['run', 'ok', '--payload', 'x'], '--payload needs --event'],
+    [['run', 'ok', '-e', 'nowhere.json'], '--payload nowhere.json: cannot be read'],
+    [['run', 'ok', '--event', 'pushed'], 'event: is no event that GitHub has'],
+    [['run', 'fail', '--event', 'push'], 'fail.yml has no trigger push'],
+    [['run', 'ok', '-j', 'nope'], "jobs: ok.yml has no job 'nope', but build, after"],
+    [['run', 'ok', '--matrix', 'node'], '--matrix node: must be key:value'],
+    [['run', 'ok', '--var', 'A'], '--var A: must be name=value'],
+    [['run', 'ok', '-s', 'NOT_THERE'], '--secret NOT_THERE: has no value'],
+    [['run', 'ok', '-s', '=value-in-the-wrong-place'], '--secret: must be NAME or NAME=VALUE'],
+    [['run', 'ok', '-n', '-i', 'level=x'], 'level: must be one of low, high'],
+    [['run', 'ok', '-n', '--ref', 'nowhere'], 'the project is not a git repository'],
     [['nope'], 'there is no command nope'],
     [['runs', '--limit', '0'], '--limit: must be a number from 1 to 1000'],
     [['logs', '99'], 'there is no run 99'],
@@ -275,6 +352,10 @@ describe('what was recorded', { timeout: 120_000 }, () => {
     expect(list.stdout).toContain(
       "✗ broken.yml    push\n    broken.yml:5:5: Unexpected value 'stepz'",
     );
+    expect(list.stdout).toMatch(
+      /parts\.yml .*\n {4}30 5 \* \* \* Asia\/Tokyo {2}next \d{4}-\d\d-\d\d 20:30 UTC\n/,
+    );
+    expect((await runCli(workspace, ['-l'])).stdout).toBe(list.stdout);
     const empty = await runCli(workspace, ['runs']);
     expect(empty.stdout).toBe('There are no runs.\n');
     expect((await runCli(workspace, ['logs'])).stderr).toContain('there are no runs');
@@ -352,8 +433,11 @@ describe('with another runner on the workspace', { timeout: 120_000 }, () => {
       .map((line) => (JSON.parse(line) as { type: string }).type);
     expect([types[0], types.at(-1)]).toEqual(['run.started', 'run.completed']);
     expect((await runCli(workspace, ['runs'], { env })).stdout.split('\n')).toHaveLength(2);
-    const event = await runCli(workspace, ['run', 'event', '--event', 'push'], { env });
-    expect([event.code, event.stderr]).toEqual([2, expect.stringContaining('--event')]);
+    const push = ['run', 'event', '--event', 'push', '-e', '-'];
+    const event = await runCli(workspace, push, { env, input: '{"after":"abc"}' });
+    expect([event.code, event.stdout]).toEqual([0, expect.stringContaining('show │ push abc')]);
+    const none = await runCli(workspace, ['run', 'fail', '--event', 'push'], { env });
+    expect([none.code, none.stderr]).toEqual([2, 'error: fail.yml has no trigger push\n']);
     const set = await runCli(workspace, ['secrets', 'set', 'KEY'], { env, input: 'secret-value' });
     expect(set.code).toBe(0);
     expect((await runCli(workspace, ['secrets', 'list'], { env })).stdout).toBe('KEY\n');

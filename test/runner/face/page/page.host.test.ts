@@ -34,6 +34,15 @@ jobs:
         with: { name: digits, path: digits }
   after: { needs: greet, runs-on: ubuntu-latest, steps: [{ run: echo after }] }
 `;
+const EVENTS = `on:
+  push: { branches: [main] }
+  schedule: [{ cron: '30 5 * * 1', timezone: Europe/Paris }]
+  workflow_dispatch:
+jobs:
+  show:
+    runs-on: ubuntu-latest
+    steps: [{ name: Show, run: 'echo "\${{ github.event_name }} \${{ github.ref }} \${{ github.event.schedule }}"' }]
+`;
 const FLAKY = `on: workflow_dispatch
 jobs:
   good: { runs-on: ubuntu-latest, steps: [{ run: echo good }] }
@@ -151,6 +160,39 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 90_000 }, () => {
     await page.locator('summary', { hasText: 'Greet' }).click();
     await log.getByText('second').waitFor();
     expect(problems).toEqual([]);
+  });
+
+  test('a run is started as another event, and by its schedule', async () => {
+    const { url } = await startProject({ 'events.yml': EVENTS });
+    const { page, problems } = await openPage();
+    await page.goto(`${url}/workflows/events.yml`);
+    await page.getByText('As what happens').click();
+    await page.getByLabel('Event', { exact: true }).selectOption('push');
+    await page.getByLabel('Payload').fill('{ "ref": "refs/heads/topic"');
+    await page.getByRole('button', { name: 'Run workflow' }).click();
+    const problem = page.locator('#payload-error');
+    await problem.getByText('JSON').waitFor();
+    await page.getByLabel('Payload').fill('{ "ref": "refs/heads/topic" }');
+    await page.getByRole('button', { name: 'Run workflow' }).click();
+    await page.locator('#event-error').getByText('filter branches (main)').waitFor();
+    expect(await problem.isVisible()).toBe(false);
+    await page.getByLabel('Whatever its triggers say').check();
+    await page.getByRole('button', { name: 'Run workflow' }).click();
+    await page.waitForURL(/\/runs\/[\w-]+$/);
+    const shown = async (): Promise<string> => {
+      const id = page.url().split('/').at(-1) ?? '';
+      await runEnded(url, id);
+      return (await fetch(`${url}/api/runs/${id}/logs`)).text();
+    };
+    expect(await shown()).toContain('\npush refs/heads/topic \n');
+    await page.goto(`${url}/workflows/events.yml`);
+    const schedules = page.getByRole('region', { name: 'Schedules' });
+    await schedules.getByText(/^in \d+ (minute|hour|day)s?$|^within a minute$/).waitFor();
+    expect(await schedules.getByText('Europe/Paris').count()).toBe(1);
+    await schedules.getByRole('button', { name: 'Start 30 5 * * 1 now' }).click();
+    await page.waitForURL(/\/runs\/[\w-]+$/);
+    expect(await shown()).toContain('\nschedule refs/heads/main 30 5 * * 1\n');
+    expect(problems).toEqual([expect.stringContaining('422')]);
   });
 
   test('what the runner says of an input stands at its field', async () => {

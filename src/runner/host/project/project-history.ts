@@ -1,6 +1,6 @@
 import { AppError } from '../../../shared/app-error.ts';
 import type { CommitFacts, ProjectHistory } from '../../model/ports.ts';
-import type { Git } from './run-git.ts';
+import type { Git } from '../git/run-git.ts';
 
 const SHA = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
 /** Of what `git show` prints, one a line; the message, which may have several, is the last. */

@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto';
+import { Generators } from './generators.ts';
+import type { LoadPlan } from './load-plan.ts';
+import type { Replay, Target } from './messages.ts';
+import { TargetError, assertTarget, prepareTarget } from './prepare-target.ts';
+import { Progress } from './progress.ts';
+import { RunCounts, stageSpans } from './run-counts.ts';
+import type { RunResult } from './run-result.ts';
+import { ServerMetrics } from './server-metrics.ts';
+
+export type DriveOptions = {
+  readonly title: string;
+  readonly target: Target;
+  readonly adminSecret: string | undefined;
+  /** Where the service tells its metrics; absent: the report is without them. */
+  readonly metricsUrl: string | undefined;
+  /** Exactly one of these two. */
+  readonly plan: LoadPlan | undefined;
+  readonly replay: Replay | undefined;
+  readonly generators: number;
+  /** Of each generator, at most. */
+  readonly connections: number;
+  /** Whether whoever started it agreed to a target that is not this machine. */
+  readonly isAgreed: boolean;
+};
+
+/**
+ * Asks a service what a plan or recorded questions say, and ends with the run's figures; on SIGINT before its time, with
+ * what there is. Errors: TargetError, PlanError; throws when a generator ends.
+ */
+export async function drive(options: DriveOptions): Promise<RunResult> {
+  const { title, target, plan, replay, generators: of, connections } = options;
+  assertTarget(target, plan, options.isAgreed);
+  const progress = new Progress();
+  if (plan?.data !== undefined) {
+    progress.say(`filling ${plan.project} …`);
+    await prepareTarget(target, options.adminSecret, plan);
+  }
+  const metrics =
+    options.metricsUrl === undefined
+      ? undefined
+      : new ServerMetrics(options.metricsUrl, target.token);
+  await metrics?.probe().catch((error: Error) => {
+    throw new TargetError(`--metrics-url: ${error.message}`);
+  });
+  const counts = new RunCounts(plan);
+  const total = stageSpans(plan).at(-1)?.to;
+  let told = 0;
+  const generators = new Generators({
+    target,
+    plan,
+    replay,
+    of,
+    connections,
+    runId: randomBytes(4).toString('hex'),
+    onWindow: (window) => {
+      counts.add(window);
+      // All generators have told of a second once one tells of the next but one.
+      for (; told + 1 < counts.secondsSoFar; told++) {
+        const second = counts.second(told);
+        if (second !== undefined) progress.second(counts.stageName(told), total, second);
+      }
+    },
+  });
+  let isWhole = true;
+  const stop = (): void => {
+    isWhole = false;
+    generators.stop();
+  };
+  process.once('SIGINT', stop);
+  const startedAt = new Date().toISOString();
+  try {
+    await generators.run(() => metrics?.start());
+  } finally {
+    metrics?.stop();
+    process.removeListener('SIGINT', stop);
+    progress.end();
+  }
+  if (metrics !== undefined && metrics.failures > 0) {
+    progress.say(`${metrics.failures} scrapes of the metrics failed`);
+  }
+  return {
+    format: 'gatehouse-load/1',
+    title,
+    startedAt,
+    target: new URL(target.url).origin,
+    plan,
+    replay: replay === undefined ? undefined : { speed: replay.speed, repeat: replay.repeat },
+    generators: of,
+    ...counts.result(),
+    server: metrics?.samples ?? [],
+    isWhole,
+  };
+}

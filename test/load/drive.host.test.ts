@@ -1,0 +1,303 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RunResult } from '../../load/drive/run-result.ts';
+import { REPORT_BYTES_MAX, runOf } from '../../load/report/report-page.ts';
+import { SCENARIOS } from '../../load/scenarios.ts';
+import { call, type Service, startService } from '../support/service.ts';
+import { load } from './support.ts';
+
+const RUN_TIMEOUT_MS = 120_000;
+
+const PLAN = {
+  project: 'load-test',
+  tenant: 't1',
+  data: { scale: 0.1 },
+  deadline_ms: 20_000,
+  operations: [
+    { kind: 'check', weight: 60 },
+    { kind: 'batch_check', weight: 10, items: 20 },
+    { kind: 'list_objects', weight: 5 },
+    { kind: 'write', weight: 20, tuples: 2 },
+    {
+      kind: 'request',
+      name: 'expand',
+      weight: 5,
+      path: '/workspace.v1.AuthzService/Expand',
+      body: { namespace: 'doc', object_id: 'd0_0', relation: 'viewer' },
+    },
+  ],
+  stages: [
+    { name: 'constant', seconds: 2, rate: 40 },
+    { name: 'rising', seconds: 2, rate: { from: 20, to: 80 } },
+    { name: 'callers', seconds: 1, callers: 3 },
+  ],
+};
+
+let folder = '';
+let service: Service;
+const at = (name: string): string => join(folder, name);
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-drive-'));
+  service = await startService({
+    env: {
+      GATEWAY_WORKERS: '1',
+      GATEWAY_RECORD_QUESTIONS_EVERY: '1',
+      GATEWAY_RECORD_FILE: at('questions.jsonl'),
+    },
+  });
+  writeFileSync(at('plan.json'), JSON.stringify(PLAN));
+  writeFileSync(at('token'), `${service.token}\n`);
+  writeFileSync(at('secret'), service.adminSecret);
+}, 120_000);
+
+afterAll(async () => {
+  await service.stop();
+  rmSync(folder, { recursive: true, force: true });
+}, 60_000);
+
+const target = (...args: readonly string[]): string[] => [
+  '--target',
+  service.baseUrl,
+  '--token-file',
+  at('token'),
+  '--admin-secret-file',
+  at('secret'),
+  ...args,
+];
+const resultOf = (name: string): RunResult => runOf(readFileSync(at(name), 'utf8'), name);
+
+describe('a run by a file', () => {
+  test(
+    'asks what the file says, in its shares, compares every answer, and says what came of it',
+    async () => {
+      const { code, stdout, stderr } = await load(
+        target(
+          '--mix',
+          at('plan.json'),
+          '--generators',
+          '2',
+          '--metrics-url',
+          service.metricsUrl,
+          '--report',
+          at('run.html'),
+          '--json',
+          at('run.json'),
+          '--title',
+          'A & B <test>',
+        ),
+      );
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      const run = resultOf('run.json');
+      expect(run.isWhole).toBe(true);
+      expect(run.failures).toEqual([]);
+      expect(run.stages.map(({ name }) => name)).toEqual(['constant', 'rising', 'callers']);
+      const asked = run.seconds.slice(0, 4).reduce((sum, { offered }) => sum + offered, 0);
+      // 80 and 100 are due; callers that begin within the fourth second ask more.
+      expect(asked).toBeGreaterThanOrEqual(178);
+      const names = new Set(run.operations.map(({ operation }) => operation));
+      expect([...names].toSorted()).toEqual([
+        'batch_check',
+        'check',
+        'expand',
+        'list_objects',
+        'write',
+      ]);
+      const answeredOf = (name: string): number =>
+        run.operations
+          .filter(({ operation }) => operation === name)
+          .reduce((sum, { answered }) => sum + answered, 0);
+      const all = [...names].reduce((sum, name) => sum + answeredOf(name), 0);
+      expect(answeredOf('check') / all).toBeCloseTo(0.6, 1);
+      expect(answeredOf('write') / all).toBeCloseTo(0.2, 1);
+      expect(run.operations.every(({ wrong }) => wrong === 0)).toBe(true);
+      expect(run.server.length).toBeGreaterThan(0);
+      expect(run.server.some(({ residentMib = 0 }) => residentMib > 10)).toBe(true);
+      // Credentials are nowhere in what is kept.
+      for (const name of ['run.json', 'run.html']) {
+        const text = readFileSync(at(name), 'utf8');
+        expect(text).not.toContain(service.token);
+        expect(text).not.toContain(service.adminSecret);
+        expect(Buffer.byteLength(text)).toBeLessThanOrEqual(REPORT_BYTES_MAX);
+      }
+      expect(readFileSync(at('run.html'), 'utf8')).toContain('A &#38; B &#60;test&#62;');
+      expect(JSON.parse(stdout)).toMatchObject({ wrong: 0, title: 'A & B <test>' });
+      // What it wrote it took back, all but what was under way at the end.
+      const tuples = await call(service, 'AuthzService/ReadRelationTuples', {
+        project_id: 'load-test',
+        tenant_id: 't1',
+        filter: { namespace: 'doc', relation: 'viewer', subject_user_id: 'load-writer' },
+      }).catch((error: unknown) => String(error));
+      expect(JSON.stringify(tuples).split('load-writer').length).toBeLessThan(60);
+    },
+    RUN_TIMEOUT_MS,
+  );
+
+  test(
+    'a wrong answer is found, shown and fails it',
+    async () => {
+      // The grants of two worlds in one tenant: what one of them denies, the other may allow.
+      const plan = { ...PLAN, tenant: 't2', operations: [{ kind: 'check' }] };
+      const stages = [{ seconds: 1, rate: 20 }];
+      writeFileSync(at('once.json'), JSON.stringify({ ...plan, stages }));
+      expect((await load(target('--mix', at('once.json')))).code).toBe(0);
+      const data = { scale: 0.1, seed: 8 };
+      writeFileSync(
+        at('twice.json'),
+        JSON.stringify({ ...plan, data, stages: [{ seconds: 3, callers: 4 }] }),
+      );
+      const { code, stderr } = await load(
+        target('--mix', at('twice.json'), '--json', at('wrong.json')),
+      );
+      const { failures, operations } = resultOf('wrong.json');
+      expect({ code, wrong: operations[0]?.wrong ?? 0 }).not.toMatchObject({ wrong: 0 });
+      expect(code).toBe(1);
+      expect(failures[0]).toContain('wrong: {"allowed":true}');
+      expect(stderr).toContain('answers were wrong');
+    },
+    RUN_TIMEOUT_MS,
+  );
+
+  test(
+    'recorded questions are asked again, in their time',
+    async () => {
+      // What a run asks now is recorded; the file follows within a second.
+      writeFileSync(
+        at('asked.json'),
+        JSON.stringify({
+          ...PLAN,
+          operations: [{ kind: 'check' }],
+          stages: [{ seconds: 2, rate: 30 }],
+        }),
+      );
+      expect((await load(target('--mix', at('asked.json')))).code).toBe(0);
+      await sleep(1_000);
+      const text = readFileSync(at('questions.jsonl'), 'utf8');
+      expect(text).not.toContain(service.token);
+      expect(text).not.toContain('consistency');
+      const lines = text.trim().split('\n');
+      const tail = lines.slice(-60);
+      expect(tail.every((line) => line.includes('"project_id":"load-test"'))).toBe(true);
+      writeFileSync(at('tail.jsonl'), `${[lines[0], ...tail].join('\n')}\n{"at_ms":1,"proj`);
+      const args = [
+        '--replay',
+        at('tail.jsonl'),
+        '--speed',
+        '0.5',
+        '--repeat',
+        '2',
+        '--generators',
+        '2',
+      ];
+      const { code, stderr } = await load(target(...args, '--json', at('replay.json')));
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      const run = resultOf('replay.json');
+      const asked = run.seconds.reduce((sum, { offered }) => sum + offered, 0);
+      expect(asked).toBe(120);
+      // Two seconds at half of the speed.
+      expect(run.seconds.length).toBeGreaterThanOrEqual(3);
+    },
+    RUN_TIMEOUT_MS,
+  );
+
+  test(
+    'what interrupts it ends it in order',
+    async () => {
+      writeFileSync(
+        at('long.json'),
+        JSON.stringify({ ...PLAN, stages: [{ seconds: 600, rate: 20 }] }),
+      );
+      const { code } = await load(target('--mix', at('long.json'), '--json', at('long-run.json')), {
+        onLine: (line, signal) => {
+          if (/^5\/600 s/m.test(line)) signal('SIGINT');
+        },
+      });
+      expect(code).toBe(0);
+      const { isWhole, seconds } = resultOf('long-run.json');
+      expect(isWhole).toBe(false);
+      expect(seconds.length).toBeLessThan(60);
+    },
+    RUN_TIMEOUT_MS,
+  );
+});
+
+describe('a run that is not begun', () => {
+  const refused = async (args: readonly string[], message: string | RegExp): Promise<void> => {
+    const { code, stderr } = await load(args);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
+    expect(stderr).not.toContain('    at ');
+  };
+
+  test.each([
+    [['--target', 'http://load.example:8080'], /load\.example:8080 is not this machine.*--yes/],
+    [['--target', 'nonsense'], /--target nonsense is no URL/],
+    [['--replay', 'x.jsonl'], /--replay needs --target/],
+    [['--target', 'http://127.0.0.1:1', '--generators', '1.5'], /--generators is no number/],
+    [['--target', 'http://127.0.0.1:1', '--tokens', 'x'], /Unknown option '--tokens'/],
+    [['compare', 'only-one'], /compare takes two files/],
+  ] as [string[], RegExp][])('%j', async (args, message) => refused(args, message));
+
+  test('a file that is none is told by its field', async () => {
+    writeFileSync(at('bad.json'), JSON.stringify({ ...PLAN, stages: [{ seconds: 1, rate: 'x' }] }));
+    await refused(['--mix', at('bad.json')], /^stages\[0\]\.rate: is no number/);
+    writeFileSync(at('foreign.json'), JSON.stringify({ ...PLAN, project: 'atlas' }));
+    await refused(target('--mix', at('foreign.json')), /project: must be named load-…/);
+  });
+
+  test('questions that are none are told by their line', async () => {
+    writeFileSync(at('bad.jsonl'), '{"recorded":"x","every":1}\n{"at_ms":1,"project_id":7}\n');
+    const { code, stderr } = await load(target('--replay', at('bad.jsonl')));
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('line 2, project_id: is no text');
+  });
+});
+
+test(
+  'refusals are counted by code and reason, and a service that is gone ends no run',
+  async () => {
+    const server = createServer((request, response) => {
+      request.resume();
+      const body = JSON.stringify({ code: 'resource_exhausted', reason: 'QUEUE_FULL' });
+      response.writeHead(429, { 'content-length': body.length });
+      response.end(body);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const body = { namespace: 'doc', object_id: 'd', relation: 'viewer' };
+    const operations = [{ kind: 'request', path: '/workspace.v1.AuthzService/Expand', body }];
+    const plan = {
+      project: 'anybody',
+      tenant: 't',
+      operations,
+      stages: [{ seconds: 2, rate: 20 }],
+    };
+    writeFileSync(at('refused.json'), JSON.stringify(plan));
+    const { code } = await load([
+      '--target',
+      url,
+      '--mix',
+      at('refused.json'),
+      '--json',
+      at('r.json'),
+    ]);
+    expect(code).toBe(1);
+    const reasons = resultOf('r.json').seconds.flatMap(({ refused }) => Object.keys(refused));
+    expect(new Set(reasons)).toEqual(new Set(['resource_exhausted QUEUE_FULL']));
+    await new Promise((resolve) => server.close(resolve));
+    const gone = await load(['--target', url, '--mix', at('refused.json'), '--json', at('g.json')]);
+    expect(gone.code).toBe(1);
+    const lost = resultOf('g.json').seconds.flatMap(({ refused }) => Object.keys(refused));
+    expect(new Set(lost)).toEqual(new Set(['connection lost']));
+  },
+  RUN_TIMEOUT_MS,
+);
+
+test('load/README.md has every scenario', () => {
+  const text = readFileSync('load/README.md', 'utf8');
+  for (const { name } of SCENARIOS) expect(text).toContain(`\`${name}\``);
+});

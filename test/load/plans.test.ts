@@ -1,0 +1,206 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { arrivalsWithin, dueAt, shareOf } from '../../load/drive/arrival-times.ts';
+import { LatencyHistogram, unpackHistogram } from '../../load/drive/latency-histogram.ts';
+import { PlanError, parsePlan } from '../../load/drive/parse-plan.ts';
+import { TargetError, assertTarget } from '../../load/drive/prepare-target.ts';
+import { isLoopback } from '../../load/drive/transport.ts';
+
+const MIXES = join(import.meta.dirname, '../../load/mixes');
+const GOOD = {
+  project: 'load-a',
+  tenant: 't1',
+  data: { scale: 0.1 },
+  operations: [{ kind: 'check' }],
+  stages: [{ seconds: 1, rate: 10 }],
+};
+const errorOf = (plan: unknown): string => {
+  try {
+    parsePlan(typeof plan === 'string' ? plan : JSON.stringify(plan));
+  } catch (error) {
+    if (!(error instanceof PlanError)) throw error;
+    expect(error.message.startsWith(error.field)).toBe(true);
+    return error.message;
+  }
+  return 'no error';
+};
+
+describe('files of plans', () => {
+  test.each(readdirSync(MIXES))('%s is one', (name) => {
+    expect(parsePlan(readFileSync(join(MIXES, name), 'utf8')).project).toMatch(/^load-/);
+  });
+
+  test('fills in what is left out', () => {
+    expect(parsePlan(JSON.stringify(GOOD))).toMatchObject({
+      data: { scale: 0.1, seed: 7 },
+      operations: [{ kind: 'check', name: 'check', weight: 1, spread: 'uniform' }],
+      stages: [{ name: 'stage 1', seconds: 1, from: 10, to: 10 }],
+    });
+  });
+
+  test.each([
+    ['{', 'is no JSON: '],
+    ['[]', 'is no object'],
+    [{ ...GOOD, projects: 1 }, 'projects: is none of project, tenant,'],
+    [{ ...GOOD, project: 7 }, 'project: is no text of 1 to 64 characters'],
+    [
+      { ...GOOD, project: 'atlas' },
+      'project: must be named load-… to be filled with data, and is atlas',
+    ],
+    [
+      { ...GOOD, project: 'atlas', data: undefined, operations: [{ kind: 'write' }] },
+      'operations[0].kind: write needs a project named load-…, not atlas',
+    ],
+    [{ ...GOOD, data: undefined }, 'operations[0].kind: check asks about data, which is absent'],
+    [{ ...GOOD, data: { scale: 'x' } }, 'data.scale: is no number from 0.1 to 100'],
+    [{ ...GOOD, operations: [] }, 'operations: is no list of 1 to 50'],
+    [
+      { ...GOOD, operations: [{ kind: 'chek' }] },
+      'operations[0].kind: is none of check, batch_check',
+    ],
+    [
+      { ...GOOD, operations: [{ kind: 'check', items: 3 }] },
+      'operations[0].items: is no field of check',
+    ],
+    [
+      { ...GOOD, operations: [{ kind: 'check' }, { kind: 'check' }] },
+      'operations[1].name: check is the name of another one',
+    ],
+    [
+      {
+        ...GOOD,
+        operations: [
+          { kind: 'request', path: '/workspace.v1.AuthzService/WriteRelationTuples', body: {} },
+        ],
+      },
+      'operations[0].path: is none of /workspace.v1.AuthzService/Check,',
+    ],
+    [{ ...GOOD, stages: [{ seconds: 1 }] }, 'stages[0]: has either rate or callers'],
+    [
+      { ...GOOD, stages: [GOOD.stages[0], { seconds: -1, rate: 1 }] },
+      'stages[1].seconds: is no number',
+    ],
+    [
+      { ...GOOD, stages: [{ seconds: 1, rate: { from: 1 } }] },
+      'stages[0].rate.to: is no number from 0',
+    ],
+    [{ ...GOOD, stages: [{ seconds: 1, callers: 1.5 }] }, 'stages[0].callers: is no whole number'],
+    [{ ...GOOD, deadline_ms: 0 }, 'deadline_ms: is no number from 1 to 600000'],
+  ])('%j is refused by the path of its field', (plan, message) => {
+    expect(errorOf(plan)).toContain(message);
+  });
+
+  test('whatever stands in one, the error is one that names a field', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.constantFrom(...Object.keys(GOOD)), (value, field) => {
+        errorOf({ ...GOOD, [field]: value });
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('targets', () => {
+  const plan = parsePlan(JSON.stringify(GOOD));
+  const at = (url: string) => ({ url, token: undefined });
+
+  test.each(['http://127.0.0.1:1', 'http://localhost', 'http://[::1]:80', 'https://a.localhost'])(
+    '%s is this machine',
+    (url) => expect(() => assertTarget(at(url), plan, false)).not.toThrow(),
+  );
+
+  test.each([
+    'http://example.com',
+    'http://10.0.0.1',
+    'http://127.0.0.1.example.com',
+    'http://localhost.example.com',
+    'http://[::2]',
+    'http://0.0.0.0',
+  ])('%s is another one, which somebody must agree to', (url) => {
+    expect(() => assertTarget(at(url), plan, false)).toThrow(/add --yes if that is meant/);
+    expect(() => assertTarget(at(url), plan, true)).not.toThrow();
+    expect(isLoopback(new URL(url).hostname)).toBe(false);
+  });
+
+  test.each(['ftp://127.0.0.1', 'http://u:p@127.0.0.1', 'nonsense'])('%s is none', (url) => {
+    expect(() => assertTarget(at(url), plan, true)).toThrow(TargetError);
+  });
+
+  test('no plan writes to a project of somebody, whoever agreed', () => {
+    const foreign = { ...plan, project: 'atlas' };
+    expect(() => assertTarget(at('http://127.0.0.1:1'), foreign, true)).toThrow(
+      'writes go to projects named load-… alone, not to atlas',
+    );
+  });
+});
+
+describe('arrivals', () => {
+  const rate = fc.integer({ min: 0, max: 50_000 });
+
+  test('each is due when the area below the rate has come to it', () => {
+    fc.assert(
+      fc.property(
+        rate,
+        rate,
+        fc.integer({ min: 1, max: 600 }),
+        fc.nat(1e6),
+        (from, to, seconds, n) => {
+          const stage = { name: 's', seconds, from, to };
+          const total = arrivalsWithin(stage, seconds);
+          fc.pre(total > 1);
+          const count = n % Math.floor(total);
+          const due = dueAt(stage, count);
+          expect(due).toBeGreaterThanOrEqual(0);
+          expect(due).toBeLessThanOrEqual(seconds * (1 + 1e-9));
+          expect(Math.abs(arrivalsWithin(stage, due) - count)).toBeLessThan(1e-3 + count * 1e-6);
+        },
+      ),
+    );
+  });
+
+  test('generators share all of it', () => {
+    fc.assert(
+      fc.property(rate, rate, fc.integer({ min: 1, max: 64 }), (from, callers, of) => {
+        const shares = Array.from({ length: of }, (_, i) =>
+          shareOf({ name: 's', seconds: 1, callers }, of, i),
+        );
+        expect(shares.reduce((sum, one) => sum + ('callers' in one ? one.callers : 0), 0)).toBe(
+          callers,
+        );
+        const open = shareOf({ name: 's', seconds: 1, from, to: from }, of, 0);
+        expect('from' in open && open.from * of).toBeCloseTo(from, 6);
+      }),
+    );
+  });
+});
+
+describe('histograms of latencies', () => {
+  test('percentiles are those of the values, to one part in 100', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.double({ min: 0.001, max: 100_000, noNaN: true }), {
+          minLength: 1,
+          maxLength: 300,
+          size: 'max',
+        }),
+        fc.constantFrom(1, 50, 90, 99, 99.9, 100),
+        (values, percent) => {
+          const [one, other] = [new LatencyHistogram(), new LatencyHistogram()];
+          values.forEach((ms, i) => (i % 2 === 0 ? one : other).record(ms));
+          const all = unpackHistogram(one.pack());
+          all.add(other.pack());
+          const sorted = values.toSorted((a, b) => a - b);
+          const exact = sorted[
+            Math.max(1, Math.ceil((percent / 100) * sorted.length)) - 1
+          ] as number;
+          expect(all.count).toBe(values.length);
+          expect(Math.abs(all.percentile(percent) - exact)).toBeLessThanOrEqual(
+            exact * 0.01 + 0.001,
+          );
+        },
+      ),
+    );
+  });
+});

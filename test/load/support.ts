@@ -1,0 +1,37 @@
+import { spawn } from 'node:child_process';
+
+export type Ended = {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+/** Runs a program to its end; `onStart` may send it a signal. Errors: rejects when there is no such program. */
+export function run(
+  program: string,
+  args: readonly string[],
+  options: {
+    readonly env?: Readonly<Record<string, string>>;
+    readonly onLine?: (line: string, signal: (name: NodeJS.Signals) => void) => void;
+  } = {},
+): Promise<Ended> {
+  const child = spawn(program, args, {
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+    options.onLine?.(chunk.toString(), (name) => child.kill(name));
+  });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+/** `npm run load` without npm. */
+export function load(args: readonly string[], options?: Parameters<typeof run>[2]): Promise<Ended> {
+  return run(process.execPath, ['load/run.ts', ...args], options);
+}
