@@ -9,8 +9,7 @@ env: { B: the workflow's }
 jobs:
   show:
     runs-on: x
-    env: { SEEN: '\${{ env.A }}' }
-    steps: [{ run: 'echo "$A,$B,$C,$D,$SEEN,$GITHUB_JOB"' }]
+    steps: [{ run: 'echo "$A,$B,$C,$D,$SEEN,$GITHUB_JOB"', env: { SEEN: '\${{ env.A }}' } }]
 `;
 const ARGS = ['--env', 'A=1', '--env', 'B=2', '--env', 'C', '--env', 'GITHUB_JOB=no'];
 const SEEN = "show │ 1,the workflow's,of the shell,of the file,1,show\n";
