@@ -9,6 +9,7 @@ import {
   mustRule,
   RULES,
 } from '../../src/gateway/callers/method-rules.ts';
+import { BudgetService } from '../../src/gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../../src/gen/gatehouse/v1/model_service_pb.ts';
 import { QueryService } from '../../src/gen/gatehouse/v1/query_service_pb.ts';
 import { TupleService } from '../../src/gen/gatehouse/v1/tuple_service_pb.ts';
@@ -34,6 +35,7 @@ const SERVICES = [
   GroupService,
   SeatService,
   AdminService,
+  BudgetService,
   ModelService,
   QueryService,
   TupleService,
@@ -152,7 +154,9 @@ function isAdmitted(scopes: readonly Scope[], method: DescMethod, target: Target
       ({ projects, tenants, services, methods }) =>
         grants(services, rule.service) &&
         grants(methods, need) &&
-        (allOf === 'nothing' || grants(projects, target.projectId)) &&
+        (allOf === 'nothing' ||
+          projects === '*' ||
+          (allOf !== 'everything' && projects.includes(target.projectId))) &&
         (allOf === 'nothing' ||
           allOf === 'project' ||
           tenants === '*' ||
@@ -166,11 +170,15 @@ function ruleOf(method: DescMethod): MethodRule {
 }
 
 /** By the fields of the request: who names a tenant reaches that one, who names a project alone reaches all of its tenants. */
-function reachOf(method: DescMethod, target: Target): 'tenant' | 'all' | 'project' | 'nothing' {
+function reachOf(
+  method: DescMethod,
+  target: Target,
+): 'everything' | 'tenant' | 'all' | 'project' | 'nothing' {
   const { name, input } = method;
   const settings = ['GetProject', 'GetModel', 'ListModelVersions', 'TestModel'];
   if (settings.includes(name)) return 'project';
   if (name === 'ValidateModel' || name === 'ListProjects') return 'nothing';
+  if (name === 'ListReadUsage') return 'everything';
   if (name === 'DeprovisionUser') return 'all';
   const fields = new Set(input.fields.map((field) => field.name));
   if (fields.has('all_tenants') && target.allTenants) return 'all';
