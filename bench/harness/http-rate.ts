@@ -74,7 +74,16 @@ request = function() i = i % #ready + 1 return ready[i] end\n`,
   );
   try {
     const url = `http://127.0.0.1:${load.port}${load.path}`;
-    const args = ['-t1', `-c${load.connections}`, `-d${load.seconds}s`, '-s', script, url];
+    const args = [
+      '-t1',
+      `-c${load.connections}`,
+      `-d${load.seconds}s`,
+      '--timeout',
+      '30s',
+      '-s',
+      script,
+      url,
+    ];
     const { stdout } = await promisify(execFile)('wrk', args);
     if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`wrk met errors:\n${stdout}`);
     return Number(/(\d+) requests in/.exec(stdout)?.[1]);

@@ -166,6 +166,16 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/grpc-check-vs-echo.ts',
   },
   {
+    name: 'check-stages',
+    yields: 'ns of a Check by stage over HTTP/1.1 and gRPC, and what measuring them costs',
+    file: 'bench/check-stages.ts',
+  },
+  {
+    name: 'hot-tenant',
+    yields: 'what two workers can answer of one tenant over what its owner can, by CPU',
+    file: 'bench/hot-tenant.ts',
+  },
+  {
     name: 'start-to-ready',
     yields: 'time to ready on an empty data directory over that of making a cluster [ROUNDS]',
     file: 'bench/start-to-ready.ts',

@@ -66,6 +66,8 @@ type PartMetrics = DecisionMetrics & CredentialMetrics & ClockMetrics & FeedMetr
 
 /** Every metric of the authorization service, ready to count. */
 export type Metrics = PartMetrics & {
+  /** For families that are there only at times. */
+  readonly store: MetricStore;
   /** The text of /metrics. Send it as METRICS_CONTENT_TYPE. */
   readonly render: () => Promise<string>;
   /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
@@ -94,6 +96,10 @@ export type Metrics = PartMetrics & {
     readonly dropped: number;
   }) => void;
   readonly recordedBytes: Gauge;
+  readonly spreadShards: Gauge;
+  /** Answers over HTTP/2 that nobody read, and their bytes. */
+  readonly unreadAnswers: Counter;
+  readonly unreadBytes: Counter;
   readonly poolConnections: Gauge;
   readonly poolIdle: Gauge;
   readonly poolWaiting: Gauge;
@@ -149,6 +155,7 @@ export function createMetrics(build: Build): Metrics {
   return {
     ...metrics,
     workerReport,
+    store,
     render: () => store.render(),
     onCollect: (collector) => store.onCollect(collector),
   };
@@ -263,6 +270,12 @@ function instanceMetrics(store: MetricStore) {
     DURATION_BOUNDS_SECONDS,
   );
   return {
+    unreadAnswers: counter(
+      'gatehouse_http2_unread_answers_total',
+      'Answers over HTTP/2 that were given up, since nobody read them and they were too many.',
+    ),
+    unreadBytes: counter('gatehouse_http2_unread_bytes_total', 'What those answers took.'),
+    spreadShards: gauge('gatehouse_spread_shards', 'Shards that several workers answer for.'),
     poolConnections: gauge('gatehouse_pg_pool_connections', 'Connections open to PostgreSQL.'),
     recordedQuestions: gauge(
       'gatehouse_recorded_questions',

@@ -44,6 +44,7 @@ import { READ_BUDGET_FLOOR } from './project-services.ts';
 import { createReadAccounting, type ReadAccounting } from './read-accounting.ts';
 import { RecentShards } from './recent-shards.ts';
 import { createServices, type Services } from './services.ts';
+import { measureStages, type MeasuredStages } from './stage-metrics.ts';
 import { warmUp } from './warm-up.ts';
 import { createWorkers } from './workers.ts';
 
@@ -107,6 +108,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const metrics = createMetrics({ version, commit: config.commit });
   metrics.readBudget.set(config.maxCheckReads);
   metrics.indexLimit.set(config.indexBytes);
+  const stages = config.stageTimes ? measureStages(metrics.store, config.workers) : undefined;
   const gateway = createGateway({
     host: config.host,
     port: config.connectPort,
@@ -116,6 +118,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     readiness,
     renderMetrics: metrics.render,
     onIncident: createIncidentLog(log, systemClock),
+    stages: stages?.times,
   });
   const undo = [() => opening.then((database) => database.stop(), ignoreWhileFailing)];
   try {
@@ -124,7 +127,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await gateway.stop(0);
       await gateway.stopMetrics();
     });
-    const parts = await startParts(options, log, metrics, gateway, undo);
+    const parts = await startParts(options, log, metrics, gateway, undo, stages);
     await warmParts(parts, log, metrics, stopping);
     const isOffered = !stopping.aborted;
     if (isOffered) readiness.markReady(() => parts.workers.isReady);
@@ -146,6 +149,7 @@ async function startParts(
   metrics: Metrics,
   gateway: Gateway,
   undo: (() => Promise<void>)[],
+  stages: MeasuredStages | undefined,
 ): Promise<Parts> {
   const { config, logger, readiness, postgres, opening, time } = options;
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
@@ -158,6 +162,7 @@ async function startParts(
     ...accounting,
     config,
     held,
+    stages,
     target: targetOf(opening),
     metrics,
     log,
@@ -199,6 +204,7 @@ async function startParts(
   undo.push(async () => calls.recorder?.close());
   gateway.serve(calls);
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
+  metrics.onCollect(() => metrics.spreadShards.set(workers.spreadCount));
   metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
   metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
   const watch = startWatch(options, gateway);
@@ -374,6 +380,10 @@ export function createCalls(
     scopes,
     meter,
     fsck: createFsckRuns(shards, log),
+    onUnread: (bytes) => {
+      metrics.unreadAnswers.inc();
+      metrics.unreadBytes.inc(bytes);
+    },
     report: ({ requestId, rpc, caller, error }) => {
       const fields = {
         request_id: requestId,

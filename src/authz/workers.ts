@@ -17,6 +17,7 @@ import {
 import { WORKER_CONNECTIONS } from './database.ts';
 import { indexShare } from './index-share.ts';
 import type { Metrics } from './metrics.ts';
+import type { MeasuredStages } from './stage-metrics.ts';
 
 /** Bodies that wait for one worker, together; beyond it requests are refused. */
 const QUEUE_BYTES_MAX = 256 * 1_048_576;
@@ -37,6 +38,8 @@ export type WorkersOptions = {
   readonly time: DatabaseTime;
   /** Where each worker tells which shards it holds. */
   readonly held?: HeldBySlots | undefined;
+  /** Absent where stages are not measured. */
+  readonly stages?: MeasuredStages | undefined;
   /** A model that the pool forgot; see WorkerPoolOptions. */
   readonly findModel?:
     | ((projectId: string, modelVersion: number) => string | undefined)
@@ -48,6 +51,7 @@ export type WorkersOptions = {
 /** The decision workers of this instance, not yet started. */
 export function createWorkers(options: WorkersOptions): WorkerPool {
   const { config, target, metrics, log, time } = options;
+  const indexBytesMax = Math.floor(indexShare(config.indexBytes) / config.workers);
   return createWorkerPool({
     workerCount: config.workers,
     createTransport: createPiscinaTransport({
@@ -57,23 +61,26 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         slot,
         database: await target,
         poolMax: WORKER_CONNECTIONS,
-        indexBytesMax: Math.floor(indexShare(config.indexBytes) / config.workers),
+        indexBytesMax,
         depthMax: config.maxCheckDepth,
         batchItemsMax: config.maxBatchItems,
         pollMs: config.pollIntervalMs,
         loadTimeoutMs: config.loadTimeoutSeconds * 1_000,
         clockMemory: time.memory,
         heldMemory: options.held?.memories[slot],
+        timesMemory: options.stages?.memories[slot],
         fsckRowsPerSecond: config.fsckRowsPerSecond / config.workers,
         fsckIntervalMs: config.fsckIntervalSeconds * 1_000,
       }),
     }),
+    spreading: { workersMax: config.shardWorkers ?? config.workers, indexBytesMax },
     queueDepthMax: config.workerQueueMax,
     shardQueueDepthMax: config.shardQueueMax,
     queueBytesMax: QUEUE_BYTES_MAX,
     onRefused: (bound) => metrics.queueRefusals[bound].add(1),
     onBudgetRefused: options.onBudgetRefused,
     onFatal: options.onFatal,
+    stages: options.stages?.times.batches,
     findModel: options.findModel,
     onStats: (slot, stats) => {
       countStats(metrics, slot, stats);
@@ -89,6 +96,12 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
   switch (event.kind) {
     case 'workerReady':
       return log('info', 'worker_ready', { slot });
+    case 'shardSpread': {
+      const { event: what, shardHash, slots } = event.spread;
+      const fields = { shard: shardHash.toString(16).padStart(8, '0'), slots: slots.join(',') };
+      if (what === 'shard_spread') return log('info', 'shard_spread', fields);
+      return log('info', 'shard_gathered', fields);
+    }
     case 'workerReport':
       return log(isWrong(event.report.event) ? 'error' : 'warn', event.report.event, {
         slot,

@@ -19,6 +19,7 @@ import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
+import type { StageTimes } from '../shared/stage-times.ts';
 import { guardedService, type OnRefused } from './callers/guarded-service.ts';
 import {
   type Admission,
@@ -61,6 +62,8 @@ export type GatewayOptions = {
   readonly readiness: Readiness;
   readonly renderMetrics: () => Promise<string>;
   readonly onIncident: (event: string, detail: string) => void;
+  /** Absent where stages are not measured. */
+  readonly stages?: StageTimes | undefined;
 };
 
 /** What answers calls, once the instance can. */
@@ -86,6 +89,8 @@ export type CallOptions = {
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
   readonly report: ConnectAdapterOptions['report'];
+  /** Counts an answer over HTTP/2 that was given up as nobody read it. */
+  readonly onUnread?: ((bytes: number) => void) | undefined;
   readonly fsck: FsckRuns;
   /** Absent where no questions are recorded. */
   readonly recorder?: QuestionRecorder | undefined;
@@ -169,6 +174,7 @@ class ListenerPair implements Gateway {
       },
       hostGuard: hostGuardOf(options),
       onIncident,
+      stages: options.stages?.calls.http1,
     });
     for (const hot of HOT_METHODS) {
       this.#server.route('POST', hot.path, (exchange) => {
@@ -244,11 +250,14 @@ class ListenerPair implements Gateway {
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
     const parts = { ...options, callers, general: adapter, compressMinBytes };
-    const framed = new FramedDecisions({ ...parts, onIncident });
+    const { stages } = this.#options;
+    const carriers = stages?.calls;
+    const framed = new FramedDecisions({ ...parts, onIncident, carriers });
     this.#framedDecisions = framed;
     this.#rawDecisions = new RawDecisions({
       ...parts,
       web: (exchange, hot) => framed.handleWeb(exchange, hot),
+      stages: carriers?.http1,
     });
     this.#rawWrites = new RawWrites({ ...options, callers, general: adapter });
   }

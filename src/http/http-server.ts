@@ -5,6 +5,7 @@ import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.j
 import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
+import type { CallStages } from '../shared/stage-times.ts';
 import { BodyDeadlines } from './body-deadlines.ts';
 import { HeaderFields } from './header-fields.ts';
 import { isStreamAccepted, type HostGuard } from './host-guard.ts';
@@ -40,6 +41,8 @@ export type HttpServerOptions = {
         readonly isPortShared?: boolean | undefined;
       }
     | undefined;
+  /** Told of each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
+  readonly stages?: Pick<CallStages, 'arrived'> | undefined;
   /** Absent: requests may be addressed to any name, and nothing is looked at. */
   readonly hostGuard?: HostGuard | undefined;
   /** Told of what no request can be told of: refused connections, broken HTTP/2 sessions. */
@@ -322,7 +325,9 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
   /** Hot. Every request of uWebSockets.js comes in by one of these. */
   #taking(take: Take): (res: RawResponse, req: RawRequest) => void {
     const fields = this.headerFields;
+    const { stages } = this.#options;
     return (res, req) => {
+      stages?.arrived();
       const problem = fields.read(req);
       if (problem === '') take(new HttpExchange(res, req, this));
       else refuseMessage(res, problem);

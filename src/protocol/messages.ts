@@ -23,9 +23,9 @@ import type {
  * shared memory, which is the gateway's again after the reply (batch-memory.ts). 4 - scopes carry the
  * stamp of minSeq, the version of the settings and whether only a held shard may answer; changes
  * that were found beside a head are carried. 5 - questions of gatehouse.v1 (questions.ts). 6 - reads by
- * project, and what ran out of its budget (read-figures.ts).
+ * project, and what ran out of its budget (read-figures.ts). 7 - a shard may have replicas in several workers (shown-seqs.ts).
  */
-export const PROTOCOL_VERSION = 6;
+export const PROTOCOL_VERSION = 7;
 
 /** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
@@ -141,6 +141,19 @@ export type ControlMessage =
   /** The shard is loaded unless it is; acknowledged when it is, or could not be. */
   | { readonly kind: 'warm'; readonly ackId: number; readonly shard: ShardKey }
   | { readonly kind: 'carried'; readonly carried: CarriedChanges }
+  /**
+   * The worker is one of several that answer for the shard: it tells in `memory`, at `place`, how far it has shown it (ShownSeqs).
+   * Acknowledged when it has told so for the first time, the shard being loaded, or could not be.
+   */
+  | {
+      readonly kind: 'join';
+      readonly ackId: number;
+      readonly shard: ShardKey;
+      readonly memory: SharedArrayBuffer;
+      readonly place: number;
+    }
+  /** It is no longer. A replica that is not the owner's goes. */
+  | { readonly kind: 'leave'; readonly shard: ShardKey; readonly isOwner: boolean }
   /** null: every loaded shard must look for changes. */
   | { readonly kind: 'hint'; readonly shard: ShardKey | null; readonly seq: number }
   /** The client does not know the model that the worker asked for either. */

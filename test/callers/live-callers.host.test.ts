@@ -45,6 +45,7 @@ beforeAll(async () => {
       GATEWAY_OPEN_SERVICES: 'none',
       GATEWAY_WATCH_STREAMS: '10',
       GATEWAY_AUDIT_LOG: 'true',
+      GATEWAY_MAX_CHECK_READS: '100',
     },
   });
   session = connect(service.baseUrl);
@@ -125,6 +126,26 @@ test('mutations of projects carry the caller beside the operator', async () => {
   await soon(() => {
     const record = service.log.find(({ operation }) => operation === 'create_project');
     expect(record).toMatchObject({ caller: 'root', kind: 'admin_action' });
+  });
+});
+
+test('the line about a question beyond its budget names who asked it', async () => {
+  const group = (level: number) => ({
+    namespace: 'group',
+    object_id: `g${level}`,
+    relation: 'member',
+  });
+  const updates = Array.from({ length: 200 }, (_, level) => ({
+    op: 'OP_INSERT',
+    tuple: { ...group(level), subject: { set: group(level + 1) } },
+  }));
+  expect(await status('root-1', 'AuthzService/WriteRelationTuples', { updates })).toBe(200);
+  expect(
+    await status('root-1', 'AuthzService/Check', { ...group(0), subject_user_id: 'nobody' }),
+  ).toBe(429);
+  await soon(() => {
+    const line = service.log.find(({ msg }) => msg === 'budget_exhausted');
+    expect(line).toMatchObject({ caller: 'root', project: 'default', relation: 'group#member' });
   });
 });
 

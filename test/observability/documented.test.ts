@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { createMetrics } from '../../src/authz/metrics.ts';
+import { measureStages } from '../../src/authz/stage-metrics.ts';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
 import { MetricStore } from '../../src/observability/metric-store.ts';
 import { registerProcessMetrics } from '../../src/observability/process-metrics.ts';
@@ -50,8 +51,15 @@ async function processFamilies(): Promise<readonly string[]> {
   return familiesOf(await store.render()).filter((name) => !name.startsWith('process_only'));
 }
 
+/** With the families that are there only where they were asked for. */
+function renderAll(): Promise<string> {
+  const metrics = createMetrics(BUILD);
+  measureStages(metrics.store, 1);
+  return metrics.render();
+}
+
 const SERVICES = [
-  { title: 'Authorization service', render: () => createMetrics(BUILD).render() },
+  { title: 'Authorization service', render: renderAll },
   {
     title: 'Workflow runner',
     render: () =>

@@ -58,7 +58,7 @@ export async function startRealWork(all: AllServices): Promise<RealWork> {
   return {
     async round() {
       roundCount += 1;
-      await decide(all);
+      await decide(all, `tenant-${roundCount}`);
       await write(all, `r${roundCount}`);
       for (const user of ['fine', 'broken']) {
         await notify(all, 'Notify', {
@@ -117,10 +117,12 @@ async function seedTuples(all: AllServices): Promise<void> {
   await authz(all, method, { updates: [group('a', 'b'), group('b', 'a')] });
 }
 
-async function decide(all: AllServices): Promise<void> {
+/** `newTenant` was never asked for: the first read of a tenant asks PostgreSQL where it stands. */
+async function decide(all: AllServices, newTenant: string): Promise<void> {
   const member = { namespace: 'group', relation: 'member' };
   const alice = { ...member, subject_user_id: 'alice' };
   await authz(all, 'AuthzService/Check', { ...alice, object_id: 'open' });
+  await authz(all, 'AuthzService/Check', { tenant_id: newTenant, ...alice, object_id: 'open' });
   await authz(all, 'AuthzService/Check', { ...alice, object_id: 'a' });
   const spent = { project_id: 'small', ...alice, object_id: 'g0' };
   await authz(all, 'AuthzService/Check', spent, 429);

@@ -1,4 +1,5 @@
 import type { AnswerBatch, RequestBatch } from '../../src/protocol/messages.ts';
+import { RAW_FIELDS } from '../../src/protocol/messages.ts';
 import type { Clock } from '../../src/shared/clock.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
@@ -17,6 +18,10 @@ export type InProcessTransportOptions = {
 export class InProcessTransport implements SlotTransport {
   readonly #options: InProcessTransportOptions;
   readonly #underEvaluation = new Float64Array(1);
+  /** What `utilization` says. */
+  busy = 0;
+  /** That it was sent. */
+  requests = 0;
   #host: ShardHost | null = null;
   #events: SlotEvents | null = null;
 
@@ -54,6 +59,7 @@ export class InProcessTransport implements SlotTransport {
 
   async send(batch: RequestBatch): Promise<AnswerBatch> {
     const copy = structuredClone(batch);
+    this.requests += batch.requests.length + batch.raw.length / RAW_FIELDS;
     await new Promise((resolve) => setImmediate(resolve));
     const host = this.#host;
     if (host === null) throw new Error('the worker has been stopped');
@@ -65,6 +71,10 @@ export class InProcessTransport implements SlotTransport {
 
   underEvaluation(): number {
     return this.#underEvaluation[0] as number; // length 1
+  }
+
+  utilization(): number {
+    return this.busy;
   }
 
   /** As a crash of the thread: nothing it held is answered any more. */

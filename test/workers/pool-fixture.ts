@@ -2,6 +2,7 @@ import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
 import type { RawAnswer, ReadScope } from '../../src/protocol/shard-client.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
+import type { SpreadingOptions } from '../../src/workers/slot/shard-spreading.ts';
 import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import type { WorkerPool, WorkerPoolEvent } from '../../src/workers/slot/worker-pool.ts';
 import { InProcessTransport } from './in-process-transport.ts';
@@ -32,6 +33,7 @@ export type FixtureOptions = {
   readonly queueBytesMax?: number | undefined;
   readonly onStats?: ((stats: WorkerStats) => void) | undefined;
   readonly modelJson?: string | undefined;
+  readonly spreading?: SpreadingOptions | undefined;
 };
 
 /** A started pool over workers in this process and a store in memory, with one model set. */
@@ -60,6 +62,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     queueDepthMax: options.queueDepthMax ?? 1_000,
     shardQueueDepthMax: options.shardQueueDepthMax ?? 500,
     queueBytesMax: options.queueBytesMax ?? 1_000_000,
+    spreading: options.spreading,
     onRefused: (bound) => refused.push(bound),
     onFatal: (cause) => fatal.push(cause),
     onStats: (_slot, stats) => options.onStats?.(stats),

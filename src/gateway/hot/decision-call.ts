@@ -25,7 +25,7 @@ import { createScopeScan, scanJsonScope, scanProtoScope } from './scope-scan.ts'
 /** What decision calls of every protocol need. */
 export type DecisionCallOptions = Pick<
   RawDecisionsOptions,
-  'shards' | 'scopes' | 'meter' | 'bodyBytesMax' | 'compressMinBytes' | 'recorder'
+  'shards' | 'scopes' | 'meter' | 'bodyBytesMax' | 'compressMinBytes' | 'recorder' | 'stages'
 >;
 
 /** A plain yes or no, or the bytes of an answer in the format of the call. Valid until the call returns. */
@@ -81,8 +81,10 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
 
   /** The same one each time. */
   abstract readonly requestId: string;
-  /** Callers have no names yet. */
-  readonly caller: string = '';
+
+  get caller(): string {
+    return this.credential.caller.name;
+  }
 
   protected abstract answer(answer: DecisionAnswer): void;
   protected abstract refuse(error: AppError): void;
@@ -97,6 +99,13 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     }
     this.body = body;
     this.#lease = lease;
+    const { stages } = this.options;
+    stages?.bodyArrived();
+    this.#opened(body);
+    stages?.scanned();
+  }
+
+  #opened(body: Uint8Array): void {
     const found = messageOf(this.head, body, this.options.bodyBytesMax);
     if (found === null || this.#isRecorded(body.length)) return this.fallBack();
     if (!found.isCompressed) return this.#route(found.message);
@@ -200,16 +209,22 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     switch (answer.kind) {
       case 'allowed':
       case 'denied':
-        this.#end();
-        return this.answer(answer.kind);
+        return this.#give(answer.kind);
       case 'body':
-        this.#end();
-        return this.answer(answer.body);
+        return this.#give(answer.body);
       case 'fallback':
         return this.fallBack();
       case 'error':
         return this.#failed(errorFromData(answer.error));
     }
+  }
+
+  #give(answer: DecisionAnswer): void {
+    const { stages } = this.options;
+    const sinceMs = stages === undefined ? 0 : performance.now();
+    this.#end();
+    this.answer(answer);
+    stages?.written(sinceMs);
   }
 
   #failed(error: AppError): void {

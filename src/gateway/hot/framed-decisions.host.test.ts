@@ -10,8 +10,13 @@ const LISTS = 100;
 const PATH = '/workspace.v1.AuthzService/ListObjects';
 
 /** A listener whose workers answer each list with a mebibyte at once. */
-async function serve(): Promise<{ readonly baseUrl: string; readonly incidents: string[] }> {
+async function serve(): Promise<{
+  readonly baseUrl: string;
+  readonly incidents: string[];
+  readonly unread: number[];
+}> {
   const incidents: string[] = [];
+  const unread: number[] = [];
   const unexpected = (): never => {
     throw new Error('nothing here is for the general path');
   };
@@ -51,6 +56,7 @@ async function serve(): Promise<{ readonly baseUrl: string; readonly incidents: 
     compressMinBytes: 1_024,
     timeoutMsMax: 30_000,
     onIncident: (event) => incidents.push(event),
+    onUnread: (bytes) => unread.push(bytes),
   });
   const server = createHttpServer({
     host: '127.0.0.1',
@@ -61,7 +67,7 @@ async function serve(): Promise<{ readonly baseUrl: string; readonly incidents: 
   });
   const { port } = await server.listen();
   onTestFinished(() => server.stop(0));
-  return { baseUrl: `http://127.0.0.1:${port}`, incidents };
+  return { baseUrl: `http://127.0.0.1:${port}`, incidents, unread };
 }
 
 function askForList(session: http2.ClientHttp2Session): http2.ClientHttp2Stream {
@@ -74,7 +80,7 @@ function askForList(session: http2.ClientHttp2Session): http2.ClientHttp2Stream 
 }
 
 test('of 100 lists that nobody reads the oldest are reset, and others are served', async () => {
-  const { baseUrl, incidents } = await serve();
+  const { baseUrl, incidents, unread } = await serve();
   // Windows that never open.
   const deaf = http2.connect(baseUrl, { settings: { initialWindowSize: 0 } });
   deaf.on('error', () => undefined);
@@ -88,6 +94,9 @@ test('of 100 lists that nobody reads the oldest are reset, and others are served
   while (codes.length < resetCount) await new Promise((resolve) => setTimeout(resolve, 5));
   expect(new Set(codes)).toEqual(new Set([http2.constants.NGHTTP2_ENHANCE_YOUR_CALM]));
   expect(incidents).toEqual(Array.from({ length: resetCount }, () => 'http2_unread'));
+  expect(unread, 'each is counted with its envelope').toEqual(
+    Array.from({ length: resetCount }, () => LIST_BYTES + 5),
+  );
   expect(streams.slice(0, resetCount).every((stream) => stream.closed)).toBe(true);
 
   const session = http2.connect(baseUrl);

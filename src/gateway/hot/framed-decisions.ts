@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { CallStages, Carrier } from '../../shared/stage-times.ts';
 import type { Credential, CredentialSource } from '../callers/caller.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
 import { isKnownVersion, VERSION_HEADER } from '../connect/protocol-version.ts';
@@ -21,8 +22,12 @@ export type FramedDecisionsOptions = StreamCallOptions &
       'handleHttp1' | 'handleHttp2' | 'handleBuffered' | 'handleBufferedStream'
     >;
     readonly onIncident: (event: string, detail: string) => void;
+    /** Counts an answer that was given up as nobody read it. */
+    readonly onUnread?: ((bytes: number) => void) | undefined;
     /** Deadline of a call whose caller states none, and the longest that one may state. */
     readonly timeoutMsMax: number;
+    /** Where stages are measured. */
+    readonly carriers?: Readonly<Record<Carrier, CallStages>> | undefined;
   };
 
 /** Of answers that nobody reads, over all connections. */
@@ -39,15 +44,21 @@ const HOT_METHOD_OF_PATH: ReadonlyMap<string, HotMethod> = new Map(
 export class FramedDecisions {
   readonly #options: FramedDecisionsOptions;
   readonly #parts: StreamCallParts;
+  readonly #ofStreams: StreamCallOptions;
+  readonly #ofWeb: WebCallOptions;
 
   constructor(options: FramedDecisionsOptions) {
     this.#options = options;
+    this.#ofStreams = { ...options, stages: options.carriers?.http2 };
+    this.#ofWeb = { ...options, stages: options.carriers?.http1 };
     this.#parts = {
       bodies: new BodyPool(),
       late: new LateBodies(),
       unread: new UnreadAnswers(UNREAD_BYTES_MAX),
-      onUnread: (bytes) =>
-        options.onIncident('http2_unread', `an answer of ${bytes} bytes was not read`),
+      onUnread: (bytes) => {
+        options.onUnread?.(bytes);
+        options.onIncident('http2_unread', `an answer of ${bytes} bytes was not read`);
+      },
     };
   }
 
@@ -57,6 +68,8 @@ export class FramedDecisions {
     headers: IncomingHttpHeaders,
     deadlines: BodyDeadlines,
   ): void {
+    const { stages } = this.#ofStreams;
+    stages?.arrived();
     const hot = HOT_METHOD_OF_PATH.get(headers[':path'] ?? '');
     const head = hot === undefined ? null : this.#streamHeadOf(headers);
     const credential = head === null ? null : this.#admitted(headers.authorization ?? '');
@@ -65,8 +78,9 @@ export class FramedDecisions {
       return;
     }
     // It listens to its stream, which keeps it.
-    const options = this.#options;
+    const options = this.#ofStreams;
     void new StreamCall(options, this.#parts, hot, head, credential, stream, headers, deadlines);
+    stages?.headersRead();
   }
 
   /** Counts the call of a caller who is known, and within the rate; of all others the general path tells what is wrong. */
@@ -117,7 +131,8 @@ export class FramedDecisions {
     const credential = this.#admitted(exchange.header('authorization'));
     if (credential === null) return false;
     const { bodies } = this.#parts;
-    void new WebCall(this.#options, bodies, hot, head, credential, exchange, Number(length));
+    void new WebCall(this.#ofWeb, bodies, hot, head, credential, exchange, Number(length));
+    this.#ofWeb.stages?.headersRead();
     return true;
   }
 }

@@ -12,6 +12,7 @@ import type {
   WireFormat,
 } from '../../protocol/shard-client.ts';
 import { AppError, errorFromData, type InternalReason } from '../../shared/app-error.ts';
+import type { CallStages } from '../../shared/stage-times.ts';
 import type { Credential, CredentialSource } from '../callers/caller.ts';
 import { type MethodRule, mustRule } from '../callers/method-rules.ts';
 import { gzipCompression } from '../connect/adapter-compression.ts';
@@ -45,6 +46,8 @@ export type RawDecisionsOptions = {
   readonly timeoutMsMax: number;
   /** Absent where no questions are recorded: those that are go the general path, which reads them. */
   readonly recorder?: Pick<QuestionRecorder, 'isNext'> | undefined;
+  /** Where stages are measured. */
+  readonly stages?: CallStages | undefined;
 };
 
 /** A method that has a hot path. */
@@ -139,11 +142,12 @@ export class RawDecisions {
     }
     exchange.readBody(
       bodyBytesMax,
-      (body, lease) => this.#route(call, body, lease),
+      (body, lease) => this.#received(call, body, lease),
       ignoreTooLarge,
       this.#bodies,
       Number(length),
     );
+    this.#options.stages?.headersRead();
   }
 
   /** Of a long body, by the shard that a header names for the balancer: what the body says is not known yet. */
@@ -160,6 +164,13 @@ export class RawDecisions {
     if (recorder === undefined || rpc === 'ListObjects' || bodyBytes > LARGE_BODY_BYTES)
       return false;
     return recorder.isNext();
+  }
+
+  #received(call: HotCall, bytes: Uint8Array, lease: BodyLease | null): void {
+    const { stages } = this.#options;
+    stages?.bodyArrived();
+    this.#route(call, bytes, lease);
+    stages?.scanned();
   }
 
   #route(call: HotCall, bytes: Uint8Array, lease: BodyLease | null): void {
@@ -195,8 +206,6 @@ class HotCall implements ParkedCall, CallOrigin {
   /** As the scan read it. */
   expected = NO_SCOPE;
   deadlineMs = 0;
-  /** Callers have no names yet. */
-  readonly caller: string = '';
   /** Of `body`, which nobody reads any more once the call has its answer or its caller has gone. */
   lease: BodyLease | null = null;
   readonly #options: RawDecisionsOptions;
@@ -227,6 +236,10 @@ class HotCall implements ParkedCall, CallOrigin {
     this.#givenId = exchange.header(REQUEST_ID_HEADER);
     this.#acceptEncoding = exchange.header('accept-encoding');
     this.#timeout = timeout;
+  }
+
+  get caller(): string {
+    return this.credential.caller.name;
   }
 
   /** The same one each time. */
@@ -338,12 +351,15 @@ class HotCall implements ParkedCall, CallOrigin {
   }
 
   #send(body: Uint8Array, extra: readonly string[] = NO_HEADERS): void {
+    const { stages } = this.#options;
+    const sinceMs = stages === undefined ? 0 : performance.now();
     const { requestId } = this;
     const type = this.format === 'json' ? JSON_TYPE : PROTO_TYPE;
     const headers = [REQUEST_ID_HEADER, requestId];
     if (extra !== NO_HEADERS) headers.push(...extra);
     this.#exchange.send(200, type, body, headers);
     this.#options.meter.ended(this.hot.rpc, this.#startedMs);
+    stages?.written(sinceMs);
   }
 
   #sendBody(body: Uint8Array): void {

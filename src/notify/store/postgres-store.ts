@@ -42,6 +42,8 @@ import { SecretBox } from './secret-box.ts';
 export type PostgresStoreOptions = NotifyDatabaseOptions & {
   /** Signing secrets are sealed with the first, and opened with any; none: they are kept as they are. Secret. */
   readonly secretKeys: readonly string[];
+  /** Told when it hears of other processes' notifications (again), and when it does so no more. */
+  readonly onListening?: ((isConnected: boolean) => void) | undefined;
 };
 
 /** Payload: tenant, user and sequence, separated by spaces, which no id holds. */
@@ -50,11 +52,6 @@ const STORED_CHANNEL = 'notify_stored';
 const ORDERS_PREFIX = ' ';
 /** Endpoints whose secrets are looked at together. */
 const SEAL_BATCH = 500;
-
-export type PostgresStoreOptions = NotifyDatabaseOptions & {
-  /** Told when it hears of other processes' notifications (again), and when it does so no more. */
-  readonly onListening?: ((isConnected: boolean) => void) | undefined;
-};
 
 /**
  * The durable driver, on the tables of migrations/notify; several processes may share them. Listens from its

@@ -1,4 +1,4 @@
-import type { NeededAction } from './action-supply.ts';
+import type { NeededAction } from './needed-action.ts';
 
 /**
  * What the runner records of an execution and shows on its wire. Terms: a run executes one workflow;

@@ -3,10 +3,13 @@ import type { JobDefinition, Workflow } from '../model/workflow.ts';
 
 /**
  * The workflow with the jobs of these keys and all that they need, near and far; all of it for undefined.
- * Errors: INVALID_REQUEST for a key that it has not.
+ * Errors: INVALID_REQUEST for a key that it has not, and for none.
  */
 export function withChosenJobs(workflow: Workflow, keys: readonly string[] | undefined): Workflow {
   if (keys === undefined) return workflow;
+  if (keys.length === 0) {
+    throw new AppError('INVALID_REQUEST', 'jobs: must name a job', { field: 'jobs' });
+  }
   const chosen = new Set<string>();
   const take = (key: string): void => {
     if (chosen.has(key)) return;

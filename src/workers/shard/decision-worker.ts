@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
+import { BatchTimes } from '../../protocol/batch-times.ts';
 import { HeldShards } from '../../protocol/held-shards.ts';
 import type { HelloMessage, HelloReply } from '../../protocol/messages.ts';
 import { PROTOCOL_VERSION } from '../../protocol/messages.ts';
@@ -39,6 +40,8 @@ export default function decisionWorker(
     underEvaluation: new Float64Array(underEvaluation),
   });
   host.start();
-  serveBatches(port, (batch) => host.handle(batch));
+  const { timesMemory } = settings;
+  const times = timesMemory === undefined ? null : new BatchTimes(timesMemory);
+  serveBatches(port, (batch) => host.handle(batch), times);
   return { protocolVersion: PROTOCOL_VERSION };
 }

@@ -2,6 +2,7 @@ import { IndexDamage } from '../../cache/index-damage.ts';
 import type { CarriedChanges } from '../../model/carried-changes.ts';
 import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { ShownSeqs } from '../../protocol/shown-seqs.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -24,6 +25,9 @@ const CATCH_UP_RETRY_MS = 40;
 const BEHIND_RETRY_MS = 20;
 
 type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
+
+/** Of ShownSeqs. */
+export type ShownPlace = { readonly seqs: ShownSeqs; readonly place: number };
 
 /** What an actor needs of the worker around it. */
 export interface ActorHost {
@@ -55,6 +59,8 @@ export interface ActorHost {
  */
 export class ShardActor implements IndexUser {
   readonly key: ShardKey;
+  /** Where it tells how far it has shown the shard, if others answer for it as well; kept by the host. */
+  shown: ShownPlace | null = null;
   readonly #host: ActorHost;
   #state: ActorState = 'unloaded';
   #generation = 0;
@@ -230,6 +236,12 @@ export class ShardActor implements IndexUser {
     this.#wake();
   }
 
+  /** Before anything is answered at a new watermark, and once where the place is given. */
+  tellShown(): void {
+    if (this.shown !== null && this.isLoaded)
+      this.shown.seqs.raise(this.shown.place, this.watermark);
+  }
+
   /** Drops the index. Only when `isEvictable`. */
   evict(): void {
     assert(this.#state !== 'ready' || this.depth === 0, 'an idle index goes');
@@ -367,6 +379,7 @@ export class ShardActor implements IndexUser {
 
   #startLoad(event: 'wanted' | 'diverged'): void {
     if (event === 'diverged') {
+      this.shown?.seqs.void(this.shown.place);
       this.#drop(event);
       this.#jobs.waitAgain();
       this.#host.waits?.(this);
@@ -410,6 +423,7 @@ export class ShardActor implements IndexUser {
     assert(!this.#jobs.hasBegun, 'nothing is begun before there is an index');
     this.#host.counted('load');
     this.#revision.begin(index, head);
+    this.tellShown();
     this.#headSeq = Math.max(this.#headSeq, head.seq);
     this.#jobs.failWaiting(
       () => unavailable('the epoch of the shard has changed'),
@@ -461,6 +475,7 @@ export class ShardActor implements IndexUser {
     try {
       assert(!this.#jobs.hasBegun, 'the revision stands still while an evaluation is begun');
       this.#revision.apply(change);
+      this.tellShown();
     } catch (error) {
       this.damaged(error);
     }

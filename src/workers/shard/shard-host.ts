@@ -14,6 +14,7 @@ import type {
 import { RAW_FIELDS } from '../../protocol/messages.ts';
 import { modelKey } from '../../protocol/model-store.ts';
 import { shardHash } from '../../protocol/shard-routing.ts';
+import { ShownSeqs } from '../../protocol/shown-seqs.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -31,7 +32,7 @@ import { LoadPlaces } from './load-places.ts';
 import { ModelRegistry } from './model-registry.ts';
 import type { IndexUser, ShardIndex, ShardSource } from './ports.ts';
 import { ShardActor } from './shard-actor.ts';
-import type { ActorHost } from './shard-actor.ts';
+import type { ActorHost, ShownPlace } from './shard-actor.ts';
 import type { ShardReason } from './shard-reason.ts';
 import { ShardTurns } from './shard-turns.ts';
 import { SmallShards } from './small-shards.ts';
@@ -97,6 +98,8 @@ export class ShardHost {
   readonly #timers: NodeJS.Timeout[] = [];
   /** Shards with requests that wait for a newer state of them. */
   readonly #waiting = new Set<ShardActor>();
+  /** Of shards for which other workers answer as well, by key. Outlives the index. */
+  readonly #shown = new Map<string, ShownPlace>();
   readonly #counts = { load: 0, loadFailure: 0, catchUp: 0 };
   readonly #turns: ShardTurns;
   readonly #fsck: IndexFsck;
@@ -351,10 +354,20 @@ export class ShardHost {
         this.actor(message.change)?.committed(message.change);
         break;
       case 'warm':
-        this.#actorOf(message.shard).warm(() => {
-          this.#writer.ack(message.ackId);
-          if (!this.#isInTurn) this.#scheduleTurn();
-        });
+        this.#warm(this.#actorOf(message.shard), message.ackId);
+        break;
+      case 'join': {
+        const { ackId, shard, memory, place } = message;
+        const shown = { seqs: new ShownSeqs(memory), place };
+        this.#shown.set(keyOf(shard), shown);
+        const actor = this.#actorOf(shard);
+        actor.shown = shown;
+        actor.tellShown();
+        this.#warm(actor, ackId);
+        break;
+      }
+      case 'leave':
+        this.#leave(message.shard, message.isOwner);
         break;
       case 'carried':
         this.actor(message.carried)?.carried(message.carried);
@@ -364,6 +377,22 @@ export class ShardHost {
         else this.actor(message.shard)?.hint(message.seq);
         break;
     }
+  }
+
+  #warm(actor: ShardActor, ackId: number): void {
+    actor.warm(() => {
+      this.#writer.ack(ackId);
+      if (!this.#isInTurn) this.#scheduleTurn();
+    });
+  }
+
+  /** A replica in use goes later, as the index used least recently. */
+  #leave(shard: ShardKey, isOwner: boolean): void {
+    this.#shown.delete(keyOf(shard));
+    const actor = this.actor(shard);
+    if (actor === undefined) return;
+    actor.shown = null;
+    if (!isOwner && actor.isEvictable) actor.evict();
   }
 
   #setModel(ackId: number, projectId: string, modelVersion: number, modelJson: string): void {
@@ -426,6 +455,7 @@ export class ShardHost {
       // Before its snapshot is asked for: see HeldShards.
       this.#options.held?.add(key);
       actor = new ShardActor(key, this.#actorHost);
+      actor.shown = this.#shown.get(keyOf(key)) ?? null;
       tenants.set(shard.tenantId, actor);
     }
     return actor;
@@ -540,6 +570,10 @@ export class ShardHost {
     );
     actor.reload();
   }
+}
+
+function keyOf({ projectId, tenantId }: ShardKey): string {
+  return `${projectId}\0${tenantId}`;
 }
 
 /** Text for the log: the stack names our code, an AppError's cause what the store said. */

@@ -27,6 +27,8 @@ export type WorkerSettings = {
   readonly clockMemory?: SharedArrayBuffer | undefined;
   /** Where this worker tells which shards it holds (held-shards.ts); absent: nobody asks. */
   readonly heldMemory?: SharedArrayBuffer | undefined;
+  /** Of the times of batches (batch-times.ts); absent: they are not measured. */
+  readonly timesMemory?: SharedArrayBuffer | undefined;
 };
 
 /** The settings that have a default; the composition root gives slot, database, poolMax and bytes. */

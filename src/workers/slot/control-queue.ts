@@ -28,6 +28,11 @@ export class ControlQueue {
     this.#messages.push(message);
   }
 
+  /** The worker is no longer one of several that answer for `shard`. */
+  leave(shard: ShardKey, isOwner: boolean): void {
+    this.#messages.push({ kind: 'leave', shard, isOwner });
+  }
+
   committed(change: CommittedChange): void {
     if (
       this.#changeCount >= CHANGES_MAX ||

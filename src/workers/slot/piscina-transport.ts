@@ -1,8 +1,10 @@
+import type { EventLoopUtilization } from 'node:perf_hooks';
 import { MessageChannel } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { BatchMemory } from '../../protocol/batch-memory.ts';
 import type { BatchRoom } from '../../protocol/batch-memory.ts';
+import { BatchTimes } from '../../protocol/batch-times.ts';
 import type {
   AnswerBatch,
   HelloMessage,
@@ -65,7 +67,10 @@ class PiscinaTransport implements SlotTransport {
   /** As few as the slot has in flight; not a Map, for the reason that SentRequests gives. */
   readonly #waiters: Waiter[] = [];
   #batch = 0;
+  /** Where stages are measured. */
+  #times: BatchTimes | null = null;
   #isStopped = false;
+  #utilization: EventLoopUtilization | undefined;
 
   constructor(slot: number, options: PiscinaTransportOptions) {
     this.#slot = slot;
@@ -105,12 +110,15 @@ class PiscinaTransport implements SlotTransport {
       if (this.#isStopped) return;
       const { batch, content } = reply instanceof ArrayBuffer ? unpackAnswers(reply) : reply;
       if (batch === 0) return events.onAnswers(content);
+      this.#times?.returned(batch);
       const waiter = this.#takeWaiter(batch);
       if (waiter === undefined) return;
       if (waiter.memory >= 0) this.#memory.give(waiter.memory);
       waiter.resolve(content);
     });
     const settings = await this.#options.settings(this.#slot);
+    const { timesMemory } = settings;
+    if (timesMemory !== undefined) this.#times = new BatchTimes(timesMemory);
     const reply = await pool.run(
       {
         protocolVersion: PROTOCOL_VERSION,
@@ -142,6 +150,7 @@ class PiscinaTransport implements SlotTransport {
     }
     this.#batch = this.#batch === BATCH_NUMBER_MAX ? 1 : this.#batch + 1;
     const batch = this.#batch;
+    this.#times?.sending(batch);
     let memory = this.#memory.indexOf(content);
     if (memory >= 0 && !this.#packer.packInPlace(batch, content, this.#memory.buffer(memory))) {
       this.#postCopy(port, batch, content);
@@ -187,6 +196,15 @@ class PiscinaTransport implements SlotTransport {
 
   underEvaluation(): number {
     return this.#underEvaluation[0] as number; // length 1
+  }
+
+  utilization(): number {
+    const thread = this.#pool?.threads[0];
+    if (thread === undefined) return 0;
+    const now = thread.performance.eventLoopUtilization();
+    const since = thread.performance.eventLoopUtilization(now, this.#utilization);
+    this.#utilization = now;
+    return since.utilization;
   }
 
   async stop(): Promise<void> {

@@ -30,6 +30,8 @@ export class ShardQueue {
   pendingCount = 0;
   /** Their bytes. */
   pendingBytes = 0;
+  /** Of the last read. */
+  epoch = 0;
   readonly small = new ShardLine();
   readonly large = new ShardLine();
 

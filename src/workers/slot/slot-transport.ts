@@ -22,6 +22,8 @@ export interface SlotTransport {
   send(batch: RequestBatch): Promise<AnswerBatch>;
   /** The id of the request that was under evaluation when last written, or 0. Readable after a crash. */
   underEvaluation(): number;
+  /** The part of the time since the last call that the worker was busy, 0 to 1; 0 where that is not known. */
+  utilization(): number;
   /** Ends the worker. Idempotent. */
   stop(): Promise<void>;
 }

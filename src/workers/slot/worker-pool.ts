@@ -36,10 +36,12 @@ import { slotOfShard } from '../../protocol/shard-routing.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
+import type { BatchStages } from '../../shared/stage-times.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
 import { type QueueBound, refusalOf } from './queue-bound.ts';
 import { RefusedRequests } from './refused-requests.ts';
 import { type PendingRequest, ShardQueue } from './shard-queue.ts';
+import { ShardSpreading, type SpreadEvent, type SpreadingOptions } from './shard-spreading.ts';
 import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport } from './slot-transport.ts';
 import { WorkerSlot } from './worker-slot.ts';
@@ -47,6 +49,7 @@ import { WorkerSlot } from './worker-slot.ts';
 export type WorkerPoolEvent =
   | { readonly kind: 'workerReport'; readonly slot: number; readonly report: WorkerReport }
   | { readonly kind: 'workerReady'; readonly slot: number }
+  | { readonly kind: 'shardSpread'; readonly slot: number; readonly spread: SpreadEvent }
   | {
       readonly kind: 'workerLost';
       readonly slot: number;
@@ -79,6 +82,10 @@ export type WorkerPoolOptions = {
     | ((projectId: string, modelVersion: number) => string | undefined)
     | undefined;
   readonly clock?: Clock | undefined;
+  /** How far shards are spread that one worker cannot answer for; absent: not at all. */
+  readonly spreading?: SpreadingOptions | undefined;
+  /** Where stages are measured. */
+  readonly stages?: BatchStages | undefined;
 };
 
 /** What comparisons of indexes have counted; see FsckStats. */
@@ -89,6 +96,8 @@ export interface WorkerPool extends ShardClient {
   /** Resolves when every worker said hello. Errors: rejects with the cause when one cannot start. */
   start(): Promise<void>;
   readonly isReady: boolean;
+  /** Shards that several workers answer for. */
+  readonly spreadCount: number;
   /** Loads a shard before anybody asks; resolves when it is there, or could not be loaded. */
   warm(shard: ShardKey): Promise<void>;
   /** Requests queued or in flight over all workers. */
@@ -117,6 +126,7 @@ class SlotPool implements WorkerPool {
   readonly #slots: readonly WorkerSlot[];
   readonly #models = new ModelStore();
   readonly #refused: RefusedRequests;
+  readonly #spreading: ShardSpreading;
   readonly #shards = new Map<string, Map<string, ShardQueue>>();
   #shardCount = 0;
   #shardCountMax = SHARD_QUEUES_MAX;
@@ -132,12 +142,17 @@ class SlotPool implements WorkerPool {
     const reports = {
       onStats: (slot: number, stats: WorkerStats) => {
         this.#fsck = sumOf(this.#fsck, stats.fsck, 1);
+        this.#spreading.report(slot, stats);
         options.onStats(slot, stats);
       },
       onReport: (slot: number, report: WorkerReport) =>
         options.onEvent({ kind: 'workerReport', slot, report }),
-      onReady: (slot: number) => options.onEvent({ kind: 'workerReady', slot }),
+      onReady: (slot: number) => {
+        this.#spreading.ready(slot);
+        options.onEvent({ kind: 'workerReady', slot });
+      },
       onLost: (slot: number, cause: unknown, killer: PendingRequest | null) => {
+        this.#spreading.lost(slot);
         if (killer !== null) this.#refused.add(killer.label(), killer.bodyBytes());
         options.onEvent({ kind: 'workerLost', slot, cause, requestRemembered: killer !== null });
       },
@@ -150,16 +165,31 @@ class SlotPool implements WorkerPool {
     };
     this.#slots = Array.from(
       { length: options.workerCount },
-      (_, index) => new WorkerSlot(index, options.createTransport, limits, reports, clock),
+      (_, index) =>
+        new WorkerSlot(index, options.createTransport, limits, reports, clock, options.stages),
+    );
+    this.#spreading = new ShardSpreading(
+      options.spreading ?? { workersMax: 1, indexBytesMax: 0 },
+      this.#slots,
+      () => this.#eachShard(),
+      (spread) => {
+        const [slot = 0] = spread.slots;
+        options.onEvent({ kind: 'shardSpread', slot, spread });
+      },
     );
   }
 
   async start(): Promise<void> {
     await Promise.all(this.#slots.map((slot) => slot.start()));
+    this.#spreading.start();
   }
 
   get isReady(): boolean {
     return this.#slots.every((slot) => slot.isReady);
+  }
+
+  get spreadCount(): number {
+    return this.#spreading.count;
   }
 
   get pendingCount(): number {
@@ -175,9 +205,18 @@ class SlotPool implements WorkerPool {
     onAnswer: (answer: RawAnswer) => void,
   ): Cancellable {
     this.#requestId += 1;
-    const shard = this.#shardQueue(scope);
+    const owner = this.#shardQueue(scope);
+    const way = this.#spreading.wayOf(owner, scope);
     const opcode = rawOpcode(method, format);
-    const request = new RawRequest(this.#requestId, shard, scope, opcode, body, expected, onAnswer);
+    const request = new RawRequest(
+      this.#requestId,
+      way?.queue ?? owner,
+      way?.scope ?? scope,
+      opcode,
+      body,
+      expected,
+      onAnswer,
+    );
     return this.#submit(request);
   }
 
@@ -253,16 +292,18 @@ class SlotPool implements WorkerPool {
   }
 
   applyCommitted(changes: readonly CommittedChange[]): void {
-    for (const change of changes) this.#slotOf(change).control?.committed(change);
+    for (const change of changes) {
+      for (const slot of this.#holdersOf(change)) slot.control?.committed(change);
+    }
   }
 
   applyCarried(carried: CarriedChanges): void {
-    this.#slotOf(carried).control?.carried(carried);
+    for (const slot of this.#holdersOf(carried)) slot.control?.carried(carried);
   }
 
   hint(shard: ShardKey | null, seq: number): void {
     if (shard !== null) {
-      this.#slotOf(shard).control?.hint(shard, seq);
+      for (const slot of this.#holdersOf(shard)) slot.control?.hint(shard, seq);
       return;
     }
     for (const slot of this.#slots) slot.control?.hint(null, seq);
@@ -282,6 +323,7 @@ class SlotPool implements WorkerPool {
 
   async stop(): Promise<void> {
     this.#isDraining = true;
+    this.#spreading.stop();
     await Promise.all(this.#slots.map((slot) => slot.stop()));
   }
 
@@ -304,10 +346,12 @@ class SlotPool implements WorkerPool {
       cancellable?.cancel();
       reject(new AppError<SlotReason>('CANCELLED', 'the call was cancelled'));
     };
+    const owner = this.#shardQueue(scope);
+    const way = this.#spreading.wayOf(owner, scope);
     const request = new ParsedRequest<M>(
       this.#requestId,
-      this.#shardQueue(scope),
-      scope,
+      way?.queue ?? owner,
+      way?.scope ?? scope,
       method,
       args,
       (response) => {
@@ -339,6 +383,7 @@ class SlotPool implements WorkerPool {
 
   #submit(request: RawRequest | ParsedRequest): Cancellable {
     const slot = this.#slots[request.shard.slot] as WorkerSlot; // by slotOfShard
+    request.shard.epoch = request.scope.epoch;
     const problem = this.#refusal(request) ?? slot.enqueue(request);
     if (problem !== null) {
       // Never inside the call: the caller has no handle yet.
@@ -374,6 +419,19 @@ class SlotPool implements WorkerPool {
     return this.#slots[slotOfShard(shard, this.#slots.length)] as WorkerSlot; // below length
   }
 
+  /** The slots whose workers answer for a shard. */
+  #holdersOf(shard: ShardKey): readonly WorkerSlot[] {
+    const owner = this.#slotOf(shard);
+    if (this.#spreading.count === 0) return [owner];
+    const queue = this.#shards.get(shard.projectId)?.get(shard.tenantId);
+    const slots = queue && this.#spreading.slotsOf(queue);
+    return slots?.map((slot) => this.#slots[slot] as WorkerSlot) ?? [owner]; // of this pool
+  }
+
+  *#eachShard(): Generator<ShardQueue> {
+    for (const tenants of this.#shards.values()) yield* tenants.values();
+  }
+
   /** Two lookups instead of a hash and a joined key per request. */
   #shardQueue(key: ShardKey): ShardQueue {
     const known = this.#shards.get(key.projectId)?.get(key.tenantId);
@@ -395,7 +453,7 @@ class SlotPool implements WorkerPool {
   #forgetIdleShards(): void {
     for (const [projectId, tenants] of this.#shards) {
       for (const [tenantId, shard] of tenants) {
-        if (shard.pendingCount === 0) {
+        if (shard.pendingCount === 0 && !this.#spreading.isSpread(shard)) {
           tenants.delete(tenantId);
           this.#shardCount -= 1;
         }

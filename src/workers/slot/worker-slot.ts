@@ -18,6 +18,7 @@ import type { CallOrigin, RawAnswer } from '../../protocol/shard-client.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
+import type { BatchStages } from '../../shared/stage-times.ts';
 import { ControlQueue } from './control-queue.ts';
 import { FairQueue } from './fair-queue.ts';
 import { ParsedRequest, RawRequest } from './pending-request.ts';
@@ -94,6 +95,9 @@ export class WorkerSlot {
   #pendingBytes = 0;
   #batchesInFlight = 0;
   #flushScheduled = false;
+  readonly #stages: BatchStages | undefined;
+  /** Since when the next batch is waited for, 0 while it is not; only where stages are measured. */
+  #scheduledMs = 0;
   #bootstrapFailures = 0;
   #restartDelayMs = 0;
   #readySinceMs = 0;
@@ -109,8 +113,10 @@ export class WorkerSlot {
     limits: SlotLimits,
     reports: SlotReports,
     clock: Clock,
+    stages?: BatchStages,
   ) {
     this.index = index;
+    this.#stages = stages;
     this.#createTransport = createTransport;
     this.#limits = limits;
     this.#reports = reports;
@@ -215,6 +221,17 @@ export class WorkerSlot {
   /** Resolves when the worker has compared its indexes with what is stored; at once if it has none. */
   fsck(): Promise<void> {
     return this.#acknowledged((ackId) => ({ kind: 'fsck', ackId }));
+  }
+
+  /** Makes the worker one of those that answer for `shard`; resolves when it holds it, or could not load it. At once if there is no worker. */
+  join(shard: ShardKey, memory: SharedArrayBuffer): Promise<void> {
+    const { index: place } = this;
+    return this.#acknowledged((ackId) => ({ kind: 'join', ackId, shard, memory, place }));
+  }
+
+  /** The part of the time since the last call that the worker was busy. */
+  utilization(): number {
+    return this.#state === 'ready' ? (this.#transport?.utilization() ?? 0) : 0;
   }
 
   #acknowledged(messageOf: (ackId: number) => ControlMessage): Promise<void> {
@@ -330,6 +347,8 @@ export class WorkerSlot {
   #schedule(): void {
     if (this.#flushScheduled || this.#state !== 'ready') return;
     this.#flushScheduled = true;
+    if (this.#stages !== undefined && this.#scheduledMs === 0)
+      this.#scheduledMs = performance.now();
     setImmediate(() => {
       this.#flushScheduled = false;
       this.#flush();
@@ -338,7 +357,9 @@ export class WorkerSlot {
 
   /** Sends at most what the worker takes now; the rest goes with the next reply. */
   #flush(): void {
+    const stages = this.#stages;
     while (this.#state === 'ready' && this.#batchesInFlight < BATCHES_IN_FLIGHT_MAX) {
+      const sinceMs = stages === undefined ? 0 : performance.now();
       const requests = this.#queue.take();
       for (const request of requests) this.#sent.add(request);
       if (requests.length === 0 && this.#cancelled.length === 0 && this.#control.isEmpty) return;
@@ -349,7 +370,10 @@ export class WorkerSlot {
       const batch = batchOfRequests(requests, cancelled, this.#control.take(), transport);
       if (this.#batchesInFlight === 0) this.#heardAtMs = this.#clock.monotonicMs();
       this.#batchesInFlight += 1;
-      transport.send(batch).then(
+      const sent = transport.send(batch);
+      stages?.sent(this.#scheduledMs, sinceMs, requests.length);
+      this.#scheduledMs = 0;
+      sent.then(
         (answers) => {
           if (this.#transport !== transport) return;
           this.#batchesInFlight -= 1;
@@ -370,7 +394,12 @@ export class WorkerSlot {
       const origin = this.#sent.get(refusal.requestId)?.scope.origin;
       this.#reports.onBudgetRefused(refusal, origin);
     }
-    this.#rawAnswersArrived(answers);
+    if (this.#stages === undefined) this.#rawAnswersArrived(answers);
+    else {
+      const mark = this.#stages.mark();
+      this.#rawAnswersArrived(answers);
+      this.#stages.answered(mark, answers.ids.length);
+    }
     for (const response of answers.responses) this.#responseArrived(response);
     for (const ack of answers.acks) {
       const waiter = this.#acks.get(ack.ackId);

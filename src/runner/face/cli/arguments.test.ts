@@ -34,5 +34,35 @@ test('options may stand before the command; -l is the command list', () => {
   });
   expect(parseCommandLine(['-l', '--json'])).toMatchObject({ command: 'list', isJson: true });
   expect(parseCommandLine([])).toMatchObject({ command: undefined, isHelp: true });
+  expect(
+    parseCommandLine([
+      'run',
+      'ci',
+      '-s',
+      'A=b=c',
+      '-s',
+      'B',
+      '--matrix',
+      'k:a:b',
+      '--matrix',
+      'k:c',
+      '-j',
+      'x',
+      '-j',
+      'y',
+      '-n',
+    ]),
+  ).toMatchObject({
+    secrets: [
+      { name: 'A', value: 'b=c' },
+      { name: 'B', value: undefined },
+    ],
+    matrix: { k: ['a:b', 'c'] },
+    jobs: ['x', 'y'],
+    isDryRun: true,
+  });
+  expect(() => parseCommandLine(['run', 'ci', '-s', 'hunter2!'])).toThrow(
+    /^--secret: must be NAME or NAME=VALUE$/,
+  );
   expect(() => parseCommandLine(['runs', '-i', 'a=b'])).toThrow('--input is no option of runs');
 });

@@ -187,7 +187,7 @@ function matrixOf(given: readonly string[]): Readonly<Record<string, readonly st
 function secretOf(text: string): { readonly name: string; readonly value: string | undefined } {
   const end = text.indexOf('=');
   // The text may be a value in the wrong place: it is not repeated.
-  if (end === 0) throw usage('--secret: must be NAME or NAME=VALUE');
+  if (!/^[A-Za-z_]\w*(?:=|$)/.test(text)) throw usage('--secret: must be NAME or NAME=VALUE');
   return end < 0
     ? { name: text, value: undefined }
     : { name: text.slice(0, end), value: text.slice(end + 1) };

@@ -1,5 +1,5 @@
-import type { NeededAction } from '../../model/action-supply.ts';
 import type { RunnerEvent } from '../../model/events.ts';
+import type { NeededAction } from '../../model/needed-action.ts';
 import type { LogQuery, StartRequest } from '../../model/ports.ts';
 import type { Annotation, Artifact, RunStatus, WorkflowRun } from '../../model/run.ts';
 

@@ -104,3 +104,6 @@ export class Terminal {
     return this.hasColors && COLOR.test(found) ? found : '';
   }
 }
+
+/** Where a command prints what it was asked for, and what else there is to say. */
+export type Screens = { readonly output: Terminal; readonly notes: Terminal };

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import type { RemoteReference } from '../../language/action-reference.ts';
 import { createGit, type Git, type GitResult, mustRef } from '../git/run-git.ts';

@@ -14,6 +14,11 @@ import type { VersionProbe } from './version-probe.ts';
 const MODULE = 'golang.org/toolchain';
 /** The first whose go command can get toolchains: go.dev/doc/toolchain. */
 const BOOTSTRAP_MIN = '1.21.0';
+/** Names of Go that differ from those of Node. */
+const GO_ARCHS: ReadonlyMap<string, string> = new Map([
+  ['x64', 'amd64'],
+  ['ia32', '386'],
+]);
 
 export type GoToolsParts = {
   readonly cache: ToolCache;
@@ -128,6 +133,5 @@ function goName(version: string): string {
 }
 
 function systemName(): string {
-  const machine = { x64: 'amd64', arm64: 'arm64', ia32: '386', arm: 'arm' }[arch() as string];
-  return `${platform()}-${machine ?? arch()}`;
+  return `${platform()}-${GO_ARCHS.get(arch()) ?? arch()}`;
 }

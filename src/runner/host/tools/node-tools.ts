@@ -149,8 +149,8 @@ export class NodeTools implements ToolKind {
     const version = await this.#inScratch(signal, async (place) => {
       const range = wish.range === '*' ? '>=0' : wish.range;
       const engines = await npm.enginesOf(name, range, place);
-      const fitting = [...engines].flatMap(([one, range]) =>
-        semver.satisfies(node, range) ? [one] : [],
+      const fitting = [...engines].flatMap(([one, needed]) =>
+        semver.satisfies(node, needed) ? [one] : [],
       );
       const found = pickVersion(fitting, wish);
       if (found === undefined) throw new AppError('NOT_FOUND', `there is none for Node ${node}`);

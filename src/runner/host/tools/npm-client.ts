@@ -51,8 +51,9 @@ export class NpmClient {
     const fields = ['version', 'engines.node'];
     const text = await this.#run(['view', `${name}@${range}`, ...fields, '--json'], place);
     const found: unknown = JSON.parse(text === '' ? '[]' : text);
+    const all: unknown[] = Array.isArray(found) ? found : [found];
     const engines = new Map<string, string>();
-    for (const one of [found].flat() as unknown[]) {
+    for (const one of all) {
       // npm leaves out what a version does not have, and the names with it.
       if (typeof one === 'string') engines.set(one, '*');
       if (typeof one !== 'object' || one === null) continue;

@@ -103,7 +103,7 @@ export class ToolCache {
       } catch (error) {
         if (!(error instanceof AppError) || error.reason !== 'STORE_UNAVAILABLE') throw error;
         if (performance.now() > until) {
-          throw new AppError('DEADLINE_EXCEEDED', `${error.message}`, {}, error);
+          throw new AppError('DEADLINE_EXCEEDED', error.message, {}, error);
         }
       }
       if (signal?.aborted === true) throw new AppError('CANCELLED', 'The step was stopped');

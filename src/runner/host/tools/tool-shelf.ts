@@ -19,6 +19,11 @@ import { VersionProbe } from './version-probe.ts';
 const RETRY_MS = 60_000;
 /** Actions of these and older lines run on it, as on GitHub since June 2026. */
 const ACTIONS_NODE = 24;
+/** What workflows call them. */
+const ARCHITECTURES: ReadonlyMap<string, readonly string[]> = new Map([
+  ['x64', ['x64', 'amd64', 'x86_64']],
+  ['arm64', ['arm64', 'aarch64']],
+]);
 
 export type ToolShelfOptions = {
   /** The runner's own: where tools are, and how registries are reached. */
@@ -91,8 +96,8 @@ export function toolsDirOf(environment: Environment): string {
 
 /** Errors: INVALID_VALUE for another architecture than that of this machine. */
 export function refuseOtherArchitecture(wanted: string, field = 'architecture'): void {
-  const names = { x64: ['x64', 'amd64', 'x86_64'], arm64: ['arm64', 'aarch64'] }[arch() as string];
-  if (wanted === '' || (names ?? [arch()]).includes(wanted.toLowerCase())) return;
+  const names = ARCHITECTURES.get(arch()) ?? [arch()];
+  if (wanted === '' || names.includes(wanted.toLowerCase())) return;
   const text = `this machine is ${arch()}: tools of '${wanted}' cannot be had`;
   throw new AppError('INVALID_VALUE', text, { field });
 }

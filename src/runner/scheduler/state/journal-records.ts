@@ -1,4 +1,4 @@
-import type { NeededAction } from '../../model/action-supply.ts';
+import type { NeededAction } from '../../model/needed-action.ts';
 import type { SealedValues } from '../../model/ports.ts';
 import type {
   Annotation,

@@ -231,6 +231,7 @@ describe('an event of POST /api/runs', { timeout: 180_000 }, () => {
     [{ force: 'yes' }, 'force'],
     [{ jobs: ['nope'] }, 'jobs'],
     [{ jobs: 'show' }, 'jobs'],
+    [{ jobs: [] }, 'jobs'],
     [{ matrix: { node: '18' } }, 'matrix.node'],
     [{ secrets: { A: 1 } }, 'secrets.A'],
   ])('%j is 400 that names the field', async (fields, field) => {

@@ -67,7 +67,7 @@ export function startCli(
   args: readonly string[],
   options: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
 ): CliProcess {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, ['--', MAIN, ...args], {
     cwd: workspace,
     env: {
       PATH: process.env['PATH'],

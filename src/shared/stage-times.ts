@@ -1,0 +1,142 @@
+/** What the gateway's thread does for one call, in this order; `docs/performance.md` says what is in each. */
+export const CALL_STAGES = ['socket', 'headers', 'body', 'scan', 'write'] as const;
+export type CallStage = (typeof CALL_STAGES)[number];
+
+/** What it does for a batch of calls to a worker. */
+export const BATCH_STAGES = ['waiting', 'packing', 'answering'] as const;
+export type BatchStage = (typeof BATCH_STAGES)[number];
+
+/** What carries calls. */
+export const CARRIERS = ['http1', 'http2'] as const;
+export type Carrier = (typeof CARRIERS)[number];
+
+/** Time spent in one stage, and in how many goes. */
+export class StageSum {
+  ms = 0;
+  count = 0;
+
+  add(ms: number, count = 1): void {
+    this.ms += ms;
+    this.count += count;
+  }
+}
+
+/** When code of ours was left in this turn of the loop, and how long was written: what all carriers share. */
+class Turn {
+  /** Of `performance.now()`; 0 where it was left in an earlier turn, since when the thread may have slept. */
+  leftMs = 0;
+  writtenMs = 0;
+  #isEndAwaited = false;
+
+  left(nowMs: number): void {
+    this.leftMs = nowMs;
+    if (this.#isEndAwaited) return;
+    this.#isEndAwaited = true;
+    setImmediate(() => {
+      this.#isEndAwaited = false;
+      this.leftMs = 0;
+    });
+  }
+}
+
+/** The stages of calls that come by one carrier. Each method is called at one place on the hot path, and costs a reading of the clock. */
+export class CallStages {
+  readonly sums: Readonly<Record<CallStage, StageSum>> = {
+    socket: new StageSum(),
+    headers: new StageSum(),
+    body: new StageSum(),
+    scan: new StageSum(),
+    write: new StageSum(),
+  };
+  readonly #turn: Turn;
+  #sinceMs = 0;
+
+  constructor(turn: Turn) {
+    this.#turn = turn;
+  }
+
+  /** A request is handed to us: what passed since we were last left in this turn went into receiving it. */
+  arrived(): void {
+    this.#sinceMs = this.#entered(this.sums.socket);
+  }
+
+  /** Its headers were looked at. */
+  headersRead(): void {
+    this.#leave(this.sums.headers);
+  }
+
+  /** Its whole body is handed to us. */
+  bodyArrived(): void {
+    this.#sinceMs = this.#entered(this.sums.body);
+  }
+
+  /** It is in the line before its worker, or went another way. */
+  scanned(): void {
+    this.#leave(this.sums.scan);
+  }
+
+  /** Counts an answer whose making began at `sinceMs`, of `performance.now()`. */
+  written(sinceMs: number): void {
+    const ms = performance.now() - sinceMs;
+    this.sums.write.add(ms);
+    this.#turn.writtenMs += ms;
+  }
+
+  #entered(stage: StageSum): number {
+    const nowMs = performance.now();
+    const { leftMs } = this.#turn;
+    if (leftMs !== 0) stage.add(nowMs - leftMs);
+    return nowMs;
+  }
+
+  #leave(stage: StageSum): void {
+    const nowMs = performance.now();
+    stage.add(nowMs - this.#sinceMs);
+    this.#turn.left(nowMs);
+  }
+}
+
+/** The stages of batches on the gateway's thread. */
+export class BatchStages {
+  readonly sums: Readonly<Record<BatchStage, StageSum>> = {
+    waiting: new StageSum(),
+    packing: new StageSum(),
+    answering: new StageSum(),
+  };
+  readonly #turn: Turn;
+
+  constructor(turn: Turn) {
+    this.#turn = turn;
+  }
+
+  /** Counts a batch of `calls` that was waited for since `firstMs`, 0 for not at all, and packed from `sinceMs` until now. */
+  sent(firstMs: number, sinceMs: number, calls: number): void {
+    this.sums.waiting.add(firstMs === 0 ? 0 : sinceMs - firstMs);
+    this.sums.packing.add(performance.now() - sinceMs, calls);
+  }
+
+  /** Where the time of `answered` begins. */
+  mark(): number {
+    return performance.now() - this.#turn.writtenMs;
+  }
+
+  /** Counts the answers to `calls`, less the writing of them, from `mark` until now. */
+  answered(mark: number, calls: number): void {
+    this.sums.answering.add(this.mark() - mark, calls);
+  }
+}
+
+/**
+ * Where the time of decision calls goes on the gateway's thread, added up by stage. There is one only where the stages are
+ * measured: elsewhere nothing is read and nothing is counted.
+ */
+export class StageTimes {
+  readonly calls: Readonly<Record<Carrier, CallStages>>;
+  readonly batches: BatchStages;
+
+  constructor() {
+    const turn = new Turn();
+    this.calls = { http1: new CallStages(turn), http2: new CallStages(turn) };
+    this.batches = new BatchStages(turn);
+  }
+}

@@ -1,0 +1,65 @@
+import type { ShardKey } from '../../model/relation-tuple.ts';
+import type { ReadScope } from '../../protocol/shard-client.ts';
+import { createShownMemory, SHOWN_VOID, ShownSeqs } from '../../protocol/shown-seqs.ts';
+import { ShardQueue } from './shard-queue.ts';
+
+/**
+ * `joining`: replicas load, the owner alone answers. `open`: all answer. `ending`: the owner alone answers again, no older
+ * than what others have shown. `over`: as if there had been none.
+ */
+export type SpreadState = 'joining' | 'open' | 'ending' | 'over';
+
+/**
+ * One shard that several workers answer for, each from a replica with its own watermark. The owner is the first of them, and
+ * the only one while it is not `open`.
+ */
+export class SpreadShard {
+  readonly key: ShardKey;
+  /** By slot. */
+  readonly shown: ShownSeqs;
+  readonly epoch: number;
+  readonly queues: readonly ShardQueue[];
+  state: SpreadState = 'joining';
+  /** Samples in a row in which one worker less would have done. */
+  idleSamples = 0;
+  /** A read named another history than the one that was shown: there is nothing to compare any more. */
+  #isOther = false;
+
+  constructor(owner: ShardQueue, slots: readonly number[], slotCount: number, epoch: number) {
+    const { projectId, tenantId } = owner;
+    this.key = { projectId, tenantId };
+    this.epoch = epoch;
+    this.shown = new ShownSeqs(createShownMemory(slotCount));
+    this.queues = [owner, ...slots.map((slot) => new ShardQueue(projectId, tenantId, slot))];
+  }
+
+  get slots(): readonly number[] {
+    return this.queues.map(({ slot }) => slot);
+  }
+
+  get owner(): ShardQueue {
+    return this.queues[0] as ShardQueue; // never empty
+  }
+
+  get pendingCount(): number {
+    return this.queues.reduce((sum, { pendingCount }) => sum + pendingCount, 0);
+  }
+
+  /** Whether the owner answers for all that was shown: then nobody needs to know that there were others. */
+  get isOwnerNewest(): boolean {
+    const { newest } = this.shown;
+    return this.#isOther || newest === SHOWN_VOID || this.shown.at(this.owner.slot) >= newest;
+  }
+
+  /**
+   * `scope`, at least as new as what any replica has shown; null where the replicas are of another history than the scope, or
+   * have met one: then there is nothing to compare, and the spread is over. Hot.
+   */
+  raised(scope: ReadScope): ReadScope | null {
+    const { newest } = this.shown;
+    if (scope.epoch !== this.epoch) this.#isOther = true;
+    if (this.#isOther || newest === SHOWN_VOID) return null;
+    // The stamp is that of the seq that it came with.
+    return newest > scope.minSeq ? { ...scope, minSeq: newest, stamp: '' } : scope;
+  }
+}
