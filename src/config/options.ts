@@ -321,7 +321,8 @@ export const OPTIONS = {
   }),
   shardQueueMax: integerOption({
     env: 'GATEWAY_SHARD_QUEUE_MAX',
-    description: 'Requests waiting for one shard before more are refused (resource_exhausted).',
+    description:
+      'Requests waiting for one shard, of each worker that answers for it, before more are refused (resource_exhausted).',
     fallback: 10_000,
     min: 1,
     max: 10_000_000,

@@ -201,10 +201,12 @@ class PiscinaTransport implements SlotTransport {
   utilization(): number {
     const thread = this.#pool?.threads[0];
     if (thread === undefined) return 0;
+    const before = this.#utilization;
     const now = thread.performance.eventLoopUtilization();
-    const since = thread.performance.eventLoopUtilization(now, this.#utilization);
     this.#utilization = now;
-    return since.utilization;
+    // Without a second look there is no time in between, and the quotient is no number.
+    if (before === undefined) return 0;
+    return thread.performance.eventLoopUtilization(now, before).utilization;
   }
 
   async stop(): Promise<void> {
