@@ -310,7 +310,8 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
         ).length;
       // All of the quiet one; of the others as much as is left, in turns.
       expect(countOf('quiet')).toBe(2);
-      expect([countOf('busy'), countOf('loud')].sort()).toEqual([3, 4]);
+      expect(countOf('busy') + countOf('loud')).toBe(7);
+      expect(Math.abs(countOf('busy') - countOf('loud'))).toBe(1);
       for (const tenantId of ['busy', 'loud']) {
         expect(Math.abs(countOf(`${tenantId}/a`) - countOf(`${tenantId}/b`))).toBeLessThan(2);
       }
@@ -333,7 +334,7 @@ export function describeStore(name: string, open: () => Promise<NotificationStor
         turns.push(...claimed.deliveries.map(({ endpoint }) => endpoint.tenantId));
       }
       expect(turns).toHaveLength(8);
-      expect([...turns.slice(0, 4)].sort()).toEqual(tenants);
+      expect(turns.slice(0, 4).sort()).toEqual(tenants);
       expect(turns.slice(4)).toEqual(turns.slice(0, 4));
     });
 
