@@ -384,17 +384,22 @@ export function createCalls(
       metrics.unreadAnswers.inc();
       metrics.unreadBytes.inc(bytes);
     },
-    report: ({ requestId, rpc, caller, error }) => {
-      const fields = {
-        request_id: requestId,
-        rpc,
-        caller,
-        error: String(error),
-        stack: stackOf(error),
-      };
-      log('error', 'call_failed', fields);
-    },
+    report: (failure) => reportFailure(log, failure),
   };
+}
+
+function reportFailure(
+  log: EventLog,
+  { requestId, rpc, caller, error }: Parameters<CallOptions['report']>[0],
+): void {
+  const fields = {
+    request_id: requestId,
+    rpc,
+    caller,
+    error: String(error),
+    stack: stackOf(error),
+  };
+  log('error', 'call_failed', fields);
 }
 
 function createBudgets(

@@ -21,8 +21,14 @@ const PASSED_PREFIX = 'LC_';
  * names that begin alike hold tokens (CARGO_REGISTRY_TOKEN, UV_PUBLISH_TOKEN).
  */
 const NETWORK_NAMES: ReadonlySet<string> = new Set([
-  ...['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'],
-  ...['http_proxy', 'https_proxy', 'all_proxy', 'no_proxy'],
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'ALL_PROXY',
+  'NO_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'all_proxy',
+  'no_proxy',
   'NODE_EXTRA_CA_CERTS',
   'npm_config_cafile',
   'npm_config_registry',
