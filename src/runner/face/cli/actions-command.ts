@@ -1,9 +1,10 @@
-import type { NeededAction } from '../../model/action-supply.ts';
+import type { NeededAction } from '../../model/run.ts';
 import { usage, type CommandLine } from './arguments.ts';
-import type { Screens } from './commands.ts';
 import type { CliContext } from './connect.ts';
 import type { ActionLink, ActionNeeds } from './runner-link.ts';
 import type { Terminal } from './terminal.ts';
+
+type Screens = { readonly output: Terminal; readonly notes: Terminal };
 
 const COMMIT_CHARACTERS = 12;
 const EXIT_FAILURE = 1;
