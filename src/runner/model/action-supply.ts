@@ -1,4 +1,4 @@
-import type { NeededAction } from './needed-action.ts';
+import type { NeededAction } from './run.ts';
 import type { WorkflowSource } from './workflow.ts';
 
 /** What actions a run needs, found before its jobs start. */

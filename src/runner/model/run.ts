@@ -1,5 +1,3 @@
-import type { NeededAction } from './needed-action.ts';
-
 /**
  * What the runner records of an execution and shows on its wire. Terms: a run executes one workflow;
  * a run has jobs (a leg of a matrix is a job); a job has steps, numbered from 1 in the order shown.
@@ -70,6 +68,16 @@ export type Trigger = {
 
 /** The folder of a run, below which each of its jobs has one; the project itself for `none`. */
 export type Sandbox = { readonly path: string; readonly strategy: SandboxStrategy };
+
+/** An action, or a workflow of another repository, that a run needs. */
+export type NeededAction = {
+  /** `owner/repo@ref`. */
+  readonly name: string;
+  /** `fetched`: by git, at a commit that is pinned. `placed`: a folder that somebody put there. */
+  readonly source: 'built-in' | 'fetched' | 'placed' | 'mirror' | 'missing';
+  /** Of those fetched; 40 or 64 hexadecimal digits. */
+  readonly commit?: string | undefined;
+};
 
 export type WorkflowRun = {
   readonly id: string;

@@ -1,6 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
-import type { NeededAction } from '../model/needed-action.ts';
-import type { Annotation } from '../model/run.ts';
+import type { Annotation, NeededAction } from '../model/run.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 

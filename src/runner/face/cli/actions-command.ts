@@ -1,8 +1,10 @@
-import type { NeededAction } from '../../model/needed-action.ts';
+import type { NeededAction } from '../../model/run.ts';
 import { usage, type CommandLine } from './arguments.ts';
 import type { CliContext } from './connect.ts';
 import type { ActionLink, ActionNeeds } from './runner-link.ts';
-import type { Screens, Terminal } from './terminal.ts';
+import type { Terminal } from './terminal.ts';
+
+type Screens = { readonly output: Terminal; readonly notes: Terminal };
 
 const COMMIT_CHARACTERS = 12;
 const EXIT_FAILURE = 1;

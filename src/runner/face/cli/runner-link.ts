@@ -1,7 +1,13 @@
 import type { RunnerEvent } from '../../model/events.ts';
 import type { NeededAction } from '../../model/needed-action.ts';
 import type { LogQuery, StartRequest } from '../../model/ports.ts';
-import type { Annotation, Artifact, RunStatus, WorkflowRun } from '../../model/run.ts';
+import type {
+  Annotation,
+  Artifact,
+  NeededAction,
+  RunStatus,
+  WorkflowRun,
+} from '../../model/run.ts';
 
 /**
  * What happens in runs, and what befalls a stream of it: `gap` when lines were left out for a slow

@@ -12,7 +12,7 @@ import {
 } from '../../language/action-reference.ts';
 import { usesInText } from '../../language/uses-in-document.ts';
 import type { ActionSupply } from '../../model/action-supply.ts';
-import type { NeededAction } from '../../model/needed-action.ts';
+import type { NeededAction } from '../../model/run.ts';
 import type { WorkflowSource } from '../../model/workflow.ts';
 import { ActionLock, type LockedAction } from './action-lock.ts';
 import { type ActionOrigin, fetchAction } from './fetch-action.ts';

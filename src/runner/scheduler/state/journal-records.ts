@@ -1,10 +1,10 @@
-import type { NeededAction } from '../../model/needed-action.ts';
 import type { SealedValues } from '../../model/ports.ts';
 import type {
   Annotation,
   Conclusion,
   Job,
   JsonObject,
+  NeededAction,
   Sandbox,
   SandboxStrategy,
   Trigger,
