@@ -1,9 +1,8 @@
 import type { NeededAction } from '../../model/action-supply.ts';
 import { usage, type CommandLine } from './arguments.ts';
-import type { Screens } from './commands.ts';
 import type { CliContext } from './connect.ts';
 import type { ActionLink, ActionNeeds } from './runner-link.ts';
-import type { Terminal } from './terminal.ts';
+import type { Screens, Terminal } from './terminal.ts';
 
 const COMMIT_CHARACTERS = 12;
 const EXIT_FAILURE = 1;

@@ -8,14 +8,12 @@ import type { CliContext } from './connect.ts';
 import { followRun } from './follow-run.ts';
 import { RunPrinter } from './run-printer.ts';
 import type { RunReader, SecretPlace } from './runner-link.ts';
-import type { Terminal } from './terminal.ts';
+import type { Screens, Terminal } from './terminal.ts';
 import { variablesOf } from './variables.ts';
 
 const RUNS_MAX = 1_000;
 /** All of the runner, which wrong arguments, help and lists need not wait for. */
 const links = () => import('./connect.ts');
-
-export type Screens = { readonly output: Terminal; readonly notes: Terminal };
 
 /** Does what the line says; resolves with the exit code. Errors: AppErrors for people. */
 export async function runCommand(

@@ -104,3 +104,6 @@ export class Terminal {
     return this.hasColors && COLOR.test(found) ? found : '';
   }
 }
+
+/** Where a command writes: its results, and words beside them. */
+export type Screens = { readonly output: Terminal; readonly notes: Terminal };
