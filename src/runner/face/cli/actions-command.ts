@@ -2,7 +2,7 @@ import type { NeededAction } from '../../model/run.ts';
 import { usage, type CommandLine } from './arguments.ts';
 import type { CliContext } from './connect.ts';
 import type { ActionLink, ActionNeeds } from './runner-link.ts';
-import type { Terminal } from './terminal.ts';
+import type { Screens, Terminal } from './terminal.ts';
 
 type Screens = { readonly output: Terminal; readonly notes: Terminal };
 

@@ -8,7 +8,7 @@ import type { CliContext } from './connect.ts';
 import { followRun } from './follow-run.ts';
 import { RunPrinter } from './run-printer.ts';
 import type { RunReader, SecretPlace } from './runner-link.ts';
-import type { Terminal, Screens } from './terminal.ts';
+import type { Screens, Terminal } from './terminal.ts';
 import { variablesOf } from './variables.ts';
 
 const RUNS_MAX = 1_000;

@@ -105,5 +105,5 @@ export class Terminal {
   }
 }
 
-/** Where a command prints what it was asked for, and what else there is to say. */
+/** Where a command writes: its results, and words beside them. */
 export type Screens = { readonly output: Terminal; readonly notes: Terminal };
