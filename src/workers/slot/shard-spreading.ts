@@ -225,7 +225,9 @@ export class ShardSpreading {
     if (spread.state === 'open') {
       let share = 0;
       for (const queue of spread.queues) {
-        const part = queue.pendingCount / Math.max(1, this.#pendingOf(queue));
+        // Below saturation a moment mostly finds nothing: then all of the time is taken for this shard's.
+        const pending = this.#pendingOf(queue);
+        const part = pending === 0 ? 1 : queue.pendingCount / pending;
         share += part * (used[queue.slot] ?? 0);
       }
       spread.idleSamples = share < IDLE_MAX ? spread.idleSamples + 1 : 0;
