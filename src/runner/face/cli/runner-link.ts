@@ -1,6 +1,6 @@
 import type { RunnerEvent } from '../../model/events.ts';
-import type { NeededAction } from '../../model/needed-action.ts';
 import type { LogQuery, StartRequest } from '../../model/ports.ts';
+import type { NeededAction } from '../../model/run.ts';
 import type {
   Annotation,
   Artifact,
