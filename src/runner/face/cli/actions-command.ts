@@ -4,8 +4,6 @@ import type { CliContext } from './connect.ts';
 import type { ActionLink, ActionNeeds } from './runner-link.ts';
 import type { Screens, Terminal } from './terminal.ts';
 
-type Screens = { readonly output: Terminal; readonly notes: Terminal };
-
 const COMMIT_CHARACTERS = 12;
 const EXIT_FAILURE = 1;
 

@@ -1,6 +1,5 @@
 import type { RunnerEvent } from '../../model/events.ts';
 import type { LogQuery, StartRequest } from '../../model/ports.ts';
-import type { NeededAction } from '../../model/run.ts';
 import type {
   Annotation,
   Artifact,
