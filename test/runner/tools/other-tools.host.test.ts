@@ -146,7 +146,8 @@ describe.skipIf(PYTHON === undefined)('setup-python', () => {
       expect(job.text).toMatch(new RegExp(`pip \\S+ from ${location}/lib`));
       expect(existsSync(location)).toBe(false);
     }
-  });
+    // Two copies of a whole Python.
+  }, 120_000);
 
   test('several, a file, a range of PEP 440; and what is not here fails', async () => {
     const shelf = tools();
