@@ -34,7 +34,7 @@ const bodies = Array.from({ length: BODIES }, (_, batch) =>
 );
 const [alone, spread] = await Promise.all([
   startService({ GATEWAY_WORKERS: '2', GATEWAY_SHARD_WORKERS: '1' }),
-  startService({ GATEWAY_WORKERS: '2' }),
+  startService({ GATEWAY_WORKERS: '2', GATEWAY_SHARD_WORKERS: '2' }),
 ]);
 try {
   for (const service of [alone, spread]) await prepare(service);

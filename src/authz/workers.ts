@@ -73,7 +73,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
         fsckIntervalMs: config.fsckIntervalSeconds * 1_000,
       }),
     }),
-    spreading: { workersMax: config.shardWorkers ?? config.workers, indexBytesMax },
+    spreading: { workersMax: config.shardWorkers, indexBytesMax },
     queueDepthMax: config.workerQueueMax,
     shardQueueDepthMax: config.shardQueueMax,
     queueBytesMax: QUEUE_BYTES_MAX,

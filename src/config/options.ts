@@ -265,10 +265,11 @@ export const OPTIONS = {
     min: 1,
     max: 256,
   }),
-  shardWorkers: optionalIntegerOption({
+  shardWorkers: integerOption({
     env: 'GATEWAY_SHARD_WORKERS',
     description:
-      'Workers that may answer for one tenant that keeps its owner busy, each with an index of it within its share of GATEWAY_INDEX_BYTES. 1: the owner alone. Unset: all.',
+      'Workers that may answer for one tenant that keeps its owner busy, each with an index of it within its share of GATEWAY_INDEX_BYTES. 1: the owner alone, so that a flood of one tenant leaves the other workers to other tenants.',
+    fallback: 1,
     min: 1,
     max: 256,
   }),

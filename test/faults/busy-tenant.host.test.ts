@@ -10,7 +10,10 @@ const WRITES_SPREAD = 25;
 let service: Service;
 
 beforeAll(async () => {
-  service = await startService({ env: { GATEWAY_WORKERS: '2' }, startTimeoutMs: START_MS });
+  service = await startService({
+    env: { GATEWAY_WORKERS: '2', GATEWAY_SHARD_WORKERS: '2' },
+    startTimeoutMs: START_MS,
+  });
 }, START_MS);
 afterAll(async () => void (await service.stop()), 60_000);
 
