@@ -289,6 +289,9 @@ describe('what stays', () => {
           cd /; job="$(dirname "$GITHUB_WORKSPACE")"; run="$(dirname "$job")"
           rm -rf "$GITHUB_WORKSPACE"; ln -s ${treasure} "$GITHUB_WORKSPACE"
           ln -s ${treasure} "$run/other"; ln -s ${treasure} "$job/beside"
+  whole:
+    runs-on: x
+    steps: [{ run: 'cd /; job="$(dirname "$GITHUB_WORKSPACE")"; rm -rf "$job"; ln -s ${treasure} "$job"' }]
 `);
     const { run } = await runIt(bench);
     await bench.stop();

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
 import { removeTree } from './remove-tree.ts';
 import { lookAt } from './small-file.ts';
+import { copySmallTree } from './small-tree.ts';
 import { copyFiles } from './tree-copy.ts';
 
 const COPY_TIMEOUT_MS = 30 * 60_000;
@@ -28,6 +29,7 @@ const ARGUMENTS: readonly string[] = [
  */
 export async function copyTree(from: string, to: string): Promise<void> {
   try {
+    if (copySmallTree(from, to)) return;
     const few = await entriesBelow(from, FILES_FEW);
     if (few !== undefined) return await copyEntries(from, to, few);
     if ((await copyByProgram(from, to)) === 'done') return;

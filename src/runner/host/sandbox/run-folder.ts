@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import { lstatSync, rmdirSync, writeFileSync } from 'node:fs';
-import { mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
+import { lstatSync, mkdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
+import { readdir, readlink, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { assert } from '../../../shared/assert.ts';
 import type { Workspace, WorkspaceRequest } from '../../model/storage.ts';
 import { copyTree } from './copy-tree.ts';
 import { removeTree } from './remove-tree.ts';
+import { removeSmallTree } from './small-tree.ts';
 
 // No job's folder begins with a dot: keys of jobs begin with a letter or `_`.
 const SNAPSHOT = '.snapshot';
@@ -115,13 +116,14 @@ export class RunFolder {
       isEnded = true;
       if (mayFill) this.#users -= 1;
       if (isKept) writeFileSync(mark, '', { mode: 0o600 });
-      else await removeTree(jobDir);
+      else if (!removeSmallTree(jobDir)) await removeTree(jobDir);
     };
     try {
       // An earlier attempt of the job may have been kept.
       const isThere = lstatSync(jobDir, { throwIfNoEntry: false }) !== undefined;
       if (isThere) await Promise.all([removeTree(jobDir), rm(mark, { force: true })]);
-      await mkdir(isEmpty ? join(root, this.#prefix) : jobDir, { recursive: true, mode: 0o700 });
+      const first = isEmpty ? join(root, this.#prefix) : jobDir;
+      mkdirSync(first, { recursive: true, mode: 0o700 });
       if (!isEmpty) await (isLast && this.#users === 0 ? this.#moveTo(root) : this.#copyTo(root));
     } catch (error) {
       await end(false);
@@ -154,7 +156,7 @@ export class RunFolder {
   /** The last one needs no copy. */
   async #moveTo(root: string): Promise<void> {
     this.#isMoved = true;
-    await rename(this.snapshot, root);
+    renameSync(this.snapshot, root);
     await this.#turnLinks(root);
   }
 
