@@ -90,7 +90,7 @@ describe('the line of a refused question', () => {
     limit: BUDGET,
     bound: 'evaluation',
     request_id: requestId,
-    caller: '',
+    caller: 'service-token',
     ...more,
   });
   const shard = { project_id: 'small', tenant_id: 'acme' };

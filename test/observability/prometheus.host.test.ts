@@ -19,6 +19,9 @@ const ROUND_PAUSE_MS = 250;
 type Sample = { readonly metric: object; readonly value: readonly [number, string] };
 type QueryAnswer = { readonly resultType: string; readonly result: readonly Sample[] };
 
+/** There only where issuers of JWTs are named, whose keys must come over https: test/callers has them. */
+const OF_ISSUERS = 'gatehouse_jwks_failing';
+
 describe.skipIf(found.error !== undefined)(
   'Prometheus over the three services (skipped unless prometheus is on PATH)',
   () => {
@@ -64,9 +67,9 @@ describe.skipIf(found.error !== undefined)(
     });
 
     test.each(readDashboards())('every query of "$title" returns data', async ({ panels }) => {
-      const queries = panels.flatMap(({ title, targets = [] }) =>
-        targets.map(({ expr }) => ({ title, expr })),
-      );
+      const queries = panels
+        .flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })))
+        .filter(({ expr }) => !expr.includes(OF_ISSUERS));
       expect(queries.length).toBeGreaterThan(30);
       const without = async (): Promise<readonly string[]> => {
         const missing: string[] = [];
@@ -132,6 +135,7 @@ describe.skipIf(found.error !== undefined)(
         ) ?? []) {
           if (
             selector.endsWith('_scrape_errors_total') ||
+            selector === OF_ISSUERS ||
             /^(?:notify|runner|authz)$/.test(selector)
           )
             continue;

@@ -1,7 +1,7 @@
 /** Tools from the registries that this machine's clients are set up for. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync, symlinkSync } from 'node:fs';
 import { arch } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -47,7 +47,7 @@ test.skipIf(!hasNpm || !isLinux)(
       - run: npm install --global is-number@7.0.0 && ls "$(npm root --global)"`,
       { tools: shelf() },
     );
-    expect(job.text).toMatch(/^v19\.0\.\d+ npm 10\.\d+\.\d+ 10\.\S+ corepack \d/m);
+    expect(job.text).toMatch(/^v19\.0\.\d+ npm 9\.\d+\.\d+ 9\.\S+ corepack \d/m);
     expect(job.text).toContain('is-number');
     expect(job.outcome.conclusion).toBe('success');
   },
@@ -72,6 +72,8 @@ test.skipIf(!hasPip || !isLinux)(
       encoding: 'utf8',
     }).trim();
     copyFileSync(program, join(dir, `python/bin/python${minor}`));
+    for (const name of ['python', 'python3'])
+      symlinkSync(`python${minor}`, join(dir, 'python/bin', name));
     execFileSync('sh', [
       '-c',
       `cd '${prefix}/lib' && tar -cf - --exclude=site-packages --exclude=test --exclude='config-*' --exclude=dist-packages python${minor} $(ls -d libpython* 2>/dev/null) | tar -xf - -C '${dir}/python/lib'`,

@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import semver from 'semver';
@@ -77,7 +78,10 @@ export class PythonTools implements ToolKind {
       const name = version.replace(/-(?:alpha|beta|rc)\./, (mark) => MARKS[mark] ?? mark);
       const args = ['python', 'install', `cpython@${name}`, '--install-dir', pythons, '--force'];
       await this.#runUv(args, signal, { UV_PYTHON_INSTALL_BIN: '0' });
-      const found = namesIn(pythons).find((one) => isFolder(join(pythons, one, 'bin')));
+      // Beside it uv puts a link to it that names the minor version alone.
+      const found = namesIn(pythons).find(
+        (one) => lstatSync(join(pythons, one)).isDirectory() && isFolder(join(pythons, one, 'bin')),
+      );
       if (found === undefined) throw new AppError('UPSTREAM_ERROR', `uv has put Python nowhere`);
       const whole = `${staging}.python`;
       await rename(join(pythons, found), whole);
