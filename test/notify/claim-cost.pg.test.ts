@@ -15,7 +15,9 @@ const PLACES = 32;
 async function fill(database: TestDatabase, store: PostgresStore, count: number): Promise<void> {
   const tenants = ['flood', 'late', ...Array.from({ length: 8 }, (_, i) => `quiet-${i}`)];
   for (const tenantId of tenants) await store.putEndpoint(hook({ tenantId }), 's');
-  await database.pool.query(
+  const client = await database.pool.connect();
+  await client.query('set statement_timeout = 0');
+  await client.query(
     `with made as (
        insert into notify.notification (tenant_id, user_id, sequence, id, title, body, channels, created_at)
        select t.tenant, 'u', i, gen_random_uuid(), 'x', '', 2, to_timestamp($2::double precision / 1000)
@@ -29,6 +31,7 @@ async function fill(database: TestDatabase, store: PostgresStore, count: number)
      from made m`,
     [count, T0],
   );
+  client.release(true);
   for (const tenantId of tenants.slice(2)) {
     await store.put([newNotification({ tenantId, userId: 'u' }, { channels: ['webhook'] })]);
   }
