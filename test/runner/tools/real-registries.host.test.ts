@@ -1,5 +1,5 @@
 /** Tools from the registries that this machine's clients are set up for. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync, symlinkSync } from 'node:fs';
 import { arch } from 'node:os';
@@ -54,17 +54,24 @@ test.skipIf(!hasNpm || !isLinux)(
   TIMEOUT_MS,
 );
 
-test.skipIf(!hasPip || !isLinux)(
-  'uv, and a Python that uv gets',
+/** What `program` says that it is; '' where there is none. */
+function pythonVersion(program: string): string {
+  const code = 'import sys; print(sys.version.split()[0])';
+  const { stdout } = spawnSync(program, ['-c', code], { encoding: 'utf8' });
+  return stdout?.trim() ?? '';
+}
+/** Else it is found, whatever stands on PATH before the system's programs. */
+const isHideable = pythonVersion('python3') !== pythonVersion('/bin/python3');
+
+test.skipIf(!hasPip || !isLinux || !isHideable)(
+  'a Python that uv gets',
   async () => {
     // A build as uv is told of it: Python of this machine, packed, with its checksum.
     const dir = temporaryDir();
     const prefix = execFileSync('python3', ['-c', 'import sys; print(sys.base_prefix)'], {
       encoding: 'utf8',
     }).trim();
-    const version = execFileSync('python3', ['-c', 'import sys; print(sys.version.split()[0])'], {
-      encoding: 'utf8',
-    }).trim();
+    const version = pythonVersion('python3');
     const minor = version.split('.').slice(0, 2).join('.');
     mkdirSync(join(dir, 'python/bin'), { recursive: true });
     mkdirSync(join(dir, `python/lib/python${minor}`), { recursive: true });
@@ -125,6 +132,13 @@ test.skipIf(!hasPip || !isLinux)(
     });
     expect(right.text).toContain(`Python ${version}`);
     expect(right.outcome.conclusion).toBe('success');
+  },
+  TIMEOUT_MS,
+);
+
+test.skipIf(!hasPip || !isLinux)(
+  'uv',
+  async () => {
     const uv = await runJob(
       `
       - { uses: astral-sh/setup-uv@v6, with: { version: '0.5.1' } }
