@@ -41,9 +41,9 @@ export class JwksFeed {
     return this.#set;
   }
 
-  /** What tells whether a JWT of that key id would still be checked by the same key. */
+  /** What tells whether a JWT of that key id would still be checked by the same key; '' names none, and any may have fitted. */
   keyText(kid: string): string {
-    return JSON.stringify(this.#keys.filter((key) => (key.kid ?? '') === kid));
+    return JSON.stringify(kid === '' ? this.#keys : this.#keys.filter((key) => key.kid === kid));
   }
 
   start(): void {
