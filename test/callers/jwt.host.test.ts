@@ -107,13 +107,14 @@ const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1_000) + 
 async function token(
   claims: Claims = {},
   by: Keys = keys,
-  header: Partial<JWTHeaderParameters> = {},
+  header: Partial<JWTHeaderParameters> | { kid: undefined } = {},
 ): Promise<string> {
   const all = { iss: ISSUER, aud: 'gatehouse', sub: 'svc-1', exp: inSeconds(300), ...claims };
   const set = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
   const { kid = '', alg = 'ES256' } = by.jwk;
+  const { kid: name, ...rest } = { alg, kid, ...header };
   return await new SignJWT(set)
-    .setProtectedHeader({ alg, kid, ...header })
+    .setProtectedHeader(name === undefined ? rest : { ...rest, kid: name })
     .sign(by.pair.privateKey);
 }
 

@@ -32,6 +32,8 @@ const PATIENT_READ_TIMEOUT_MS = 15_000;
 export const WRITE_TIMEOUT_MS = 15_000;
 const BACKOFF_MS = 30;
 const TOKENS_KEPT = 60;
+/** Of 14 items each, within what one batch may ask. */
+const LONG_BATCH_PARTS = 6;
 /** Reads that wait for one instance that stands still. */
 const PATIENT_READS_MAX = 6;
 
@@ -262,12 +264,15 @@ function queryOf(random: Random): Query {
   const kind = random.fraction();
   if (kind < 0.35) return checkOf(random);
   if (kind < 0.65) {
-    const items: CheckItem[] = MARKS.map((mark) => ['mark', mark, 'at', MARKER]);
-    for (let left = 6; left > 0; left--) {
-      items.push(['doc', random.pick(DOCS), 'viewer', random.pick(USERS)]);
+    const marks = MARKS.map((mark): CheckItem => ['mark', mark, 'at', MARKER]);
+    const items = [...marks];
+    // Asked again after others: a change in between would show. Long ones are decided in several steps.
+    for (let parts = random.chance(0.2) ? LONG_BATCH_PARTS : 1; parts > 0; parts--) {
+      for (let left = 6; left > 0; left--) {
+        items.push(['doc', random.pick(DOCS), 'viewer', random.pick(USERS)]);
+      }
+      items.push(...marks);
     }
-    // Asked again at the end: a change in between would show.
-    items.push(...items.slice(0, MARKS.length));
     return { kind: 'batch', items };
   }
   if (kind < 0.78) {
