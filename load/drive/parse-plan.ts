@@ -70,7 +70,7 @@ export function parsePlan(text: string): LoadPlan {
   return plan;
 }
 
-function assertConsistent({ project, data, operations }: LoadPlan): void {
+function assertConsistent({ project, data, operations, stages }: LoadPlan): void {
   if (data !== undefined && !OWN_PROJECT.test(project)) {
     throw new PlanError(
       'project',
@@ -87,10 +87,20 @@ function assertConsistent({ project, data, operations }: LoadPlan): void {
     if (kind !== 'write' && kind !== 'request' && data === undefined) {
       throw new PlanError(`operations[${i}].kind`, `${kind} asks about data, which is absent`);
     }
-    if (operations.findIndex((other) => other.name === name) !== i) {
-      throw new PlanError(`operations[${i}].name`, `${name} is the name of another one`);
-    }
+    assertOwnName('operations', operations, name, i);
   });
+  // Figures are told by name: two of one name would be counted together.
+  stages.forEach(({ name }, i) => assertOwnName('stages', stages, name, i));
+}
+
+function assertOwnName(
+  field: string,
+  all: readonly { readonly name: string }[],
+  name: string,
+  index: number,
+): void {
+  if (all.findIndex((other) => other.name === name) === index) return;
+  throw new PlanError(`${field}[${index}].name`, `${name} is the name of another one`);
 }
 
 function parseOperation(value: unknown, path: string): Operation {

@@ -87,6 +87,16 @@ describe('files of plans', () => {
       'stages[0].rate.to: is no number from 0',
     ],
     [{ ...GOOD, stages: [{ seconds: 1, callers: 1.5 }] }, 'stages[0].callers: is no whole number'],
+    [
+      {
+        ...GOOD,
+        stages: [
+          { name: 'a', seconds: 1, rate: 1 },
+          { name: 'a', seconds: 1, rate: 1 },
+        ],
+      },
+      'stages[1].name: a is the name of another one',
+    ],
     [{ ...GOOD, deadline_ms: 0 }, 'deadline_ms: is no number from 1 to 600000'],
   ])('%j is refused by the path of its field', (plan, message) => {
     expect(errorOf(plan)).toContain(message);
