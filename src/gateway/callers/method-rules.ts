@@ -251,3 +251,12 @@ export function mustRule(path: string): PlacedRule<unknown> {
   if (rule === undefined) throw new Error(`${path} has no rule`);
   return rule;
 }
+
+/** Needs a manager, and changes nothing. */
+const MEASURE_REFUSED = `/${BudgetService.typeName}/${BudgetService.method.measureRefusedQuestions.name}`;
+
+/** Whether a method may leave something changed; of what is none of ours, as the health of a test's service, no. */
+export function isChange(path: string): boolean {
+  const needs = RULES.get(path)?.needs ?? [];
+  return (needs.includes('write') || needs.includes('manage')) && path !== MEASURE_REFUSED;
+}

@@ -1,8 +1,14 @@
-import { ConnectError, type Interceptor } from '@connectrpc/connect';
+import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { AppError } from '../../shared/app-error.ts';
 import { kCredential } from '../callers/caller.ts';
+import { isChange } from '../callers/method-rules.ts';
 import { cancelled } from './adapter-body.ts';
-import { connectErrorFromAppError, deadlineExceeded, foreseenError } from './connect-error.ts';
+import {
+  connectErrorFromAppError,
+  deadlineExceeded,
+  foreseenError,
+  outcomeUnknown,
+} from './connect-error.ts';
 import { withReason } from './protocol-error.ts';
 
 /** What the log learns of a failure that the caller is only told "internal error" about. */
@@ -53,26 +59,38 @@ function presented(
   return present(foreseen);
 }
 
+/** A change that is told its own outcome by then is answered with it, although its deadline has passed. */
+const LAST_WORD_MS = 150;
+
 /**
  * Settles as `work` does, or rejects as soon as `signal` is aborted, so that a handler that does not
- * listen to its signal cannot hold an answer back beyond the deadline.
+ * listen to its signal cannot hold an answer back beyond the deadline. Of a change "the deadline has passed" would
+ * say that nothing was done: once LAST_WORD_MS more have passed it rejects with WRITE_OUTCOME_UNKNOWN.
  */
-export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) {
-    work.catch(ignoreLateFailure);
-    return Promise.reject(abortReason(signal));
-  }
+export function untilAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal,
+  mayChange = false,
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(abortReason(signal));
-    signal.addEventListener('abort', onAbort, { once: true });
+    let timer: NodeJS.Timeout | undefined;
+    const onAbort = (): void => {
+      const reason = abortReason(signal);
+      if (!mayChange || !isDeadline(reason)) reject(reason);
+      else timer = setTimeout(() => reject(outcomeUnknown()), LAST_WORD_MS);
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
     // Removed before the result goes on: the call's own end aborts its signal, too.
     work.then(
       (value) => {
         signal.removeEventListener('abort', onAbort);
+        clearTimeout(timer);
         resolve(value);
       },
       (error: unknown) => {
         signal.removeEventListener('abort', onAbort);
+        clearTimeout(timer);
         reject(error);
       },
     );
@@ -97,13 +115,14 @@ export function createGuard(
     const { methodKind } = request.method;
     const isStream = methodKind !== 'unary';
     const held = isStream ? AbortSignal.any([request.signal, revoked]) : request.signal;
+    const mayChange = isChange(`/${rpc}`);
     try {
-      const response = await untilAborted(next(request), held);
+      const response = await untilAborted(next(request), held, mayChange);
       if (!response.stream) return response;
       const isLongLived = methodKind === 'server_streaming' || methodKind === 'bidi_streaming';
       const signal =
         drainSignal === undefined || !isLongLived ? held : AbortSignal.any([held, drainSignal]);
-      return { ...response, message: guarded(response.message, signal, mapped) };
+      return { ...response, message: guarded(response.message, signal, mayChange, mapped) };
     } catch (error) {
       throw mapped(error);
     }
@@ -113,12 +132,13 @@ export function createGuard(
 async function* guarded<T>(
   messages: AsyncIterable<T>,
   signal: AbortSignal,
+  mayChange: boolean,
   mapped: (error: unknown) => ConnectError,
 ): AsyncGenerator<T> {
   const iterator = messages[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const step = await untilAborted(iterator.next(), signal);
+      const step = await untilAborted(iterator.next(), signal, mayChange);
       if (step.done === true) return;
       yield step.value;
     }
@@ -135,6 +155,12 @@ function abortReason(signal: AbortSignal): unknown {
   if (reason instanceof AppError || reason instanceof ConnectError) return reason;
   if (reason instanceof Error && reason.name === 'TimeoutError') return deadlineExceeded();
   return cancelled();
+}
+
+function isDeadline(reason: unknown): boolean {
+  return reason instanceof ConnectError
+    ? reason.code === Code.DeadlineExceeded
+    : reason instanceof AppError && reason.reason === 'DEADLINE_EXCEEDED';
 }
 
 function ignoreLateFailure(): void {

@@ -34,6 +34,7 @@ import {
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { kCredential } from '../callers/caller.ts';
+import { isChange } from '../callers/method-rules.ts';
 import { BytesBody, WholeBody } from './adapter-body.ts';
 import { outgoingError, untilAborted, type ErrorPolicy } from './adapter-guard.ts';
 import { kRequestId } from './adapter-request-id.ts';
@@ -73,6 +74,7 @@ export function createUnaryConnectHandler(
 ): UniversalHandler {
   const { method } = spec;
   const rpc = `${method.parent.typeName}/${method.name}`;
+  const mayChange = isChange(`/${rpc}`);
   const handle = async (request: UniversalRequest): Promise<UniversalResponse> => {
     const type = parseContentType(request.header.get('content-type'));
     if (type === undefined || type.stream) return { status: 415 };
@@ -106,7 +108,7 @@ export function createUnaryConnectHandler(
         const input = decode(method.input, type.binary, bytes, options.json);
         return invokeUnaryImplementation(spec, context, input, options.interceptors);
       };
-      const output = await untilAborted(call(), context.signal);
+      const output = await untilAborted(call(), context.signal, mayChange);
       body = encode(method.output, type.binary, output, options);
     } catch (failure) {
       const requestId = request.contextValues?.get(kRequestId) ?? '';

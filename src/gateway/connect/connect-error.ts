@@ -174,6 +174,14 @@ export function foreseenError(
   return error;
 }
 
+/** The error of a change whose deadline, set by the caller, has passed before it said what came of it. */
+export function outcomeUnknown(): AppError {
+  return new AppError<ConnectReason>(
+    'WRITE_OUTCOME_UNKNOWN',
+    'the deadline of the request passed while the change was under way: it may be applied or not',
+  );
+}
+
 /** The error of a call whose deadline, set by the caller, has passed. */
 export function deadlineExceeded(): AppError {
   return new AppError<ConnectReason>('DEADLINE_EXCEEDED', 'the deadline of the request has passed');

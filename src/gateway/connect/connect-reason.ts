@@ -7,5 +7,6 @@ export type ConnectReason =
   | 'METHOD_UNKNOWN'
   | 'METHOD_UNIMPLEMENTED'
   | 'DEADLINE_EXCEEDED'
+  | 'WRITE_OUTCOME_UNKNOWN' // the deadline passed while a change was under way
   | 'CANCELLED'
   | 'INTERNAL';
