@@ -17,6 +17,8 @@ const ROOT = join(import.meta.dirname, '..');
 const COPIED = ['src', 'migrations', 'package.json'];
 const CAUGHT_MIN = 0.9;
 const ROUND_SECONDS = 12;
+/** As a shell says of what SIGINT ended. */
+const ENDED = 130;
 
 /** What is planted into: as the tree was when this began, whoever works on it meanwhile. */
 function copyTree(): string {
@@ -107,6 +109,7 @@ async function main(): Promise<number> {
         caught.push(
           await secondsUntilCaught(tree, fault, seed, seconds ?? 60, values.out, ending.signal),
         );
+        if (ending.signal.aborted) return ENDED;
         process.stderr.write(`${name} seed ${seed}: ${caught.at(-1) ?? 'not caught'}\n`);
       }
     } finally {

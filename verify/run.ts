@@ -20,6 +20,9 @@ const USAGE = `usage: npm run verify -- [--seconds 60] [--seed S] [--instances 3
 --faults is a list of ${DISTURBANCE_NAMES.join(', ')}; 'none' is none, and all when left out.
 --tree is another checkout whose service is started. Histories are saved below --out (.verify).`;
 
+/** As a shell says of what SIGINT ended. */
+const ENDED = 130;
+
 /** Says when something is done to the processes. */
 function noteOf(): (text: string) => void {
   const startMs = performance.now();
@@ -97,7 +100,8 @@ async function main(): Promise<number> {
       return path;
     },
   };
-  return (await verify(options)).isGood ? 0 : 1;
+  const { isGood, isEnded } = await verify(options);
+  return isEnded ? ENDED : isGood ? 0 : 1;
 }
 
 process.exitCode = await main();

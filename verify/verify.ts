@@ -32,7 +32,7 @@ export type VerifyOptions = {
   readonly isBrief?: boolean | undefined;
   /** Told of each disturbance as it comes. */
   readonly note?: ((text: string) => void) | undefined;
-  /** Ends everything at once, without a verdict. */
+  /** Ends the round under way unchecked, and the run with what the rounds before it showed. */
   readonly signal?: AbortSignal | undefined;
 };
 
@@ -53,6 +53,8 @@ export type Outcome = {
   readonly isGood: boolean;
   /** Some answer was wrong. */
   readonly isWrong: boolean;
+  /** It was ended before its time, and proves what its rounds do. */
+  readonly isEnded: boolean;
   /** Of load until the first wrong answer was known of; absent where none was. */
   readonly seconds?: number | undefined;
 };
@@ -65,14 +67,16 @@ export async function verify(options: VerifyOptions): Promise<Outcome> {
     `seed ${seed}: ${seconds} s, ${instances} instances, faults: ${options.faults.join(' ') || 'none'}`,
   );
   const stage = await openStage(options, random);
-  const { promise: aborted, reject: abort } = Promise.withResolvers<never>();
-  aborted.catch(() => undefined);
-  options.signal?.addEventListener('abort', () => abort(new Error('the run was ended')));
+  const { promise: ended, resolve: end } = Promise.withResolvers<undefined>();
+  options.signal?.addEventListener('abort', () => end(undefined));
+  // While the instances were started.
+  if (options.signal?.aborted === true) end(undefined);
   const totals = { rounds: 0, operations: 0, histories: 0, bad: 0 };
   const covered: Coverage[] = [];
   let wrongAfter: number | undefined;
+  let isEnded = false;
+  const rounds = Math.max(1, Math.round(seconds / roundSeconds));
   try {
-    const rounds = Math.max(1, Math.round(seconds / roundSeconds));
     for (let number = 0; number < rounds; number++) {
       const round = runRound({
         seed: `${seed}-${number}`,
@@ -83,7 +87,9 @@ export async function verify(options: VerifyOptions): Promise<Outcome> {
         disturb: stage.disturb,
       });
       round.catch(() => undefined);
-      const history = await Promise.race([round, aborted]);
+      const history = await Promise.race([ended, round]);
+      isEnded = history === undefined;
+      if (history === undefined) break;
       const path = save(history.seed, { history, instances });
       const report = checkHistory(history);
       const deaths = stage.deaths();
@@ -102,16 +108,18 @@ export async function verify(options: VerifyOptions): Promise<Outcome> {
   } finally {
     await stage.close();
   }
-  const { rounds, operations, histories, bad } = totals;
+  const { operations, histories, bad } = totals;
   const coverage = sumOf(covered);
   const lacks = coverageFaults(coverage, instances);
   say(
     `seed ${seed}: ${operations} operations in ${histories} histories; ${coverageText(coverage)}`,
   );
   for (const text of lacks) say(`proves nothing: ${text}`);
-  say(`seed ${seed}: ${bad} of ${rounds} rounds bad`);
-  const isGood = bad === 0 && lacks.length === 0;
-  return { isGood, isWrong: wrongAfter !== undefined, seconds: wrongAfter };
+  say(`seed ${seed}: ${bad} of ${totals.rounds} rounds bad`);
+  if (isEnded)
+    say(`seed ${seed}: ended before its time, after ${totals.rounds} of ${rounds} rounds`);
+  const isGood = !isEnded && bad === 0 && lacks.length === 0;
+  return { isGood, isEnded, isWrong: wrongAfter !== undefined, seconds: wrongAfter };
 }
 
 function sayFaults(

@@ -84,6 +84,8 @@ class Round {
       (text) => this.#disturbances.push({ atMs: Date.now(), text }),
       this.#recorder,
     );
+    // What one of them throws is thrown below, when its turn comes.
+    for (const one of [...callers, disturbing]) one.catch(() => undefined);
     await Promise.race([sleep(seconds * 1_000), disturbing.then(() => sleep(seconds * 1_000))]);
     this.#isStopped = true;
     await disturbing;

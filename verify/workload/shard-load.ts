@@ -34,8 +34,12 @@ const BACKOFF_MS = 30;
 const TOKENS_KEPT = 60;
 /** Of 14 items each, within what one batch may ask. */
 const LONG_BATCH_PARTS = 6;
-/** Reads that wait for one instance that stands still. */
-const PATIENT_READS_MAX = 6;
+/**
+ * Reads that wait for instances that stand still, and how far apart they are sent: until the end of the longest pause, as those
+ * that were sent before another instance wrote may be answered from before that.
+ */
+const PATIENT_READS_MAX = 60;
+const PATIENT_READ_EVERY_MS = 100;
 
 /** Callers of one shard: writers and readers, each doing one thing after another. */
 export class ShardLoad {
@@ -44,6 +48,7 @@ export class ShardLoad {
   readonly #firstTuple: number;
   readonly #leaseTuples: readonly number[];
   #patientReads = 0;
+  #nextPatientReadMs = 0;
   #patientWrite = false;
   readonly #patient = new Set<Promise<unknown>>();
 
@@ -93,13 +98,20 @@ export class ShardLoad {
       if (target === undefined) await sleep(BACKOFF_MS);
       else if (!target.isPaused) {
         if (!(await this.#read(client, target, random))) await sleep(BACKOFF_MS);
-      } else if (this.#patientReads < PATIENT_READS_MAX) {
+      } else if (this.#mayReadPatiently()) {
         // Nobody waits for it: the caller goes on elsewhere, as another one.
         this.#patientReads++;
         const read = this.#read(client + PATIENT_CLIENTS, target, random, PATIENT_READ_TIMEOUT_MS);
         this.#later(read.finally(() => (this.#patientReads -= 1)));
       } else await sleep(BACKOFF_MS);
     }
+  }
+
+  #mayReadPatiently(): boolean {
+    const nowMs = performance.now();
+    if (this.#patientReads >= PATIENT_READS_MAX || nowMs < this.#nextPatientReadMs) return false;
+    this.#nextPatientReadMs = nowMs + PATIENT_READ_EVERY_MS;
+    return true;
   }
 
   /** Resolves when nothing is under way that nobody waited for. */
