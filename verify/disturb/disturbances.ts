@@ -70,7 +70,7 @@ export const DISTURBANCES = {
     if (next !== undefined) await join(scene, next);
     await sleep(ALONE_MS + random.integer(800));
     // So that it does things for a while before it is told that it was taken out.
-    const farMs = random.pick([0, 0, 60, 200]);
+    const farMs = random.pick([0, 60, 200, 400]);
     first.proxy.delay(() => farMs);
     if (isCutOff) first.proxy.freeze(false);
     else cluster.goOn(first);
@@ -139,7 +139,7 @@ export const DISTURBANCES = {
     silence(cluster, random.chance(0.7));
     for (const place of others) cluster.pause(place);
     await sleep(PAST_LEASE_MS + 500 + random.integer(1_500));
-    const farMs = random.pick([0, 0, 60, 200]);
+    const farMs = random.pick([0, 60, 200, 400]);
     for (const place of others) place.proxy.delay(() => farMs);
     for (const place of others) cluster.goOn(place);
     say('all go on');

@@ -31,6 +31,8 @@ const PATIENT_READ_TIMEOUT_MS = 15_000;
 /** Longer than anything is disturbed, so that outcomes become known. */
 export const WRITE_TIMEOUT_MS = 15_000;
 const BACKOFF_MS = 30;
+/** A change that takes longer may have gone to an instance that stands still. */
+const ASLEEP_MS = 200;
 const TOKENS_KEPT = 60;
 /** Of 14 items each, within what one batch may ask. */
 const LONG_BATCH_PARTS = 6;
@@ -63,6 +65,7 @@ export class ShardLoad {
   /** Writes until stopped; often reads elsewhere what it has just written. */
   async write(client: number, random: Random): Promise<void> {
     const { reach, isStopped } = this.#options;
+    let me = client;
     while (!isStopped()) {
       const asleep = reach.all.find(({ isPaused }) => isPaused);
       if (asleep !== undefined && !this.#patientWrite && random.chance(0.2)) {
@@ -79,13 +82,16 @@ export class ShardLoad {
         await sleep(BACKOFF_MS);
         continue;
       }
-      const isDone = random.chance(0.04)
-        ? await this.#deprovision(client, target, random.pick(USERS))
-        : await this.writeOnce(client, target, random);
+      const change = random.chance(0.04)
+        ? this.#deprovision(me, target, random.pick(USERS))
+        : this.writeOnce(me, target, random);
+      const isDone = await this.#unlessAsleep(change, target);
+      // What was sent to an instance that stands still now may be carried out later: this one goes on, as another client.
+      if (isDone === undefined) me += LEFT_BEHIND;
       if (!isDone) await sleep(BACKOFF_MS);
       else if (random.chance(0.5)) {
         const other = pickAwake(reach, random);
-        if (other !== undefined) await this.#read(client, other, random);
+        if (other !== undefined) await this.#read(me, other, random);
       }
     }
   }
@@ -117,6 +123,17 @@ export class ShardLoad {
   /** Resolves when nothing is under way that nobody waited for. */
   async settled(): Promise<void> {
     await Promise.all(this.#patient);
+  }
+
+  /** What a change returns; undefined once it is clear that its instance stands still: nobody waits for it then. */
+  async #unlessAsleep(change: Promise<boolean>, target: Reachable): Promise<boolean | undefined> {
+    for (;;) {
+      const isDone = await Promise.race([change, sleep(ASLEEP_MS, undefined)]);
+      if (isDone !== undefined) return isDone;
+      if (!target.isPaused) continue;
+      this.#later(change);
+      return undefined;
+    }
   }
 
   #later(call: Promise<unknown>): void {
@@ -247,6 +264,8 @@ export class ShardLoad {
 
 /** Clients from this number on are those whose calls nobody waits for. */
 const PATIENT_CLIENTS = 1_000;
+/** From one name of a writer to its next. */
+const LEFT_BEHIND = 10_000;
 
 /** The object on which a client's writes leave their traces. */
 export function traceObject(client: number): string {
