@@ -17,6 +17,9 @@ export type MeasuredService = {
   port(): number;
   /** CPU seconds so far: of the service's process, and of PostgreSQL with all its sessions. */
   cpu(): { readonly service: number; readonly postgres: number };
+  /** CPU seconds of each thread of the service so far, by its id; that of the gateway's thread is `pid`. */
+  threads(): ReadonlyMap<number, number>;
+  pid(): number;
   /** Ends the process and starts another one on the same database; returns milliseconds until it was ready. */
   restart(): Promise<number>;
   stop(): Promise<void>;
@@ -32,6 +35,23 @@ export async function startMeasured(
 ): Promise<MeasuredService> {
   const dataDirectory = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'));
   const postgres = await startEmbeddedPostgres({ dataDirectory });
+  const service = await startMeasuredOn(postgres, directory, env);
+  return {
+    ...service,
+    stop: async () => {
+      await service.stop();
+      await postgres.stop();
+      rmSync(dataDirectory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** As `startMeasured`, on a PostgreSQL that is there, and stays. */
+export async function startMeasuredOn(
+  postgres: EmbeddedPostgres,
+  directory: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<MeasuredService> {
   const { user, password, database, host } = postgres.target;
   const settings = {
     PATH: process.env['PATH'] ?? '',
@@ -69,15 +89,13 @@ export async function startMeasured(
     postgres,
     port: () => port,
     cpu: () => ({ service: cpuSeconds(child.pid ?? 0), postgres: treeCpuSeconds(postgres.pid) }),
+    threads: () => threadSeconds(child.pid ?? 0),
+    pid: () => child.pid ?? 0,
     restart: async () => {
       await end();
       return start();
     },
-    stop: async () => {
-      await end();
-      await postgres.stop();
-      rmSync(dataDirectory, { recursive: true, force: true });
-    },
+    stop: end,
   };
 }
 
@@ -106,8 +124,18 @@ function cpuSeconds(pid: number, children = false): number {
   return (own + (children ? Number(fields[13]) + Number(fields[14]) : 0)) / TICKS_PER_SECOND;
 }
 
-/** The fields of /proc/PID/stat from the state on; undefined for a process that is gone. */
-function statOf(pid: number): string[] | undefined {
+function threadSeconds(pid: number): ReadonlyMap<number, number> {
+  const seconds = new Map<number, number>();
+  for (const name of readdirSync(`/proc/${pid}/task`)) {
+    const fields = statOf(`${pid}/task/${name}`);
+    if (fields === undefined) continue;
+    seconds.set(Number(name), (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND);
+  }
+  return seconds;
+}
+
+/** The fields of /proc/PID/stat, or that of a thread, from the state on; undefined for one that is gone. */
+function statOf(pid: number | string): string[] | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -103,6 +103,12 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/runner-vs-act.ts',
   },
   {
+    name: 'shard-load',
+    yields:
+      'milliseconds to the first answer of a tenant of 1 M tuples, its CPU and p99 of others, over COPY [DIRECTORY…]',
+    file: 'bench/shard-load.ts',
+  },
+  {
     name: 'small-shards',
     yields:
       'bytes of the process a small shard, and shards a second [TENANTS] [LIMIT_MIB] [TUPLES]',

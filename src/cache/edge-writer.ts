@@ -74,12 +74,12 @@ export class EdgeWriter {
     const owner = this.#names.intern(namespace);
     const name = this.#names.intern(relation);
     const length = mustFit(loadText(id));
-    return this.nodeOfEntity(this.entityOfScratch(owner, length), owner, name);
+    const entity = this.entityOfScratch(owner, length, hashScratch(length, owner));
+    return this.nodeOfEntity(entity, owner, name);
   }
 
-  /** Entity of the id in the scratch under a namespace, made if need be. Errors: SHARD_TOO_LARGE. */
-  entityOfScratch(namespace: number, length: number): number {
-    const hash = hashScratch(length, namespace);
+  /** Entity of the id in the scratch under a namespace, made if need be; `hash` is of both. Errors: SHARD_TOO_LARGE. */
+  entityOfScratch(namespace: number, length: number, hash: number): number {
     const known = this.#dictionary.find(namespace, length, hash);
     if (known !== 0) return known;
     this.#names.retain(namespace);

@@ -79,8 +79,8 @@ function findGroup(
   }
 }
 
-/** Whether a live record holds the bytes [start, end) under `owner`. */
-function isRecord(
+/** Whether a live record holds the bytes [start, end) under `owner`. Hot. */
+export function isRecord(
   pages: readonly Uint32Array[],
   address: number,
   owner: number,

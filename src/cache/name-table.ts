@@ -22,6 +22,8 @@ const REFERENCES_MASK = 0x7fff_ffff;
 export class NameTable {
   readonly #dictionary: Dictionary;
   readonly words: PagedWords;
+  /** Names that went with their last mention so far: while it stands still, ids keep their names. */
+  dropped = 0;
   #free = 0;
   #top = 1;
   /** Names asked for lately, so that a change compares a short string instead of hashing it. */
@@ -183,6 +185,7 @@ export class NameTable {
   }
 
   #drop(id: number): void {
+    this.dropped += 1;
     const slot = this.#recentIds.indexOf(id);
     if (slot >= 0) {
       this.#recent[slot] = '';

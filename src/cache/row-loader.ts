@@ -1,10 +1,11 @@
 import { fieldError } from '../model/field-error.ts';
 import { WILDCARD_NODE } from '../model/tuple-reader.ts';
-import type { Dictionary } from './dictionary.ts';
-import type { EdgeWriter } from './edge-writer.ts';
+import type { EdgeWriter, IndexParts } from './edge-writer.ts';
+import { isRecord } from './entity-lookup.ts';
 import type { NameTable } from './name-table.ts';
 import { NEVER_US } from './qualifier-store.ts';
-import { loadBytes, mustFit } from './text-scratch.ts';
+import { GROUP_ROWS, readAhead } from './row-read-ahead.ts';
+import { hashBytes, loadBytes, mustFit } from './text-scratch.ts';
 import { ROW_BOUNDS } from './tuple-row.ts';
 import type { RowBytes } from './tuple-row.ts';
 
@@ -25,81 +26,121 @@ const ASTERISK = 42;
 const NAME_COPY = 128;
 const NO_COPY = 255;
 
+/** Numbers of a row at work. */
+const FIELDS = 6;
+const OBJECT_AT = 4;
+const SUBJECT_AT = 5;
+/** Instead of a position among the ids that are looked up. */
+const NONE = 0xffff_ffff;
+
 /**
- * Turns rows of bytes into edges. In key order a row's object, and often its relation and its subject's kind, are those
+ * Turns rows of bytes into edges, a group at a time: first the names of all its rows, then all their ids side by side (`readAhead`),
+ * then one row after the other. In key order a row's object, and often its relation and its subject's kind, are those
  * of the row before: strings equal to the ones just used are not looked up again. Allocates for qualified rows only.
  */
 export class RowLoader {
   readonly #writer: EdgeWriter;
-  readonly #dictionary: Dictionary;
-  readonly #names: NameTable;
-  // What the row before used; valid while nothing else changed the index.
+  readonly #parts: IndexParts;
+  // Names that the row before used; valid while nothing else changed the index, and no name was dropped.
   #revision = -1;
   readonly #copies = new Uint8Array(6 * NAME_COPY).fill(NO_COPY);
-  #namespace = 0;
+  readonly #near = new Uint32Array(PARAMS);
+  // Of the group at work: names of each row and where its ids are among those looked up, NONE if it has none of its own.
+  readonly #fields = new Uint32Array(FIELDS * GROUP_ROWS);
+  readonly #hashes = new Int32Array(2 * GROUP_ROWS);
+  readonly #candidates = new Uint32Array(2 * GROUP_ROWS);
   #entity = 0;
-  #relation = 0;
-  #node = 0;
-  #subjectNamespace = 0;
-  #subjectRelation = 0;
 
-  constructor(writer: EdgeWriter, dictionary: Dictionary, names: NameTable) {
+  constructor(writer: EdgeWriter, parts: IndexParts) {
     this.#writer = writer;
-    this.#dictionary = dictionary;
-    this.#names = names;
+    this.#parts = parts;
   }
 
   /** Inserts every row, or replaces what its tuple carries. Errors: FIELD_INVALID, SHARD_TOO_LARGE. */
   load(input: RowBytes): void {
-    const { bytes, bounds, rows } = input;
+    const { names } = this.#parts;
     if (this.#revision !== this.#writer.revision) this.#forget();
-    for (let at = 0; at < rows * ROW_BOUNDS; at += ROW_BOUNDS) {
-      const node = this.#nodeOf(bytes, bounds, at);
-      const subject = this.#subjectOf(bytes, bounds, at);
-      if ((bounds[at + EXPIRES] as number) < 0 && (bounds[at + CONDITION] as number) < 0) {
-        this.#writer.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
-      } else {
-        insertQualified(this.#writer, this.#names, input, at, node, subject);
+    for (let from = 0; from < input.rows;) {
+      const to = Math.min(input.rows, from + GROUP_ROWS);
+      const count = this.#resolve(input, from, to);
+      readAhead(this.#parts, this.#hashes, this.#candidates, count);
+      const { dropped } = names;
+      const first = from;
+      // A row may end what another one carried, and with it a name whose id a later row of the group has: that one begins anew.
+      while (from < to && names.dropped === dropped) {
+        this.#insert(input, from, (from - first) * FIELDS);
+        from += 1;
       }
+      if (names.dropped !== dropped) this.#forget();
     }
     this.#revision = this.#writer.revision;
   }
 
-  #nodeOf(bytes: Uint8Array, bounds: Int32Array, at: number): number {
-    const namespace = this.#internNear(bytes, bounds, at, NAMESPACE, this.#namespace);
-    const relation = this.#internNear(bytes, bounds, at, RELATION, this.#relation);
-    const start = bounds[at + OBJECT_ID] as number;
-    const length = mustFit(loadBytes(bytes, start, bounds[at + OBJECT_ID + 1] as number));
-    const same = this.#entity !== 0 && this.#dictionary.matches(this.#entity, namespace, length);
-    if (same && relation === this.#relation) return this.#node;
-    if (!same) this.#entity = this.#writer.entityOfScratch(namespace, length);
-    this.#namespace = namespace;
-    this.#relation = relation;
-    this.#node = this.#writer.nodeOfEntity(this.#entity, namespace, relation);
-    return this.#node;
+  /** Finds the names of the rows [from, to), and hashes their ids. Returns how many ids are to be looked up. */
+  #resolve(input: RowBytes, from: number, to: number): number {
+    const { bytes, bounds } = input;
+    const fields = this.#fields;
+    const hashes = this.#hashes;
+    let count = 0;
+    for (let row = from, field = 0; row < to; row++, field += FIELDS) {
+      const at = row * ROW_BOUNDS;
+      const isWild = isWildcard(bytes, bounds, at + SUBJECT_NAMESPACE);
+      const namespace = this.#internNear(bytes, bounds, at, NAMESPACE);
+      fields[field] = namespace;
+      fields[field + 1] = this.#internNear(bytes, bounds, at, RELATION);
+      const isSame = row > from && fields[field - FIELDS] === namespace && isSameId(input, at);
+      fields[field + OBJECT_AT] = isSame ? NONE : count;
+      if (!isSame) hashes[count++] = hashColumn(bytes, bounds, at + OBJECT_ID, namespace);
+      fields[field + SUBJECT_AT] = isWild ? NONE : count;
+      if (isWild) continue;
+      const kind = this.#internNear(bytes, bounds, at, SUBJECT_NAMESPACE);
+      fields[field + 2] = kind;
+      fields[field + 3] = this.#internNear(bytes, bounds, at, SUBJECT_RELATION);
+      hashes[count++] = hashColumn(bytes, bounds, at + SUBJECT_ID, kind);
+    }
+    return count;
   }
 
-  #subjectOf(bytes: Uint8Array, bounds: Int32Array, at: number): number {
-    if (isWildcard(bytes, bounds, at + SUBJECT_NAMESPACE)) return WILDCARD_NODE;
-    const near = this.#subjectNamespace;
-    const namespace = this.#internNear(bytes, bounds, at, SUBJECT_NAMESPACE, near);
-    const relation = this.#internNear(bytes, bounds, at, SUBJECT_RELATION, this.#subjectRelation);
-    this.#subjectNamespace = namespace;
-    this.#subjectRelation = relation;
-    const start = bounds[at + SUBJECT_ID] as number;
-    const length = mustFit(loadBytes(bytes, start, bounds[at + SUBJECT_ID + 1] as number));
-    const entity = this.#writer.entityOfScratch(namespace, length);
-    return this.#writer.nodeOfEntity(entity, namespace, relation);
+  #insert(input: RowBytes, row: number, field: number): void {
+    const fields = this.#fields;
+    const writer = this.#writer;
+    const at = row * ROW_BOUNDS;
+    const namespace = fields[field] as number;
+    const objectAt = fields[field + OBJECT_AT] as number;
+    if (objectAt !== NONE)
+      this.#entity = this.#entityOf(input, at + OBJECT_ID, namespace, objectAt);
+    const node = writer.nodeOfEntity(this.#entity, namespace, fields[field + 1] as number);
+    const subjectAt = fields[field + SUBJECT_AT] as number;
+    let subject = WILDCARD_NODE;
+    if (subjectAt !== NONE) {
+      const kind = fields[field + 2] as number;
+      const entity = this.#entityOf(input, at + SUBJECT_ID, kind, subjectAt);
+      subject = writer.nodeOfEntity(entity, kind, fields[field + 3] as number);
+    }
+    const { bounds } = input;
+    if ((bounds[at + EXPIRES] as number) < 0 && (bounds[at + CONDITION] as number) < 0) {
+      writer.insertEdge(node, subject, false, 0, 0, 0, NO_BYTES);
+    } else {
+      insertQualified(writer, this.#parts.names, input, at, node, subject);
+    }
   }
 
-  /** Id of a name column; `near` is the id that the column had in the row before. */
-  #internNear(
-    bytes: Uint8Array,
-    bounds: Int32Array,
-    at: number,
-    column: number,
-    near: number,
-  ): number {
+  /** The entity of an id column under a namespace, made if need be; `position` is that of its hash. */
+  #entityOf(input: RowBytes, column: number, namespace: number, position: number): number {
+    const { bytes } = input;
+    const start = input.bounds[column] as number;
+    const end = input.bounds[column + 1] as number;
+    const candidate = this.#candidates[position] as number;
+    const { pages } = this.#parts.dictionary.records;
+    if (candidate !== 0 && isRecord(pages, candidate, namespace, bytes, start, end)) {
+      return candidate;
+    }
+    const length = mustFit(loadBytes(bytes, start, end));
+    return this.#writer.entityOfScratch(namespace, length, this.#hashes[position] as number);
+  }
+
+  /** Id of a name column: mostly the one that it had in the row before. */
+  #internNear(bytes: Uint8Array, bounds: Int32Array, at: number, column: number): number {
     const start = bounds[at + column] as number;
     const end = bounds[at + column + 1] as number;
     const length = end - start;
@@ -108,9 +149,10 @@ export class RowLoader {
     if (copies[copyAt] === length && length < NAME_COPY) {
       let i = 0;
       while (i < length && copies[copyAt + 1 + i] === bytes[start + i]) i += 1;
-      if (i === length) return near;
+      if (i === length) return this.#near[column] as number;
     }
-    const id = this.#names.internBytes(bytes, start, end);
+    const id = this.#parts.names.internBytes(bytes, start, end);
+    this.#near[column] = id;
     copies[copyAt] = length < NAME_COPY ? length : NO_COPY;
     // Relations alternate from row to row: a view for `set` would cost more than the loop.
     if (length < NAME_COPY) {
@@ -121,13 +163,27 @@ export class RowLoader {
 
   #forget(): void {
     this.#copies.fill(NO_COPY);
-    this.#namespace = 0;
-    this.#entity = 0;
-    this.#relation = 0;
-    this.#node = 0;
-    this.#subjectNamespace = 0;
-    this.#subjectRelation = 0;
   }
+}
+
+/** Whether a row's object id is that of the row before. */
+function isSameId({ bytes, bounds }: RowBytes, at: number): boolean {
+  const start = bounds[at + OBJECT_ID] as number;
+  const length = (bounds[at + OBJECT_ID + 1] as number) - start;
+  const before = bounds[at + OBJECT_ID - ROW_BOUNDS] as number;
+  if ((bounds[at + OBJECT_ID + 1 - ROW_BOUNDS] as number) - before !== length) return false;
+  if (before === start) return true;
+  for (let i = length - 1; i >= 0; i--) if (bytes[before + i] !== bytes[start + i]) return false;
+  return true;
+}
+
+function hashColumn(
+  bytes: Uint8Array,
+  bounds: Int32Array,
+  column: number,
+  namespace: number,
+): number {
+  return hashBytes(bytes, bounds[column] as number, bounds[column + 1] as number, namespace);
 }
 
 function insertQualified(

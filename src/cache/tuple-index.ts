@@ -79,7 +79,7 @@ export class TupleIndex implements TupleReader {
     this.#qualifiers = new QualifierStore(this.#adjacency.lists, this.#allocator);
     this.#journal = new ChangeJournal(this.#allocator, 0);
     this.#writer = new EdgeWriter(this.parts, this.#journal, this);
-    this.#loader = new RowLoader(this.#writer, this.#dictionary, this.#names);
+    this.#loader = new RowLoader(this.#writer, this.parts);
     this.#addWildcard();
   }
 
@@ -402,7 +402,7 @@ export class TupleIndex implements TupleReader {
     this.#qualifiers = new QualifierStore(this.#adjacency.lists, this.#allocator);
     this.#journal = new ChangeJournal(this.#allocator, this.revision);
     this.#writer = new EdgeWriter(this.parts, this.#journal, this);
-    this.#loader = new RowLoader(this.#writer, this.#dictionary, this.#names);
+    this.#loader = new RowLoader(this.#writer, this.parts);
     for (const [id, name] of pinned) this.#names.restorePinned(id, name);
     this.#addWildcard();
   }

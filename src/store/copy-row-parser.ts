@@ -23,6 +23,11 @@ export class CopyRowParser {
     this.#bounds = new Int32Array(2 * columns);
   }
 
+  /** Whether the next bytes begin a row, or the trailer: none is begun, and the header was there. */
+  get isAtRow(): boolean {
+    return this.#headerSeen && this.#carry.length === 0;
+  }
+
   /** Takes the next bytes and hands over every row that is complete with them. */
   push(chunk: Buffer): void {
     const bytes = this.#carry.length === 0 ? chunk : Buffer.concat([this.#carry, chunk]);
@@ -57,38 +62,56 @@ export class CopyRowParser {
 
   /** Position after the row at `at`, or -1 when it is not complete. Hot. */
   #readRow(bytes: Buffer, at: number): number {
-    const length = bytes.length;
-    if (at + 2 > length) return -1;
-    const count = ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
-    if (count === 0xffff) {
+    if (at + 2 > bytes.length) return -1;
+    if (bytes[at] === 0xff && bytes[at + 1] === 0xff) {
       this.#ended = true;
       return at + 2;
     }
-    assert(!this.#ended && count === this.#columns, 'columns of a COPY row');
+    assert(!this.#ended, 'rows come before the trailer');
     const bounds = this.#bounds;
-    let position = at + 2;
-    for (let i = 0; i < count; i++) {
-      if (position + 4 > length) return -1;
-      // Reads of typed arrays inside the bounds just checked; -1 means null.
-      const size =
-        ((bytes[position] as number) << 24) |
-        ((bytes[position + 1] as number) << 16) |
-        ((bytes[position + 2] as number) << 8) |
-        (bytes[position + 3] as number);
-      position += 4;
-      if (size < 0) {
-        bounds[2 * i] = -1;
-        bounds[2 * i + 1] = -1;
-        continue;
-      }
-      bounds[2 * i] = position;
-      position += size;
-      if (position > length) return -1;
-      bounds[2 * i + 1] = position;
-    }
-    this.#onRow(bytes, bounds);
-    return position;
+    const next = readCopyRow(bytes, at, bytes.length, this.#columns, bounds, 0);
+    if (next >= 0) this.#onRow(bytes, bounds);
+    return next;
   }
+}
+
+/**
+ * Finds the columns of the row at `at`, which is no trailer: start and end of each go to `bounds` from `to` on. Returns
+ * the position behind the row, or -1 if it is not complete before `end`; what stands in `bounds` is then void. Errors: an assertion
+ * for another number of columns. O(columns). Hot.
+ */
+export function readCopyRow(
+  bytes: Uint8Array,
+  at: number,
+  end: number,
+  columns: number,
+  bounds: Int32Array,
+  to: number,
+): number {
+  if (at + 2 > end) return -1;
+  const count = ((bytes[at] as number) << 8) | (bytes[at + 1] as number);
+  assert(count === columns, 'columns of a COPY row');
+  let position = at + 2;
+  for (let i = to; i < to + 2 * count; i += 2) {
+    if (position + 4 > end) return -1;
+    // Reads of typed arrays inside the bounds just checked; -1 means null.
+    const size =
+      ((bytes[position] as number) << 24) |
+      ((bytes[position + 1] as number) << 16) |
+      ((bytes[position + 2] as number) << 8) |
+      (bytes[position + 3] as number);
+    position += 4;
+    if (size < 0) {
+      bounds[i] = -1;
+      bounds[i + 1] = -1;
+      continue;
+    }
+    bounds[i] = position;
+    position += size;
+    if (position > end) return -1;
+    bounds[i + 1] = position;
+  }
+  return position;
 }
 
 const EMPTY: Buffer = Buffer.alloc(0);

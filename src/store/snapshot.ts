@@ -3,7 +3,8 @@ import type { ShardKey } from '../model/relation-tuple.ts';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { ShardHead } from './changes.ts';
-import { CopyRowParser } from './copy-row-parser.ts';
+import { CopyRowParser, readCopyRow } from './copy-row-parser.ts';
+import { CopySocket } from './copy-socket.ts';
 import type { StoreReason } from './store-reason.ts';
 
 /** Columns of a snapshot row, in this order. */
@@ -28,11 +29,15 @@ export interface SnapshotSink {
    * expires_at_us (column 6), a big-endian 64-bit integer. A null column has start -1 and end -1.
    */
   row(bytes: Uint8Array, bounds: Int32Array): void;
+  /** Instead of `row`, where there is one: as many tuples, the bounds of each behind those of the one before. */
+  rows?(bytes: Uint8Array, bounds: Int32Array, rows: number): void;
   /** Asked between slices: a promise holds the snapshot up until it resolves. */
   ready?(): Promise<void> | undefined;
 }
 
 const SLICE_MS = 2;
+/** Rows between two looks at the clock, and of one `SnapshotSink.rows` at most. */
+const ROWS_TOGETHER = 64;
 
 /**
  * Streams all tuples of a shard, with the position that they are the state of, from one
@@ -132,7 +137,13 @@ class SnapshotQuery implements Submittable {
   readonly #resolve: (heads: readonly ShardHead[]) => void;
   readonly #reject: (error: unknown) => void;
   readonly #parser: CopyRowParser;
+  readonly #columns: number;
+  /** Of rows that were found and not handed over yet. */
+  readonly #bounds: Int32Array;
+  #bytes: Uint8Array = NO_BYTES;
+  #rows = 0;
   #connection: Connection | undefined;
+  #socket: CopySocket | undefined;
   readonly #heads: ShardHead[] = [];
   #failed = false;
   #paused = false;
@@ -153,6 +164,10 @@ class SnapshotQuery implements Submittable {
     this.#signal = signal;
     this.#resolve = resolve;
     this.#reject = reject;
+    this.#columns = shape.columns;
+    this.#bounds = new Int32Array(
+      2 * shape.columns * (sink.rows === undefined ? 1 : ROWS_TOGETHER),
+    );
     this.#parser = new CopyRowParser(shape.columns, (bytes, bounds) => sink.row(bytes, bounds));
   }
 
@@ -164,6 +179,10 @@ class SnapshotQuery implements Submittable {
       return;
     }
     this.#signal?.addEventListener('abort', this.#onAbort, { once: true });
+    this.#socket = new CopySocket(connection, {
+      message: (bytes, start, end) => this.#message(bytes, start, end),
+      flush: () => this.#flush(),
+    });
     connection.query(this.#text);
   }
 
@@ -192,18 +211,71 @@ class SnapshotQuery implements Submittable {
     }
   }
 
-  handleCopyData(message: { readonly chunk: Buffer }): void {
-    if (this.#failed) return;
+  /** As long as the driver reads the socket. */
+  handleCopyData({ chunk }: { readonly chunk: Buffer }): void {
+    if (this.#failed || this.#socket?.isRepeating === true) return;
+    this.#socket?.seen(chunk);
     try {
-      this.#parser.push(message.chunk);
+      this.#parser.push(chunk);
     } catch (error) {
       this.#fail(error);
       return;
     }
-    if (++this.#sinceClock >= 64 && !this.#paused) {
-      this.#sinceClock = 0;
-      if (performance.now() - this.#sliceStartMs >= SLICE_MS) this.#pause();
+    if (!this.#paused && this.#isSliceOver()) {
+      this.#connection?.stream.pause();
+      this.#pause();
     }
+  }
+
+  /** A message of the COPY, which the driver has not seen. Returns whether there is time for another one. */
+  #message(bytes: Buffer, start: number, end: number): boolean {
+    try {
+      this.#read(bytes, start, end);
+    } catch (error) {
+      this.#fail(error);
+      return true;
+    }
+    if (!this.#isSliceOver()) return true;
+    this.#pause();
+    return false;
+  }
+
+  #read(bytes: Buffer, start: number, end: number): void {
+    // One row a message, as the server sends them; the trailer is shorter than any row.
+    if (this.#parser.isAtRow && end - start > 2) {
+      const bounds = this.#bounds;
+      const at = 2 * this.#columns * this.#rows;
+      if (readCopyRow(bytes, start, end, this.#columns, bounds, at) === end) {
+        if (this.#sink.rows === undefined) {
+          this.#sink.row(bytes, bounds);
+          return;
+        }
+        this.#bytes = bytes;
+        this.#rows += 1;
+        if (this.#rows === ROWS_TOGETHER) this.#flush();
+        return;
+      }
+    }
+    this.#flush();
+    this.#parser.push(bytes.subarray(start, end));
+  }
+
+  /** Hands over what was found. */
+  #flush(): void {
+    if (this.#rows === 0 || this.#failed) return;
+    const rows = this.#rows;
+    this.#rows = 0;
+    try {
+      this.#sink.rows?.(this.#bytes, this.#bounds, rows);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #isSliceOver(): boolean {
+    if (++this.#sinceClock < ROWS_TOGETHER) return false;
+    this.#sinceClock = 0;
+    return performance.now() - this.#sliceStartMs >= SLICE_MS;
   }
 
   handleCommandComplete({ text }: { readonly text: string }): void {
@@ -216,6 +288,7 @@ class SnapshotQuery implements Submittable {
   }
 
   handleReadyForQuery(): void {
+    this.#socket?.stop();
     this.#signal?.removeEventListener('abort', this.#onAbort);
     if (this.#failed) return;
     if (this.#heads.length === this.#headCount) this.#resolve(this.#heads);
@@ -223,6 +296,7 @@ class SnapshotQuery implements Submittable {
   }
 
   handleError(error: Error): void {
+    this.#socket?.stop();
     this.#signal?.removeEventListener('abort', this.#onAbort);
     if (this.#failed) return;
     this.#failed = true;
@@ -234,9 +308,9 @@ class SnapshotQuery implements Submittable {
   /** Lets the event loop, and a sink that is behind, catch up; the socket holds the server back. */
   #pause(): void {
     this.#paused = true;
-    this.#connection?.stream.pause();
     setImmediate(() => {
-      const wait = this.#sink.ready?.();
+      // One that failed is read no further, but a socket that stands still would not end.
+      const wait = this.#failed ? undefined : this.#sink.ready?.();
       if (wait === undefined) this.#resume();
       else
         wait.then(
@@ -249,17 +323,20 @@ class SnapshotQuery implements Submittable {
   #resume(): void {
     this.#paused = false;
     this.#sliceStartMs = performance.now();
-    this.#connection?.stream.resume();
+    this.#socket?.resume();
   }
 
   #fail(error: unknown): void {
     if (this.#failed) return;
     this.#failed = true;
     this.#signal?.removeEventListener('abort', this.#onAbort);
+    this.#socket?.stop();
     this.#reject(error);
     this.#connection?.stream.destroy();
   }
 }
+
+const NO_BYTES = new Uint8Array(0);
 
 function abortError(): AppError {
   return new AppError<StoreReason>('SHARD_UNAVAILABLE', 'loading the shard was given up');

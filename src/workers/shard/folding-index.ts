@@ -96,6 +96,17 @@ export class FoldingShardIndex implements ShardIndex, Borrower {
     if (!this.#shared.isSmall(this.#packer)) this.#growUp(this.#packer);
   }
 
+  insertRows(bytes: Uint8Array, bounds: Int32Array, rows: number): void {
+    let done = 0;
+    for (; done < rows && this.#index === null; done++) {
+      this.insertRow(bytes, bounds.subarray(done * ROW_BOUNDS, (done + 1) * ROW_BOUNDS));
+    }
+    if (done === rows) return;
+    assert(this.#handle === 0, 'rows come before the end of the load');
+    const left = bounds.subarray(done * ROW_BOUNDS);
+    this.#index?.insertRows({ bytes, bounds: left, rows: rows - done, expiryFormat: 'binary' });
+  }
+
   loaded(): void {
     if (this.#index !== null || this.#handle !== 0) return;
     const packer = this.#packer ?? this.#shared.takePacker();

@@ -22,6 +22,8 @@ export interface ShardIndex {
   readonly ownReader?: TupleReader | null;
   /** One row of a snapshot, as in `SnapshotSink.row`. */
   insertRow(bytes: Uint8Array, bounds: Int32Array): void;
+  /** Many of them, as in `SnapshotSink.rows`. */
+  insertRows?(bytes: Uint8Array, bounds: Int32Array, rows: number): void;
   /** Rows of a snapshot begin, anew if some have come. */
   begin?(): void;
   /** All rows have come. */

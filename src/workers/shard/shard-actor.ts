@@ -404,6 +404,7 @@ export class ShardActor implements IndexUser {
       const sink = {
         begin: () => index.begin?.(),
         row: (bytes: Uint8Array, bounds: Int32Array) => index.insertRow(bytes, bounds),
+        ...(index.insertRows === undefined ? {} : { rows: index.insertRows.bind(index) }),
       };
       try {
         const head = await withTimeout(host.loadTimeoutMs, (signal) =>
