@@ -2,7 +2,7 @@
  * Opens connections at a service and asks on them, from a process of its own. Started by harness/connections.ts,
  * which it talks to over the channel of fork.
  */
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionCommand, ConnectionReport, Latencies } from './harness/connections.ts';
@@ -25,6 +25,8 @@ class Press {
   readonly #requests: readonly Buffer[];
   readonly #first = createHistogram({ lowest: 1, highest: 600_000_000_000, figures: 3 });
   readonly #later = createHistogram({ lowest: 1, highest: 600_000_000_000, figures: 3 });
+  /** Of a burst. */
+  readonly #staying = new Set<Socket>();
   #next = 0;
   #opened = 0;
   #failed = 0;
@@ -44,28 +46,38 @@ class Press {
     const { seconds } = this.#command;
     const startMs = performance.now();
     this.#fill();
-    await sleep(seconds * 1000);
+    await this.#pressed(startMs + seconds * 1000);
     this.#isEnding = true;
     const lastedS = (performance.now() - startMs) / 1000;
     const answered = this.#first.count + this.#later.count;
+    const unanswered = this.#command.isBurst === true ? this.#opening : 0;
+    for (const socket of this.#staying) socket.destroy();
     while (this.#open > 0) await sleep(5);
     return {
       perSecond: Math.round(answered / lastedS),
       opened: this.#opened,
       failed: this.#failed,
       timedOut: this.#timedOut,
+      unanswered,
       first: latenciesOf(this.#first),
       later: latenciesOf(this.#later),
     };
   }
 
+  /** Until then, or until every connection of a burst has its answer. */
+  async #pressed(untilMs: number): Promise<void> {
+    const { isBurst = false } = this.#command;
+    while (performance.now() < untilMs && !(isBurst && this.#opening === 0)) await sleep(20);
+  }
+
   #fill(): void {
-    const { connections } = this.#command;
-    while (!this.#isEnding && this.#open < connections && this.#opening < OPENING_MAX) this.#add();
+    const { connections, isBurst = false } = this.#command;
+    const openingMax = isBurst ? connections : OPENING_MAX;
+    while (!this.#isEnding && this.#open < connections && this.#opening < openingMax) this.#add();
   }
 
   #add(): void {
-    const { port, requestsEach } = this.#command;
+    const { port, requestsEach, isBurst = false } = this.#command;
     this.#open += 1;
     this.#opening += 1;
     this.#opened += 1;
@@ -74,6 +86,7 @@ class Press {
     let text = '';
     const socket = connect({ port, host: '127.0.0.1', noDelay: true });
     socket.setEncoding('latin1');
+    if (isBurst) this.#staying.add(socket);
     const ask = (): void => {
       socket.write(this.#requests[this.#next++ % this.#requests.length] as Buffer);
     };
@@ -85,6 +98,7 @@ class Press {
       this.#answered(text, nowMs - sentMs, count === 0);
       text = '';
       count += 1;
+      if (isBurst) return;
       if (count === 1) this.#fill();
       if (this.#isEnding || count >= requestsEach) socket.destroy();
       else {
@@ -93,10 +107,12 @@ class Press {
       }
     });
     socket.once('error', () => (this.#failed += 1));
-    socket.once('close', () => {
+    socket.once('close', (hadError) => {
+      if (isBurst && count === 0 && !hadError && !this.#isEnding) this.#failed += 1;
       this.#open -= 1;
       if (count === 0) this.#opening -= 1;
-      this.#fill();
+      if (isBurst) this.#staying.delete(socket);
+      else this.#fill();
     });
   }
 

@@ -11,6 +11,8 @@ export type ConnectionCommand = {
   readonly connections: number;
   /** Answers after which a connection is replaced by a new one. */
   readonly requestsEach: number;
+  /** All are opened at once, each asks once and stays, and none is replaced; else no more than a few hundred are opening at a time. */
+  readonly isBurst?: boolean | undefined;
   readonly seconds: number;
 };
 
@@ -27,6 +29,8 @@ export type ConnectionReport = {
   readonly failed: number;
   /** Answers that took more than 2 s. */
   readonly timedOut: number;
+  /** Of a burst those that had no answer at the end. */
+  readonly unanswered: number;
   /** From before a connection is opened to its first answer. */
   readonly first: Latencies;
   /** Of answers on a connection that had one before. */

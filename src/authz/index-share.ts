@@ -1,6 +1,6 @@
 /** At most so much, and this share, is left to the process around the indexes. */
 const AROUND_BYTES_MAX = 32 * 1024 * 1024;
-const AROUND_SHARE = 3 / 8;
+const AROUND_SHARE = 1 / 2;
 
 /**
  * Bytes that indexes may take of GATEWAY_INDEX_BYTES, all workers together. The rest is for what grows with their use and is no

@@ -35,6 +35,8 @@ const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
 /** The shortest request line, "GET / HTTP/1.1\r\n". */
 const REQUEST_LINE_BYTES_MIN = 16;
 const DEFER_ACCEPT_SECONDS = 2;
+/** As many as are admitted; the kernel takes net.core.somaxconn instead where that is less (docs/operations.md). */
+const BACKLOG = 16_384;
 /**
  * Connections taken in one turn of the event loop, beside its other work. libuv takes one a turn, and a turn of a
  * busy service is as long as all requests that came meanwhile.
@@ -294,7 +296,7 @@ export function listenOn(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ ...where, backlog: 4_096 }, () => {
+    server.listen({ ...where, backlog: BACKLOG }, () => {
       server.off('error', reject);
       resolve();
     });
