@@ -56,13 +56,17 @@ export class CopySocket {
 
   /** Goes on after `message` returned false. */
   resume(): void {
-    if (this.#state === 'held') {
+    if (this.#isHeld) {
       this.#state = 'taken';
       const left = this.#left;
       this.#left = NOTHING;
       this.#read(left);
     }
-    if (this.#state !== 'held') this.#stream.resume();
+    if (!this.#isHeld) this.#stream.resume();
+  }
+
+  get #isHeld(): boolean {
+    return this.#state === 'held';
   }
 
   /** No more bytes are wanted: the connection ends, or has been given back. */
