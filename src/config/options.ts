@@ -276,7 +276,7 @@ export const OPTIONS = {
   indexBytes: integerOption({
     env: 'GATEWAY_INDEX_BYTES',
     description:
-      'Memory for tuple indexes and what grows with them, all workers together; least recently used shards are dropped beyond it. Three eighths, 32 MiB at most, are left to the process around the indexes.',
+      'Memory for tuple indexes and what grows with them, all workers together; least recently used shards are dropped beyond it. Half, 32 MiB at most, is left to the process around the indexes.',
     fallback: {
       // Half: the rest is for the heaps of the threads, buffers, and copies made while loading.
       of: (machine) => Math.max(Math.floor(machine.memoryBytes / 2), 16 * MIB),

@@ -90,7 +90,7 @@ export type HeadRow = ShardKey & {
 };
 
 /** A shard to look at; with a position, it is told of only where it stands elsewhere. */
-export type HeadAsk = ShardKey & Partial<ShardPosition>;
+type HeadAsk = ShardKey & Partial<ShardPosition>;
 
 /**
  * Heads of the given shards, in any order, without those that stand where they were said to. Cost: one index lookup each,

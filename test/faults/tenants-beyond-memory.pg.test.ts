@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { failureOf, LoadClient } from '../../load/harness/client.ts';
 import type { ServerTarget } from '../../src/store/pool.ts';
 import { urlOf } from '../support/instance.ts';
@@ -11,9 +11,12 @@ import { startService, type Service } from '../support/service.ts';
 const TENANTS = 18_000;
 const TUPLES_EACH = 20;
 const LIMIT_BYTES = 64 * 1024 * 1024;
-/** Over the empty process. */
-const GROWN_BYTES_MAX = LIMIT_BYTES * 1.25;
+/** Over the resident memory of the empty process, pages of files among it: what the kernel ends it at, where it watches. */
+const GROUP_BYTES = LIMIT_BYTES * 1.25;
+/** By what is resident at the end, pages of files that came meanwhile among it: see docs/benchmarks.md. */
+const GROWN_BYTES_MAX = LIMIT_BYTES * 1.5;
 const CALLERS = 64;
+const FILLED_AT_ONCE = 500;
 const CHECK = '/workspace.v1.AuthzService/Check';
 const ALLOWED = Buffer.from('{"allowed":true}');
 
@@ -25,18 +28,21 @@ afterAll(async () => await database.drop());
 
 /** Tenants as writes would have left them, without the writes. */
 async function fill(): Promise<void> {
-  await database.pool.query(
-    `insert into relation_tuple (project_id, tenant_id, namespace, object_id, relation, subject_namespace, subject_id,
-       subject_relation, seq)
-     select 'default', 't' || t, 'document', 'd' || i % 4, 'viewer', '', 'u' || t || '-' || i, '', 1
-     from generate_series(1, $1::int) t, generate_series(1, $2::int) i`,
-    [TENANTS, TUPLES_EACH],
-  );
-  await database.pool.query(
-    `insert into shard (project_id, tenant_id, seq, retained_from)
-     select 'default', 't' || t, 1, 2 from generate_series(1, $1::int) t`,
-    [TENANTS],
-  );
+  for (let from = 1; from <= TENANTS; from += FILLED_AT_ONCE) {
+    const range = [from, from + FILLED_AT_ONCE - 1];
+    await database.pool.query(
+      `insert into relation_tuple (project_id, tenant_id, namespace, object_id, relation, subject_namespace, subject_id,
+         subject_relation, seq)
+       select 'default', 't' || t, 'document', 'd' || i % 4, 'viewer', '', 'u' || t || '-' || i, '', 1
+       from generate_series($1::int, $2::int) t, generate_series(1, $3::int) i`,
+      [...range, TUPLES_EACH],
+    );
+    await database.pool.query(
+      `insert into shard (project_id, tenant_id, seq, retained_from)
+       select 'default', 't' || t, 1, 2 from generate_series($1::int, $2::int) t`,
+      range,
+    );
+  }
 }
 
 function residentBytes(pid: number): number {
@@ -80,6 +86,9 @@ test.skipIf(!existsSync('/proc/self/status'))(
   'an instance lives, and stays within its limit, when more tenants come than fit',
   async () => {
     const group = createMemoryGroup('tenants');
+    // Also when the service did not start.
+    onTestFinished(() => group?.remove());
+    await fill();
     const launcher = group && {
       command: [...group.enter, process.execPath, 'src/main.ts'] as const,
     };
@@ -93,10 +102,9 @@ test.skipIf(!existsSync('/proc/self/status'))(
       ...(launcher === null ? {} : { launcher }),
     });
     try {
-      await fill();
       const empty = residentBytes(service.pid);
       // Where there are control groups the kernel watches as well, every moment.
-      group?.limit(Math.floor(empty + GROWN_BYTES_MAX));
+      group?.limit(Math.floor(empty + GROUP_BYTES));
       expect(await askAll(service)).toEqual([]);
       await expect
         .poll(() => figure(service, 'gatehouse_shard_evictions_total'), { timeout: 10_000 })
@@ -105,7 +113,6 @@ test.skipIf(!existsSync('/proc/self/status'))(
       expect(residentBytes(service.pid) - empty).toBeLessThanOrEqual(GROWN_BYTES_MAX);
     } finally {
       await service.stop();
-      group?.remove();
     }
   },
   300_000,
