@@ -79,7 +79,12 @@ export class HotConditions {
    * What an edge with a condition is worth, as `Scope.qualify` says it; VALUE_GENERAL where `readsLeft`, or what one check
    * may spend on conditions without a pause, is not enough. Hot.
    */
-  valueOf(node: number, subject: number, nowMs: number, readsLeft: number): Value | typeof VALUE_GENERAL {
+  valueOf(
+    node: number,
+    subject: number,
+    nowMs: number,
+    readsLeft: number,
+  ): Value | typeof VALUE_GENERAL {
     this.reads = 0;
     const count = this.#reader.readQualifier(node, subject, words);
     if (count < 0) return this.#valueOfText(node, subject, nowMs, readsLeft);
@@ -93,7 +98,12 @@ export class HotConditions {
     return this.#evaluate(prepared, isDeclared, readsLeft);
   }
 
-  #valueOfText(node: number, subject: number, nowMs: number, readsLeft: number): Value | typeof VALUE_GENERAL {
+  #valueOfText(
+    node: number,
+    subject: number,
+    nowMs: number,
+    readsLeft: number,
+  ): Value | typeof VALUE_GENERAL {
     const { expiresAtMs, conditionName, conditionParams } = this.#reader.qualifier(node, subject);
     if (nowMs >= expiresAtMs) return FALSE;
     if (this.#context === null) return CUT;
@@ -101,7 +111,11 @@ export class HotConditions {
     return this.#evaluate(prepared, this.#cache.isDeclared(conditionName), readsLeft);
   }
 
-  #evaluate(prepared: PreparedCondition, isDeclared: boolean, readsLeft: number): Value | typeof VALUE_GENERAL {
+  #evaluate(
+    prepared: PreparedCondition,
+    isDeclared: boolean,
+    readsLeft: number,
+  ): Value | typeof VALUE_GENERAL {
     const context = this.#context?.value();
     if (context === undefined) return CUT;
     if (!isDeclared) return valueOfOutcome(prepared(context));
