@@ -46,8 +46,9 @@ const answer = Buffer.concat(parts);
 const [afterHead, afterData] = [parts[0], parts[1]].map((part) => part?.length ?? 0);
 const idPlaces = [5, (afterHead ?? 0) + 5, (afterHead ?? 0) + (afterData ?? 0) + 5];
 
-createServer({ noDelay: true }, serve).listen(0, '127.0.0.1', function listening() {
-  process.stdout.write(`${(this.address() as AddressInfo).port}\n`);
+const server = createServer({ noDelay: true }, serve);
+server.listen(0, '127.0.0.1', () => {
+  process.stdout.write(`${(server.address() as AddressInfo).port}\n`);
 });
 
 function serve(socket: Socket): void {
