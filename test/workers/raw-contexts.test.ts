@@ -163,10 +163,23 @@ describe(`contexts of raw questions (SEED=${seed})`, () => {
     ['what is deep', '{"a":{"a":{"a":{"a":{"a":{}}}}}}'],
     ['what has many members', `{${Array.from({ length: 33 }, (_, i) => `"m${i}":1`).join()}}`],
     ['a comma too many', '{"a":1,}'],
+    ['what is long', `{"a":"${'x'.repeat(16 * 1024)}"}`],
   ])('%s goes the general path', (_what, context) => {
     const text = `{"context":${context},${JSON.stringify(QUESTION).slice(1)}`;
     const bytes = Buffer.from(text);
     expect(json.check(bytes, 0, bytes.length)).toBe(false);
+  });
+
+  test('a long one in binary goes the general path, too', () => {
+    const taken = [16_000, 17_000].map((length) => {
+      const message = create(CheckRequestSchema, {
+        ...QUESTION,
+        context: { a: 'x'.repeat(length) },
+      });
+      const bytes = toBinary(CheckRequestSchema, message);
+      return proto.check(bytes, 0, bytes.length);
+    });
+    expect(taken).toEqual([true, false]);
   });
 
   test.each(['{}', '{"age":30}', '{ "ip" : "10.0.0.1" , "b":[1,{"z":null,"a":true}] }'])(

@@ -1,3 +1,5 @@
+import { CONTEXT_BYTES_MAX } from './raw-fields.ts';
+
 /** Objects and lists in one another, at most; members of one object, at most; characters of a number. */
 const DEPTH_MAX = 4;
 const MEMBERS_MAX = 32;
@@ -31,12 +33,12 @@ export function isContextNested(): boolean {
 /**
  * Where the context of a question in JSON that starts at `start` has ended; -1 for one that needs thought, or is none. A
  * scan without a value: what it takes `JSON.parse` takes, and gives what the general path gives. So no escapes, no name
- * twice, no number that is -0 or beyond what is written with 24 characters, nothing deep. `body` is well-formed UTF-8 up
+ * twice, no number that is -0 or beyond what is written with 24 characters, nothing deep or long. `body` is well-formed UTF-8 up
  * to `bodyEnd`. Hot: O(bytes), and the square of the members of one object.
  */
 export function scanJsonContext(body: Uint8Array, start: number, bodyEnd: number): number {
   bytes = body as Uint8Array<ArrayBuffer>;
-  end = bodyEnd;
+  end = Math.min(bodyEnd, start + CONTEXT_BYTES_MAX);
   hasInner = false;
   return bytes[start] === OPEN_BRACE ? objectEnd(start, 0) : -1;
 }

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { ConditionContext } from '../../model/conditions.ts';
+import { CONTEXT_BYTES_MAX } from './raw-fields.ts';
 
 /** Objects and lists in one another, at most. */
 const DEPTH_MAX = 4;
@@ -34,13 +35,14 @@ export function isProtoContextNested(): boolean {
 /**
  * The context of a question, a google.protobuf.Struct in [start, end) as encoders write it: each entry a name and a value, each
  * value of one kind. null for what is written otherwise, names that come twice, numbers that are not finite, text that is
- * not fit, and what is deep: the general path tells what it is. O(bytes).
+ * not fit, and what is deep or long: the general path tells what it is. O(bytes).
  */
 export function readProtoContext(
   body: Uint8Array,
   start: number,
   end: number,
 ): ConditionContext | null {
+  if (end - start > CONTEXT_BYTES_MAX) return null;
   bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   at = start;
   hasInner = false;

@@ -38,6 +38,9 @@ export const SCOPE_FIELDS = (1 << FIELD_PROJECT) | (1 << FIELD_TENANT) | (1 << F
 export const ITEMS_FIELD = 1 << FIELD_ITEMS;
 export const CONTEXT_FIELD = 1 << FIELD_CONTEXT;
 
+/** Bytes of a context at most: it is read, and parsed, without a pause. */
+export const CONTEXT_BYTES_MAX = 16 * 1024;
+
 const FIRST_ITEMS = 128;
 
 /** Empty fields; grow with the largest batch seen. */
