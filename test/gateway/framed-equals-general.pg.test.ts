@@ -139,12 +139,15 @@ describe.each(['alone', 'beside others'] as const)(
     });
     /** Of a Check; mostly none, and only what can be said in either format. */
     const contexts = fc.constantFrom<JsonObject | undefined>(
-      ...[undefined, undefined, {}, { age: 30 }, { age: 17 }, { age: '30' }],
-      ...[
-        { age: 18.5, b: { z: 1, a: [null, 'zoë'] } },
-        { a: { a: { a: { a: { a: {} } } } } },
-        { a: '"' },
-      ],
+      undefined,
+      undefined,
+      {},
+      { age: 30 },
+      { age: 17 },
+      { age: '30' },
+      { age: 18.5, b: { z: 1, a: [null, 'zoë'] } },
+      { a: { a: { a: { a: { a: {} } } } } },
+      { a: '"' },
     );
     const item = fc.oneof(
       { weight: 3, arbitrary: good },

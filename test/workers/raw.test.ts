@@ -1,7 +1,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { CheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
-import { canonicalJson, type JsonObject } from '../../src/model/canonical-json.ts';
+import { canonicalJson } from '../../src/model/canonical-json.ts';
 import type { TupleChange } from '../../src/model/relation-tuple.ts';
 import { askRaw, scopeOf, startFixture, viewer } from './pool-fixture.ts';
 
@@ -93,7 +93,7 @@ test('a check with a context says what a parsed one says, in JSON and in binary'
           objectId,
           relation,
           subject: { kind: 'user', userId: 'u' } as const,
-          contextJson: context === undefined ? '' : canonicalJson(context as JsonObject),
+          contextJson: context === undefined ? '' : canonicalJson(context),
         };
         const wanted = { kind: (await pool.check(scope, query)) ? 'allowed' : 'denied' };
         const question = JSON.stringify(asked);
