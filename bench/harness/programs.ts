@@ -167,6 +167,11 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/http-check-vs-echo.ts',
   },
   {
+    name: 'grpc-frames',
+    yields: 'what HTTP/2 by hand could save beside node:http2 at most',
+    file: 'bench/grpc-frames.ts',
+  },
+  {
     name: 'grpc-check-vs-echo',
     yields: 'rate of Check over gRPC over that of raw node:http2, also per CPU-second and p99',
     file: 'bench/grpc-check-vs-echo.ts',

@@ -1,5 +1,5 @@
 import { assert } from '../shared/assert.ts';
-import type { ListStore } from './list-store.ts';
+import { LIST_LONG, LIST_PAGE_MASK, LIST_PAGE_SHIFT, type ListStore } from './list-store.ts';
 import type { PageAllocator } from './page-allocator.ts';
 import { SEGMENT_HEADER, SEGMENT_SLOTS, SegmentedHash, homeSlot } from './segmented-hash.ts';
 import { hashPair, lastWordAt, wordAt } from './text-scratch.ts';
@@ -86,11 +86,26 @@ export class QualifierStore {
   /** As `expiresAtUs` of an edge without a condition; NaN of one that has any. Hot: one lookup. */
   bareExpiresAtUs(node: number, subject: number): number {
     const record = this.#mustFind(node, subject);
-    const lists = this.#lists;
-    if (lists.get(record, QUALIFIER_CONDITION) !== 0) return Number.NaN;
-    const high = lists.get(record, EXPIRES_HIGH) | 0;
-    const low = lists.get(record, EXPIRES_LOW);
+    const page = this.#lists.pages[record >>> LIST_PAGE_SHIFT] as Uint32Array;
+    const at = (record & LIST_PAGE_MASK) + 1;
+    // Parameters so long that the record is cut into chunks are a condition's.
+    if (((page[at - 1] as number) & LIST_LONG) !== 0 || page[at + QUALIFIER_CONDITION] !== 0) {
+      return Number.NaN;
+    }
+    const high = (page[at + EXPIRES_HIGH] as number) | 0;
+    const low = page[at + EXPIRES_LOW] as number;
     return high === NEVER_HIGH && low === 0xffff_ffff ? Infinity : high * 2 ** 32 + low;
+  }
+
+  /**
+   * Copies expiry (low, high word), condition name, bytes of params and params of an edge to the start of `out`.
+   * Returns the number of words, or -1 if `out` is too short. Hot.
+   */
+  read(node: number, subject: number, out: Uint32Array): number {
+    const record = this.#mustFind(node, subject);
+    const words = this.#lists.count(record) - EXPIRES_LOW;
+    if (words > out.length) return -1;
+    return this.#lists.copy(record, EXPIRES_LOW, out, 0, words);
   }
 
   /** Id of the condition's name, 0 for none. */
@@ -139,21 +154,35 @@ export class QualifierStore {
   #mustFind(node: number, subject: number): number {
     const hash = hashPair(node, subject);
     const segment = this.table.segmentOf(hash);
+    const { pages } = this.#lists;
     const slots = segment[SEGMENT_SLOTS] as number;
     let slot = homeSlot(hash, slots);
     for (;;) {
       const at = SEGMENT_HEADER + slot * 2;
       const record = segment[at + 1] as number;
       assert(record !== 0, 'a qualified edge has a qualifier');
-      if (
-        ((segment[at] as number) | 0) === hash &&
-        this.#lists.get(record, QUALIFIER_NODE) === node &&
-        this.#lists.get(record, QUALIFIER_SUBJECT) === subject
-      ) {
-        return record;
+      if (((segment[at] as number) | 0) === hash) {
+        const page = pages[record >>> LIST_PAGE_SHIFT] as Uint32Array;
+        const first = (record & LIST_PAGE_MASK) + 1;
+        if (((page[first - 1] as number) & LIST_LONG) !== 0) {
+          if (this.#isLongOf(record, node, subject)) return record;
+        } else if (
+          page[first + QUALIFIER_NODE] === node &&
+          page[first + QUALIFIER_SUBJECT] === subject
+        ) {
+          return record;
+        }
       }
       slot += 1;
       if (slot === slots) slot = 0;
     }
+  }
+
+  /** Of a record whose entries do not follow its header. */
+  #isLongOf(record: number, node: number, subject: number): boolean {
+    const lists = this.#lists;
+    return (
+      lists.get(record, QUALIFIER_NODE) === node && lists.get(record, QUALIFIER_SUBJECT) === subject
+    );
   }
 }

@@ -240,6 +240,10 @@ export class TupleIndex implements TupleReader {
     return this.#qualifiers.bareExpiresAtUs(node, subject) / 1000;
   }
 
+  readQualifier(node: number, subject: number, out: Uint32Array): number {
+    return this.#qualifiers.read(node, subject, out);
+  }
+
   qualifier(node: number, subject: number): EdgeQualifier {
     const qualifiers = this.#qualifiers;
     return {

@@ -1,4 +1,5 @@
 import type { CheckQuery } from '../model/check-query.ts';
+import type { LazyContext } from '../model/conditions.ts';
 import type { ExpandTree, UsersetRef } from '../model/expand-tree.ts';
 import type { NamespaceModel } from '../model/namespace-model.ts';
 import { EMPTY_NAME, type TupleReader } from '../model/tuple-reader.ts';
@@ -54,13 +55,18 @@ export class Evaluator {
     this.#model = model;
     this.#bound = new BoundModel(model, reader);
     this.hot =
-      hot instanceof HotEvaluator ? hot : new HotEvaluator(reader, this.#bound, options, hot);
+      hot instanceof HotEvaluator
+        ? hot
+        : new HotEvaluator(
+            reader,
+            this.#bound,
+            options,
+            hot,
+            new ConditionCache(options.cachesOff?.includes('conditions'), model.conditions),
+          );
     this.#options = options;
     this.#clock = clock;
-    this.#conditions = new ConditionCache(
-      options.cachesOff?.includes('conditions'),
-      model.conditions,
-    );
+    this.#conditions = this.hot.conditions;
     this.general = this.#generalOver(reader, this.#conditions);
     this.#hotNodesMax = Math.min(HOT_NODES_MAX, options.depthMax);
   }
@@ -78,7 +84,8 @@ export class Evaluator {
   /**
    * Whether a concrete user holds a relation: CHECK_ALLOWED, CHECK_DENIED, or CHECK_GENERAL when
    * only `startCheckIds` can tell. `entity` and `userEntity` are 0 and `relation` is -1 for what
-   * the index does not know. Hot: does not allocate, never throws.
+   * the index does not know. `context`: null decides no condition; it is read when one is met. Hot: does not
+   * allocate unless a condition does, never throws.
    */
   checkUser(
     entity: number,
@@ -86,9 +93,10 @@ export class Evaluator {
     userEntity: number,
     nowMs: number,
     readBudget: number,
+    context: LazyContext | null = null,
   ): number {
     const user = this.#reader.userNodeOf(userEntity);
-    return this.hot.check(entity, relation, user, this.#hotNodesMax, readBudget, nowMs);
+    return this.hot.check(entity, relation, user, this.#hotNodesMax, readBudget, nowMs, context);
   }
 
   /**
@@ -99,15 +107,16 @@ export class Evaluator {
     this.hot.readAhead(questions, count);
   }
 
-  /** The general form of `checkUser`: any model, resumable, without context. */
+  /** The general form of `checkUser`: any model, resumable. `contextJson`: '' for none. */
   startCheckIds(
     entity: number,
     relation: number,
     userEntity: number,
     nowMs: number,
     readBudget: number,
+    contextJson = '',
   ): EvaluationTask<boolean> {
-    return this.general.startCheckIds(entity, relation, userEntity, nowMs, readBudget);
+    return this.general.startCheckIds(entity, relation, userEntity, nowMs, readBudget, contextJson);
   }
 
   /** Check with any subject and context. The caller has validated names and ids. */
@@ -180,6 +189,6 @@ export class Evaluator {
 
   /** Bytes of the caches that grow with use; of all evaluators that share a hot path together. */
   get cacheBytes(): number {
-    return this.hot.bytes + this.#conditions.bytes;
+    return this.hot.bytes + this.hot.conditionBytes;
   }
 }

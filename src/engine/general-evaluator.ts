@@ -52,18 +52,19 @@ export class GeneralEvaluator {
     return this.#start(input, nowMs, readBudget, true);
   }
 
-  /** Check of a concrete user by ids, without context. `entity` and `userEntity` may be 0, `relation` -1. */
+  /** Check of a concrete user by ids. `entity` and `userEntity` may be 0, `relation` -1. */
   startCheckIds(
     entity: number,
     relation: number,
     userEntity: number,
     nowMs: number,
     readBudget: number,
+    contextJson = '',
   ): EvaluationTask<boolean> {
     const { reader } = this;
     const namespace = reader.nameText(reader.namespaceOf(entity));
     const text = `${namespace}#${relation > 0 ? reader.nameText(relation) : ''}`;
-    const scope = this.scope(text, '', nowMs, readBudget);
+    const scope = this.scope(text, contextJson, nowMs, readBudget);
     return allowedOf(guarded(scope, this.#userTask(scope, entity, relation, userEntity)));
   }
 

@@ -61,6 +61,17 @@ export type EdgeQualifier = {
   readonly conditionParams: string;
 };
 
+/** Layout of what `readQualifier` copies: expiry in microseconds as int64, name id, bytes of the parameters, and these. */
+export const QUALIFIED_LOW = 0;
+export const QUALIFIED_HIGH = 1;
+export const QUALIFIED_CONDITION = 2;
+
+/** `EdgeQualifier.expiresAtMs` of the words of an expiry. */
+export function expiresAtMsOf(low: number, high: number): number {
+  const isNever = high === 0x7fff_ffff && low === 0xffff_ffff;
+  return isNever ? Number.POSITIVE_INFINITY : ((high | 0) * 2 ** 32 + low) / 1000;
+}
+
 /** Ids to look up together. The arrays are as long as the most that one call takes. */
 export type EntityLookups = {
   /** Namespace name ids; EMPTY_NAME asks for a concrete user, -1 finds nothing. */
@@ -139,6 +150,11 @@ export interface TupleReader {
   edge(node: number, subject: number): number;
   /** Only for an edge for which `edge` said EDGE_WITH_QUALIFIER or an entry had EDGE_QUALIFIED. */
   qualifier(node: number, subject: number): EdgeQualifier;
+  /**
+   * Copies what a qualified edge carries to the start of `out`: equal words are equal conditions, as long as the name id
+   * has the same text. Returns the number of words, or -1 where only `qualifier` can tell. Hot.
+   */
+  readQualifier(node: number, subject: number, out: Uint32Array): number;
   /** When a qualified edge without a condition expires; NaN for one that has a condition. Hot. */
   bareExpiryMs(node: number, subject: number): number;
 

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
 import { BoundModel } from '../../src/engine/bound/bound-model.ts';
 import {
+  CLOSURE_NONE,
   ClosureCache,
   isInClosure,
   SLOT_OFFSET,
@@ -166,4 +167,22 @@ test.each([
     index.applyChange('insert', keyOf(`group:a#member@folder:f${i}#`));
   }
   expect(closuresOf(index).summaryOf(groupOf(index, 'a'))).toBe(height);
+});
+
+test('a grant that expires leaves the closure as it is, unless it is one of a group that is named', () => {
+  for (const qualified of ['folder:other#viewer@user:u', 'group:apart#member@user:u']) {
+    const index = indexOf('group:g#member@user:u', 'folder:f#viewer@group:g#member');
+    index.applyChange('insert', { ...keyOf(qualified), expiresAtUs: 1n });
+    const closures = closuresOf(index);
+    const start = closures.closureOf(userOf(index, 'u'));
+    expect(start).not.toBe(CLOSURE_NONE);
+    expect(isInClosure(closures.arena, start, groupOf(index, 'g'))).toBe(true);
+  }
+  const index = indexOf(
+    'group:g#member@user:u',
+    'folder:f#viewer@group:g#member',
+    'folder:f#viewer@group:late#member',
+  );
+  index.applyChange('insert', { ...keyOf('group:late#member@user:u'), expiresAtUs: 1n });
+  expect(closuresOf(index).closureOf(userOf(index, 'u'))).toBe(CLOSURE_NONE);
 });

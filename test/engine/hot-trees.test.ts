@@ -1,15 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { TupleIndex } from '../../src/cache/tuple-index.ts';
-import { CHECK_ALLOWED, CHECK_GENERAL } from '../../src/engine/bound/evaluator-api.ts';
+import {
+  CHECK_ALLOWED,
+  CHECK_DENIED,
+  CHECK_GENERAL,
+} from '../../src/engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { parseModel } from '../../src/model/namespace-model.ts';
 import type { RelationTuple, Subject } from '../../src/model/relation-tuple.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
 import { systemClock } from '../../src/shared/clock.ts';
+import { contextOf } from './support.ts';
 
-/* Intersections, exclusions and expiries on the hot path say what the general evaluation says, before and after changes. */
+/* Intersections, exclusions, expiries and conditions on the hot path say what the general evaluation says, before and after changes. */
 
+const FUZZ_RUNS = Number(process.env['FUZZ_RUNS'] ?? 1);
+const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 const THIS = { this: {} };
 const computed = (relation: string): object => ({ computed: relation });
 const parents = { tuple_to_userset: { tupleset: 'parent', computed: 'viewer' } };
@@ -34,7 +41,13 @@ const NAMESPACES = {
     },
   },
 };
-const MODEL = parseModel(JSON.stringify({ schema_version: 1, namespaces: NAMESPACES }));
+const CONDITIONS = {
+  cleared: { parameters: { min: 'int', level: 'int' }, expression: 'level >= min' },
+};
+const MODEL = parseModel(
+  JSON.stringify({ schema_version: 1, namespaces: NAMESPACES, conditions: CONDITIONS }),
+);
+const CONTEXTS = ['', '{}', '{"age":17,"level":3}', '{"age":30,"level":2}', '{"age":"30"}', '[]'];
 const ASKED = ['viewer', 'editor', 'owner', 'reader', 'auditor', 'banned'];
 const OBJECTS = ['d0', 'd1', 'd2'];
 const USERS = ['u0', 'u1', 'u2'];
@@ -62,7 +75,19 @@ const payload = fc.oneof(
   fc.constantFrom(-1n, 1n).map((side) => ({
     expiresAtUs: BigInt(NOW_MS) * 1000n + side * 5_000_000n,
   })),
-  fc.constant({ conditionName: 'age_at_least', conditionParams: '{"min_age":18}' }),
+  fc.record(
+    {
+      conditionName: fc.constantFrom('age_at_least', 'cleared', 'unheard_of'),
+      conditionParams: fc.constantFrom(
+        '{"min_age":18}',
+        '{"min":3}',
+        '',
+        `{"min":2}${' '.repeat(400)}`,
+      ),
+      expiresAtUs: fc.constantFrom(BigInt(NOW_MS - 1) * 1000n, BigInt(NOW_MS + 1) * 1000n),
+    },
+    { requiredKeys: ['conditionName', 'conditionParams'] },
+  ),
 );
 const key = fc.oneof(
   fc.record({
@@ -98,21 +123,30 @@ const key = fc.oneof(
 );
 const change = fc.record({ isInsert: fc.boolean(), key, payload });
 
-function compared(index: TupleIndex, evaluator: Evaluator, nowMs: number): number {
+type Clock = { readonly nowMs: number; readonly reads: number };
+
+/** How many questions the hot path decided, each as the general evaluation does. */
+function compared(
+  index: TupleIndex,
+  evaluator: Evaluator,
+  { nowMs, reads }: Clock,
+  contextJson: string,
+): number {
   let decided = 0;
+  const context = contextOf(contextJson);
   for (const objectId of OBJECTS) {
     for (const relation of ASKED) {
       for (const userId of [...USERS, 'nobody']) {
         const entity = index.entityId(index.nameId('doc'), objectId);
         const name = index.nameId(relation);
         const subject = index.entityId(EMPTY_NAME, userId);
-        const task = evaluator.startCheckIds(entity, name, subject, nowMs, 10_000);
-        task.run(Infinity);
-        const code = evaluator.checkUser(entity, name, subject, nowMs, 10_000);
+        const code = evaluator.checkUser(entity, name, subject, nowMs, reads, context);
         if (code === CHECK_GENERAL) continue;
         decided++;
+        const task = evaluator.startCheckIds(entity, name, subject, nowMs, 10_000, contextJson);
+        task.run(Infinity);
         if ((code === CHECK_ALLOWED) === task.result()) continue;
-        const question = `${objectId}#${relation}@${userId} at ${nowMs - NOW_MS}`;
+        const question = `${objectId}#${relation}@${userId} at ${nowMs - NOW_MS} ${contextJson}`;
         expect.fail(`${question}: ${code} on the hot path`);
       }
     }
@@ -120,7 +154,7 @@ function compared(index: TupleIndex, evaluator: Evaluator, nowMs: number): numbe
   return decided;
 }
 
-describe('operators and expiries on the hot path', () => {
+describe(`operators, expiries and conditions on the hot path (SEED=${seed})`, () => {
   test('say what the general evaluation says, as tuples come and go and expire', () => {
     let decided = 0;
     const property = fc.property(
@@ -136,13 +170,17 @@ describe('operators and expiries on the hot path', () => {
             else index.applyChange('delete', one.key);
           }
           for (const nowMs of [NOW_MS - 10_000, NOW_MS, NOW_MS + 10_000]) {
-            decided += compared(index, evaluator, nowMs);
+            decided += compared(index, evaluator, { nowMs, reads: 10_000 }, '');
+          }
+          for (const contextJson of CONTEXTS) {
+            decided += compared(index, evaluator, { nowMs: NOW_MS, reads: 10_000 }, contextJson);
+            decided += compared(index, evaluator, { nowMs: NOW_MS, reads: 7 }, contextJson);
           }
         }
       },
     );
-    fc.assert(property, { numRuns: 200 });
-    expect(decided).toBeGreaterThan(10_000);
+    fc.assert(property, { numRuns: Math.ceil(100 * FUZZ_RUNS), seed });
+    expect(decided).toBeGreaterThan(10_000 * Math.min(1, FUZZ_RUNS));
   });
 
   test('are decided there: an exclusion, an intersection, an expiry', () => {
@@ -187,5 +225,158 @@ describe('operators and expiries on the hot path', () => {
     expect(evaluator.checkUser(entity, index.nameId('viewer'), subject, NOW_MS, 2)).toBe(
       CHECK_GENERAL,
     );
+  });
+
+  /** An index and the code of a question of it. */
+  function houseOf(): {
+    readonly index: TupleIndex;
+    readonly check: (
+      relation: string,
+      userId: string,
+      contextJson?: string,
+      reads?: number,
+    ) => number;
+    readonly insert: (relation: string, subject: Subject, payload?: Partial<RelationTuple>) => void;
+  } {
+    const index = new TupleIndex();
+    const options = { depthMax: 64, closureBytesMax: 1 << 20 };
+    const evaluator = new Evaluator(index, MODEL, options, systemClock);
+    return {
+      index,
+      insert: (relation, subject, more = {}) =>
+        void index.applyChange('insert', {
+          namespace: 'doc',
+          objectId: 'd0',
+          relation,
+          subject,
+          ...more,
+        }),
+      check: (relation, userId, contextJson = '', reads = 10_000) =>
+        evaluator.checkUser(
+          index.entityId(index.nameId('doc'), 'd0'),
+          index.nameId(relation),
+          index.entityId(EMPTY_NAME, userId),
+          NOW_MS,
+          reads,
+          contextOf(contextJson),
+        ),
+    };
+  }
+  const named = (userId: string): Subject => ({ kind: 'user', userId });
+
+  test('conditions of users, groups and parents are decided there', () => {
+    const { index, insert, check } = houseOf();
+    const adult = { conditionName: 'age_at_least', conditionParams: '{"min_age":18}' };
+    const cleared = { conditionName: 'cleared', conditionParams: '{"min":3}' };
+    insert('trained', named('u0'), adult);
+    insert(
+      'trained',
+      { kind: 'set', namespace: 'group', objectId: 'g0', relation: 'member' },
+      cleared,
+    );
+    insert('parent', { kind: 'set', namespace: 'folder', objectId: 'f0', relation: '' }, adult);
+    for (const [namespace, objectId, relation, userId] of [
+      ['group', 'g0', 'member', 'u1'],
+      ['folder', 'f0', 'viewer', 'u2'],
+    ] as const) {
+      index.applyChange('insert', { namespace, objectId, relation, subject: named(userId) });
+    }
+    const old = '{"age":30,"level":3}';
+    const young = '{"age":17,"level":2}';
+    const codes = (context: string): number[] => [
+      check('trained', 'u0', context),
+      check('trained', 'u1', context),
+      check('viewer', 'u2', context),
+    ];
+    expect(codes(old)).toEqual([CHECK_ALLOWED, CHECK_ALLOWED, CHECK_ALLOWED]);
+    expect(codes(young)).toEqual([CHECK_DENIED, CHECK_DENIED, CHECK_DENIED]);
+    // What cannot be decided denies; below an operator the general evaluation tells what it comes to.
+    expect(codes('').slice(0, 2)).toEqual([CHECK_DENIED, CHECK_DENIED]);
+    insert('viewer', named('u0'));
+    insert('banned', named('u0'), adult);
+    expect(check('viewer', 'u0', young)).toBe(CHECK_ALLOWED);
+    expect(check('viewer', 'u0', old)).toBe(CHECK_DENIED);
+    expect(check('viewer', 'u0', '{}')).toBe(CHECK_GENERAL);
+  });
+
+  test('a context is not looked at before a condition is met, and once in a check', () => {
+    const { index, insert } = houseOf();
+    const evaluator = new Evaluator(
+      index,
+      MODEL,
+      { depthMax: 64, closureBytesMax: 1 << 20 },
+      systemClock,
+    );
+    insert('trained', named('u0'));
+    insert('trained', named('u1'), {
+      conditionName: 'age_at_least',
+      conditionParams: '{"min_age":18}',
+    });
+    let looks = 0;
+    const context = {
+      value: () => {
+        looks++;
+        return { age: 30 };
+      },
+    };
+    const check = (userId: string): number =>
+      evaluator.checkUser(
+        index.entityId(index.nameId('doc'), 'd0'),
+        index.nameId('trained'),
+        index.entityId(EMPTY_NAME, userId),
+        NOW_MS,
+        10_000,
+        context,
+      );
+    expect([check('u0'), looks]).toEqual([CHECK_ALLOWED, 0]);
+    expect([check('u1'), looks]).toEqual([CHECK_ALLOWED, 1]);
+  });
+
+  test('what a declared condition costs counts against the budget', () => {
+    const { insert, check } = houseOf();
+    const conditionParams = `{"min":${' '.repeat(120)}3}`;
+    insert('trained', named('u0'), { conditionName: 'cleared', conditionParams });
+    const context = '{"level":3}';
+    const codes = Array.from({ length: 12 }, (_, reads) => check('trained', 'u0', context, reads));
+    const first = codes.indexOf(CHECK_ALLOWED);
+    expect(first).toBeGreaterThan(1);
+    expect(new Set(codes.slice(0, first))).toEqual(new Set([CHECK_GENERAL]));
+    expect(new Set(codes.slice(first))).toEqual(new Set([CHECK_ALLOWED]));
+  });
+
+  test('a name that stands for another condition by now is not taken for the one before', () => {
+    const { index, insert, check } = houseOf();
+    const subject = named('u0');
+    const context = '{"age":30}';
+    insert('trained', subject, {
+      conditionName: 'age_at_least',
+      conditionParams: '{"min_age":18}',
+    });
+    expect(check('trained', 'u0', context)).toBe(CHECK_ALLOWED);
+    const id = index.nameId('age_at_least');
+    index.applyChange('delete', { namespace: 'doc', objectId: 'd0', relation: 'trained', subject });
+    insert('trained', subject, { conditionName: 'unheard_of', conditionParams: '{"min_age":18}' });
+    expect(index.nameId('unheard_of')).toBe(id);
+    expect(check('trained', 'u0', context)).toBe(CHECK_DENIED);
+  });
+
+  test('the operand that decided last is asked first', () => {
+    const { index, insert, check } = houseOf();
+    insert('editor', named('u0'));
+    insert('viewer', named('u0'));
+    for (let i = 0; i < 3; i++) insert('banned', named(`u${i}`));
+    insert('viewer', named('u1'));
+    const reads = (): number => {
+      for (let budget = 0; ; budget++) {
+        if (check('viewer', 'u1', '', budget) !== CHECK_GENERAL) return budget;
+      }
+    };
+    const both = reads();
+    expect(check('viewer', 'u1')).toBe(CHECK_DENIED);
+    expect(reads()).toBeLessThan(both);
+    // Who is denied by the other one costs both again, and is denied.
+    expect(check('viewer', 'u9')).toBe(CHECK_DENIED);
+    expect(check('viewer', 'u1')).toBe(CHECK_DENIED);
+    expect(index.tupleCount).toBe(6);
   });
 });

@@ -6,12 +6,16 @@ import {
 } from '../../src/engine/bound/evaluator-api.ts';
 import type { Evaluator } from '../../src/engine/evaluator.ts';
 import type { CheckQuery } from '../../src/model/check-query.ts';
+import { type LazyContext, parseContext } from '../../src/model/conditions.ts';
 import type { RelationTuple, TupleKey } from '../../src/model/relation-tuple.ts';
 import type { TupleReader } from '../../src/model/tuple-reader.ts';
 import { EMPTY_NAME } from '../../src/model/tuple-reader.ts';
 import { SimpleTupleReader } from '../support/simple-tuple-reader.ts';
 
 export const READS_DEFAULT = 10_000;
+
+/** How many checks of `checkBoth` the hot path answered, and how many it left to the general one. */
+export const hotAnswers = { hot: 0, general: 0 };
 
 /** Runs a task to its end in slices that end as soon as they may. */
 export function finish<T>(task: EvaluationTask<T>): T {
@@ -21,7 +25,12 @@ export function finish<T>(task: EvaluationTask<T>): T {
   return task.result();
 }
 
-/** The general answer; for a user without context also the hot one, which must not differ. */
+/** A context that is parsed when it is asked for; null for none. */
+export function contextOf(json: string): LazyContext | null {
+  return json === '' ? null : { value: () => parseContext(json) };
+}
+
+/** The general answer; for a user also the hot one, which must not differ. */
 export function checkBoth(
   evaluator: Evaluator,
   reader: TupleReader,
@@ -30,15 +39,18 @@ export function checkBoth(
   reads = READS_DEFAULT,
 ): boolean {
   const allowed = finish(evaluator.startCheck(input, nowMs, reads));
-  if (input.subject.kind === 'user' && input.contextJson === '') {
+  if (input.subject.kind === 'user') {
+    const { contextJson } = input;
     const namespace = reader.nameId(input.namespace);
     const entity = namespace > 0 ? reader.entityId(namespace, input.objectId) : 0;
     const relation = reader.nameId(input.relation);
     const user = reader.entityId(EMPTY_NAME, input.subject.userId);
-    const code = evaluator.checkUser(entity, relation, user, nowMs, reads);
+    const context = contextOf(contextJson);
+    const code = evaluator.checkUser(entity, relation, user, nowMs, reads, context);
+    hotAnswers[code === CHECK_GENERAL ? 'general' : 'hot'] += 1;
     const hot =
       code === CHECK_GENERAL
-        ? finish(evaluator.startCheckIds(entity, relation, user, nowMs, reads))
+        ? finish(evaluator.startCheckIds(entity, relation, user, nowMs, reads, contextJson))
         : code === CHECK_ALLOWED;
     if (hot !== allowed) throw new Error(`hot path says ${hot}: ${JSON.stringify(input)}`);
   }

@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { toBinary, type DescMessage, create } from '@bufbuild/protobuf';
+import { create, type DescMessage, type JsonObject, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -37,6 +37,8 @@ async function fill(): Promise<void> {
   await writeChain();
 }
 
+const ADULT = { condition_name: 'age_at_least', condition_params: { min_age: 18 } };
+
 async function write(tenantId: string): Promise<string> {
   const tuple = (objectId: string, userId: string): object => ({
     namespace: 'resource',
@@ -48,6 +50,8 @@ async function write(tenantId: string): Promise<string> {
     { op: 'OP_INSERT', tuple: tuple('d1', 'alice') },
     { op: 'OP_INSERT', tuple: tuple('d2', 'zoë') },
     { op: 'OP_INSERT', tuple: { ...tuple('d3', ''), subject: { wildcard: true } } },
+    { op: 'OP_INSERT', tuple: { ...tuple('d4', 'alice'), ...ADULT } },
+    { op: 'OP_INSERT', tuple: { ...tuple('d4', 'zoë'), condition_name: 'unheard_of' } },
   ];
   const body = { updates, tenant_id: tenantId };
   const answer = await call(instance, 'AuthzService/WriteRelationTuples', body);
@@ -129,7 +133,7 @@ const name = fc.constantFrom(
   '\u0000',
 );
 const id = fc.oneof(
-  { weight: 6, arbitrary: fc.constantFrom('d1', 'd2', 'd3', 'alice', 'zoë', 'g0') },
+  { weight: 6, arbitrary: fc.constantFrom('d1', 'd2', 'd3', 'd4', 'alice', 'zoë', 'g0') },
   fc.constantFrom(
     '',
     '#',
@@ -172,7 +176,7 @@ const item = fc.record(
 );
 const goodItem = fc.record({
   namespace: fc.constantFrom('resource', 'group'),
-  object_id: fc.constantFrom('d1', 'd2', 'd3', 'g0', 'g199'),
+  object_id: fc.constantFrom('d1', 'd2', 'd3', 'd4', 'd4', 'g0', 'g199'),
   relation: fc.constantFrom('viewer', 'member', 'editor'),
   subject_user_id: fc.constantFrom('alice', 'bob', 'zoë'),
 });
@@ -187,7 +191,32 @@ const headers: fc.Arbitrary<Record<string, string>> = fc.record(
   },
   { requiredKeys: [] },
 );
-const structural = fc.tuple(scopeFields(), anyItem, fc.array(anyItem, { maxLength: 5 }));
+/** The context of a Check, where it has one: mostly an object, and else what both paths refuse alike. */
+const contexts = fc.oneof(
+  { weight: 5, arbitrary: fc.constant(undefined) },
+  {
+    weight: 6,
+    arbitrary: fc.constantFrom<unknown>(
+      {},
+      { age: 30 },
+      { age: 17, ip: '10.0.0.1' },
+      { age: '30' },
+      { age: 18.5, b: { z: 1, a: [null] } },
+    ),
+  },
+  fc.constantFrom<unknown>(
+    null,
+    [],
+    'x',
+    1,
+    { age: -0 },
+    { age: 1e300 },
+    { 'a"b': '\u0000' },
+    { a: '\ud800' },
+  ),
+  fc.record({ age: fc.jsonValue() }),
+);
+const structural = fc.tuple(scopeFields(), anyItem, fc.array(anyItem, { maxLength: 5 }), contexts);
 
 type Spelling = {
   readonly camel: boolean;
@@ -237,12 +266,13 @@ describe.each(['alone', 'beside others'] as const)('hot path == general path, %s
   test.each(METHODS)('%s in JSON, generated', async (method) => {
     const statuses = new Map<number, number>();
     await fc.assert(
-      fc.asyncProperty(structural, spelling, headers, async ([scope, single, items], how, sent) => {
+      fc.asyncProperty(structural, spelling, headers, async (asked, how, sent) => {
+        const [scope, single, items, context] = asked;
         const rest =
           method === 'BatchCheck'
             ? { items }
             : method === 'Check'
-              ? single
+              ? { ...single, ...(context === undefined ? {} : { context }) }
               : {
                   namespace: single.namespace,
                   relation: single.relation,
@@ -275,9 +305,12 @@ describe.each(['alone', 'beside others'] as const)('hot path == general path, %s
       byte: fc.nat(255),
     });
     await fc.assert(
-      fc.asyncProperty(structural, damage, headers, async ([scope, single, items], how, sent) => {
+      fc.asyncProperty(structural, damage, headers, async (asked, how, sent) => {
+        const [scope, single, items, context] = asked;
+        const isStruct = typeof context === 'object' && context !== null && !Array.isArray(context);
+        const ofCheck = method === 'Check' && isStruct ? { context: context as JsonObject } : {};
         const rest = method === 'BatchCheck' ? { items: items.map(camelKeys) } : camelKeys(single);
-        const message = create(schema, { ...camelKeys(scope), ...rest });
+        const message = create(schema, { ...camelKeys(scope), ...rest, ...ofCheck });
         let body: Uint8Array;
         try {
           body = toBinary(schema, message);
@@ -330,6 +363,10 @@ describe.each(['alone', 'beside others'] as const)('hot path == general path, %s
       '{"items":[],"items":[]}',
       '{"subject_set":{"namespace":"group","object_id":"g","relation":"member"},"namespace":"resource","object_id":"d1","relation":"viewer"}',
       '{"context":{"a":[1,{"b":null}]},"namespace":"resource","object_id":"d1","relation":"viewer","subject_user_id":"alice"}',
+      '{"context":{"age":30},"namespace":"resource","object_id":"d4","relation":"viewer","subject_user_id":"alice"}',
+      '{"context":{"age":17,"age":30},"namespace":"resource","object_id":"d4","relation":"viewer","subject_user_id":"alice"}',
+      '{"context":{"__proto__":{"age":30}},"namespace":"resource","object_id":"d4","relation":"viewer","subject_user_id":"alice"}',
+      '{"context":{"age":30,},"namespace":"resource","object_id":"d4","relation":"viewer","subject_user_id":"alice"}',
       `{"context":${'['.repeat(500)}${']'.repeat(500)}}`,
       Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d),
       Uint8Array.of(0xff, 0xfe, 0x7b, 0x00),

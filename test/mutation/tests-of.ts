@@ -1,6 +1,10 @@
 /** Tests that are run against mutants of files below a path; the first path that fits counts. */
 const TESTS: readonly (readonly [paths: readonly string[], tests: readonly string[]])[] = [
   [['src/engine/hot/hot-evaluator.ts'], ['test/engine/{cached-forms,long-evaluations}.test.ts']],
+  [
+    ['src/engine/hot/hot-conditions.ts'],
+    ['test/engine/{hot-trees,declared-conditions,engine-equals-reference}.test.ts'],
+  ],
   [['src/engine/hot/line-table.ts'], ['src/engine/hot/line-table.test.ts']],
   [
     ['src/engine/hot/closure-cache.ts'],
@@ -11,7 +15,7 @@ const TESTS: readonly (readonly [paths: readonly string[], tests: readonly strin
     ['src/engine/hot/'],
     [
       'src/engine/hot/*.test.ts',
-      'test/engine/{hot-check,hot-search,hot-caches,warm-caches,cached-forms}.test.ts',
+      'test/engine/{hot-check,hot-search,hot-trees,hot-caches,warm-caches,cached-forms}.test.ts',
       'test/engine/{read-ahead,growing-caches,evaluator,long-evaluations,engine-equals-reference}.test.ts',
     ],
   ],

@@ -164,6 +164,10 @@ export class SimpleTupleReader implements TupleReader {
     if (qualifier === undefined) return EDGE_ABSENT;
     return qualifier === null ? EDGE_PLAIN : EDGE_WITH_QUALIFIER;
   }
+  /** Leaves all to `qualifier`. */
+  readQualifier(): number {
+    return -1;
+  }
   bareExpiryMs(node: number, subject: number): number {
     const { expiresAtMs, conditionName } = this.qualifier(node, subject);
     return conditionName === '' ? expiresAtMs : Number.NaN;

@@ -81,6 +81,11 @@ export class ConditionCache {
     return this.#declared.has(name);
   }
 
+  /** Whether it remembers nothing. */
+  get isOff(): boolean {
+    return this.#entriesMax === 0;
+  }
+
   /** About what it takes. */
   get bytes(): number {
     return this.#characters * BYTES_PER_CHARACTER;

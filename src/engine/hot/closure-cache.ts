@@ -1,5 +1,6 @@
 import {
   EDGE_ABSENT,
+  EDGE_NODE_MASK,
   EDGE_QUALIFIED,
   type TupleReader,
   WILDCARD_NODE,
@@ -216,9 +217,10 @@ export class ClosureCache {
     if (reader.reverseCount(subject) > LIST_MAX) return -1;
     const total = reader.readReverse(subject, 0, chunk, 0);
     for (let i = 0; i < total; i++) {
-      const holder = chunk[i] as number;
-      if (holder >= EDGE_QUALIFIED) return -1;
+      const entry = chunk[i] as number;
+      const holder = entry & EDGE_NODE_MASK;
       if (reader.reverseCount(holder) === 0 || !this.#isPlain(holder)) continue;
+      if (entry >= EDGE_QUALIFIED) return -1;
       let known = false;
       for (let k = 0; k < count && !known; k++) known = gathered[k] === holder;
       if (known) continue;

@@ -19,6 +19,7 @@ import {
   CHECK_DENIED,
   CHECK_GENERAL,
 } from '../bound/evaluator-api.ts';
+import { CUT, TRUE } from '../bound/scope.ts';
 import {
   CHAIN_COUNTS,
   CHAIN_ENTRIES,
@@ -27,6 +28,7 @@ import {
   type ChainCache,
 } from './chain-cache.ts';
 import { type ClosureCache, CLOSURE_NONE, isInClosure, SUMMARY_OPEN } from './closure-cache.ts';
+import { VALUE_GENERAL } from './hot-conditions.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
 import { type HotScratch, STACK_MAX, TABLE_SLOTS } from './hot-scratch.ts';
 import {
@@ -59,13 +61,7 @@ const EXIT = -1;
 /** Inside this file: go on. */
 const CHECK_CONTINUE = 3;
 
-/**
- * The ordinary check of a concrete user: depth first over objects, each visited once for all the
- * relations asked of it (see HotModel), at most `nodesMax` usersets. Hot: no allocation, no
- * closure, no exception. Answers only what needs nothing else: an intersection, an exclusion, a
- * qualifier, a long list, a depth bound below the number of usersets visited or a budget that
- * could run out give CHECK_GENERAL. `scratch` then holds its BACKSTOP_ bits and how many reads it took.
- */
+/** `checkStateHot` for a relation; CHECK_GENERAL for one with other operators than union. */
 export function checkUserHot(
   scratch: HotScratch,
   reader: TupleReader,
@@ -97,8 +93,12 @@ export function checkUserHot(
 }
 
 /**
- * The same for what `first` asks of the entity: a state, or HOT_PLAIN for the tuples of `relation` alone. Operands of
- * intersections and exclusions are asked for so.
+ * Whether a concrete user holds what `first` asks of the entity: a state, or HOT_PLAIN for the tuples of `relation` alone.
+ * Depth first over objects, each visited once for all the relations asked of it (see HotModel), at most `nodesMax` usersets,
+ * by `scratch.nowMs` and `scratch.conditions`. Hot: no allocation of its own, no closure, no exception. Answers only what
+ * is a union throughout: an intersection, an exclusion, a long list, a depth bound below the number of usersets visited or
+ * a budget that could run out give CHECK_GENERAL. `scratch` then holds its BACKSTOP_ bits, how many reads it took, and
+ * whether a denial rests on a condition that could not be decided.
  */
 export function checkStateHot(
   scratch: HotScratch,
@@ -114,6 +114,7 @@ export function checkStateHot(
 ): number {
   scratch.backstops = 0;
   scratch.reads = 0;
+  scratch.isUndecided = false;
   const start = first === HOT_PLAIN ? reader.nodeId(entity, relation) : entity;
   if (start === 0) return CHECK_DENIED;
   scratch.hasWildcards = reader.reverseCount(WILDCARD_NODE) > 0;
@@ -361,8 +362,10 @@ function visitObject(
       const code = visitOwn(scratch, reader, model, closures, node, users, sets, userNode);
       if (code !== CHECK_CONTINUE) return code;
     }
-    if (action > 1 && sets !== 0 && !walk(scratch, reader, model, sets, action >> 1))
-      return CHECK_GENERAL;
+    if (action > 1 && sets !== 0) {
+      const node = scratch.object[at + OBJECT_NODE] as number;
+      if (!walk(scratch, reader, model, node, sets, action >> 1)) return CHECK_GENERAL;
+    }
   }
   return CHECK_CONTINUE;
 }
@@ -387,7 +390,7 @@ function visitRelations(
       const code = visitOwn(scratch, reader, model, closures, node, users, sets, userNode);
       if (code !== CHECK_CONTINUE) return code;
     }
-    if (action > 1 && sets !== 0 && !walk(scratch, reader, model, sets, action >> 1))
+    if (action > 1 && sets !== 0 && !walk(scratch, reader, model, node, sets, action >> 1))
       return CHECK_GENERAL;
   }
   return CHECK_CONTINUE;
@@ -404,35 +407,47 @@ function visitUsers(
   if ((word & WORD_LIST) === 0) {
     const only = word & EDGE_NODE_MASK;
     if (only === 0 || (only !== userNode && only !== WILDCARD_NODE)) return CHECK_CONTINUE;
-    return word === only ? CHECK_ALLOWED : qualifiedUser(scratch, reader, node, only);
+    return word === only ? CHECK_ALLOWED : qualifiedEdge(scratch, reader, node, only);
   }
   if (userNode !== 0) {
     const edge = reader.wordEdge(word, node, userNode);
     if (edge === EDGE_PLAIN) return CHECK_ALLOWED;
     if (edge !== EDGE_ABSENT) {
-      const code = qualifiedUser(scratch, reader, node, userNode);
+      const code = qualifiedEdge(scratch, reader, node, userNode);
       if (code !== CHECK_CONTINUE) return code;
     }
   }
   if (scratch.hasWildcards) {
     const edge = reader.wordEdge(word, node, WILDCARD_NODE);
     if (edge === EDGE_PLAIN) return CHECK_ALLOWED;
-    if (edge !== EDGE_ABSENT) return qualifiedUser(scratch, reader, node, WILDCARD_NODE);
+    if (edge !== EDGE_ABSENT) return qualifiedEdge(scratch, reader, node, WILDCARD_NODE);
   }
   return CHECK_CONTINUE;
 }
 
-/** A tuple with an expiry and no condition counts, or is as one that is not there. Nothing that is kept rests on it. */
-function qualifiedUser(
+/**
+ * A qualified tuple counts, or is as one that is not there: it has expired, or its condition does not hold. One that cannot
+ * be decided denies as well, which is noted. Nothing that is kept rests on it.
+ */
+function qualifiedEdge(
   scratch: HotScratch,
   reader: TupleReader,
   node: number,
   subject: number,
 ): number {
+  const { nowMs } = scratch;
   const expiresAtMs = reader.bareExpiryMs(node, subject);
-  if (scratch.nowMs >= expiresAtMs) return CHECK_CONTINUE;
-  // Neither with a condition nor without a clock.
-  return scratch.nowMs < expiresAtMs ? CHECK_ALLOWED : CHECK_GENERAL;
+  if (nowMs >= expiresAtMs) return CHECK_CONTINUE;
+  if (nowMs < expiresAtMs) return CHECK_ALLOWED;
+  const { conditions } = scratch;
+  // Without a clock nothing is decided here.
+  if (conditions === null || Number.isNaN(nowMs)) return CHECK_GENERAL;
+  const value = conditions.valueOf(node, subject, nowMs, scratch.readsLimit - scratch.reads);
+  scratch.reads += conditions.reads;
+  if (value === TRUE) return CHECK_ALLOWED;
+  if (value === VALUE_GENERAL || scratch.reads > scratch.readsLimit) return CHECK_GENERAL;
+  if (value === CUT) scratch.isUndecided = true;
+  return CHECK_CONTINUE;
 }
 
 /** The tuples of one node: the user among them, and the usersets to visit. */
@@ -449,11 +464,14 @@ function visitOwn(
   const held = visitUsers(scratch, reader, node, users, userNode);
   if (held !== CHECK_CONTINUE) return held;
   if (sets === 0) return CHECK_CONTINUE;
-  if ((sets & WORD_LIST) === 0) return visitSet(scratch, reader, model, closures, sets, userNode);
+  if ((sets & WORD_LIST) === 0) {
+    return visitSet(scratch, reader, model, closures, node, sets, userNode);
+  }
   const count = reader.readWord(sets, scratch.chunk);
   if (count < 0) return CHECK_GENERAL;
   for (let i = 0; i < count; i++) {
-    const code = visitSet(scratch, reader, model, closures, scratch.chunk[i] as number, userNode);
+    const set = scratch.chunk[i] as number;
+    const code = visitSet(scratch, reader, model, closures, node, set, userNode);
     if (code !== CHECK_CONTINUE) return code;
   }
   return CHECK_CONTINUE;
@@ -465,10 +483,15 @@ function visitSet(
   reader: TupleReader,
   model: HotModel,
   closures: Closures,
-  child: number,
+  node: number,
+  entry: number,
   userNode: number,
 ): number {
-  if (child >= EDGE_QUALIFIED) return CHECK_GENERAL;
+  const child = entry & EDGE_NODE_MASK;
+  if (entry >= EDGE_QUALIFIED) {
+    const code = qualifiedEdge(scratch, reader, node, child);
+    if (code !== CHECK_ALLOWED) return code;
+  }
   const height = closures.summaryOf(child);
   if (height !== SUMMARY_OPEN) {
     if (!scratch.isClosureKnown) {
@@ -497,14 +520,15 @@ function walk(
   scratch: HotScratch,
   reader: TupleReader,
   model: HotModel,
+  node: number,
   sets: number,
   target: number,
 ): boolean {
-  if ((sets & WORD_LIST) === 0) return walkTo(scratch, reader, model, sets, target);
+  if ((sets & WORD_LIST) === 0) return walkTo(scratch, reader, model, node, sets, target);
   const count = reader.readWord(sets, scratch.chunk);
   if (count < 0) return false;
   for (let i = 0; i < count; i++) {
-    if (!walkTo(scratch, reader, model, scratch.chunk[i] as number, target)) return false;
+    if (!walkTo(scratch, reader, model, node, scratch.chunk[i] as number, target)) return false;
   }
   return true;
 }
@@ -513,10 +537,15 @@ function walkTo(
   scratch: HotScratch,
   reader: TupleReader,
   model: HotModel,
-  child: number,
+  node: number,
+  entry: number,
   target: number,
 ): boolean {
-  if (child >= EDGE_QUALIFIED) return false;
+  const child = entry & EDGE_NODE_MASK;
+  if (entry >= EDGE_QUALIFIED) {
+    const code = qualifiedEdge(scratch, reader, node, child);
+    if (code !== CHECK_ALLOWED) return code === CHECK_CONTINUE;
+  }
   const entity = reader.entityOf(child);
   const kind = model.ofTarget(target, reader.namespaceOf(entity));
   if (kind < 0 || scratch.top >= STACK_MAX - 1) return false;

@@ -1,3 +1,4 @@
+import type { LazyContext } from '../../model/conditions.ts';
 import {
   CHANGE_ENTITY,
   CHANGE_FIRST_MENTION,
@@ -19,10 +20,12 @@ import {
   type EngineCache,
   type EvaluatorOptions,
 } from '../bound/evaluator-api.ts';
+import type { ConditionCache } from '../bound/scope.ts';
 import { ABSENT_CACHES } from './absent-caches.ts';
 import { ChainCache } from './chain-cache.ts';
 import { ClosureCache } from './closure-cache.ts';
 import { checkStateHot, checkUserHot, type HotCaches } from './hot-check.ts';
+import { HotConditions } from './hot-conditions.ts';
 import { HOT_PLAIN, HotModel, type HotTree } from './hot-model.ts';
 import type { HotScratch } from './hot-scratch.ts';
 import { ObjectCache } from './object-cache.ts';
@@ -47,6 +50,9 @@ export class HotEvaluator {
   readonly #chains: ChainCache;
   readonly #caches: HotCaches;
   readonly #scratch: HotScratch;
+  readonly #hotConditions: HotConditions;
+  /** What is prepared of conditions, for all evaluators that share this. */
+  readonly conditions: ConditionCache;
   readonly #readAheadBytesMin: number;
   /** Of the operands of the tree at work. */
   #treeReads = 0;
@@ -59,8 +65,11 @@ export class HotEvaluator {
     model: BoundModel,
     options: EvaluatorOptions,
     scratch: HotScratch,
+    conditions: ConditionCache,
   ) {
     this.#scratch = scratch;
+    this.conditions = conditions;
+    this.#hotConditions = new HotConditions(reader, conditions);
     const quarter = options.closureBytesMax / 4;
     this.#readAheadBytesMin = options.readAheadBytesMin ?? READ_AHEAD_BYTES_MIN;
     this.#reader = reader;
@@ -83,6 +92,11 @@ export class HotEvaluator {
     return this.#closures.bytes + this.#objects.bytes + this.#chains.bytes;
   }
 
+  /** Bytes of what is remembered of conditions. */
+  get conditionBytes(): number {
+    return this.#hotConditions.bytes + this.conditions.bytes;
+  }
+
   /** BACKSTOP_ bits of the last `check` with the same scratch memory. */
   get lastBackstops(): number {
     return this.#scratch.backstops;
@@ -93,7 +107,10 @@ export class HotEvaluator {
     return this.#scratch.reads;
   }
 
-  /** `checkUserHot` on the index as it is now, and the trees of operators over it. Hot. */
+  /**
+   * `checkUserHot` on the index as it is now, and the trees of operators over it. Without a context no condition is
+   * decided. Hot.
+   */
   check(
     entity: number,
     relation: number,
@@ -101,23 +118,40 @@ export class HotEvaluator {
     nodesMax: number,
     readsMax: number,
     nowMs: number,
+    context: LazyContext | null,
   ): number {
     const reader = this.#reader;
     if (reader.revision !== this.#revision) this.#catchUp();
-    const caches = this.#caches;
-    this.#scratch.nowMs = nowMs;
+    const scratch = this.#scratch;
+    scratch.nowMs = nowMs;
+    scratch.conditions = this.#hotConditions;
+    this.#hotConditions.begin(context);
+    const code = this.#decide(entity, relation, userNode, nodesMax, readsMax);
+    // A context holds on to the bytes of its request.
+    if (context !== null) this.#hotConditions.begin(null);
+    return code;
+  }
+
+  #decide(
+    entity: number,
+    relation: number,
+    userNode: number,
+    nodesMax: number,
+    readsMax: number,
+  ): number {
+    const reader = this.#reader;
     const code = checkUserHot(
       this.#scratch,
       reader,
       this.#model,
-      caches,
+      this.#caches,
       entity,
       relation,
       userNode,
       nodesMax,
       readsMax,
     );
-    if (code !== CHECK_GENERAL || !this.#model.hasTrees) return code;
+    if (code !== CHECK_GENERAL) return code;
     const tree = this.#model.treeOf(reader.namespaceOf(entity), relation);
     return tree === null ? code : this.#checkTree(tree, entity, userNode, nodesMax, readsMax);
   }
@@ -137,7 +171,10 @@ export class HotEvaluator {
     return code;
   }
 
-  /** What is not certain, a cycle among it, is left to the general path: an exclude side would turn it round. */
+  /**
+   * Operands are asked until one decides, the one that did so last first: all of them are searches without a trace, so
+   * that their order changes no answer. What is not certain is left to the general path: an exclude side would turn it round.
+   */
   #valueOf(
     tree: HotTree,
     entity: number,
@@ -146,14 +183,18 @@ export class HotEvaluator {
     readsMax: number,
   ): number {
     if (tree.kind === OP_LEAF) return this.#leafOf(tree, entity, userNode, nodesMax, readsMax);
-    const { children } = tree;
+    const { children, decisive } = tree;
     const isUnion = tree.kind === OP_UNION;
-    for (let i = 0; i < children.length; i++) {
+    for (let k = 0; k < children.length; k++) {
+      const i = k === 0 ? decisive : k <= decisive ? k - 1 : k;
       const child = children[i] as HotTree;
       const code = this.#valueOf(child, entity, userNode, nodesMax, readsMax);
       if (code === CHECK_GENERAL) return code;
       const holds = (code === CHECK_ALLOWED) !== (tree.kind === OP_EXCLUSION && i > 0);
-      if (holds === isUnion) return holds ? CHECK_ALLOWED : CHECK_DENIED;
+      if (holds === isUnion) {
+        tree.decisive = i;
+        return holds ? CHECK_ALLOWED : CHECK_DENIED;
+      }
     }
     return isUnion ? CHECK_DENIED : CHECK_ALLOWED;
   }
@@ -179,7 +220,8 @@ export class HotEvaluator {
       readsMax - this.#treeReads,
     );
     this.#treeReads += scratch.reads;
-    return scratch.backstops === 0 ? code : CHECK_GENERAL;
+    const isCertain = code === CHECK_ALLOWED || (scratch.backstops === 0 && !scratch.isUndecided);
+    return isCertain ? code : CHECK_GENERAL;
   }
 
   /**

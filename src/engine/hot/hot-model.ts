@@ -50,6 +50,8 @@ export type HotTree = {
   /** Leaf with HOT_PLAIN: the relation whose tuples count. */
   readonly relation: number;
   readonly children: readonly HotTree[];
+  /** Which of the children decided last: the next time it is asked first, and mostly it decides again. */
+  decisive: number;
 };
 
 /** Answers instead of a state. */
@@ -73,29 +75,25 @@ export class HotModel {
   readonly #targetStates: (number | undefined)[][] = [[]];
 
   /** By namespace and relation; null: the general path. */
-  readonly #trees = new Map<number, Map<number, HotTree | null>>();
-  /** Whether any relation has operators other than union. */
-  readonly hasTrees: boolean;
+  readonly #trees: (HotTree | null | undefined)[][] = [];
 
   constructor(model: BoundModel) {
     this.#model = model;
-    this.hasTrees = model.programs.some(({ isSimple }) => !isSimple);
   }
 
-  /** The tree of a relation that is no union alone; null where it is one, or its operands are not. */
+  /** The tree of a relation that is no union alone; null where it is one, or its operands are not. Hot. */
   treeOf(namespace: number, relation: number): HotTree | null {
-    let trees = this.#trees.get(namespace);
-    if (trees === undefined) this.#trees.set(namespace, (trees = new Map()));
-    let tree = trees.get(relation);
-    if (tree === undefined) trees.set(relation, (tree = this.#buildTree(namespace, relation)));
-    return tree;
+    const known = this.#trees[namespace]?.[relation];
+    return known === undefined ? this.#buildTree(namespace, relation) : known;
   }
 
   #buildTree(namespace: number, relation: number): HotTree | null {
     const program = this.#model.programOf(namespace, relation);
     if (program === undefined || program.isSimple) return null;
     if (namespace >= NAMES_MAX || relation >= NAMES_MAX) return null;
-    return this.#treeOfOp(namespace, relation, program.root);
+    const tree = this.#treeOfOp(namespace, relation, program.root);
+    (this.#trees[namespace] ??= [])[relation] = tree;
+    return tree;
   }
 
   #treeOfOp(namespace: number, relation: number, op: Op): HotTree | null {
@@ -106,7 +104,7 @@ export class HotModel {
       if (tree === null) return null;
       children.push(tree);
     }
-    return { kind: op.kind, state: HOT_GENERAL, relation, children };
+    return { kind: op.kind, state: HOT_GENERAL, relation, children, decisive: 0 };
   }
 
   #treeOfLeaf(namespace: number, relation: number, leaf: Op): HotTree | null {
@@ -118,8 +116,8 @@ export class HotModel {
       : hasThis
         ? HOT_PLAIN
         : this.single(namespace, asked);
-    if (state === HOT_GENERAL) return null;
-    return { kind: OP_LEAF, state, relation: asked, children: [] };
+    if (state < 0) return null;
+    return { kind: OP_LEAF, state, relation: asked, children: [], decisive: 0 };
   }
 
   /** State index of one relation; HOT_PLAIN if only its own tuples count; HOT_GENERAL. Hot. */

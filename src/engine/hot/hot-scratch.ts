@@ -1,5 +1,6 @@
 import { OBJECT_STRIDE } from '../../model/tuple-reader.ts';
 import { CLOSURE_NONE } from './closure-cache.ts';
+import type { HotConditions } from './hot-conditions.ts';
 
 /** A power of two: a slot is the upper nine bits of a hash. */
 export const TABLE_SLOTS = 512;
@@ -40,4 +41,8 @@ export class HotScratch {
   /** By which expiries are decided; NaN: none is. */
   nowMs = Number.NaN;
   readsLimit = 0;
+  /** Of the index at work. */
+  conditions: HotConditions | null = null;
+  /** Whether the last evaluation left out a tuple whose condition could not be decided. */
+  isUndecided = false;
 }

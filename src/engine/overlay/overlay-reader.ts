@@ -293,6 +293,11 @@ export class OverlayReader implements TupleReader {
     return conditionName === '' ? expiresAtMs : Number.NaN;
   }
 
+  /** The names of a request's conditions have no ids. */
+  readQualifier(): number {
+    return -1;
+  }
+
   qualifier(node: number, subject: number): EdgeQualifier {
     const changed: ChangedEdge | undefined = this.#changed.edge(node, subject);
     if (changed === undefined) return this.#base.qualifier(node, subject);

@@ -21,6 +21,7 @@ import type { RefusedQuestion } from '../../protocol/read-figures.ts';
 import type { RawMethod } from '../../protocol/shard-client.ts';
 import { BatchEncoder, ListEncoder, jsonOfBatch, protoOfBatch } from '../raw/answer-encoder.ts';
 import type { BatchScan } from '../raw/batch-scan.ts';
+import { type RawContext, rawContextOf } from '../raw/raw-context.ts';
 import { equalsText, type RawFields } from '../raw/raw-fields.ts';
 import { isLargeBody } from './answer-writer.ts';
 import type { BatchBodies } from './batch-bodies.ts';
@@ -135,6 +136,7 @@ class RawCheckWork implements JobWork, Asked {
   readonly #request: RawRequest;
   #task: EvaluationTask<boolean> | null = null;
   #items: RawItems | null = null;
+  #asked: RawContext | null = null;
   #bound: Bound | null = null;
   /** Name ids of the question. */
   #namespace = -1;
@@ -170,10 +172,13 @@ class RawCheckWork implements JobWork, Asked {
     const { evaluator } = bound;
     const { readBudget } = this.#request.scope;
     const nowMs = this.#context.clock.nowMs();
-    const quick = evaluator.checkUser(object, relation, user, nowMs, readBudget);
+    const context = rawContextOf(this.#context.fields, this.#request.source);
+    this.#asked = context;
+    const quick = evaluator.checkUser(object, relation, user, nowMs, readBudget, context);
     if (quick === CHECK_GENERAL) {
       items.keep();
-      this.#task = evaluator.startCheckIds(object, relation, user, nowMs, readBudget);
+      const json = context === null ? '' : context.json;
+      this.#task = evaluator.startCheckIds(object, relation, user, nowMs, readBudget, json);
     } else {
       const { stats } = this.#context;
       stats.reads.Check.add(evaluator.lastReads);
@@ -198,7 +203,10 @@ class RawCheckWork implements JobWork, Asked {
   }
 
   refusedQuestion(): RefusedQuestion | null {
-    return this.#items === null ? null : this.#items.questionText(0);
+    if (this.#items === null) return null;
+    const contextJson = this.#asked === null ? '' : this.#asked.json;
+    const asked = this.#items.questionText(0);
+    return asked.kind === 'check' ? { ...asked, contextJson } : asked;
   }
 
   #answer(isAllowed: boolean): void {

@@ -1,6 +1,9 @@
 import { isAscii, isUtf8 } from 'node:buffer';
+import { isContextNested, scanJsonContext } from './json-context.ts';
 import type { RawFields } from './raw-fields.ts';
 import {
+  CONTEXT_FIELD,
+  FIELD_CONTEXT,
   FIELD_ITEMS,
   FIELD_NAMESPACE,
   FIELD_OBJECT,
@@ -15,6 +18,7 @@ import {
   POSITIONS_PER_ITEM,
   SCOPE_FIELDS,
   STOP_BYTE,
+  clearFields,
   growItems,
   hasControlBeyondAscii,
   isFit,
@@ -49,6 +53,7 @@ for (const [field, names] of [
   [FIELD_TENANT, ['tenant_id', 'tenantId']],
   [FIELD_TOKEN, ['at_least_consistency_token', 'atLeastConsistencyToken']],
   [FIELD_ITEMS, ['items']],
+  [FIELD_CONTEXT, ['context']],
 ] as const) {
   for (const name of names) {
     const keys = KEYS_BY_LENGTH[name.length] ?? [];
@@ -84,7 +89,7 @@ export class JsonScanner {
 
   check(bytes: Uint8Array, start: number, end: number): boolean {
     this.#fields.itemCount = 1;
-    return this.#scan(bytes, start, end, ITEM_FIELDS | SCOPE_FIELDS, ITEM_FIELDS);
+    return this.#scan(bytes, start, end, ITEM_FIELDS | SCOPE_FIELDS | CONTEXT_FIELD, ITEM_FIELDS);
   }
 
   batchCheck(bytes: Uint8Array, start: number, end: number): boolean {
@@ -136,7 +141,7 @@ export class JsonScanner {
     this.#at = start;
     this.#end = end;
     this.#isPaused = false;
-    this.#fields.scope.fill(0);
+    clearFields(this.#fields);
     this.#skipSpace();
     return this.#isWhole(this.#object(0, allowed), required);
   }
@@ -178,6 +183,8 @@ export class JsonScanner {
         if (bytes[this.#at] !== OPEN_BRACKET) return -1;
         this.#at += 1;
         if (!this.#items(0)) return -1;
+      } else if (field === FIELD_CONTEXT) {
+        if (!this.#context()) return -1;
       } else if (!this.#value(field, base)) return -1;
       this.#skipSpace();
       const next = bytes[this.#at];
@@ -210,6 +217,17 @@ export class JsonScanner {
       if (k === length) return field;
     }
     return -1;
+  }
+
+  #context(): boolean {
+    const fields = this.#fields;
+    const end = scanJsonContext(this.#bytes, this.#at, this.#end);
+    if (end < 0) return false;
+    fields.contextStart = this.#at;
+    fields.contextEnd = end;
+    fields.isContextNested = isContextNested();
+    this.#at = end;
+    return true;
   }
 
   #value(field: number, base: number): boolean {

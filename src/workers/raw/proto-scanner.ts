@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer';
+import { isProtoContextNested, readProtoContext } from './proto-context.ts';
 import type { RawFields } from './raw-fields.ts';
 import {
+  FIELD_CONTEXT,
   FIELD_ITEMS,
   FIELD_NAMESPACE,
   FIELD_OBJECT,
@@ -14,6 +16,7 @@ import {
   FORBIDDEN_BYTE,
   LIST_FIELDS,
   POSITIONS_PER_ITEM,
+  clearFields,
   growItems,
   hasControlBeyondAscii,
   keepValue,
@@ -27,7 +30,7 @@ const CHECK_REQUEST = [
   FIELD_RELATION,
   FIELD_USER,
   -1,
-  -1,
+  FIELD_CONTEXT,
   FIELD_PROJECT,
   FIELD_TENANT,
   FIELD_TOKEN,
@@ -49,10 +52,10 @@ const WIRE_LENGTH_DELIMITED = 2;
 const ITEMS_BETWEEN_LOOKS = 255;
 
 /**
- * Hot. The binary counterpart of JsonScanner: every field of the hot requests is a string or a
- * nested item, so each tag is one byte of wire type 2. Anything else (unknown or repeated fields,
+ * Hot. The binary counterpart of JsonScanner: every field of the hot requests is a string, a
+ * nested item or the context, so each tag is one byte of wire type 2. Anything else (unknown or repeated fields,
  * other wire types, long tags) is `false` and goes the general path. O(bytes), allocates nothing
- * but room for a larger batch.
+ * but room for a larger batch, and what a context holds.
  */
 export class ProtoScanner {
   readonly #fields: RawFields;
@@ -112,7 +115,7 @@ export class ProtoScanner {
     this.#bytes = bytes;
     this.#at = start;
     this.#fields.itemCount = itemCount;
-    this.#fields.scope.fill(0);
+    clearFields(this.#fields);
   }
 
   /** The fields of one message as bits, with those `before`; 0 when it is not plain. */
@@ -143,6 +146,8 @@ export class ProtoScanner {
           this.#isPaused = true;
           return seen;
         }
+      } else if (field === FIELD_CONTEXT) {
+        if (!this.#context(start, start + length)) return 0;
       } else if (!this.#value(field, start, start + length, base)) return 0;
       this.#at = start + length;
     }
@@ -156,6 +161,17 @@ export class ProtoScanner {
     if (base + POSITIONS_PER_ITEM > fields.items.length) growItems(fields);
     fields.itemCount += 1;
     return this.#message(BATCH_CHECK_ITEM, end, base) === ITEM_FIELDS;
+  }
+
+  #context(start: number, end: number): boolean {
+    const fields = this.#fields;
+    const context = readProtoContext(this.#bytes, start, end);
+    if (context === null) return false;
+    fields.contextStart = start;
+    fields.contextEnd = end;
+    fields.isContextNested = isProtoContextNested();
+    fields.context = context;
+    return true;
   }
 
   #value(field: number, start: number, end: number, base: number): boolean {

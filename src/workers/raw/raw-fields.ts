@@ -1,3 +1,4 @@
+import type { ConditionContext } from '../../model/conditions.ts';
 import { ID_BYTES_MAX } from '../../model/names.ts';
 
 /**
@@ -10,6 +11,13 @@ export type RawFields = {
   items: Uint32Array;
   /** Start and end of project_id, tenant_id and token; equal when absent. */
   readonly scope: Uint32Array;
+  /** Where the context of a Check starts and ends; 0 where there is none. */
+  contextStart: number;
+  contextEnd: number;
+  /** Whether it holds objects. */
+  isContextNested: boolean;
+  /** The context of a binary body, which is read at once. */
+  context: ConditionContext | null;
 };
 
 export const FIELD_NAMESPACE = 0;
@@ -20,6 +28,7 @@ export const FIELD_PROJECT = 4;
 export const FIELD_TENANT = 5;
 export const FIELD_TOKEN = 6;
 export const FIELD_ITEMS = 7;
+export const FIELD_CONTEXT = 8;
 export const POSITIONS_PER_ITEM = 8;
 
 /** Bits of the fields that an item of a BatchCheck has, all required. */
@@ -27,6 +36,10 @@ export const ITEM_FIELDS = 0b1111;
 export const LIST_FIELDS = (1 << FIELD_NAMESPACE) | (1 << FIELD_RELATION) | (1 << FIELD_USER);
 export const SCOPE_FIELDS = (1 << FIELD_PROJECT) | (1 << FIELD_TENANT) | (1 << FIELD_TOKEN);
 export const ITEMS_FIELD = 1 << FIELD_ITEMS;
+export const CONTEXT_FIELD = 1 << FIELD_CONTEXT;
+
+/** Bytes of a context at most: it is read, and parsed, without a pause. */
+export const CONTEXT_BYTES_MAX = 16 * 1024;
 
 const FIRST_ITEMS = 128;
 
@@ -36,7 +49,19 @@ export function createRawFields(): RawFields {
     itemCount: 0,
     items: new Uint32Array(FIRST_ITEMS * POSITIONS_PER_ITEM),
     scope: new Uint32Array(6),
+    contextStart: 0,
+    contextEnd: 0,
+    isContextNested: false,
+    context: null,
   };
+}
+
+/** Forgets scope and context of the body before. */
+export function clearFields(fields: RawFields): void {
+  fields.scope.fill(0);
+  fields.contextStart = 0;
+  fields.contextEnd = 0;
+  fields.context = null;
 }
 
 /** Makes room for one more item; amortized O(1). */

@@ -1,0 +1,185 @@
+import {
+  COST_PER_READ,
+  CostMeter,
+  EVALUATION_COST_MAX,
+  readsOfCost,
+} from '../../model/cel-meter.ts';
+import {
+  CONDITION_FALSE,
+  CONDITION_TRUE,
+  type LazyContext,
+  type PreparedCondition,
+} from '../../model/conditions.ts';
+import {
+  expiresAtMsOf,
+  QUALIFIED_CONDITION,
+  QUALIFIED_HIGH,
+  QUALIFIED_LOW,
+  type TupleReader,
+} from '../../model/tuple-reader.ts';
+import { type ConditionCache, CUT, FALSE, TRUE, type Value } from '../bound/scope.ts';
+
+/** Words of what an edge carries, at most; longer parameters are looked up by their text. */
+const WORDS_MAX = 64;
+/** Conditions with their parameters that are found by their words; a power of two. */
+const PLACES = 1024;
+
+/** About what a place takes, and what is prepared for it of each byte of its parameters. */
+const BYTES_PER_PLACE = 256;
+const BYTES_PER_WORD_BYTE = 12;
+/** What the edge at work carries. */
+const words = new Uint32Array(WORDS_MAX);
+
+/** `HotConditions.valueOf` of an edge that only the general evaluation can decide. */
+export const VALUE_GENERAL = 3;
+
+type Place = {
+  /** Condition's name id, bytes of the parameters and these, as the index has them. */
+  readonly words: Uint32Array;
+  readonly name: string;
+  readonly isDeclared: boolean;
+  readonly prepared: PreparedCondition;
+  /** Of the index when the name id was last known to stand for `name`. */
+  revision: number;
+};
+
+/**
+ * Conditions of tuples on the hot path: found by the words that the index holds, so that no text is made of them, and
+ * evaluated with the context of the question at work. Nothing of an evaluation is kept. Belongs to one index and model version.
+ */
+export class HotConditions {
+  readonly #reader: TupleReader;
+  readonly #cache: ConditionCache;
+  #places: (Place | undefined)[] = [];
+  #bytes = 0;
+  readonly #meter = new CostMeter(0);
+  #context: LazyContext | null = null;
+  /** Of this check, in units of cost. */
+  #spent = 0;
+  /** Reads that the last `valueOf` counts as. */
+  reads = 0;
+
+  constructor(reader: TupleReader, cache: ConditionCache) {
+    this.#reader = reader;
+    this.#cache = cache;
+  }
+
+  /** About what it remembers takes. */
+  get bytes(): number {
+    return this.#bytes + this.#places.length * 8;
+  }
+
+  /** Another check begins. null: it has no context, so that no condition is decided. */
+  begin(context: LazyContext | null): void {
+    this.#context = context;
+    this.#spent = 0;
+  }
+
+  /**
+   * What an edge with a condition is worth, as `Scope.qualify` says it; VALUE_GENERAL where `readsLeft`, or what one check
+   * may spend on conditions without a pause, is not enough. Hot.
+   */
+  valueOf(
+    node: number,
+    subject: number,
+    nowMs: number,
+    readsLeft: number,
+  ): Value | typeof VALUE_GENERAL {
+    this.reads = 0;
+    const count = this.#reader.readQualifier(node, subject, words);
+    if (count < 0) return this.#valueOfText(node, subject, nowMs, readsLeft);
+    const expiresAtMs = expiresAtMsOf(
+      words[QUALIFIED_LOW] as number,
+      words[QUALIFIED_HIGH] as number,
+    );
+    if (nowMs >= expiresAtMs) return FALSE;
+    if (this.#context === null) return CUT;
+    const { isDeclared, prepared } = this.#placeOf(count, node, subject);
+    return this.#evaluate(prepared, isDeclared, readsLeft);
+  }
+
+  #valueOfText(
+    node: number,
+    subject: number,
+    nowMs: number,
+    readsLeft: number,
+  ): Value | typeof VALUE_GENERAL {
+    const { expiresAtMs, conditionName, conditionParams } = this.#reader.qualifier(node, subject);
+    if (nowMs >= expiresAtMs) return FALSE;
+    if (this.#context === null) return CUT;
+    const prepared = this.#cache.get(conditionName, conditionParams);
+    return this.#evaluate(prepared, this.#cache.isDeclared(conditionName), readsLeft);
+  }
+
+  #evaluate(
+    prepared: PreparedCondition,
+    isDeclared: boolean,
+    readsLeft: number,
+  ): Value | typeof VALUE_GENERAL {
+    const context = this.#context?.value();
+    if (context === undefined) return CUT;
+    if (!isDeclared) return valueOfOutcome(prepared(context));
+    // An evaluation cannot be interrupted: all of one check together are as long as one of the general path's.
+    const limit = Math.min(readsLeft * COST_PER_READ, EVALUATION_COST_MAX - this.#spent);
+    const meter = this.#meter;
+    meter.reset(limit);
+    const value = valueOfOutcome(prepared(context, meter));
+    if (meter.isExhausted && limit < EVALUATION_COST_MAX) return VALUE_GENERAL;
+    const spent = Math.min(meter.spent, limit);
+    this.#spent += spent;
+    this.reads = readsOfCost(spent);
+    return value;
+  }
+
+  /** The condition of the first `count` words. */
+  #placeOf(count: number, node: number, subject: number): Place {
+    let hash = 0;
+    for (let i = QUALIFIED_CONDITION; i < count; i++) {
+      hash = Math.imul(hash ^ (words[i] as number), 0x9e3779b1);
+    }
+    const slot = (hash ^ (hash >>> 15)) & (PLACES - 1);
+    const known = this.#places[slot];
+    return known !== undefined && this.#isAt(known, count)
+      ? known
+      : this.#fill(slot, count, node, subject);
+  }
+
+  #isAt(place: Place, count: number): boolean {
+    const known = place.words;
+    if (known.length !== count - QUALIFIED_CONDITION) return false;
+    for (let i = 0; i < known.length; i++) {
+      if (known[i] !== words[QUALIFIED_CONDITION + i]) return false;
+    }
+    const { revision } = this.#reader;
+    if (place.revision === revision) return true;
+    // An id whose last tuple went may stand for another name by now.
+    if (this.#reader.nameId(place.name) !== known[0]) return false;
+    place.revision = revision;
+    return true;
+  }
+
+  #fill(slot: number, count: number, node: number, subject: number): Place {
+    const { conditionName: name, conditionParams } = this.#reader.qualifier(node, subject);
+    const place = {
+      words: words.slice(QUALIFIED_CONDITION, count),
+      name,
+      isDeclared: this.#cache.isDeclared(name),
+      prepared: this.#cache.get(name, conditionParams),
+      revision: this.#reader.revision,
+    };
+    if (this.#cache.isOff) return place;
+    if (this.#places.length === 0) this.#places = Array.from({ length: PLACES });
+    this.#bytes += bytesOf(place) - bytesOf(this.#places[slot]);
+    this.#places[slot] = place;
+    return place;
+  }
+}
+
+function bytesOf(place: Place | undefined): number {
+  return place === undefined ? 0 : BYTES_PER_PLACE + place.words.byteLength * BYTES_PER_WORD_BYTE;
+}
+
+function valueOfOutcome(outcome: number): Value {
+  if (outcome === CONDITION_TRUE) return TRUE;
+  return outcome === CONDITION_FALSE ? FALSE : CUT;
+}
