@@ -136,13 +136,14 @@ function openWorkspace(
   { steps }: StepsJobDefinition,
 ): Promise<Workspace> {
   const use = checkoutUse(steps);
-  const others = [...recorder.live.jobs.values()].filter(({ job }) => job.id !== jobId);
   return sandbox.openWorkspace({
     jobId,
     isEmpty: options.strictCheckout === true || use.isElsewhere,
     mayFill: options.strictCheckout === true || use.mayComeLate,
     // Those in progress have theirs already.
-    isLast: others.every(({ job }) => job.status !== 'queued'),
+    isLast: recorder.live.jobs
+      .values()
+      .every(({ job }) => job.id === jobId || job.status !== 'queued'),
   });
 }
 
