@@ -11,7 +11,10 @@ const environment = withdrawSecrets(process.env);
 // answered at once.
 process.exitCode = await runCommandLine(process.argv.slice(2), environment, {
   conceal: hideFromOtherProcesses,
-  openLink: async (context) => (await import('./parts/local-link.ts')).openLocalLink(context),
+  openLink: async (context) => {
+    const early = (await import('./parts/early-supervision.ts')).startSupervision();
+    return (await import('./parts/local-link.ts')).openLocalLink(context, early);
+  },
   openSecrets: async (context) => (await import('./parts/local-link.ts')).openLocalSecrets(context),
   planStart: async (context, request) =>
     (await import('./parts/start-plan.ts')).planStart(context, request),

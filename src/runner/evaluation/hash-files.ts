@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { realpath } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { ownProgramOptions } from '../../shared/own-program.ts';
 import { ExpressionEvaluationError } from '../language/expression-functions.ts';
 import { HASH_TIMEOUT_MS } from '../language/limits.ts';
 
@@ -35,7 +36,7 @@ export async function hashFilesIn(
 
 async function runChild(args: readonly string[], signal: AbortSignal | undefined): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const child = spawn(process.execPath, ['--no-warnings', CHILD, ...args], {
+  const child = spawn(process.execPath, [...ownProgramOptions(), CHILD, ...args], {
     env: {},
     stdio: ['ignore', 'ignore', 'pipe'],
     timeout: HASH_TIMEOUT_MS,

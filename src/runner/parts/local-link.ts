@@ -11,21 +11,26 @@ import type {
 import type { EventPublisher } from '../model/events.ts';
 import type { LogQuery, StartRequest } from '../model/ports.ts';
 import type { Annotation, Artifact, WorkflowRun } from '../model/run.ts';
+import type { EarlySupervision } from './early-supervision.ts';
 import { startSecrets } from './foundation.ts';
 import { startParts, type RunnerParts } from './runner-parts.ts';
 
 /**
- * Runs in this process. Runs that waited in the queue when the last runner ended go on, too.
+ * Runs in this process. Runs that waited in the queue when the last runner ended go on, too. What was
+ * started early is ended with the link, and when it cannot be opened.
  * Errors: STORE_UNAVAILABLE when another process has the workspace.
  */
-export async function openLocalLink({ settings, ...context }: LocalContext): Promise<RunnerLink> {
+export async function openLocalLink(
+  { settings, ...context }: LocalContext,
+  early: EarlySupervision,
+): Promise<RunnerLink> {
   const taker = new Taker();
   const parts = await startParts(settings, {
     ...context,
     logger: createLogger(context.logLevel),
     clock: systemClock,
     events: taker,
-    isEager: true,
+    early,
     hasMetrics: false,
   });
   return new LocalLink(parts, taker);

@@ -5,6 +5,7 @@ import type { EventPublisher } from '../model/events.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import type { RunnerSettings } from '../settings/settings.ts';
 import { STATE_DIR } from '../storage/endpoint-file.ts';
+import type { EarlySupervision } from './early-supervision.ts';
 import { reporterOf } from './problem-reporter.ts';
 
 export type PartsOptions = {
@@ -17,6 +18,8 @@ export type PartsOptions = {
   readonly pingMs?: number | undefined;
   /** Whether the first job is likely to come at once: what it needs is started beside the rest. */
   readonly isEager?: boolean | undefined;
+  /** The supervisors, if they were started before; closed with the rest. */
+  readonly early?: EarlySupervision | undefined;
   /** Default true. What counts takes its time to load, and a command is asked by nobody. */
   readonly hasMetrics?: boolean | undefined;
   /** Is told of every event too, after the streams: the command line. */

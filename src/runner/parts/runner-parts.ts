@@ -72,8 +72,9 @@ export async function startParts(
 
 async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts> {
   const { settings, logger, clock, workspace, version, stateDir, runsDir, report } = basis;
-  const supervision = createSupervision(report);
+  const supervision = basis.early?.supervision ?? createSupervision(report);
   closings.push(() => supervision.close());
+  basis.early?.reportTo(report);
   if (basis.isEager === true) supervision.warmUp();
   const foundation = await openFoundation(basis, closings);
   const { store, sync, secrets } = foundation;

@@ -23,8 +23,7 @@ export async function prepareActions(
     const sources = (await store.readWorkflow(recorder.runId)) ?? [];
     const mayFetch = request.fork === undefined;
     const { actions, problems } = await supply.prepare({ sources, treeDir, mayFetch });
-    if (actions.length === 0) return;
-    recorder.record({ type: 'run.actions', actions });
+    if (actions.length > 0) recorder.record({ type: 'run.actions', actions });
     const message = messageOf(actions, problems);
     if (message !== undefined) annotate({ level: 'warning', message, title: 'Missing actions' });
   } catch (error) {
@@ -39,12 +38,12 @@ function messageOf(
   problems: readonly string[],
 ): string | undefined {
   const missing = actions.flatMap(({ name, source }) => (source === 'missing' ? [name] : []));
-  if (missing.length === 0) return undefined;
+  const why = problems.slice(0, NAMES_MAX).join('; ');
+  if (missing.length === 0) return why === '' ? undefined : `Actions: ${why}`;
   const shown = missing.slice(0, NAMES_MAX).join(', ');
   const more = missing.length > NAMES_MAX ? ` and ${missing.length - NAMES_MAX} more` : '';
   const count = `Of ${actions.length} actions ${missing.length} are missing`;
   const remedy =
     '`runner actions fetch` gets them, or put each into .runner/actions/<owner>/<repository>@<ref>';
-  const why = problems.length === 0 ? '' : `. ${problems.slice(0, NAMES_MAX).join('; ')}`;
-  return `${count}: ${shown}${more}. ${remedy}${why}`;
+  return `${count}: ${shown}${more}. ${remedy}${why === '' ? '' : `. ${why}`}`;
 }

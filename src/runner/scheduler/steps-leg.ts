@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
+import { removeSmallTree } from '../../shared/small-tree.ts';
 import { secretsReferencedBy } from '../language/references.ts';
 import type { JobExecution, JobOutcome, JobRequest } from '../model/execution.ts';
 import type { JobIsolation } from '../model/isolation.ts';
@@ -136,13 +137,14 @@ function openWorkspace(
   { steps }: StepsJobDefinition,
 ): Promise<Workspace> {
   const use = checkoutUse(steps);
-  const others = [...recorder.live.jobs.values()].filter(({ job }) => job.id !== jobId);
   return sandbox.openWorkspace({
     jobId,
     isEmpty: options.strictCheckout === true || use.isElsewhere,
     mayFill: options.strictCheckout === true || use.mayComeLate,
     // Those in progress have theirs already.
-    isLast: others.every(({ job }) => job.status !== 'queued'),
+    isLast: recorder.live.jobs
+      .values()
+      .every(({ job }) => job.id === jobId || job.status !== 'queued'),
   });
 }
 
@@ -368,6 +370,8 @@ function stopWith(leg: Leg, settings: JobSettings, execution: JobExecution): () 
 
 /** Nobody waits for it; what stays is removed at the next start. */
 function removeJobDir(context: RunContext, jobDir: string): void {
+  // It mostly holds a script or two. The thread pool is for what takes its time.
+  if (removeSmallTree(jobDir)) return;
   rm(jobDir, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) => {
     const cause = new AppError('STORE_UNAVAILABLE', "a job's folder was not removed", {}, error);
     context.options.report('runner.job-folder', cause);

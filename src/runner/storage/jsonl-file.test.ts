@@ -47,6 +47,14 @@ async function all<T>(iterable: AsyncIterable<T>): Promise<T[]> {
 const numbered = (count: number): { i: number }[] =>
   Array.from({ length: count }, (_, i) => ({ i }));
 
+test('the first record of a new file counts once the name of the file is on the disk', async () => {
+  const file = await open();
+  await rm(join(dir, 'sub'), { recursive: true });
+  await expect(file.append({ i: 1 })).rejects.toMatchObject({ reason: 'STORE_UNAVAILABLE' });
+  // Nor does a later one, as long as that fails.
+  await expect(file.append({ i: 2 })).rejects.toMatchObject({ reason: 'STORE_UNAVAILABLE' });
+});
+
 describe('reading', () => {
   test('gives what was appended, both ways, and keeps it to the owner', async () => {
     const file = await open();

@@ -78,8 +78,8 @@ export async function wholeLinesLength(handle: FileHandle, size: number): Promis
   return 0;
 }
 
-/** Cuts off what a crash tore, before anything is appended. */
-async function repairEnd(options: JsonlOptions): Promise<void> {
+/** Cuts off what a crash tore, before anything is appended. Answers whether the file is empty. */
+async function repairEnd(options: JsonlOptions): Promise<boolean> {
   const { path, mode, report } = options;
   const handle = await openForAppend(path, mode ?? FILE_MODE);
   try {
@@ -90,7 +90,7 @@ async function repairEnd(options: JsonlOptions): Promise<void> {
       await handle.truncate(wholeBytes);
       await handle.sync();
     }
-    if (size === 0) await syncDirectory(dirname(path));
+    return size === 0;
   } finally {
     await handle.close();
   }
@@ -109,24 +109,42 @@ class RotatingJsonlFile implements JsonlFile {
   readonly #file: AppendFile;
   /** Rotations and the opening of readers, one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
+  /**
+   * Resolves when the file's name is on the disk. A new one is put there with its first record: most files
+   * never get one, and each start would wait for the disk.
+   */
+  #named: Promise<unknown> | undefined;
 
-  private constructor(options: JsonlOptions, file: AppendFile) {
+  private constructor(options: JsonlOptions, file: AppendFile, isNew: boolean) {
     this.#options = options;
     this.#file = file;
+    if (!isNew) this.#named = Promise.resolve();
   }
 
   static async open(options: JsonlOptions): Promise<RotatingJsonlFile> {
-    await repairEnd(options);
+    const isNew = await repairEnd(options);
     const { path, mode, rotateBytes = Number.POSITIVE_INFINITY } = options;
     const file = await AppendFile.open(path, mode ?? FILE_MODE, (size) =>
       size < rotateBytes ? Promise.resolve(undefined) : opened.#inTurn(() => opened.#rotate()),
     );
-    const opened = new RotatingJsonlFile(options, file);
+    const opened = new RotatingJsonlFile(options, file, isNew);
     return opened;
   }
 
   async append(record: object): Promise<void> {
-    await this.#file.append(lineOfRecord(record));
+    const line = lineOfRecord(record);
+    this.#named ??= this.#name();
+    await Promise.all([this.#file.append(line), this.#named]);
+  }
+
+  async #name(): Promise<void> {
+    const { path } = this.#options;
+    try {
+      await syncDirectory(dirname(path));
+    } catch (error) {
+      this.#named = undefined;
+      throw storageError(`putting the name of ${basename(path)} on the disk`, error);
+    }
   }
 
   async *newestFirst(): AsyncGenerator {

@@ -7,6 +7,8 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
@@ -109,6 +111,35 @@ describe('what workflows use', () => {
       { name: 'o/outer@v1', source: 'placed' },
     ]);
     expect(problems).toEqual([]);
+  });
+
+  test('what cannot be read is told, and keeps nothing else from being found', async () => {
+    const project = temporaryDir();
+    writeFiles(project, {
+      'huge/action.yml': composite('o/in-huge@v1'),
+      'fine/action.yml': composite('o/inner@v1'),
+    });
+    truncateSync(join(project, 'huge/action.yml'), 5 * 1024 ** 3);
+    symlinkSync('loop', join(project, 'loop'));
+    const long = 'a'.repeat(5_000);
+    const library = libraryOf(project, 'file:///nowhere');
+    const sources = sourceOf('./huge', './loop', `./${long}`, './fine');
+    const { actions, problems } = await library.collect(sources, project, 'none');
+    expect(actions).toEqual([{ name: 'o/inner@v1', source: 'missing' }]);
+    expect(problems).toEqual([
+      './huge: larger than 524288 bytes',
+      './loop: ELOOP',
+      `./${'a'.repeat(198)}: ENAMETOOLONG`,
+    ]);
+  });
+
+  test('more than are followed are not left out without a word', async () => {
+    const project = temporaryDir();
+    const many = Array.from({ length: 1_001 }, (_, index) => `o/a${index}@v1`);
+    const library = libraryOf(project, 'file:///nowhere');
+    const { actions, problems } = await library.collect(sourceOf(...many), project, 'none');
+    expect(actions).toHaveLength(1_000);
+    expect(problems).toEqual([expect.stringContaining('beyond 1000 actions')]);
   });
 
   test.each(['files', 'HTTP'])(

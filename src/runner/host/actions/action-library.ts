@@ -14,6 +14,7 @@ import { usesInText } from '../../language/uses-in-document.ts';
 import type { ActionSupply } from '../../model/action-supply.ts';
 import type { NeededAction } from '../../model/run.ts';
 import type { WorkflowSource } from '../../model/workflow.ts';
+import { systemCode } from '../../storage/file-errors.ts';
 import { ActionLock, type LockedAction } from './action-lock.ts';
 import { type ActionOrigin, fetchAction } from './fetch-action.ts';
 import { folderDigest } from './folder-digest.ts';
@@ -23,6 +24,9 @@ const LOCK_POLL_MS = 100;
 const FETCHING = '.fetch-';
 const DEPTH_MAX = 20;
 const NEEDS_MAX = 1_000;
+/** As large as an action.yml that a job reads; of a called workflow no more is read either. */
+const FILE_BYTES_MAX = 512 * 1024;
+const SHOWN_CHARACTERS_MAX = 200;
 
 export type ActionLibraryOptions = {
   /** `.runner` of the project; absolute. */
@@ -250,7 +254,7 @@ class Walk {
   readonly #found = new Map<string, NeededAction>();
   readonly #roots = new Map<string, string>();
   readonly #seen = new Set<string>();
-  readonly #problems: string[] = [];
+  readonly #problems = new Set<string>();
 
   constructor(
     library: ActionLibrary,
@@ -266,7 +270,7 @@ class Walk {
 
   result(): Needs {
     const actions = [...this.#found.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
-    return { actions, problems: this.#problems };
+    return { actions, problems: [...this.#problems] };
   }
 
   /** `own`: the repository whose file this is, for `$/` and for workflows beside it. */
@@ -287,11 +291,19 @@ class Walk {
     const { repository, ref, path } = reference;
     const name = `${repository}@${ref}`;
     const key = `${name}/${path}`;
-    if (this.#seen.has(key) || depth > DEPTH_MAX || this.#seen.size > NEEDS_MAX) return;
+    if (this.#seen.has(key)) return;
+    if (depth > DEPTH_MAX || this.#seen.size >= NEEDS_MAX) {
+      this.#problems.add(
+        `not looked at: what is nested ${DEPTH_MAX} deep, or beyond ${NEEDS_MAX} actions`,
+      );
+      return;
+    }
     this.#seen.add(key);
     if (!this.#found.has(name)) await this.#provide(reference, name);
     const root = this.#roots.get(name);
-    if (root !== undefined) await this.#followFile(join(root, path), { repository, ref }, depth);
+    if (root !== undefined) {
+      await this.#followFile({ file: join(root, path), shown: key }, { repository, ref }, depth);
+    }
   }
 
   async #provide(reference: RemoteReference, name: string): Promise<void> {
@@ -312,7 +324,7 @@ class Walk {
     } catch (error) {
       if (!(error instanceof AppError) || error.reason === 'CANCELLED') throw error;
       this.#found.set(name, { name, source: 'missing' });
-      this.#problems.push(`${name}: ${error.message}`);
+      this.#problems.add(`${name}: ${error.message}`);
     }
   }
 
@@ -331,17 +343,39 @@ class Walk {
     const key = `./${path}`;
     if (this.#seen.has(key)) return;
     this.#seen.add(key);
-    await this.#followFile(join(this.#treeDir, path), own, depth);
+    await this.#followFile({ file: join(this.#treeDir, path), shown: path }, own, depth);
   }
 
-  /** A workflow, or the folder of an action. */
-  async #followFile(path: string, own: OwnRepository | undefined, depth: number): Promise<void> {
-    for (const file of [path, join(path, 'action.yml'), join(path, 'action.yaml')]) {
-      if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) continue;
-      await this.follow(usesInText(readFileSync(file, 'utf8')), own, depth + 1);
-      return;
+  /** A workflow, or the folder of an action. What cannot be read is a problem of the job that uses it. */
+  async #followFile(
+    { file, shown }: { readonly file: string; readonly shown: string },
+    own: OwnRepository | undefined,
+    depth: number,
+  ): Promise<void> {
+    let text: string | undefined;
+    try {
+      text = definitionAt(file);
+    } catch (error) {
+      const why = systemCode(error);
+      if (why === undefined && !(error instanceof AppError)) throw error;
+      const what = error instanceof AppError ? error.message : why;
+      this.#problems.add(`${shown.slice(0, SHOWN_CHARACTERS_MAX)}: ${what}`);
     }
+    if (text !== undefined) await this.follow(usesInText(text), own, depth + 1);
   }
+}
+
+/** The text of a workflow or of an action's definition; undefined where there is none. Errors: RESULT_TOO_LARGE, those of the file system. */
+function definitionAt(path: string): string | undefined {
+  for (const file of [path, join(path, 'action.yml'), join(path, 'action.yaml')]) {
+    const stats = statSync(file, { throwIfNoEntry: false });
+    if (stats?.isFile() !== true) continue;
+    if (stats.size > FILE_BYTES_MAX) {
+      throw new AppError('RESULT_TOO_LARGE', `larger than ${FILE_BYTES_MAX} bytes`);
+    }
+    return readFileSync(file, 'utf8');
+  }
+  return undefined;
 }
 
 function foldersIn(dir: string): string[] {

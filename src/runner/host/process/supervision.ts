@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, unlinkSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { ownProgramOptions } from '../../../shared/own-program.ts';
 import type { ProblemReporter } from '../../model/ports.ts';
 import { takeInputPath, takePathPipe } from './output-pipe.ts';
 import { descendantsOf, hasEnded } from './process-tree.ts';
@@ -8,7 +9,7 @@ import { type ClearCounts, type StartedProcess, SupervisorChannel } from './supe
 import type { StartMessage } from './supervisor-messages.ts';
 
 const PROGRAM = fileURLToPath(new URL('./supervisor-program.ts', import.meta.url));
-const ARGS: readonly string[] = ['--no-warnings', PROGRAM];
+const ARGS: readonly string[] = [...ownProgramOptions(), PROGRAM];
 /** It belongs to no project, and keeps no disk from being unmounted. */
 const FOLDER = '/';
 /** The exit code of the program where processes cannot be supervised. */

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { AppError } from '../../../shared/app-error.ts';
+import { ownProgramOptions } from '../../../shared/own-program.ts';
 
 const CHILD = fileURLToPath(new URL('./glob-child.ts', import.meta.url));
 const TIMEOUT_MS = 120_000;
@@ -31,7 +32,7 @@ export async function globFiles(
 ): Promise<GlobResult> {
   const { promise, resolve, reject } = Promise.withResolvers<GlobResult>();
   const child = fork(CHILD, [root, patterns.join('\n'), JSON.stringify(options)], {
-    execArgv: ['--no-warnings'],
+    execArgv: [...ownProgramOptions()],
     env: { HOME: process.env['HOME'] ?? '', PATH: process.env['PATH'] ?? '' },
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     signal,

@@ -3,9 +3,9 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
+import { copySmallTree } from '../../../shared/small-tree.ts';
 import { removeTree } from './remove-tree.ts';
 import { lookAt } from './small-file.ts';
-import { copySmallTree } from './small-tree.ts';
 import { copyFiles } from './tree-copy.ts';
 
 const COPY_TIMEOUT_MS = 30 * 60_000;

@@ -4,10 +4,10 @@ import { readdir, readlink, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { assert } from '../../../shared/assert.ts';
+import { removeSmallTree } from '../../../shared/small-tree.ts';
 import type { Workspace, WorkspaceRequest } from '../../model/storage.ts';
 import { copyTree } from './copy-tree.ts';
 import { removeTree } from './remove-tree.ts';
-import { removeSmallTree } from './small-tree.ts';
 
 // No job's folder begins with a dot: keys of jobs begin with a letter or `_`.
 const SNAPSHOT = '.snapshot';

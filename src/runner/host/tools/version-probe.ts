@@ -5,7 +5,7 @@ import { type ClientEnvironment, runClient } from './run-client.ts';
 
 const TIMEOUT_MS = 20_000;
 
-/** Asks programs for their version, each once as long as its file is the same. */
+/** Asks programs for their version, each that works once as long as its file is the same. */
 export class VersionProbe {
   readonly #env: ClientEnvironment;
   readonly #known = new Map<string, Promise<string | undefined>>();
@@ -29,7 +29,10 @@ export class VersionProbe {
       answer = this.#ask(program, args, parse, own);
       this.#known.set(key, answer);
     }
-    return await answer;
+    const version = await answer;
+    // Perhaps it took too long, on a machine that was busy.
+    if (version === undefined && this.#known.get(key) === answer) this.#known.delete(key);
+    return version;
   }
 
   async #ask(
