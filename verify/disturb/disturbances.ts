@@ -70,7 +70,7 @@ export const DISTURBANCES = {
     if (next !== undefined) await join(scene, next);
     await sleep(ALONE_MS + random.integer(800));
     // So that it does things for a while before it is told that it was taken out.
-    const farMs = random.pick([0, 60, 200, 400]);
+    const farMs = random.pick([60, 200, 400]);
     first.proxy.delay(() => farMs);
     if (isCutOff) first.proxy.freeze(false);
     else cluster.goOn(first);

@@ -41,7 +41,7 @@ const LONG_BATCH_PARTS = 6;
  * that were sent before another instance wrote may be answered from before that.
  */
 const PATIENT_READS_MAX = 60;
-const PATIENT_READ_EVERY_MS = 100;
+const PATIENT_READ_EVERY_MS = 60;
 
 /** Callers of one shard: writers and readers, each doing one thing after another. */
 export class ShardLoad {
