@@ -83,7 +83,7 @@ async function figure(service: Service, name: string): Promise<number> {
 }
 
 test.skipIf(!existsSync('/proc/self/status'))(
-  'an instance lives, and stays within its limit, when more tenants come than fit',
+  'an instance lives, and grows little beyond its limit, when more tenants come than fit',
   async () => {
     const group = createMemoryGroup('tenants');
     // Also when the service did not start.
