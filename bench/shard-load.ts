@@ -192,11 +192,14 @@ async function round(directory: string, pool: Pool, figures: Figures): Promise<v
   const service = await startMeasuredOn(postgres, directory);
   const before = new AbortController();
   const quiet = neighbour(service.port(), before.signal);
+  // They are awaited further down, where what they throw is told.
+  quiet.catch(() => undefined);
   await sleep(1_000);
   before.abort();
   add(figures, 'neighbourBeforeP99Ms', p99(await quiet));
   const loaded = new AbortController();
   const meanwhile = neighbour(service.port(), loaded.signal);
+  meanwhile.catch(() => undefined);
   const [threadsBefore, cpuBefore] = [service.threads(), service.cpu()];
   const caller = new Caller(service.port());
   const firstMs = await caller.call(checkOf(LARGE, 1));
