@@ -155,7 +155,6 @@ async function startParts(
   const onFatal = (cause: unknown): void => options.onFatal('workers_cannot_start', cause);
   const recent = new RecentShards();
   let projects: Services['projects'] | undefined;
-  let positions: Services['positions'] | undefined;
   const held = new HeldBySlots(config.workers);
   const { ledger, ...accounting } = createReadAccounting(log, systemClock);
   metrics.projects.setNamed(config.metricsProjects);
@@ -171,7 +170,6 @@ async function startParts(
     onFatal,
     onRecentShards: (slot, shards) => recent.report(slot, shards),
     findModel: (projectId, version) => projects?.modelOf(projectId, version),
-    onFound: (shard, first, position) => positions?.found(shard, first, position),
   });
   // The threads load their modules while the database starts.
   const started = workers.start();
@@ -190,7 +188,7 @@ async function startParts(
     log,
   });
   undo.push(() => services.stopIndex());
-  ({ projects, positions } = services);
+  projects = services.projects;
   await services.projects.provisionDefault();
   const feed = startFeed(database, workers, services, held, metrics, log);
   undo.push(() => feed.stop());

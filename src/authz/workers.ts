@@ -33,8 +33,6 @@ export type WorkersOptions = {
   readonly onRecentShards?: ((slot: number, shards: readonly RecentShard[]) => void) | undefined;
   /** Some evaluations that ran out of their budget, and who asked. */
   readonly onBudgetRefused?: WorkerPoolOptions['onBudgetRefused'];
-  /** Where a shard stands of which nothing was known. */
-  readonly onFound?: WorkerPoolOptions['onFound'];
   /** What workers counted of single projects. */
   readonly onProjects?: ((figures: WorkerStats['projects']) => void) | undefined;
   readonly time: DatabaseTime;
@@ -81,7 +79,6 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     queueBytesMax: QUEUE_BYTES_MAX,
     onRefused: (bound) => metrics.queueRefusals[bound].add(1),
     onBudgetRefused: options.onBudgetRefused,
-    onFound: options.onFound,
     onFatal: options.onFatal,
     stages: options.stages?.times.batches,
     findModel: options.findModel,

@@ -24,9 +24,8 @@ import type {
  * stamp of minSeq, the version of the settings and whether only a held shard may answer; changes
  * that were found beside a head are carried. 5 - questions of gatehouse.v1 (questions.ts). 6 - reads by
  * project, and what ran out of its budget (read-figures.ts). 7 - a shard may have replicas in several workers (shown-seqs.ts).
- * 8 - scopes without an epoch ask for a shard of which nothing is known, and answers tell where it stands.
  */
-export const PROTOCOL_VERSION = 8;
+export const PROTOCOL_VERSION = 7;
 
 /** What many requests of a batch share. `expected*` is the scope as the gateway's scan read it. */
 export type ScopeEntry = ShardKey & {
@@ -261,15 +260,7 @@ export type AnswerBatch = {
   readonly reports: readonly WorkerReport[];
   /** Of requests whose answers are in this message, or come later. */
   readonly refusals: readonly BudgetRefusal[];
-  /**
-   * Where shards stand of which nothing was known: FOUND_FIELDS numbers each, of requests whose answers are in this message,
-   * or come later. Absent: of none.
-   */
-  readonly found?: Float64Array | undefined;
 };
-
-/** Numbers of one in `AnswerBatch.found`, in this order: the id of a request, the epoch and the seq of its shard. */
-export const FOUND_FIELDS = 3;
 
 /** Something for the log. No tuple contents, and a hash instead of the tenant. */
 export type WorkerReport = {

@@ -7,13 +7,12 @@ import { RAW_FIELDS } from './messages.ts';
  *
  * Requests: HEAD numbers of 32 bits (batch, requests, bytes of bodies, bytes of scopes), the
  * requests' numbers as doubles, bodies, scopes and tokens as JSON.
- * Answers: ANSWER_HEAD numbers (batch, answers, bytes of bodies, number of bodies, numbers of what was found, nothing), ids
- * and what was found as doubles, ends of bodies as 32 bits, kinds as bytes, bodies.
+ * Answers: HEAD numbers (batch, answers, bytes of bodies, number of bodies), ids as doubles, ends
+ * of bodies as 32 bits, kinds as bytes, bodies.
  */
 /** Bytes before the requests' numbers. */
 export const PACKED_HEAD_BYTES = 16;
 const HEAD_BYTES = PACKED_HEAD_BYTES;
-const ANSWER_HEAD_BYTES = 24;
 const DOUBLE_BYTES = 8;
 const INT_BYTES = 4;
 
@@ -144,21 +143,16 @@ export function packAnswers(batch: number, answers: AnswerBatch): ArrayBuffer | 
   ) {
     return null;
   }
-  const found = answers.found ?? NOTHING_FOUND;
-  const foundAt = ANSWER_HEAD_BYTES + ids.length * DOUBLE_BYTES;
-  const endsAt = foundAt + found.length * DOUBLE_BYTES;
+  const endsAt = HEAD_BYTES + ids.length * DOUBLE_BYTES;
   const kindsAt = endsAt + bodyEnds.length * INT_BYTES;
   const packed = Buffer.allocUnsafeSlow(kindsAt + kinds.length + bodies.length);
   const buffer = packed.buffer;
-  const head = new Uint32Array(buffer, 0, ANSWER_HEAD_BYTES / INT_BYTES);
+  const head = new Uint32Array(buffer, 0, HEAD_BYTES / INT_BYTES);
   head[0] = batch;
   head[1] = ids.length;
   head[2] = bodies.length;
   head[3] = bodyEnds.length;
-  head[4] = found.length;
-  head[5] = 0;
-  new Float64Array(buffer, ANSWER_HEAD_BYTES, ids.length).set(ids);
-  new Float64Array(buffer, foundAt, found.length).set(found);
+  new Float64Array(buffer, HEAD_BYTES, ids.length).set(ids);
   new Uint32Array(buffer, endsAt, bodyEnds.length).set(bodyEnds);
   packed.set(kinds, kindsAt);
   packed.set(bodies, kindsAt + kinds.length);
@@ -167,17 +161,15 @@ export function packAnswers(batch: number, answers: AnswerBatch): ArrayBuffer | 
 
 /** Inverse of `packAnswers`: views into `buffer`, no copies. */
 export function unpackAnswers(buffer: ArrayBuffer): Numbered<AnswerBatch> {
-  const head = new Uint32Array(buffer, 0, ANSWER_HEAD_BYTES / INT_BYTES);
-  const batch = head[0] as number; // six
+  const head = new Uint32Array(buffer, 0, HEAD_BYTES / INT_BYTES);
+  const batch = head[0] as number; // four
   const count = head[1] as number;
   const bodyBytes = head[2] as number;
   const bodyCount = head[3] as number;
-  const foundCount = head[4] as number;
-  const foundAt = ANSWER_HEAD_BYTES + count * DOUBLE_BYTES;
-  const endsAt = foundAt + foundCount * DOUBLE_BYTES;
+  const endsAt = HEAD_BYTES + count * DOUBLE_BYTES;
   const kindsAt = endsAt + bodyCount * INT_BYTES;
   const content: AnswerBatch = {
-    ids: new Float64Array(buffer, ANSWER_HEAD_BYTES, count),
+    ids: new Float64Array(buffer, HEAD_BYTES, count),
     kinds: new Uint8Array(buffer, kindsAt, count),
     bodies: new Uint8Array(buffer, kindsAt + count, bodyBytes),
     bodyEnds: new Uint32Array(buffer, endsAt, bodyCount),
@@ -188,7 +180,6 @@ export function unpackAnswers(buffer: ArrayBuffer): Numbered<AnswerBatch> {
     stats: null,
     reports: [],
     refusals: [],
-    found: foundCount === 0 ? undefined : new Float64Array(buffer, foundAt, foundCount),
   };
   return { batch, content };
 }
@@ -202,4 +193,3 @@ export function transferOf(packed: ArrayBuffer): ArrayBuffer[] {
 }
 
 const NO_BUFFERS: ArrayBuffer[] = [];
-const NOTHING_FOUND = new Float64Array(0);

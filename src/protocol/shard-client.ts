@@ -15,9 +15,6 @@ export interface CallOrigin {
   readonly caller: string;
 }
 
-/** No shard has it. */
-export const NO_EPOCH = -1;
-
 /** Project settings that travel with every read; the same values on every item of one request. */
 export type ReadScope = ShardKey & {
   /** Names the project's compiled model; `modelJson` of that version was given to `setModel`. */
@@ -26,10 +23,6 @@ export type ReadScope = ShardKey & {
   readonly readBudget: number;
   /** Of the settings above; an answer never shows a change that was committed under newer ones. */
   readonly settingsVersion: number;
-  /**
-   * NO_EPOCH: nothing is known of the shard. Only what is loaded from now on may answer, which is newer than all that was said
-   * of it, and tells where it stands; where the worker has the shard already, or is loading it, SHARD_BEHIND at once.
-   */
   readonly epoch: number;
   /** The answer must come from a watermark at or above this seq. */
   readonly minSeq: number;
@@ -37,8 +30,6 @@ export type ReadScope = ShardKey & {
   readonly stamp: string;
   /** Answer only if the shard is held at that watermark already, else SHARD_BEHIND at once. */
   readonly isHeldOnly: boolean;
-  /** Of a scope without an epoch: what is told where the shard was found. Stays on this thread. */
-  readonly first?: object | undefined;
   /** Absolute, on the monotonic clock of `performance.timeOrigin + performance.now()` (ms); Infinity is none. */
   readonly deadlineMs: number;
   readonly origin?: CallOrigin | undefined;

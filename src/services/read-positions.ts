@@ -43,16 +43,6 @@ export class ReadPositions {
     return isWithin(this.#codec.decode(shard, token), head) ? head : undefined;
   }
 
-  /** For a read without a token that asks the owner of `shard` without a head; see `ShardHeads.beginFirst`. */
-  beginFirst({ projectId, tenantId }: ShardKey): object | undefined {
-    return this.#heads.beginFirst(projectId, tenantId);
-  }
-
-  /** The owner says where it found `shard` for the read of `first`. */
-  found(shard: ShardKey, first: object, { epoch, seq }: TokenPosition): void {
-    this.#heads.found(shard, first, epoch, seq);
-  }
-
   /**
    * The position that `token` names. That somebody was told of it is proven, but not that its epoch is
    * still the present one. Errors: TOKEN_INVALID. Hot.

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { indexOver, rowAt } from '../../test/support/read-index.ts';
 import type { IndexRow } from '../store/sql/read-index.ts';
 
@@ -206,65 +206,4 @@ test.each([
   for (let i = 0; i < sizes.length; i++) await queries[i]?.answer(i + 1);
   expect(queries.map(({ tenants }) => tenants.length)).toEqual(sizes);
   expect(await loads[count - 1]).toMatchObject({ epoch: 1, minSeq: sizes.length });
-});
-
-describe('a first read', () => {
-  test('begins where nothing is known, once, and what it finds is remembered', () => {
-    const { heads } = byHand();
-    const first = heads.beginFirst('p', 'a');
-    expect(heads.beginFirst('p', 'a')).toBeUndefined();
-    expect(heads.peek('p', 'a')).toBeUndefined();
-    heads.found({ projectId: 'p', tenantId: 'a' }, first ?? {}, 1, 7);
-    expect(heads.peek('p', 'a')).toMatchObject({ epoch: 1, minSeq: 7 });
-    expect(heads.beginFirst('p', 'a')).toBeUndefined();
-  });
-
-  test('is never below what was raised since it began', () => {
-    const { heads } = byHand();
-    const first = heads.beginFirst('p', 'a');
-    heads.raise('p', 'a', 1, 9);
-    heads.found({ projectId: 'p', tenantId: 'a' }, first ?? {}, 1, 7);
-    expect(heads.peek('p', 'a')?.minSeq).toBe(9);
-  });
-
-  test('is not begun while an outcome is unknown', () => {
-    const { heads } = byHand();
-    heads.markUnknown('p', 'a');
-    expect(heads.beginFirst('p', 'a')).toBeUndefined();
-    heads.clearUnknown('p', 'a');
-    expect(heads.beginFirst('p', 'a')).toBeDefined();
-  });
-
-  test('finds nothing that is remembered once all was forgotten, nor for another that began since', () => {
-    const { heads } = byHand();
-    const first = heads.beginFirst('p', 'a');
-    heads.forgetAll();
-    // What is raised now would not count for the first one.
-    heads.raise('p', 'a', 1, 9);
-    const second = heads.beginFirst('p', 'a');
-    heads.found({ projectId: 'p', tenantId: 'a' }, first ?? {}, 1, 7);
-    expect(heads.peek('p', 'a')).toBeUndefined();
-    heads.found({ projectId: 'p', tenantId: 'a' }, second ?? {}, 1, 9);
-    expect(heads.peek('p', 'a')?.minSeq).toBe(9);
-  });
-
-  test('ends with a look that was faster', async () => {
-    const { heads, load, queries } = byHand();
-    const first = heads.beginFirst('p', 'a');
-    const look = load('p', 'a');
-    await tick();
-    await queries[0]?.answer(8);
-    await look;
-    heads.raise('p', 'a', 1, 9);
-    heads.found({ projectId: 'p', tenantId: 'a' }, first ?? {}, 1, 7);
-    expect(heads.peek('p', 'a')?.minSeq).toBe(9);
-  });
-
-  test('that never ends is forgotten once there are many', () => {
-    const { heads } = byHand();
-    let begun = 0;
-    for (let i = 0; i < 40_000; i++) if (heads.beginFirst('p', `t${i}`) !== undefined) begun += 1;
-    expect(begun).toBe(40_000);
-    expect(heads.beginFirst('p', 't0')).toBeDefined();
-  });
 });

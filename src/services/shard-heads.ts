@@ -30,9 +30,6 @@ export type FoundPosition = {
   readonly lost: { readonly epoch: number; readonly seq: number } | undefined;
 };
 
-/** First reads that are remembered as under way, so that what they find can be told from what is older. */
-const FIRSTS_MAX = 16_384;
-
 export type ShardHeadsOptions = {
   /** Entries at most; at least half as many of the most recently used are kept. */
   readonly entriesMax: number;
@@ -57,9 +54,6 @@ export class ShardHeads {
   /** Queries under way: the looks of each. */
   readonly #underWay = new Set<Tenants<HeadLook>>();
   readonly #unknown: Tenants<number> = new Map();
-  /** Looks of first reads, which no query of this thread answers. */
-  readonly #firsts: Tenants<HeadLook> = new Map();
-  #firstCount = 0;
   readonly #generationMax: number;
 
   constructor(options: ShardHeadsOptions) {
@@ -86,43 +80,12 @@ export class ShardHeads {
   raise(projectId: string, tenantId: string, epoch: number, seq: number, stamp = ''): void {
     const entry = find(this.#young, projectId, tenantId) ?? find(this.#old, projectId, tenantId);
     if (entry !== undefined) advance(entry, epoch, seq, stamp);
-    for (const looks of this.#underWay) raiseLook(looks, projectId, tenantId, epoch, seq, stamp);
-    if (this.#firstCount > 0) {
-      raiseLook(this.#firsts, projectId, tenantId, epoch, seq, stamp);
+    for (const looks of this.#underWay) {
+      const look = find(looks, projectId, tenantId);
+      if (look === undefined) continue;
+      if (look.raised === undefined) look.raised = { epoch, minSeq: seq, stamp };
+      else advance(look.raised, epoch, seq, stamp);
     }
-  }
-
-  /**
-   * For a read that asks the shard's owner without a head; undefined: it must look, since something is known of the shard, a write
-   * is in doubt, or such a read is under way. What is raised from now on counts for what this one finds.
-   */
-  beginFirst(projectId: string, tenantId: string): HeadLook | undefined {
-    if (find(this.#unknown, projectId, tenantId) !== undefined) return undefined;
-    if (this.known(projectId, tenantId) !== undefined) return undefined;
-    if (find(this.#firsts, projectId, tenantId) !== undefined) return undefined;
-    // Those that ended without an answer are still among them. What is forgotten here is not remembered when it is found.
-    if (this.#firstCount >= FIRSTS_MAX) this.#forgetFirsts();
-    const look = { shard: { projectId, tenantId }, raised: undefined, isForgotten: false };
-    put(this.#firsts, projectId, tenantId, look);
-    this.#firstCount += 1;
-    return look;
-  }
-
-  /** The read of `look`, which `beginFirst` gave, found the shard at this position, in a state that was read since then. */
-  found({ projectId, tenantId }: ShardKey, look: object, epoch: number, seq: number): void {
-    const first = find(this.#firsts, projectId, tenantId);
-    if (first === look) this.install(first, { epoch, seq, stamp: '', lost: undefined });
-  }
-
-  #endFirst(projectId: string, tenantId: string): void {
-    if (this.#firstCount === 0 || find(this.#firsts, projectId, tenantId) === undefined) return;
-    remove(this.#firsts, projectId, tenantId);
-    this.#firstCount -= 1;
-  }
-
-  #forgetFirsts(): void {
-    this.#firsts.clear();
-    this.#firstCount = 0;
   }
 
   /**
@@ -133,7 +96,6 @@ export class ShardHeads {
     this.#young = new Map();
     this.#old = new Map();
     this.#youngCount = 0;
-    this.#forgetFirsts();
     for (const looks of this.#underWay) {
       for (const tenants of looks.values()) {
         for (const look of tenants.values()) look.isForgotten = true;
@@ -166,7 +128,6 @@ export class ShardHeads {
   install(look: HeadLook, found: FoundPosition): ShardHead {
     const { projectId, tenantId } = look.shard;
     const { epoch, seq, stamp, lost } = found;
-    this.#endFirst(projectId, tenantId);
     let entry = find(this.#young, projectId, tenantId) ?? find(this.#old, projectId, tenantId);
     if (entry === undefined) {
       entry = { epoch, minSeq: seq, stamp };
@@ -200,20 +161,6 @@ export class ShardHeads {
     put(this.#young, projectId, tenantId, entry);
     this.#youngCount++;
   }
-}
-
-function raiseLook(
-  looks: Tenants<HeadLook>,
-  projectId: string,
-  tenantId: string,
-  epoch: number,
-  seq: number,
-  stamp: string,
-): void {
-  const look = find(looks, projectId, tenantId);
-  if (look === undefined) return;
-  if (look.raised === undefined) look.raised = { epoch, minSeq: seq, stamp };
-  else advance(look.raised, epoch, seq, stamp);
 }
 
 function advance(entry: Entry, epoch: number, seq: number, stamp: string): void {

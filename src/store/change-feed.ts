@@ -1,7 +1,6 @@
 import type { Pool } from 'pg';
 import type { ShardKey } from '../model/relation-tuple.ts';
 import { hintsIn, prefixOf } from './change-hints.ts';
-import type { ShardPosition } from './changes.ts';
 import { type Listening, startListening } from './listen.ts';
 import type { PostgresTarget } from './pool.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
@@ -89,16 +88,10 @@ export type HeadRow = ShardKey & {
   readonly stamp: string;
 };
 
-/** A shard to look at; with a position, it is told of only where it stands elsewhere. */
-type HeadAsk = ShardKey & Partial<ShardPosition>;
-
-/**
- * Heads of the given shards, in any order, without those that stand where they were said to. Cost: one index lookup each,
- * and for those that moved a row.
- */
+/** Heads of the given shards, in any order. Cost: one index lookup each. */
 export async function readHeads(
   pool: Pool,
-  shards: readonly HeadAsk[],
+  shards: readonly ShardKey[],
 ): Promise<readonly HeadRow[]> {
   const { rows } = await pool.query<{
     project_id: string;
@@ -109,21 +102,11 @@ export async function readHeads(
   }>({
     name: 'read-heads',
     text: `
-      select k.project_id, k.tenant_id, h.epoch, h.seq, h.stamp
-      from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
-          as k (project_id, tenant_id, epoch, seq, stamp)
-        left join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id
-        cross join lateral (select coalesce(s.epoch, deployment_epoch()) as epoch,
-          coalesce(s.seq, 0) as seq, coalesce(s.stamp, 0) as stamp) h
-      where h.epoch is distinct from k.epoch or h.seq is distinct from k.seq
-        or h.stamp is distinct from k.stamp`,
-    values: [
-      shards.map((shard) => shard.projectId),
-      shards.map((shard) => shard.tenantId),
-      shards.map((shard) => shard.epoch ?? null),
-      shards.map((shard) => shard.seq ?? null),
-      shards.map(({ stamp = '' }) => (stamp === '' ? null : stamp)),
-    ],
+      select k.project_id, k.tenant_id, coalesce(s.epoch, deployment_epoch()) as epoch,
+        coalesce(s.seq, 0) as seq, coalesce(s.stamp, 0) as stamp
+      from unnest($1::text[], $2::text[]) as k (project_id, tenant_id)
+        left join shard s on s.project_id = k.project_id and s.tenant_id = k.tenant_id`,
+    values: [shards.map((shard) => shard.projectId), shards.map((shard) => shard.tenantId)],
   });
   return rows.map((row) => ({
     projectId: row.project_id,

@@ -84,8 +84,6 @@ export function start() {
   source.rowsPerSlice = 1e9;
   const reports: string[] = [];
   const counts: Record<string, number> = { load: 0, loadFailure: 0, catchUp: 0 };
-  /** Where the shard was found for requests that knew nothing of it: id, epoch and seq. */
-  const found: (readonly number[])[] = [];
   /** What the host was told, in order. */
   const told: string[] = [];
   /** Set by a test that counts looks at the clock. */
@@ -104,7 +102,6 @@ export function start() {
       counts[what] = (counts[what] ?? 0) + 1;
     },
     report: (event) => void reports.push(event),
-    found: (requestId, { epoch, seq }) => void found.push([requestId, epoch, seq]),
   };
   const actor = new ShardActor(SHARD, host);
   let jobs = 0;
@@ -133,7 +130,6 @@ export function start() {
     take,
     reports,
     counts,
-    found,
     ask,
     runShort,
     runLong,

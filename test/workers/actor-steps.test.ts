@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CarriedChanges } from '../../src/model/carried-changes.ts';
 import type { CommittedChange } from '../../src/model/committed-change.ts';
-import { NO_EPOCH } from '../../src/protocol/shard-client.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { SHARD, start, settle, gate } from './actor-fixture.ts';
 import { type MemoryShardSource } from './memory-shard-source.ts';
@@ -627,48 +626,6 @@ describe('what is held', () => {
     expect(held.seen).toEqual([2]);
     expect([behind.reason, other.reason]).toEqual(['SHARD_BEHIND', 'SHARD_BEHIND']);
     expect([source.pages, actor.state]).toEqual([pages, 'ready']);
-  });
-});
-
-describe('a shard of which nothing is known', () => {
-  const FIRST = { epoch: NO_EPOCH };
-
-  test('is loaded for who asks, who is told where it stands', async () => {
-    const { source, ask, ready, runShort, found, counts } = start();
-    for (let i = 0; i < 3; i++) source.commit(SHARD, [viewer('insert', `d${i}`, 'u')]);
-    const first = ask(FIRST);
-    const beside = ask({ minSeq: 2 });
-    await ready();
-    runShort();
-    expect([first.seen, beside.seen, counts['load']]).toEqual([[3], [3], 1]);
-    expect(found).toEqual([[1, 1, 3]]);
-  });
-
-  test('is told to be behind where it is loaded or being loaded, since that may be older', async () => {
-    const { actor, ask, ready, found, source } = start();
-    ask();
-    expect([actor.state, ask(FIRST).reason]).toEqual(['loading', 'SHARD_BEHIND']);
-    await ready();
-    const { loads, pages } = source;
-    expect([actor.state, ask(FIRST).reason]).toEqual(['ready', 'SHARD_BEHIND']);
-    expect([found, source.loads, source.pages]).toEqual([[], loads, pages]);
-  });
-
-  test('serves nobody over what was written under newer settings', async () => {
-    const { source, ask, ready, runShort } = start();
-    source.commit(SHARD, [viewer('insert', 'x', 'u')], 5);
-    const first = ask({ ...FIRST, settingsVersion: 4 });
-    await ready();
-    runShort();
-    expect([first.seen, first.reason]).toEqual([[], 'SETTINGS_OLD']);
-  });
-
-  test('fails who asks when it cannot be loaded', async () => {
-    const { source, ask, actor, found } = start();
-    source.fault = () => Promise.reject(new Error('away'));
-    const first = ask(FIRST);
-    await expect.poll(() => first.reason).toBe('SHARD_UNAVAILABLE');
-    expect([actor.state, found]).toEqual(['unloaded', []]);
   });
 });
 

@@ -1,12 +1,7 @@
 import { tokenError } from '../../model/consistency-token.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { Revision } from '../../protocol/questions.ts';
-import {
-  type CallOrigin,
-  type Cancellable,
-  NO_EPOCH,
-  type ReadScope,
-} from '../../protocol/shard-client.ts';
+import type { CallOrigin, Cancellable, ReadScope } from '../../protocol/shard-client.ts';
 import type { ProjectService } from '../../services/project-service.ts';
 import type { ProjectSettings } from '../../services/project-settings.ts';
 import type { ReadIndex } from '../../services/read-index.ts';
@@ -33,7 +28,6 @@ export type ReadScopesOptions = {
     ReadPositions,
     | 'resolve'
     | 'known'
-    | 'beginFirst'
     | 'tokenWithin'
     | 'decode'
     | 'encode'
@@ -60,9 +54,6 @@ export type ScopeRequest = {
   readonly deadlineMs: number;
   readonly origin?: CallOrigin | undefined;
 };
-
-/** Of the first read of a tenant: its owner, which has to load the shard, says where it stands. */
-const NOTHING_KNOWN: ShardHead = { epoch: NO_EPOCH, minSeq: 0, stamp: '' };
 
 /** How often a read begins anew because settings or the shard moved under it. */
 const ATTEMPTS_MAX = 4;
@@ -100,8 +91,7 @@ export class ReadScopes {
 
   /**
    * The scope when everything is known without waiting and nothing is refused, else undefined:
-   * `park` or `decide` then wait, or give the error. The first read of a tenant needs no head, and so gets a scope as well, to be
-   * asked with: it is then under way. Hot: allocates the scope only.
+   * `park` or `decide` then wait, or give the error. Hot: allocates the scope only.
    */
   peek(
     projectId: string,
@@ -117,12 +107,10 @@ export class ReadScopes {
     const shard = { projectId: settings.projectId, tenantId };
     try {
       if (!isAlone) return this.#tokenScope(settings, shard, token, deadlineMs, origin);
-      const { positions } = this.#options;
-      const head = positions.known(shard, token);
-      if (head !== undefined) return scopeOf(settings, tenantId, head, '', deadlineMs, origin);
-      const first = token === '' ? positions.beginFirst(shard) : undefined;
-      if (first === undefined) return undefined;
-      return { ...scopeOf(settings, tenantId, NOTHING_KNOWN, '', deadlineMs, origin), first };
+      const head = this.#options.positions.known(shard, token);
+      return head === undefined
+        ? undefined
+        : scopeOf(settings, tenantId, head, '', deadlineMs, origin);
     } catch (error) {
       if (error instanceof AppError) return undefined;
       throw error;
@@ -154,7 +142,7 @@ export class ReadScopes {
     return read;
   }
 
-  /** Only the head of the tenant is not known, and its owner may hold it. Nobody else changes the settings meanwhile. */
+  /** The first read of a tenant: only its head is not known. Nobody else changes the settings meanwhile. */
   #parkAlone(request: ScopeRequest, call: ParkedCall): Cancellable | null {
     const { projects, index } = this.#options;
     const { tenantId, token, deadlineMs, origin } = request;

@@ -38,7 +38,6 @@ export class AnswerWriter {
   #stats: WorkerStats | null = null;
   #reports: WorkerReport[] = [];
   #refusals: BudgetRefusal[] = [];
-  #found: number[] = [];
 
   get isEmpty(): boolean {
     return (
@@ -48,8 +47,7 @@ export class AnswerWriter {
       this.#modelsWanted.length === 0 &&
       this.#stats === null &&
       this.#reports.length === 0 &&
-      this.#refusals.length === 0 &&
-      this.#found.length === 0
+      this.#refusals.length === 0
     );
   }
 
@@ -120,11 +118,6 @@ export class AnswerWriter {
     if (this.#refusals.length < REFUSALS_MAX) this.#refusals.push(refusal);
   }
 
-  /** Where the shard of a request stands of which nothing was known. */
-  found(requestId: number, epoch: number, seq: number): void {
-    this.#found.push(requestId, epoch, seq);
-  }
-
   /**
    * Everything gathered. Empties the writer: the numbers and short bodies are views of its buffers, which the next
    * answers overwrite. (Buffers outside of the heap make the collector mark all of it long before it is full.)
@@ -142,7 +135,6 @@ export class AnswerWriter {
       stats: this.#stats,
       reports: this.#reports,
       refusals: this.#refusals,
-      found: this.#found.length === 0 ? undefined : Float64Array.from(this.#found),
     };
     this.#count = 0;
     this.#bodiesEnd = 0;
@@ -154,7 +146,6 @@ export class AnswerWriter {
     this.#stats = null;
     this.#reports = [];
     this.#refusals = [];
-    if (this.#found.length > 0) this.#found = [];
     return taken;
   }
 

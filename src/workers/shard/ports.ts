@@ -55,8 +55,6 @@ export interface ShardSource {
     limit: number,
     signal: AbortSignal,
   ): Promise<SnapshotPage>;
-  /** Positions of the shards, but perhaps of those that stand where they are said to; one query. */
-  readHeads(
-    shards: readonly (ShardKey & ShardPosition)[],
-  ): Promise<readonly (ShardKey & ShardPosition)[]>;
+  /** Positions of those of the shards that exist; one query. */
+  readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]>;
 }

@@ -56,9 +56,7 @@ export class PostgresShardSource implements ShardSource {
     return readSnapshotPage(this.#pool, shard, after, limit, signal);
   }
 
-  readHeads(
-    shards: readonly (ShardKey & ShardPosition)[],
-  ): Promise<readonly (ShardKey & ShardPosition)[]> {
+  readHeads(shards: readonly ShardKey[]): Promise<readonly (ShardKey & ShardPosition)[]> {
     return readHeads(this.#pool, shards);
   }
 }

@@ -2,7 +2,6 @@ import { IndexDamage } from '../../cache/index-damage.ts';
 import type { CarriedChanges } from '../../model/carried-changes.ts';
 import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import { NO_EPOCH } from '../../protocol/shard-client.ts';
 import type { ShownSeqs } from '../../protocol/shown-seqs.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
@@ -15,7 +14,6 @@ import { HeldChanges } from './held-changes.ts';
 import type { IndexUser, ShardIndex, ShardSource } from './ports.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import type { ActorEvent, ActorState } from './shard-actor-state.ts';
-import { behind, settingsOld, unavailable } from './shard-errors.ts';
 import { ShardJobs } from './shard-jobs.ts';
 import type { ShardReason } from './shard-reason.ts';
 import { ShardRevision, type Verdict } from './shard-revision.ts';
@@ -50,8 +48,6 @@ export interface ActorHost {
   /** State, size or idleness changed: eviction looks again. */
   settled(actor: ShardActor): void;
   counted(what: 'load' | 'loadFailure' | 'catchUp'): void;
-  /** Where the shard of a request stands of which nothing was known. */
-  found?(requestId: number, position: ShardPosition): void;
   /** For the worker's log; never tuple contents. */
   report(event: string, shard: ShardKey, error: unknown): void;
 }
@@ -148,8 +144,6 @@ export class ShardActor implements IndexUser {
   }
 
   submit(job: Job): void {
-    // What is there, or being read, may be older than what was said of the shard.
-    if (job.scope.epoch === NO_EPOCH && this.#state !== 'unloaded') return job.fail(behind());
     const verdict = this.#revision.judge(job);
     if (verdict === 'serve') this.#admit(job);
     else if (job.scope.isHeldOnly && verdict !== 'settingsOld') job.fail(behind());
@@ -355,7 +349,6 @@ export class ShardActor implements IndexUser {
     const isOver = (job: Job): boolean => this.#revision.judge(job) !== 'wait';
     for (const job of this.#jobs.takeReady(isOver)) {
       const verdict = this.#revision.judge(job);
-      if (job.scope.epoch === NO_EPOCH) this.#host.found?.(job.requestId, this.position);
       if (verdict === 'serve') this.#admit(job);
       else if (verdict === 'wait') this.#wait(job);
       else this.#turnAway(job, verdict);
@@ -435,7 +428,7 @@ export class ShardActor implements IndexUser {
     this.#headSeq = Math.max(this.#headSeq, head.seq);
     this.#jobs.failWaiting(
       () => unavailable('the epoch of the shard has changed'),
-      ({ scope }) => scope.epoch !== head.epoch && scope.epoch !== NO_EPOCH,
+      (job) => job.scope.epoch !== head.epoch,
     );
     this.#applyHeld();
     this.#promote();
@@ -587,4 +580,20 @@ export class ShardActor implements IndexUser {
       this.#wake();
     }, BEHIND_RETRY_MS);
   }
+}
+
+function behind(): AppError {
+  return new AppError<ShardReason>('SHARD_BEHIND', 'the shard is not held at that position');
+}
+
+function settingsOld(version: number): AppError {
+  return new AppError<ShardReason>(
+    'SETTINGS_OLD',
+    'the settings of the project are older than what the shard holds',
+    { version: String(version) },
+  );
+}
+
+function unavailable(message: string, cause?: unknown): AppError {
+  return new AppError<ShardReason>('SHARD_UNAVAILABLE', message, {}, cause);
 }

@@ -40,8 +40,6 @@ import type { WorkerSettings } from './worker-settings.ts';
 
 const SWEEP_MS = 20;
 const STATS_MS = 250;
-/** Counting all shards takes a hundredth of the time at most, however many there are. */
-const COUNT_REST = 100;
 const HEADS_PER_QUERY_MAX = 1_000;
 /** With every eighth report, so every two seconds. */
 const RECENT_EVERY = 8;
@@ -53,8 +51,6 @@ const RECENT_SHARDS_MAX = 1_000;
 const CLOSURE_BYTES_MAX = 32 * 1024 * 1024;
 const CANCELLED_MAX = 65_536;
 const INDEX_DIFFERS = 'index_differs';
-
-type ShardCounts = Pick<WorkerStats, 'shardsLoaded' | 'tuples' | 'watermarkLagMax' | 'queueDepth'>;
 
 export type ShardHostOptions = {
   readonly settings: Pick<
@@ -112,8 +108,6 @@ export class ShardHost {
   #lastActor: ShardActor | null = null;
   #lastModel: NamespaceModel | null = null;
   #reportCount = 0;
-  #shardCounts: ShardCounts = { shardsLoaded: 0, tuples: 0, watermarkLagMax: 0, queueDepth: 0 };
-  #countAgainMs = 0;
   #isInTurn = false;
   #isTurnScheduled = false;
   #isPolling = false;
@@ -175,7 +169,6 @@ export class ShardHost {
       longRunnable: (actor) => this.#turns.addLong(actor),
       waits: (actor) => void this.#waiting.add(actor),
       settled: (actor) => this.#settled(actor),
-      found: (requestId, { epoch, seq }) => this.#writer.found(requestId, epoch, seq),
       counted: (what) => {
         this.#counts[what] += 1;
       },
@@ -250,8 +243,7 @@ export class ShardHost {
   }
 
   async #pollSome(actors: readonly ShardActor[]): Promise<void> {
-    const known = actors.map(({ key, position }) => ({ ...key, ...position }));
-    const heads = await this.#options.source.readHeads(known);
+    const heads = await this.#options.source.readHeads(actors.map((actor) => actor.key));
     for (const head of heads) {
       const actor = this.actor(head);
       if (actor === undefined || !actor.isLoaded) continue;
@@ -531,25 +523,17 @@ export class ShardHost {
     this.#postAnswers();
   }
 
-  /** Counts over all shards; those of the last time if that was just now and took long. O(shards). */
-  #countShards(): ShardCounts {
-    const { clock } = this.#options;
-    const startMs = clock.monotonicMs();
-    if (startMs < this.#countAgainMs) return this.#shardCounts;
-    const counts = { shardsLoaded: 0, tuples: 0, watermarkLagMax: 0, queueDepth: 0 };
-    for (const actor of this.#eachActor()) {
-      if (actor.isLoaded) counts.shardsLoaded += 1;
-      counts.tuples += actor.tupleCount;
-      counts.watermarkLagMax = Math.max(counts.watermarkLagMax, actor.lag);
-      counts.queueDepth += actor.depth;
-    }
-    const endMs = clock.monotonicMs();
-    this.#countAgainMs = endMs + (endMs - startMs) * COUNT_REST;
-    this.#shardCounts = counts;
-    return counts;
-  }
-
   #takeStats(): WorkerStats {
+    let shardsLoaded = 0;
+    let tuples = 0;
+    let watermarkLagMax = 0;
+    let queueDepth = 0;
+    for (const actor of this.#eachActor()) {
+      if (actor.isLoaded) shardsLoaded += 1;
+      tuples += actor.tupleCount;
+      watermarkLagMax = Math.max(watermarkLagMax, actor.lag);
+      queueDepth += actor.depth;
+    }
     const { load, loadFailure, catchUp } = this.#counts;
     this.#counts.load = 0;
     this.#counts.loadFailure = 0;
@@ -557,7 +541,10 @@ export class ShardHost {
     return {
       ...this.#stats.take(),
       indexBytes: this.#budget.bytes,
-      ...this.#countShards(),
+      shardsLoaded,
+      tuples,
+      watermarkLagMax,
+      queueDepth,
       shardLoads: load,
       shardLoadFailures: loadFailure,
       shardEvictions: this.#budget.takeEvictions(),

@@ -1,5 +1,4 @@
 import type { CarriedChanges } from '../../model/carried-changes.ts';
-import { NO_EPOCH } from '../../protocol/shard-client.ts';
 import { assert } from '../../shared/assert.ts';
 import type { ShardHead, ShardPosition, StoredChange } from '../../store/changes.ts';
 import type { Job } from '../jobs/job.ts';
@@ -73,16 +72,13 @@ export class ShardRevision {
     return isOther && epoch >= own.epoch;
   }
 
-  /**
-   * Whether this revision is one that `job` asks for, and its settings are not too old for it. Of a job that names no epoch the
-   * actor sees to it that it waits for a load that begins after it. Hot.
-   */
+  /** Whether this revision is one that `job` asks for, and its settings are not too old for it. Hot. */
   canServe(job: Job): boolean {
     const { scope } = job;
     return (
       this.#index !== null &&
       job.minSeq <= this.#position.seq &&
-      (scope.epoch === this.#position.epoch || scope.epoch === NO_EPOCH) &&
+      scope.epoch === this.#position.epoch &&
       scope.settingsVersion >= this.#settingsVersion &&
       (scope.stamp === '' || !this.#stamps.contradicts(job.minSeq, scope.stamp))
     );
@@ -93,7 +89,6 @@ export class ShardRevision {
     if (this.canServe(job)) return 'serve';
     if (this.#index === null) return 'wait';
     const { scope, minSeq } = job;
-    if (scope.epoch === NO_EPOCH) return 'settingsOld';
     if (scope.epoch < this.#position.epoch) return 'epochOver';
     if (scope.epoch > this.#position.epoch || minSeq > this.#position.seq) return 'wait';
     return this.#stamps.contradicts(minSeq, scope.stamp) ? 'diverged' : 'settingsOld';

@@ -1,5 +1,5 @@
 import type { RecentShard, WorkerStats } from '../../protocol/messages.ts';
-import { NO_EPOCH, type ReadScope } from '../../protocol/shard-client.ts';
+import type { ReadScope } from '../../protocol/shard-client.ts';
 import { shardHash } from '../../protocol/shard-routing.ts';
 import type { ShardQueue } from './shard-queue.ts';
 import { SpreadShard } from './spread-shard.ts';
@@ -100,8 +100,7 @@ export class ShardSpreading {
   wayOf(owner: ShardQueue, scope: ReadScope): Way | null {
     if (this.#spreads.size === 0) return null;
     const spread = this.#spreads.get(owner);
-    // What the owner loads from now on is newer than what any has shown.
-    if (spread === undefined || scope.epoch === NO_EPOCH) return null;
+    if (spread === undefined) return null;
     const raised = spread.raised(scope);
     if (raised === null) {
       this.#end(spread);

@@ -18,21 +18,19 @@ import type {
   QuestionArgs,
   QuestionCall,
   QuestionKind,
-  Revision,
 } from '../../protocol/questions.ts';
 import type { BudgetRefusal } from '../../protocol/read-figures.ts';
-import {
-  type BatchItem,
-  type BatchItemResult,
-  type CallOrigin,
-  type Cancellable,
-  NO_EPOCH,
-  type RawAnswer,
-  type RawMethod,
-  type RawScope,
-  type ReadScope,
-  type ShardClient,
-  type WireFormat,
+import type {
+  BatchItem,
+  BatchItemResult,
+  CallOrigin,
+  Cancellable,
+  RawAnswer,
+  RawMethod,
+  RawScope,
+  ReadScope,
+  ShardClient,
+  WireFormat,
 } from '../../protocol/shard-client.ts';
 import { slotOfShard } from '../../protocol/shard-routing.ts';
 import { AppError } from '../../shared/app-error.ts';
@@ -72,8 +70,6 @@ export type WorkerPoolOptions = {
   /** A request was refused with QUEUE_FULL. */
   readonly onRefused?: ((bound: QueueBound) => void) | undefined;
   /** An evaluation or a batch ran out of its read budget; some of those of a project are told of. */
-  /** Where a shard stands of which nothing was known; told before the answer of who asked with NO_EPOCH. */
-  readonly onFound?: ((shard: ShardKey, first: object, position: Revision) => void) | undefined;
   readonly onBudgetRefused?:
     | ((refusal: BudgetRefusal, origin: CallOrigin | undefined) => void)
     | undefined;
@@ -164,8 +160,6 @@ class SlotPool implements WorkerPool {
       onRefused: (bound: QueueBound) => options.onRefused?.(bound),
       onBudgetRefused: (refusal: BudgetRefusal, origin: CallOrigin | undefined) =>
         options.onBudgetRefused?.(refusal, origin),
-      onFound: (shard: ShardKey, first: object, position: Revision) =>
-        options.onFound?.(shard, first, position),
       modelJson: (projectId: string, version: number) =>
         this.#models.get(projectId, version) ?? options.findModel?.(projectId, version),
     };
@@ -389,8 +383,7 @@ class SlotPool implements WorkerPool {
 
   #submit(request: RawRequest | ParsedRequest): Cancellable {
     const slot = this.#slots[request.shard.slot] as WorkerSlot; // by slotOfShard
-    const { epoch } = request.scope;
-    if (epoch !== NO_EPOCH) request.shard.epoch = epoch;
+    request.shard.epoch = request.scope.epoch;
     const problem = this.#refusal(request) ?? slot.enqueue(request);
     if (problem !== null) {
       // Never inside the call: the caller has no handle yet.

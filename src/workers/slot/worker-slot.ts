@@ -12,9 +12,7 @@ import {
   ANSWER_DENIED,
   ANSWER_FALLBACK,
   ANSWER_LARGE_BODY,
-  FOUND_FIELDS,
 } from '../../protocol/messages.ts';
-import type { Revision } from '../../protocol/questions.ts';
 import type { BudgetRefusal } from '../../protocol/read-figures.ts';
 import type { CallOrigin, RawAnswer } from '../../protocol/shard-client.ts';
 import { AppError, errorFromData } from '../../shared/app-error.ts';
@@ -69,8 +67,6 @@ export type SlotReports = {
   readonly onRefused: (bound: QueueBound) => void;
   /** `origin` is that of the request, where it is known and waits for its answer. */
   readonly onBudgetRefused: (refusal: BudgetRefusal, origin: CallOrigin | undefined) => void;
-  /** Where a shard stands of which nothing was known; before the answer of who asked. */
-  readonly onFound?: (shard: ShardKey, first: object, position: Revision) => void;
   readonly modelJson: (projectId: string, modelVersion: number) => string | undefined;
 };
 
@@ -398,7 +394,6 @@ export class WorkerSlot {
       const origin = this.#sent.get(refusal.requestId)?.scope.origin;
       this.#reports.onBudgetRefused(refusal, origin);
     }
-    if (answers.found !== undefined) this.#foundArrived(answers.found);
     if (this.#stages === undefined) this.#rawAnswersArrived(answers);
     else {
       const mark = this.#stages.mark();
@@ -423,16 +418,6 @@ export class WorkerSlot {
     }
     if (answers.stats !== null) this.#reports.onStats(this.index, answers.stats);
     for (const report of answers.reports) this.#reports.onReport(this.index, report);
-  }
-
-  #foundArrived(found: Float64Array): void {
-    for (let at = 0; at < found.length; at += FOUND_FIELDS) {
-      const request = this.#sent.get(found[at] as number); // below length, as the other two
-      const first = request?.scope.first;
-      if (request === undefined || first === undefined) continue; // cancelled meanwhile
-      const position = { epoch: found[at + 1] as number, seq: found[at + 2] as number };
-      this.#reports.onFound?.(request.scope, first, position);
-    }
   }
 
   #rawAnswersArrived(answers: AnswerBatch): void {
