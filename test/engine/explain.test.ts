@@ -202,6 +202,24 @@ describe('a deny', () => {
     expect(remediesOf(found)).toEqual(['doc:plan#member@ann']);
   });
 
+  test('that a tuple mends which counts twice on the way', () => {
+    const through = (relation: string): object => ({
+      tuple_to_userset: { tupleset: 'parent', computed: relation },
+    });
+    const walked = {
+      parent: THIS,
+      owner: THIS,
+      editor: through('owner'),
+      viewer: through('editor'),
+    };
+    const owned = [tuple('doc:plan#owner@ann')];
+    const found = explain(walked, owned, 'doc:plan#viewer@ann');
+    expect(found).toMatchObject({
+      truncated: false,
+      remedies: [tuple('doc:plan#parent@doc:plan#')],
+    });
+  });
+
   test('with an expired way in proposes its renewal first', () => {
     const expired = tuple('doc:plan#viewer@group:eng#member', { expiresAtUs: 1n });
     const found = explain(

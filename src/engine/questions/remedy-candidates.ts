@@ -24,16 +24,22 @@ export function admittedTuple(
   return problemOfTuple(model, expiring) === undefined ? expiring : undefined;
 }
 
-/** Forms in which a tuple can name an object, or one of its usersets, as its subject. */
+/**
+ * Forms in which a tuple can name an object, or one of its usersets, as its subject. Where the model does not type them
+ * usersets are among them only if `usersetsToo`: behind a tupleset all of them name the object alike.
+ */
 export function subjectsOfObject(
   model: NamespaceModel,
   place: { readonly namespace: string; readonly relation: string },
-  object: { readonly namespace: string; readonly objectId: string },
+  { namespace, objectId }: { readonly namespace: string; readonly objectId: string },
+  usersetsToo = false,
 ): readonly Subject[] {
-  const itself: Subject = { kind: 'set', ...object, relation: '' };
-  const types = model.subjects.get(place.namespace)?.get(place.relation) ?? [];
-  const admitted = types
-    .filter(({ kind, namespace }) => kind === 'userset' && namespace === object.namespace)
-    .map(({ relation }): Subject => ({ kind: 'set', ...object, relation }));
-  return [itself, ...admitted];
+  const types = model.subjects.get(place.namespace)?.get(place.relation);
+  const relations = (types ?? [])
+    .filter((type) => type.kind === 'userset' && type.namespace === namespace)
+    .map(({ relation }) => relation);
+  if (usersetsToo && types === undefined) {
+    relations.push(...(model.namespaces.get(namespace)?.keys() ?? []));
+  }
+  return ['', ...relations].map((relation) => ({ kind: 'set', namespace, objectId, relation }));
 }

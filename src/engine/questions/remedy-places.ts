@@ -162,8 +162,13 @@ export class RemedyPlaceSearch {
 
 /** The lists of tuples that a leaf reads: its own, and those of its tuplesets. */
 export function keysRead({ entity, relation, op }: Vertex): string[] {
-  const keys = op?.hasThis === true ? [`${entity} ${relation}`] : [];
+  return relationsRead(relation, op).map((read) => `${entity} ${read}`);
+}
+
+/** Relations of which a leaf of `relation` reads the tuples of its object. */
+export function relationsRead(relation: number, op: Vertex['op']): number[] {
+  const relations = op?.hasThis === true ? [relation] : [];
   const walks = op?.walks ?? [];
-  for (let i = 0; i < walks.length; i += 2) keys.push(`${entity} ${walks[i]}`);
-  return keys;
+  for (let i = 0; i < walks.length; i += 2) relations.push(walks[i] as number);
+  return relations;
 }

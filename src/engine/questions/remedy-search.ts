@@ -1,10 +1,12 @@
 import { type RelationTuple, type Subject, tupleIdentity } from '../../model/relation-tuple.ts';
+import type { PairTable } from '../bound/pair-table.ts';
 import type { Steps } from '../general/gate-system.ts';
 import type { BlameGraph, Vertex } from './blame-graph.ts';
+import { everyWalk } from './every-walk.ts';
 import type { ExplainContext } from './explain-ground.ts';
 import { HeldUsersets } from './held-usersets.ts';
 import { admittedTuple, subjectsOfObject } from './remedy-candidates.ts';
-import { RemedyPlaceSearch } from './remedy-places.ts';
+import { relationsRead, RemedyPlaceSearch } from './remedy-places.ts';
 import { sureLeaves } from './sure-remedies.ts';
 import { tupleOfEdge } from './tuple-of-edge.ts';
 
@@ -14,6 +16,9 @@ export type Remedies = {
   /** Others may exist: a bound was reached, or the read budget. */
   readonly isTruncated: boolean;
 };
+
+/** Most are dropped before they are evaluated: some ten microseconds. */
+const CANDIDATES_PER_YIELD = 32;
 
 type Place = { readonly namespace: string; readonly objectId: string; readonly relation: string };
 
@@ -28,6 +33,7 @@ export class RemedySearch {
   readonly #tried = new Set<string>();
   readonly #tuples: RelationTuple[] = [];
   #remediesMax = 0;
+  #candidates = 0;
   #isTruncated = false;
   #isBarred = false;
   /** Enough were found, or the read budget ended. */
@@ -86,7 +92,12 @@ export class RemedySearch {
       this.#isTruncated = true;
     }
     this.#context.spend(scope.reads);
-    const { usersets } = held;
+    yield* this.#tryHeld(leaves, held.usersets);
+    if (this.#tuples.length === 0) yield* this.#tryTwofold(leaves, held.usersets);
+  }
+
+  /** Tuples by which a leaf follows from a userset that is held. */
+  *#tryHeld(leaves: readonly Vertex[], usersets: PairTable): Steps<void> {
     for (let at = 0; at < usersets.size; at++) {
       const [entity, relation] = [usersets.firstOf(at), usersets.secondOf(at)];
       const { namespace, objectId, relation: name } = this.#context.refOf(entity, relation);
@@ -109,11 +120,51 @@ export class RemedySearch {
     }
   }
 
+  /** Tuples that count more than once on the way; those that count themselves where no object is a remedy. */
+  *#tryTwofold(leaves: readonly Vertex[], usersets: PairTable): Steps<void> {
+    for (const isWalked of [true, false]) {
+      for (const { place, subject } of this.#twofold(leaves, usersets, isWalked)) {
+        if (this.#isStopped) return;
+        yield* this.#try(place, subject);
+      }
+      if (this.#tuples.length > 0) return;
+    }
+  }
+
+  /**
+   * Behind the leaf that reads such a tuple another leaf of the same object reads it, too, and the last of them leads to what
+   * is held: without one that does, a tuple more changes nothing. The last one walks (`isWalked`), or the tuple itself counts.
+   */
+  *#twofold(
+    leaves: readonly Vertex[],
+    usersets: PairTable,
+    isWalked: boolean,
+  ): Generator<{ readonly place: Place; readonly subject: Subject }, void, undefined> {
+    const { ground, evaluator, reader } = this.#context;
+    const walks = everyWalk(evaluator.model);
+    for (let at = 0; at < usersets.size; at++) {
+      const held = this.#context.refOf(usersets.firstOf(at), usersets.secondOf(at));
+      for (const { entity, relation, op } of leaves) {
+        for (const read of relationsRead(relation, op)) {
+          const place = this.#context.refOf(entity, read);
+          if (!isWalked) yield { place, subject: { kind: 'set', ...held } };
+          const behind = walks.get(`${reader.namespaceOf(entity)} ${read}`);
+          if (!isWalked || behind?.has(usersets.secondOf(at)) !== true) continue;
+          const isCounted = op?.hasThis === true && read === relation;
+          for (const subject of subjectsOfObject(ground.model, place, held, isCounted)) {
+            yield { place, subject };
+          }
+        }
+      }
+    }
+  }
+
   /** Adds the tuple if it is a remedy, unless a bound was reached. If not `isSure`, evaluates the question with it. */
   *#try(place: Place, subject: Subject, isSure = false): Steps<void> {
     const { ground, nowUs, query } = this.#context;
     const { namespace, objectId, relation } = place;
     const key = { namespace, objectId, relation, subject };
+    if (++this.#candidates % CANDIDATES_PER_YIELD === 0) yield;
     // An object itself holds nobody.
     if (relation === '') return;
     // The wildcard is for where the model admits it and not the subject itself.
