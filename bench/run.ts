@@ -11,6 +11,16 @@ import { measureMicro, type MicroResult } from './harness/measure.ts';
 import { PROGRAMS, runProgram } from './harness/programs.ts';
 import { MICRO_BENCHES } from './micro/all.ts';
 
+const FLAGS = {
+  list: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+  compare: { type: 'boolean', default: false },
+  'save-baseline': { type: 'boolean', default: false },
+  out: { type: 'string' },
+  ms: { type: 'string', default: '100' },
+  scale: { type: 'string', default: '1' },
+} as const;
+
 const listed = ({ name, yields }: { readonly name: string; readonly yields: string }): string =>
   `  ${name.padEnd(20)} ${yields}`;
 const USAGE = `usage: npm run bench -- [NAME…] [--compare] [--save-baseline] [--out FILE] [--ms 100] [--scale 1] [-- ARGUMENTS…]
@@ -30,25 +40,22 @@ type Options = {
   readonly isSaved: boolean;
 };
 
-/** Undefined when the usage was asked for or is needed. */
+/** Undefined when the usage was asked for. Errors: says what is wrong with them. */
 function optionsOf(args: readonly string[]): Options | undefined {
   const border = args.indexOf('--');
   const { values, positionals } = parseArgs({
     args: border < 0 ? [...args] : args.slice(0, border),
     allowPositionals: true,
-    options: {
-      list: { type: 'boolean', default: false },
-      compare: { type: 'boolean', default: false },
-      'save-baseline': { type: 'boolean', default: false },
-      out: { type: 'string' },
-      ms: { type: 'string', default: '100' },
-      scale: { type: 'string', default: '1' },
-    },
+    options: FLAGS,
   });
+  if (values.list || values.help) return undefined;
   const known = new Set([...MICRO_BENCHES, ...PROGRAMS].map(({ name }) => name));
-  const numbers = [Number(values.ms), Number(values.scale)];
-  if (values.list || !positionals.every((name) => known.has(name))) return undefined;
-  if (!numbers.every((number) => Number.isFinite(number) && number > 0)) return undefined;
+  const stranger = positionals.find((name) => !known.has(name));
+  if (stranger !== undefined) throw new Error(`there is no benchmark "${stranger}"`);
+  for (const name of ['ms', 'scale'] as const) {
+    const number = Number(values[name]);
+    if (!Number.isFinite(number) || number <= 0) throw new Error(`--${name} is not above 0`);
+  }
   return {
     names: positionals.length > 0 ? positionals : MICRO_BENCHES.map(({ name }) => name),
     programArguments: border < 0 ? [] : args.slice(border + 1),
@@ -61,10 +68,16 @@ function optionsOf(args: readonly string[]): Options | undefined {
 }
 
 async function main(): Promise<number> {
-  const options = optionsOf(process.argv.slice(2));
+  let options: Options | undefined;
+  try {
+    options = optionsOf(process.argv.slice(2));
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n${USAGE}`);
+    return 2;
+  }
   if (options === undefined) {
-    process.stderr.write(USAGE);
-    return process.argv.includes('--list') ? 0 : 2;
+    process.stdout.write(USAGE);
+    return 0;
   }
   const machine = { node: process.version, cpu: cpus()[0]?.model ?? '', cores: cpus().length };
   const micro: MicroResult[] = [];
