@@ -152,8 +152,12 @@ export class Http2Connection {
         this.#waiting.shift();
         this.#open(next.startedMs, next.body);
       }
-    } else if (type === RST_STREAM || type === GOAWAY) {
-      this.#onProblem(`${type === GOAWAY ? 'GOAWAY' : 'RST_STREAM'} of stream ${id}`);
+    } else if (type === RST_STREAM) {
+      this.#onProblem(`RST_STREAM of stream ${id}, code ${bytes.readUInt32BE(FRAME_HEAD_BYTES)}`);
+    } else if (type === GOAWAY) {
+      const code = bytes.readUInt32BE(FRAME_HEAD_BYTES + 4);
+      const why = bytes.toString('latin1', FRAME_HEAD_BYTES + 8, end);
+      this.#onProblem(`GOAWAY, code ${code} ${why}`);
     }
   }
 }
