@@ -1,6 +1,6 @@
 /**
  * Yields what writes over HTTP JSON cost: tuples a CPU-second of the service and PostgreSQL together (and of each), for
- * requests of 1 and of 100 new tuples, of deletes of 100, and bytes of WAL and of tables a tuple. Beside it, in the same
+ * requests of 1 (32 and 128 callers) and of 100 new tuples, of deletes of 100, and bytes of WAL and of tables a tuple. Beside it, in the same
  * rounds, the least that PostgreSQL can do: a prepared statement that inserts 100 rows into the same table, one transaction each.
  * Run: npm run bench -- write-cost [-- DIRECTORY…]; with directories of other checkouts these take turns.
  * BENCH_SECONDS (2) a round, BENCH_ROUNDS (5). Prints one JSON line a checkout.
@@ -27,6 +27,7 @@ type Workload = {
 
 const WORKLOADS: readonly Workload[] = [
   { name: 'write1', callers: 32, size: 1, op: 'OP_INSERT' },
+  { name: 'write1of128', callers: 128, size: 1, op: 'OP_INSERT' },
   { name: 'write100', callers: 32, size: 100, op: 'OP_INSERT' },
   { name: 'delete100', callers: 32, size: 100, op: 'OP_DELETE' },
 ];
