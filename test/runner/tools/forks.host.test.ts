@@ -46,7 +46,6 @@ test.skipIf(whyNot !== undefined)(
       npm_config_registry: registry.url,
     };
     const tools = new ToolShelf({ environment, root: join(home, 'tools'), mayInstall: true });
-    onTestFinished(() => tools.jobs.close());
     const actions = new ActionLibrary({
       stateDir: join(project, '.runner'),
       origin: { url: 'file:///nowhere' },
