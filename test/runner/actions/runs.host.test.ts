@@ -163,7 +163,6 @@ jobs: { inner: ${job('inner')}, other: ${job('other', 'strategy: { matrix: { m: 
     return names.map((name) => name.slice('o/'.length, -'@v1'.length));
   };
   expect(await neededBy('-j', 'second')).toEqual(['first', 'second']);
-  expect(await neededBy('-j', 'calls')).toEqual(['inner', 'other']);
   expect(await neededBy('-j', 'legs', '-j', 'first', '--matrix', 'n:7')).toEqual(['first']);
   // What only the run can tell is looked at, and so is a job that no chosen value is for.
   expect(await neededBy('--matrix', 'n:7', '--matrix', 'm:7')).toEqual([

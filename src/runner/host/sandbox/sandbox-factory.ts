@@ -418,10 +418,10 @@ class ProjectSandboxes implements SandboxFactory {
     fill: (folder: RunFolder, undo: (() => Promise<void>)[]) => Promise<SandboxStrategy>,
   ): Promise<PreparedSandbox> {
     const { root, repositoryName, projectDir } = this.#options;
-    this.#makeRoot();
     const dir = join(root.dir, runId);
     // A queued run that a killed process had begun to prepare, or an earlier attempt of this one.
     await clearRunFolder(dir, root);
+    this.#makeRoot();
     const name = folderNameOf(repositoryName ?? '', projectDir);
     const folder = new RunFolder({ dir, name, prefix: repository?.prefix ?? '' });
     await mkdir(folder.snapshot, { recursive: true, mode: 0o700 });
