@@ -2,9 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { LocalContext } from '../face/cli/local-runner.ts';
 import type { ActionLink, ActionNeeds } from '../face/cli/runner-link.ts';
-import type { ActionLibrary } from '../host/actions/action-library.ts';
+import { type ActionLibrary, usesOfFile } from '../host/actions/action-library.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
-import { usesInText } from '../language/uses-in-document.ts';
 import type { ActionUses } from '../model/action-supply.ts';
 import type { WorkflowFile } from '../model/ports.ts';
 import { STATE_DIR } from '../storage/endpoint-file.ts';
@@ -56,7 +55,6 @@ class LocalActions implements ActionLink {
 
   /** As it lies there: a file whose called workflows are not here yet cannot be read as a whole. */
   async #usesOf({ filePath }: WorkflowFile): Promise<ActionUses> {
-    const text = await readFile(filePath, 'utf8');
-    return { uses: usesInText(text), path: relative(this.#workspace, filePath) };
+    return usesOfFile(await readFile(filePath, 'utf8'), relative(this.#workspace, filePath));
   }
 }

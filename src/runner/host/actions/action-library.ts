@@ -364,6 +364,11 @@ class Walk {
   }
 }
 
+/** What the text of a workflow uses, in all its jobs; nothing where it is no YAML. */
+export function usesOfFile(text: string, path: string): ActionUses {
+  return { uses: usesInText(text), path };
+}
+
 /** The text of a workflow or of an action's definition; undefined where there is none. Errors: RESULT_TOO_LARGE, those of the file system. */
 function definitionAt(path: string): string | undefined {
   for (const file of [path, join(path, 'action.yml'), join(path, 'action.yaml')]) {

@@ -1,9 +1,6 @@
-import { constants } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncDirectory } from '../../storage/atomic-file.ts';
 
-const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 /** As many at a time as the thread pool has threads: others wait for it, too. */
 const FILES_AT_ONCE = 4;
 
@@ -14,6 +11,7 @@ const FILES_AT_ONCE = 4;
  */
 export async function flushTree(dir: string): Promise<void> {
   const [files, folders] = [[] as string[], [dir]];
+  // It grows while it is gone through.
   for (const folder of folders) {
     for (const entry of await readdir(folder, { withFileTypes: true })) {
       const path = join(folder, entry.name);
@@ -21,20 +19,18 @@ export async function flushTree(dir: string): Promise<void> {
       else if (entry.isFile()) files.push(path);
     }
   }
-  await each(files, syncFile);
-  await each(folders, syncDirectory);
+  for (const paths of [files, folders]) {
+    const rest = paths.values();
+    const work = async (): Promise<void> => {
+      for (const path of rest) await flush(path);
+    };
+    await Promise.all(Array.from({ length: FILES_AT_ONCE }, work));
+  }
 }
 
-async function each(paths: readonly string[], act: (path: string) => Promise<void>): Promise<void> {
-  const rest = paths.values();
-  const work = async (): Promise<void> => {
-    for (const path of rest) await act(path);
-  };
-  await Promise.all(Array.from({ length: FILES_AT_ONCE }, work));
-}
-
-async function syncFile(path: string): Promise<void> {
-  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+/** A file, or the names in a folder. Errors: those of the file system. */
+export async function flush(path: string): Promise<void> {
+  const handle = await open(path, 'r');
   try {
     await handle.sync();
   } finally {

@@ -6,8 +6,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../../../shared/app-error.ts';
 import { type DirectoryLock, lockDirectory } from '../../../store/directory-lock.ts';
-import { syncDirectory } from '../../storage/atomic-file.ts';
-import { flushTree } from './flush-tree.ts';
+import { flush, flushTree } from './flush-tree.ts';
 import { untilStopped } from './until-stopped.ts';
 
 const LOCK_POLL_MS = 100;
@@ -86,7 +85,7 @@ export class ToolCache {
       mkdirSync(dirname(dir), { recursive: true, mode: 0o700 });
       await rename(staging, dir);
       for (const folder of [dirname(dir), join(this.root, tool), this.root]) {
-        await syncDirectory(folder);
+        await flush(folder);
       }
       return dir;
     } finally {
