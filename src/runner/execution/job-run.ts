@@ -9,7 +9,6 @@ import { noContainers, preStageOf } from './actions/run-uses.ts';
 import { createFrame, createState, makeFolders, removeCommandFiles } from './job-setup.ts';
 import type { ExecutorDependencies } from './state/dependencies.ts';
 import { type Frame, type JobState, frameEnv, scopeOf } from './state/job-state.ts';
-import { removeJobTools } from './state/job-tool-folders.ts';
 import {
   CANCEL_TIMEOUT_MS,
   OUTPUT_BYTES_PER_JOB_MAX,
@@ -61,7 +60,6 @@ export class JobRun {
       this.#timers = [];
       await this.#endProcesses(await acquiring);
       removeCommandFiles(job);
-      await removeJobTools(job);
     }
   }
 

@@ -49,11 +49,16 @@ export function createState(
     hidden,
     runner: runnerContext({
       temp: folders.temp,
-      toolCache: join(request.isolation?.home ?? runnerDir, 'tool-cache'),
+      toolCache: toolCacheOf(request),
       workspace: dirname(request.workspaceDir),
       isDebug,
     }),
   });
+}
+
+function toolCacheOf({ isolation, toolCacheDir, projectDir }: JobRequest): string {
+  if (isolation === undefined && toolCacheDir !== undefined) return toolCacheDir;
+  return join(isolation?.home ?? join(projectDir, '.runner'), 'tool-cache');
 }
 
 /** Actions that somebody put there; none is fetched. */
@@ -89,8 +94,11 @@ function baseVariablesOf(
   const { isolation, tree } = request;
   const base = baseEnvironment(environment, stepVariables);
   if (isolation === undefined) {
-    // Git must not take the workspace of a project without git for a part of a repository further up.
-    const ceiling = tree === undefined ? {} : { GIT_CEILING_DIRECTORIES: dirname(tree.root) };
+    // Git must not take what is the job's for a part of a repository further up.
+    const ceiling =
+      tree === undefined
+        ? {}
+        : { GIT_CEILING_DIRECTORIES: `${dirname(tree.root)}:${request.jobDir}` };
     const variables = {
       ...base.variables,
       ...ceiling,

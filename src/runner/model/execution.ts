@@ -28,6 +28,8 @@ export type JobRequest = {
   readonly projectDir: string;
   /** An empty folder of this job alone: scripts, file commands, RUNNER_TEMP, the event file. Removed by the caller. */
   readonly jobDir: string;
+  /** RUNNER_TOOL_CACHE; absent: below the project's `.runner`, or the home of a job kept apart. */
+  readonly toolCacheDir?: string | undefined;
   /**
    * RUNNER_TRACKING_ID of all processes of the job. The scheduler finds it again after a crash, and
    * kills what the job left.

@@ -66,6 +66,11 @@ export type Workspace = {
   /** The root of its repository: the same, unless the project lies below the root of its own. */
   readonly root: string;
   /**
+   * An empty folder for what else the job has, out of the project; undefined where jobs work in the project itself.
+   * It goes with the job, kept or not.
+   */
+  readonly jobDir: string | undefined;
+  /**
    * Puts the files of the run into a folder, instead of what is there, as `root` begins with them;
    * undefined where jobs work in the project itself. Errors: DISK_FULL, STORE_UNAVAILABLE.
    */
@@ -89,6 +94,8 @@ export type PreparedSandbox = {
   readonly sandbox: Sandbox;
   /** The project as the run began with it: what jobs of forks are made from. */
   readonly source: string;
+  /** RUNNER_TOOL_CACHE, which stays for later runs; undefined for `none`. */
+  readonly toolCache: string | undefined;
   /** Takes the pushes of all jobs; undefined where there is no git, or pushes go to the real remotes. */
   readonly pushTarget: string | undefined;
   /**

@@ -2,8 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { LocalContext } from '../face/cli/local-runner.ts';
 import type { ActionLink, ActionNeeds } from '../face/cli/runner-link.ts';
-import type { ActionLibrary } from '../host/actions/action-library.ts';
+import { type ActionLibrary, usesOfFile } from '../host/actions/action-library.ts';
 import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
+import type { ActionUses } from '../model/action-supply.ts';
 import type { WorkflowFile } from '../model/ports.ts';
 import { STATE_DIR } from '../storage/endpoint-file.ts';
 import { prepareStateDir } from '../storage/state-dir.ts';
@@ -48,12 +49,12 @@ class LocalActions implements ActionLink {
   ): Promise<ActionNeeds> {
     const catalog = createWorkflowCatalog(this.#workspace);
     const files = workflow === undefined ? await catalog.list() : [await catalog.find(workflow)];
-    const sources = await Promise.all(files.map((file) => this.#sourceOf(file)));
-    return await this.#library.collect(sources, this.#workspace, fetching);
+    const needed = await Promise.all(files.map((file) => this.#usesOf(file)));
+    return await this.#library.collect(needed, this.#workspace, fetching);
   }
 
   /** As it lies there: a file whose called workflows are not here yet cannot be read as a whole. */
-  async #sourceOf({ filePath }: WorkflowFile): Promise<{ text: string; path: string }> {
-    return { text: await readFile(filePath, 'utf8'), path: relative(this.#workspace, filePath) };
+  async #usesOf({ filePath }: WorkflowFile): Promise<ActionUses> {
+    return usesOfFile(await readFile(filePath, 'utf8'), relative(this.#workspace, filePath));
   }
 }

@@ -104,7 +104,7 @@ async function wire(basis: PartsBasis, closings: Closings): Promise<RunnerParts>
     marksDir: join(stateDir, 'fork-folders'),
     report,
   });
-  const tools = await openTools(basis, closings);
+  const tools = await openTools(basis);
   const actions = openActions(settings, stateDir);
   const machine = { git, identity, sandboxes, isolation, supervision, tools, actions };
   const runs = await openScheduler(basis, foundation, { ...machine, catalog, events, authors });

@@ -10,15 +10,13 @@ import { createWorkflowCatalog } from '../host/project/workflow-catalog.ts';
 import { createSandboxFactory } from '../host/sandbox/sandbox-factory.ts';
 import { sandboxRootOf } from '../host/sandbox/sandbox-root.ts';
 import type { ProblemReporter, StartRequest } from '../model/ports.ts';
-import type { JobDefinition, StepDefinition, Workflow } from '../model/workflow.ts';
+import type { StepDefinition, Workflow } from '../model/workflow.ts';
 import { defaultSchedulerLimits } from '../scheduler/scheduler-options.ts';
 import { prepareStart } from '../scheduler/start-request.ts';
 import type { PlannedJob } from '../scheduler/state/journal-records.ts';
+import { definitionAt } from '../scheduler/state/run-plan.ts';
 import { STATE_DIR } from '../storage/endpoint-file.ts';
 import { reporterOf } from './problem-reporter.ts';
-
-/** Keys of a job's id: `caller:2/key:1` is the job `key` of what `caller` calls. */
-const LEG = /:\d+$/;
 
 /**
  * What a start would run, checked as the start itself would be. Nothing is written, locked or started, and no
@@ -68,19 +66,9 @@ export async function planStart(
 }
 
 function planOfJob(workflow: Workflow, { id, name, needs, matrix, node }: PlannedJob): PlanJob {
-  const definition = definitionOf(workflow, node);
+  const definition = definitionAt(workflow, node)?.definition;
   const steps = definition?.kind === 'steps' ? definition.steps.flatMap(stepsOf) : [];
   return { id, name, needs, matrix, if: definition?.if?.source, steps };
-}
-
-function definitionOf(workflow: Workflow, node: string): JobDefinition | undefined {
-  let found: JobDefinition | undefined;
-  let jobs: ReadonlyMap<string, JobDefinition> = workflow.jobs;
-  for (const part of node.split('/')) {
-    found = jobs.get(part.replace(LEG, ''));
-    jobs = found?.kind === 'call' ? found.called.jobs : new Map();
-  }
-  return found;
 }
 
 function stepsOf(step: StepDefinition): readonly PlanStep[] {

@@ -250,7 +250,7 @@ export class ActiveRun {
     // It may have been cancelled meanwhile, or is to stay queued.
     if (this.#waiting.isCancelled) return;
     recorder.record({ type: 'run.started', sandbox: prepared.sandbox });
-    await prepareActions(options, recorder, prepared.source, (annotation) =>
+    await prepareActions(options, recorder, this.#workflow, prepared.source, (annotation) =>
       this.annotate(annotation),
     );
     const context: RunContext = {

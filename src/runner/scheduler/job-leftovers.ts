@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { sweepProcesses } from '../host/process/sweep.ts';
 import { ifPresent } from '../storage/file-errors.ts';
 
-/** Folders of jobs in progress, below the project's `.runner`. */
+/** A folder for each job in progress, below the project's `.runner`; empty where the job has another one. */
 export const JOBS_FOLDER = 'jobs';
 
 /** RUNNER_TRACKING_ID of the processes of the job in `folder`: known again as long as the folder is there. */

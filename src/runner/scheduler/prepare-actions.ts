@@ -1,5 +1,7 @@
 import { AppError } from '../../shared/app-error.ts';
 import type { Annotation, NeededAction } from '../model/run.ts';
+import type { Workflow } from '../model/workflow.ts';
+import { neededUses } from './needed-uses.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
 
@@ -7,22 +9,23 @@ import type { SchedulerOptions } from './scheduler-options.ts';
 const NAMES_MAX = 50;
 
 /**
- * Records what actions of other repositories a run needs, before its jobs start, and tells of those that
- * are missing in one annotation. A run of a fork fetches none: what is kept for others is not its to
+ * Records what actions of other repositories the jobs of a run need, before they start, and tells of those
+ * that are missing in one annotation. A run of a fork fetches none: what is kept for others is not its to
  * choose. `treeDir` has its local actions. What goes wrong keeps no job from running: it may not need the action.
  */
 export async function prepareActions(
-  { actions: supply, store, report }: SchedulerOptions,
+  { actions: supply, report }: SchedulerOptions,
   recorder: RunRecorder,
+  workflow: Workflow,
   treeDir: string,
   annotate: (annotation: Annotation) => void,
 ): Promise<void> {
   if (supply === undefined) return;
-  const { request } = recorder.live;
+  const { request, jobs } = recorder.live;
   try {
-    const sources = (await store.readWorkflow(recorder.runId)) ?? [];
+    const needed = neededUses(workflow, jobs.values());
     const mayFetch = request.fork === undefined;
-    const { actions, problems } = await supply.prepare({ sources, treeDir, mayFetch });
+    const { actions, problems } = await supply.prepare({ needed, treeDir, mayFetch });
     if (actions.length > 0) recorder.record({ type: 'run.actions', actions });
     const message = messageOf(actions, problems);
     if (message !== undefined) annotate({ level: 'warning', message, title: 'Missing actions' });

@@ -198,25 +198,33 @@ async function startIn(
     secrets: withToken(secrets, contexts.github),
   };
   const masks = [...Object.values(jobContexts.secrets).map(String), ...hidden];
+  const folder = context.options.ids.uuid();
+  const mark = join(context.options.projectDir, '.runner', JOBS_FOLDER, folder);
+  const jobDir =
+    isolation === undefined ? (workspace?.jobDir ?? mark) : join(isolation.shared, folder);
   const request = requestOf(context, leg, definition, settings, {
     contexts: jobContexts,
     masks,
     isolation,
     workspaceDir: path,
     tree: treeOf(context, definition, workspace),
+    jobDir,
+    trackingId: trackingIdOf(folder),
   });
   if (leg.cancellation.isCancelled) return completeUnstarted(context, leg, 'cancelled');
   try {
-    // One short call; the way through the thread pool takes ten times as long.
-    mkdirSync(request.jobDir, { recursive: true, mode: 0o700 });
+    // Short calls; the way through the thread pool takes ten times as long.
+    for (const dir of [isolation === undefined ? mark : jobDir, jobDir]) {
+      mkdirSync(dir, { recursive: true, mode: 0o700 });
+    }
   } catch (error) {
     throw new AppError('STORE_UNAVAILABLE', "The job's folder could not be made", {}, error);
   }
   try {
     return await execute(context, leg, settings, request);
   } finally {
-    // That of a job kept apart goes with all else of it.
-    if (isolation === undefined) removeJobDir(context, request.jobDir);
+    // What a job kept apart has goes with all else of it.
+    if (isolation === undefined) removeJobDir(context, mark);
   }
 }
 
@@ -225,12 +233,12 @@ function requestOf(
   leg: Leg,
   definition: StepsJobDefinition,
   settings: JobSettings,
-  parts: Pick<JobRequest, 'contexts' | 'masks' | 'isolation' | 'workspaceDir' | 'tree'>,
+  parts: Pick<
+    JobRequest,
+    'contexts' | 'masks' | 'isolation' | 'workspaceDir' | 'tree' | 'jobDir' | 'trackingId'
+  >,
 ): JobRequest {
   const { options, facts, recorder, sandbox } = context;
-  const folder = options.ids.uuid();
-  const { isolation } = parts;
-  const jobsDir = isolation?.shared ?? join(options.projectDir, '.runner', JOBS_FOLDER);
   return {
     runId: recorder.runId,
     runNumber: facts.runNumber,
@@ -243,8 +251,7 @@ function requestOf(
     pushTarget: sandbox.pushTarget,
     env: facts.request.env,
     projectDir: options.projectDir,
-    jobDir: join(jobsDir, folder),
-    trackingId: trackingIdOf(folder),
+    toolCacheDir: sandbox.toolCache,
     mayPush: options.allowPush === true || facts.request.allowPush === true,
     event: facts.request.event,
     timeoutMs: settings.timeoutMs,

@@ -217,9 +217,10 @@ export const RUNNER_OPTIONS = {
   sandboxDir: textOption({
     env: 'RUNNER_SANDBOX_DIR',
     description:
-      'Folder below which each project has one for its runs, and those one for each job; not in the project. On a disk that can (btrfs, XFS, APFS) the folders of jobs share their blocks.',
+      'Folder below which each project has one for its runs, and those one for each job; not in the project. On a disk that can (btrfs, XFS, APFS) the folders of jobs share their blocks, and those of their tools where RUNNER_TOOLS_DIR is on the same disk. A part of it that begins with a dot lets libraries take the files of jobs for hidden ones.',
     fallback: undefined,
-    fallbackText: '`$XDG_CACHE_HOME/gatehouse-runner`, else `~/.cache/gatehouse-runner`',
+    fallbackText:
+      '`$XDG_CACHE_HOME/gatehouse-runner` where no part of that begins with a dot, else `~/gatehouse-runner`',
     pattern: /^[^\0]+$/,
     rule: 'a path',
   }),

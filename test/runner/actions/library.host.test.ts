@@ -17,6 +17,7 @@ import { join, normalize } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isBuiltIn } from '../../../src/runner/execution/built-ins/built-in-names.ts';
 import { ActionLibrary } from '../../../src/runner/host/actions/action-library.ts';
+import type { ActionUses } from '../../../src/runner/model/action-supply.ts';
 import { runJob, temporaryDir, writeFiles } from '../../support/job-harness.ts';
 
 type Hosted = { readonly url: string; readonly dir: string };
@@ -80,10 +81,8 @@ function libraryOf(project: string, url: string, mirror?: string): ActionLibrary
   return new ActionLibrary({ stateDir, mirror, origin: { url }, fetchesInRuns: true, isBuiltIn });
 }
 
-function sourceOf(...uses: readonly string[]): { text: string; path: string }[] {
-  const steps = uses.map((one) => `      - uses: ${one}`).join('\n');
-  const text = `on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n${steps}\n`;
-  return [{ text, path: '.github/workflows/ci.yml' }];
+function neededBy(...uses: readonly string[]): ActionUses[] {
+  return [{ uses, path: '.github/workflows/ci.yml' }];
 }
 
 const TREE = {
@@ -103,8 +102,8 @@ describe('what workflows use', () => {
       '.runner/actions/o/outer@v1/action.yml': composite('o/inner/sub@v1'),
     });
     const library = libraryOf(project, 'file:///nowhere');
-    const sources = sourceOf('./local', 'actions/cache@v4', 'docker://alpine');
-    const { actions, problems } = await library.collect(sources, project, 'none');
+    const needed = neededBy('./local', 'actions/cache@v4', 'docker://alpine');
+    const { actions, problems } = await library.collect(needed, project, 'none');
     expect(actions).toEqual([
       { name: 'actions/cache@v4', source: 'built-in' },
       { name: 'o/inner@v1', source: 'missing' },
@@ -123,8 +122,8 @@ describe('what workflows use', () => {
     symlinkSync('loop', join(project, 'loop'));
     const long = 'a'.repeat(5_000);
     const library = libraryOf(project, 'file:///nowhere');
-    const sources = sourceOf('./huge', './loop', `./${long}`, './fine');
-    const { actions, problems } = await library.collect(sources, project, 'none');
+    const needed = neededBy('./huge', './loop', `./${long}`, './fine');
+    const { actions, problems } = await library.collect(needed, project, 'none');
     expect(actions).toEqual([{ name: 'o/inner@v1', source: 'missing' }]);
     expect(problems).toEqual([
       './huge: larger than 524288 bytes',
@@ -137,7 +136,7 @@ describe('what workflows use', () => {
     const project = temporaryDir();
     const many = Array.from({ length: 1_001 }, (_, index) => `o/a${index}@v1`);
     const library = libraryOf(project, 'file:///nowhere');
-    const { actions, problems } = await library.collect(sourceOf(...many), project, 'none');
+    const { actions, problems } = await library.collect(neededBy(...many), project, 'none');
     expect(actions).toHaveLength(1_000);
     expect(problems).toEqual([expect.stringContaining('beyond 1000 actions')]);
   });
@@ -149,7 +148,7 @@ describe('what workflows use', () => {
       const project = temporaryDir();
       const library = libraryOf(project, how === 'HTTP' ? await overHttp(host) : host.url);
       const { actions, problems } = await library.collect(
-        sourceOf('o/outer@v1'),
+        neededBy('o/outer@v1'),
         project,
         'missing',
       );
@@ -180,7 +179,7 @@ describe('a commit that is pinned', () => {
     const project = temporaryDir();
     const library = libraryOf(project, host.url);
     const collect = async (fetching: 'missing' | 'all') =>
-      (await library.collect(sourceOf('o/leaf@v1'), project, fetching)).actions[0]?.commit;
+      (await library.collect(neededBy('o/leaf@v1'), project, fetching)).actions[0]?.commit;
     const first = await collect('missing');
     const second = commit(join(host.dir, 'o/leaf'), { file: 'new' }, 'v1');
     expect(await collect('missing')).toBe(first);
@@ -199,10 +198,10 @@ describe('a commit that is pinned', () => {
     commit(repository, { file: 'new' }, 'v2');
     const project = temporaryDir();
     const library = libraryOf(project, host.url);
-    const { actions } = await library.collect(sourceOf(`o/leaf@${first}`), project, 'missing');
+    const { actions } = await library.collect(neededBy(`o/leaf@${first}`), project, 'missing');
     expect(actions[0]).toMatchObject({ source: 'fetched', commit: first });
     const never = 'f'.repeat(40);
-    const none = await library.collect(sourceOf(`o/leaf@${never}`), project, 'missing');
+    const none = await library.collect(neededBy(`o/leaf@${never}`), project, 'missing');
     expect(none.actions[0]?.source).toBe('missing');
     expect(none.problems[0]).toContain(never);
   });
@@ -211,7 +210,7 @@ describe('a commit that is pinned', () => {
     const host = hostWith(TREE);
     const project = temporaryDir();
     const library = libraryOf(project, host.url);
-    await library.collect(sourceOf('o/leaf@v1'), project, 'missing');
+    await library.collect(neededBy('o/leaf@v1'), project, 'missing');
     const good = await runJob('- uses: o/leaf@v1', { projectDir: project });
     expect(good.outcome.conclusion).toBe('success');
     writeFileSync(
@@ -222,7 +221,7 @@ describe('a commit that is pinned', () => {
     expect(bad.outcome.conclusion).toBe('failure');
     expect(bad.text).toContain('were changed since they were fetched');
     expect(bad.text).not.toContain('evil');
-    await library.collect(sourceOf('o/leaf@v1'), project, 'all');
+    await library.collect(neededBy('o/leaf@v1'), project, 'all');
     expect((await runJob('- uses: o/leaf@v1', { projectDir: project })).outcome.conclusion).toBe(
       'success',
     );
@@ -234,8 +233,8 @@ describe('what goes wrong', () => {
     const host = hostWith(TREE);
     const project = temporaryDir();
     const library = libraryOf(project, host.url);
-    const sources = sourceOf('o/leaf@v1', 'o/leaf@v9', 'o/nothing@v1');
-    const { actions, problems } = await library.collect(sources, project, 'missing');
+    const needed = neededBy('o/leaf@v1', 'o/leaf@v9', 'o/nothing@v1');
+    const { actions, problems } = await library.collect(needed, project, 'missing');
     expect(actions.map(({ source }) => source)).toEqual(['fetched', 'missing', 'missing']);
     expect(problems.toSorted()).toEqual([
       expect.stringContaining('o/leaf@v9: there is no such branch, tag or commit'),
@@ -250,7 +249,7 @@ describe('what goes wrong', () => {
     const project = temporaryDir();
     const both = await Promise.all(
       [1, 2].map(() =>
-        libraryOf(project, host.url).collect(sourceOf('o/outer@v1'), project, 'missing'),
+        libraryOf(project, host.url).collect(neededBy('o/outer@v1'), project, 'missing'),
       ),
     );
     expect(both.map(({ problems }) => problems)).toEqual([[], []]);
@@ -277,7 +276,7 @@ test('a mirror folder has what the project has not; what is there goes first', a
   });
   writeFiles(project, { '.runner/actions/o/b@v1/action.yml': composite() });
   const library = libraryOf(project, 'file:///nowhere', mirror);
-  const { actions } = await library.collect(sourceOf('o/a@v1'), project, 'none');
+  const { actions } = await library.collect(neededBy('o/a@v1'), project, 'none');
   expect(actions.map(({ name, source }) => [name, source])).toEqual([
     ['o/a@v1', 'mirror'],
     ['o/b@v1', 'placed'],
@@ -289,7 +288,7 @@ test('prune removes what was fetched and is used no more, and nothing else', asy
   const project = temporaryDir();
   writeFiles(project, { '.runner/actions/o/mine@v1/action.yml': composite() });
   const library = libraryOf(project, host.url);
-  await library.collect(sourceOf('o/leaf@v1', 'o/inner/sub@v1'), project, 'missing');
+  await library.collect(neededBy('o/leaf@v1', 'o/inner/sub@v1'), project, 'missing');
   mkdirSync(join(project, '.runner/actions/.fetch-left'));
   expect(await library.prune(new Set(['o/leaf@v1']))).toEqual(['o/inner@v1']);
   expect(library.list().map(({ name }) => name)).toEqual(['o/leaf@v1', 'o/mine@v1']);

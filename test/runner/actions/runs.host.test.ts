@@ -137,6 +137,42 @@ test('a run fetches what is missing when it is told to', async () => {
   expect(called.stdout).toContain('was called');
 });
 
+test('what no job of the run uses is not missing', async () => {
+  const project = temporaryDir();
+  const legs = 'strategy: { matrix: { n: [1, 2] } }';
+  const job = (name: string, more = ''): string =>
+    `{ runs-on: x, ${more} steps: [{ run: 'true' }, { if: false, uses: o/${name}@v1 }] }`;
+  writeFiles(project, {
+    '.github/workflows/ci.yml': `on: workflow_dispatch
+jobs:
+  first: ${job('first')}
+  second: ${job('second', 'needs: first,')}
+  legs: ${job('legs', `${legs},`)}
+  computed: ${job('computed', "strategy: { matrix: { n: ['${{ github.run_number }}'] } },")}
+  calls: { uses: ./.github/workflows/called.yml, ${legs} }
+  far: { uses: ./.github/workflows/called.yml, with: { what: x } }
+`,
+    '.github/workflows/called.yml': `on: { workflow_call: { inputs: { what: { type: string } } } }
+jobs: { inner: ${job('inner')}, other: ${job('other', 'strategy: { matrix: { m: [1] } },')} }
+`,
+  });
+  const env = { RUNNER_INSTALL_TOOLS: 'false', RUNNER_TOOLS_DIR: join(project, 'tools') };
+  const neededBy = async (...args: readonly string[]): Promise<readonly string[]> => {
+    const { stdout } = await runCli(project, ['run', 'ci', ...args], { env });
+    const names = /Of \d+ actions \d+ are missing: (.*?)\. /.exec(stdout)?.[1]?.split(', ') ?? [];
+    return names.map((name) => name.slice('o/'.length, -'@v1'.length));
+  };
+  expect(await neededBy('-j', 'second')).toEqual(['first', 'second']);
+  expect(await neededBy('-j', 'legs', '-j', 'first', '--matrix', 'n:7')).toEqual(['first']);
+  // What only the run can tell is looked at, and so is a job that no chosen value is for.
+  expect(await neededBy('--matrix', 'n:7', '--matrix', 'm:7')).toEqual([
+    'computed',
+    'first',
+    'inner',
+    'second',
+  ]);
+});
+
 test('the command says how it is used', async () => {
   const project = temporaryDir();
   for (const [args, text] of [

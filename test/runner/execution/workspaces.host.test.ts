@@ -300,6 +300,51 @@ describe('what stays', () => {
   });
 });
 
+describe('the paths of a job', () => {
+  test('have no part that begins with a dot, and lie in no repository and not in the project', async () => {
+    git(base, 'init', '-q');
+    const bench = await benchOf(`  j:
+    runs-on: x
+    steps:
+      - run: |
+          for path in "$0" "$GITHUB_WORKSPACE" "$RUNNER_WORKSPACE" "$RUNNER_TEMP" "$RUNNER_TOOL_CACHE" "$GITHUB_EVENT_PATH" "$GIT_CONFIG_GLOBAL"; do
+            case "$path" in */.* | ${project}/*) echo "wrong: $path"; exit 1 ;; /*) ;; *) exit 1 ;; esac
+          done
+          cd "$RUNNER_TEMP"; if git rev-parse --git-dir; then exit 1; fi
+      - shell: node {0}
+        run: |
+          const parts = [__filename, process.cwd()].flatMap((path) => path.split('/'));
+          process.exitCode = parts.some((part) => part.startsWith('.')) ? 1 : 0;
+`);
+    const { run, log } = await runIt(bench);
+    expect([conclusions(run), log]).toEqual([['success'], expect.not.stringContaining('wrong')]);
+  });
+
+  test('what it puts beside its workspace can be uploaded and goes with it; the tool cache stays', async () => {
+    const bench = await benchOf(`  j:
+    runs-on: x
+    steps:
+      - run: |
+          echo report > "$RUNNER_TEMP/report.txt"
+          mkdir -p "$RUNNER_TOOL_CACHE/t"; echo again >> "$RUNNER_TOOL_CACHE/t/runs"
+          rm -rf "$RUNNER_WORKSPACE"/*; mkdir "$GITHUB_WORKSPACE"
+      - uses: actions/upload-artifact@v4
+        with: { name: report, path: '\${{ runner.temp }}/report.txt', if-no-files-found: error }
+      - run: test -s "$GITHUB_EVENT_PATH"; cat "$RUNNER_TOOL_CACHE/t/runs"
+`);
+    const first = await runIt(bench);
+    const second = await runIt(bench);
+    for (const { run } of [first, second]) {
+      expect(conclusions(run)).toEqual(['success']);
+      expect(bench.service.artifacts(run.id).map(({ name }) => name)).toEqual(['report']);
+    }
+    expect(second.log).toContain('again\nagain');
+    await bench.service.shutdown();
+    expect(existsSync(second.run.sandbox?.path ?? base)).toBe(false);
+    expect(readdirSync(join(project, '.runner', 'jobs'))).toEqual([]);
+  });
+});
+
 describe('a job without actions/checkout', () => {
   const JOBS = `  bare: { runs-on: x, steps: [{ run: 'ls -A | grep -v "^.git$" || true' }] }
   with: { runs-on: x, steps: [${CHECKOUT}, { run: cat a.txt }] }

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
 /** How a tarball is served. */
-export type Fault = 'none' | 'other bytes' | 'half' | 'missing';
+export type Fault = 'none' | 'other bytes' | 'half' | 'missing' | 'held';
 
 export type FakePackage = {
   readonly name: string;
@@ -22,7 +22,9 @@ export type FakeRegistry = {
   readonly url: string;
   /** Tarballs that were asked for, by file name. */
   readonly downloads: string[];
+  /** `held`: not before `release`. */
   fault: Fault;
+  release: () => void;
   readonly tarballs: ReadonlyMap<string, Buffer>;
 };
 
@@ -36,7 +38,9 @@ export function fakePackageBytes(
 /** Serves `packages` until the test is over. */
 export async function startFakeRegistry(packages: readonly FakePackage[]): Promise<FakeRegistry> {
   const tarballs = new Map(packages.map((one) => [`${one.name}-${one.version}.tgz`, packed(one)]));
-  const registry = { url: '', downloads: [] as string[], fault: 'none' as Fault, tarballs };
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const downloads: string[] = [];
+  const registry = { url: '', downloads, fault: 'none' as Fault, release, tarballs };
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? '').slice(1);
     const file = /\/-\/(.+)$/.exec(path)?.[1];
@@ -44,6 +48,7 @@ export async function startFakeRegistry(packages: readonly FakePackage[]): Promi
       registry.downloads.push(file);
       const bytes = tarballs.get(file);
       if (bytes === undefined || registry.fault === 'missing') response.writeHead(404).end();
+      else if (registry.fault === 'held') void released.then(() => response.end(bytes));
       else if (registry.fault === 'other bytes')
         response.end(Buffer.concat([bytes, Buffer.from('x')]));
       else if (registry.fault === 'half') {

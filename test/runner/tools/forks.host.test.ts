@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { isBuiltIn } from '../../../src/runner/execution/built-ins/built-in-names.ts';
 import { ActionLibrary } from '../../../src/runner/host/actions/action-library.ts';
 import { createForkIsolation } from '../../../src/runner/host/isolation/fork-isolation.ts';
@@ -46,7 +46,6 @@ test.skipIf(whyNot !== undefined)(
       npm_config_registry: registry.url,
     };
     const tools = new ToolShelf({ environment, root: join(home, 'tools'), mayInstall: true });
-    onTestFinished(() => tools.jobs.close());
     const actions = new ActionLibrary({
       stateDir: join(project, '.runner'),
       origin: { url: 'file:///nowhere' },

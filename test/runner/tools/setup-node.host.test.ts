@@ -137,8 +137,7 @@ describe('what is on the machine', () => {
       expect(job.text).not.toContain('it was there');
     }
     expect(readdirSync(join(machine.home, '.nvm/versions/node/v18.20.1/bin'))).toEqual(['node']);
-    await tools.jobs.close();
-    expect(readdirSync(join(machine.root, '.jobs'))).toEqual([]);
+    expect(existsSync(join(machine.root, 'node'))).toBe(false);
   });
 });
 
@@ -247,4 +246,21 @@ test('JavaScript actions run on Node 24, which is installed for them', async () 
     // No other Node is taken for one that is not known.
     expect.stringContaining("./far/action.yml (line 2, column 16): Unexpected value 'node99'"),
   ]);
+});
+
+test('a job that waits for that Node goes with its own cancel; the installation goes on', async () => {
+  const registry = await startFakeRegistry([fakeNode('24.99.0')]);
+  registry.fault = 'held';
+  const tools = shelfOf(machineWith([], registry));
+  const [one, two] = [new AbortController(), new AbortController()];
+  const first = tools.nodeForActions(20, one.signal);
+  await expect.poll(() => registry.downloads.length, { timeout: 60_000 }).toBe(1);
+  const second = tools.nodeForActions(24, two.signal);
+  two.abort();
+  await expect(second).rejects.toMatchObject({ reason: 'CANCELLED' });
+  const third = tools.nodeForActions(24, new AbortController().signal);
+  one.abort();
+  await expect(first).rejects.toMatchObject({ reason: 'CANCELLED' });
+  registry.release();
+  expect((await third).version).toBe('24.99.0');
 });

@@ -108,7 +108,7 @@ async function placeFor(job: JobState, name: string, found: FoundAction): Promis
     await promisify(execFile)('/bin/chmod', ['-R', 'a+rX', join(job.request.jobDir, 'actions')]);
     return place;
   }
-  if (found.source !== 'fetched' || job.dependencies.tools === undefined) return found.root;
+  if (found.source !== 'fetched') return found.root;
   const short = createHash('sha256').update(name).digest('hex').slice(0, 16);
   return await layForJob(job, `action-${short}`, (making) => copyTree(found.root, making));
 }

@@ -5,13 +5,18 @@ import type { ToolAtHand } from '../../host/tools/tool-source.ts';
 import type { JobState } from '../state/job-state.ts';
 import { layForJob } from '../state/job-tool-folders.ts';
 import type { StepLog } from '../state/step-log.ts';
+import type { StepRun } from '../state/step-run.ts';
 
 /**
  * The node for `using: node<N>`: up to 24 it is Node 24, as on GitHub. Where that is not here and cannot be
  * installed, the runner's own, if it is no older than what the action names, with a warning.
- * Errors: NOT_FOUND.
+ * Errors: NOT_FOUND, CANCELLED.
  */
-export async function nodeFor(job: JobState, using: string, log: StepLog): Promise<string> {
+export async function nodeFor(
+  job: JobState,
+  using: string,
+  { log, signal }: Pick<StepRun, 'log' | 'signal'>,
+): Promise<string> {
   const wanted = Number(/^node(\d+)$/.exec(using)?.[1] ?? Number.NaN);
   if (Number.isNaN(wanted)) {
     throw new AppError('INVALID_WORKFLOW', `runs.using: '${using}' is no Node`, { field: 'using' });
@@ -19,9 +24,9 @@ export async function nodeFor(job: JobState, using: string, log: StepLog): Promi
   const { tools } = job.dependencies;
   if (tools === undefined) return ownNode(wanted, using, 'it is set up without tools');
   try {
-    return await reachable(job, await tools.nodeForActions(wanted));
+    return await reachable(job, await tools.nodeForActions(wanted, signal));
   } catch (error) {
-    if (!(error instanceof AppError)) throw error;
+    if (!(error instanceof AppError) || error.reason === 'CANCELLED') throw error;
     return ownNode(wanted, using, error.message, log);
   }
 }

@@ -27,7 +27,7 @@ export async function runJavaScript(
 ): Promise<boolean> {
   const { job } = use.frame;
   const files = createCommandFiles(job);
-  const node = await nodeFor(job, script.using, run.log);
+  const node = await nodeFor(job, script.using, run);
   const exit = await runStepProcess(job, run, {
     file: node,
     args: [join(use.action.dir, script.file)],

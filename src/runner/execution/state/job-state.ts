@@ -89,8 +89,6 @@ export class JobState {
   readonly loadedActions = new Map<string, LoadedAction>();
   /** Tools that are the job's own, by name; see job-tool-folders.ts. */
   readonly laidTools = new Map<string, Promise<string>>();
-  /** Where they lie, once there is one. */
-  toolsDir: string | undefined;
   /** Real paths of the folders that steps may keep command files in, that of the files first. Set once they are made. */
   realFolders: readonly string[] = [];
   /** The parent of the job's processes; undefined where there is none. */

@@ -11,9 +11,8 @@ import {
   type RemoteReference,
 } from '../../language/action-reference.ts';
 import { usesInText } from '../../language/uses-in-document.ts';
-import type { ActionSupply } from '../../model/action-supply.ts';
+import type { ActionSupply, ActionUses } from '../../model/action-supply.ts';
 import type { NeededAction } from '../../model/run.ts';
-import type { WorkflowSource } from '../../model/workflow.ts';
 import { systemCode } from '../../storage/file-errors.ts';
 import { ActionLock, type LockedAction } from './action-lock.ts';
 import { type ActionOrigin, fetchAction } from './fetch-action.ts';
@@ -98,31 +97,31 @@ export class ActionLibrary implements ActionSupply {
   }
 
   async prepare({
-    sources,
+    needed,
     treeDir,
     mayFetch,
   }: Parameters<ActionSupply['prepare']>[0]): Promise<Needs> {
     const mode = mayFetch && this.#options.fetchesInRuns ? 'missing' : 'none';
-    return await this.collect(sources, treeDir, mode);
+    return await this.collect(needed, treeDir, mode);
   }
 
   /**
-   * All that these files use, through local actions below `treeDir`, composite ones and workflows of other
+   * All that these uses lead to, through local actions below `treeDir`, composite ones and workflows of other
    * repositories. `fetching`: `missing` gets what is not here, `all` asks again which commit each is.
    */
   async collect(
-    sources: readonly Pick<WorkflowSource, 'text' | 'path'>[],
+    needed: readonly ActionUses[],
     treeDir: string,
     fetching: 'none' | 'missing' | 'all',
   ): Promise<Needs> {
     const walk = new Walk(this, treeDir, fetching, this.#options.isBuiltIn);
-    for (const { text, path } of sources) {
+    for (const { uses, path } of needed) {
       const [, repository, ref] =
         /^([^/]+\/[^/]+)\/\.github\/workflows\/[^@]+@(.+)$/.exec(path) ?? [];
       const own = repository === undefined || ref === undefined ? undefined : { repository, ref };
       // The caller of a workflow that is here names its repository.
       if (own !== undefined) await walk.need({ kind: 'remote', ...own, path: '' }, 0);
-      await walk.follow(usesInText(text), own, 0);
+      await walk.follow(uses, own, 0);
     }
     return walk.result();
   }
@@ -363,6 +362,11 @@ class Walk {
     }
     if (text !== undefined) await this.follow(usesInText(text), own, depth + 1);
   }
+}
+
+/** What the text of a workflow uses, in all its jobs; nothing where it is no YAML. */
+export function usesOfFile(text: string, path: string): ActionUses {
+  return { uses: usesInText(text), path };
 }
 
 /** The text of a workflow or of an action's definition; undefined where there is none. Errors: RESULT_TOO_LARGE, those of the file system. */

@@ -8,11 +8,17 @@ import { removeSmallTree } from '../../../shared/small-tree.ts';
 import type { Workspace, WorkspaceRequest } from '../../model/storage.ts';
 import { copyTree } from './copy-tree.ts';
 import { removeTree } from './remove-tree.ts';
+import type { SandboxRoot } from './sandbox-root.ts';
 
 // No job's folder begins with a dot: keys of jobs begin with a letter or `_`.
 const SNAPSHOT = '.snapshot';
 const PUSHED = '.pushed';
 const KEPT_PREFIX = '.kept-';
+/**
+ * What the runner has of each job, not in the folder around its workspace: steps empty that. Without a dot in
+ * front, since they see it in paths. Keys begin with no digit, either.
+ */
+const RUNNERS_OWN = '0-runner';
 const NAME_CHARACTERS_MAX = 60;
 const HASH_CHARACTERS = 8;
 /** Letter case does not tell files apart there. */
@@ -35,8 +41,11 @@ export function pushTargetIn(runDir: string): string {
   return join(runDir, PUSHED);
 }
 
-/** Removes the folder of a run, but for workspaces that are kept; the folders above when they are empty. */
-export async function clearRunFolder(runDir: string): Promise<void> {
+/** Removes the folder of a run, but for workspaces that are kept; those above when they are empty. */
+export async function clearRunFolder(
+  runDir: string,
+  { base, isBaseRemoved = false }: Pick<SandboxRoot, 'base' | 'isBaseRemoved'>,
+): Promise<void> {
   // By lstat, and without following: a step may have put a link there.
   const names = lookAtPlainFolder(runDir) ? await readdir(runDir) : [];
   const kept = new Set(
@@ -48,9 +57,11 @@ export async function clearRunFolder(runDir: string): Promise<void> {
   await Promise.all(gone.map((name) => removeTree(join(runDir, name))));
   if (kept.size === 0) await rm(runDir, { force: true, recursive: true });
   removeIfEmpty(dirname(runDir));
+  if (isBaseRemoved) removeIfEmpty(base);
 }
 
-function removeIfEmpty(dir: string): void {
+/** Removes a folder that nothing is in. */
+export function removeIfEmpty(dir: string): void {
   try {
     rmdirSync(dir);
   } catch {
@@ -109,12 +120,14 @@ export class RunFolder {
     const jobDir = join(this.dir, folder);
     const mark = join(this.dir, KEPT_PREFIX + folder);
     const root = join(jobDir, this.#name);
+    const own = join(this.dir, RUNNERS_OWN, folder);
     if (mayFill) this.#users += 1;
     let isEnded = false;
     const end = async (isKept: boolean): Promise<void> => {
       if (isEnded) return;
       isEnded = true;
       if (mayFill) this.#users -= 1;
+      await this.#removeOwn(own);
       if (isKept) writeFileSync(mark, '', { mode: 0o600 });
       else if (!removeSmallTree(jobDir)) await removeTree(jobDir);
     };
@@ -122,6 +135,8 @@ export class RunFolder {
       // An earlier attempt of the job may have been kept.
       const isThere = lstatSync(jobDir, { throwIfNoEntry: false }) !== undefined;
       if (isThere) await Promise.all([removeTree(jobDir), rm(mark, { force: true })]);
+      if (lstatSync(own, { throwIfNoEntry: false }) !== undefined) await removeTree(own);
+      mkdirSync(own, { recursive: true, mode: 0o700 });
       const first = isEmpty ? join(root, this.#prefix) : jobDir;
       mkdirSync(first, { recursive: true, mode: 0o700 });
       if (!isEmpty) await (isLast && this.#users === 0 ? this.#moveTo(root) : this.#copyTo(root));
@@ -139,7 +154,13 @@ export class RunFolder {
       await Promise.all(names.map((name) => removeTree(join(dir, name))));
       await this.#copyTo(dir);
     };
-    return { path: join(root, this.#prefix), root, fill, end };
+    return { path: join(root, this.#prefix), root, jobDir: own, fill, end };
+  }
+
+  /** What a step put in the place of the folder around it goes with the run. */
+  async #removeOwn(own: string): Promise<void> {
+    if (!lookAtPlainFolder(dirname(own))) return;
+    if (!removeSmallTree(own)) await removeTree(own);
   }
 
   async #copyTo(root: string): Promise<void> {

@@ -23,6 +23,7 @@ import type { SandboxStrategy } from '../../model/run.ts';
 import type { PreparedSandbox, SandboxFactory } from '../../model/storage.ts';
 import { createGit } from '../git/run-git.ts';
 import { createSandboxFactory } from './sandbox-factory.ts';
+import type { SandboxRoot } from './sandbox-root.ts';
 
 const NONE = { live: new Set<string>(), known: new Set<string>() };
 const NO_SHA = '0'.repeat(40);
@@ -69,11 +70,14 @@ async function createRepository(dir = project): Promise<void> {
   git(dir, 'commit', '-q', '-m', 'first');
 }
 
-function factory(projectDir = project): SandboxFactory {
+function factory(
+  projectDir = project,
+  root: SandboxRoot = { base: join(base, 'sandboxes'), dir: rootDir() },
+): SandboxFactory {
   return createSandboxFactory({
     projectDir,
     stateDir: join(projectDir, '.runner'),
-    root: { base: join(base, 'sandboxes'), dir: rootDir() },
+    root,
     git: createGit(projectDir),
     report: (event) => {
       reported.push(event);
@@ -551,6 +555,48 @@ describe('cleaning up', () => {
     expect(git(project, 'worktree', 'list')).toContain('usb');
     const live = join(rootDir(), 'live', 'job', 'project');
     expect(git(live, 'status', '--porcelain')).toBe('');
+  });
+
+  test('looks where older versions and other settings had folders, until nothing is left there', async () => {
+    await createRepository();
+    const rootIn = (name: string, more: Partial<SandboxRoot> = {}): SandboxRoot => {
+      const own = join(base, name, 'gatehouse-runner');
+      return { base: own, dir: join(own, 'hash'), ...more };
+    };
+    const made: string[] = [];
+    const makeIn = async (root: SandboxRoot, runId: string): Promise<void> => {
+      const sandboxes = factory(project, root);
+      const trigger = { event: 'push', ...(await sandboxes.resolve(undefined, undefined)) };
+      const request = { runId, trigger, strategy: undefined, hasExplicitRef: false };
+      const { openWorkspace, release } = await sandboxes.prepare(request);
+      const { end } = await openWorkspace({ ...JOB, jobId: 'kept' });
+      await end(true);
+      await openWorkspace(JOB);
+      made.push(join(root.dir, runId));
+      if (runId.startsWith('ended')) await release();
+    };
+    const [old, given] = [rootIn('.cache'), rootIn('given')];
+    await makeIn(old, 'killed-1');
+    // The version that made it knew of one place alone, if of any.
+    await rm(join(project, '.runner/sandbox-root'), { force: true });
+    await makeIn(given, 'ended-2');
+    await makeIn(given, 'killed-3');
+    const now = rootIn('home', { former: [old.dir], isOwnBase: true, isBaseRemoved: true });
+    await makeIn(now, 'killed-4');
+    const known = new Set(['ended-2', 'killed-3']);
+    await factory(project, now).cleanUp({ live: new Set(), known });
+    expect(made.map((dir) => existsSync(dir))).toEqual([false, true, true, false]);
+    for (const dir of made.slice(1, 3)) {
+      expect((await readdir(dir)).toSorted()).toEqual(['.kept-kept', 'kept']);
+    }
+    expect([old.base, now.base].map((dir) => existsSync(dir))).toEqual([false, false]);
+    // They go with their runs, though another start came between.
+    await makeIn(now, 'ended-5');
+    for (const runId of known) await factory(project, now).forget(runId);
+    expect([given.base, now.base].map((dir) => existsSync(dir))).toEqual([false, true]);
+    await factory(project, now).forget('ended-5');
+    expect(existsSync(now.base)).toBe(false);
+    expect(reported).toEqual([]);
   });
 
   test('removes the linked work trees that sandboxes once were, and follows none elsewhere', async () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cp, mkdir, readdir, realpath, stat, statfs } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
@@ -22,9 +22,9 @@ import { takePushed } from './push-target.ts';
 import { removeTree } from './remove-tree.ts';
 import { findRepository, type Repository } from './repository.ts';
 import { NO_SHA, resolveHead, resolveRef, type Revision } from './revision.ts';
-import { clearRunFolder, pushTargetIn, RunFolder } from './run-folder.ts';
+import { clearRunFolder, pushTargetIn, removeIfEmpty, RunFolder } from './run-folder.ts';
 import { RunRefs } from './run-refs.ts';
-import { makeSandboxRoot, type SandboxRoot } from './sandbox-root.ts';
+import { formerRoot, makeSandboxRoot, type SandboxRoot } from './sandbox-root.ts';
 import { lookAt, readSmall } from './small-file.ts';
 import { copyFiles, listTree, type Tree, type TreeLimits } from './tree-copy.ts';
 
@@ -32,8 +32,10 @@ const CHECKOUT_TIMEOUT_MS = 10 * 60_000;
 const MIB = 1024 * 1024;
 /** What the automatic choice still copies of a project without git. */
 const AUTOMATIC_LIMITS: TreeLimits = { filesMax: 20_000, bytesMax: 512 * MIB };
-/** In the state of the runner: where runs had their folders last. */
+/** In the state of the runner: where runs have their folders, and where they had them before. */
 const ROOT_FILE = 'sandbox-root';
+/** In the folder for the runs of the project. */
+const TOOL_CACHE = 'tool-cache';
 const NO_LIMITS: TreeLimits = {
   filesMax: Number.POSITIVE_INFINITY,
   bytesMax: Number.POSITIVE_INFINITY,
@@ -163,7 +165,12 @@ class ProjectSandboxes implements SandboxFactory {
   async forget(runId: string): Promise<void> {
     if (!isRunId(runId)) return;
     await removeTree(this.#adoptedDir(runId));
-    await removeTree(join(this.#options.root.dir, runId));
+    for (const root of this.#roots()) {
+      const dir = join(root.dir, runId);
+      if (lstatSync(dir, { throwIfNoEntry: false }) === undefined) continue;
+      await removeTree(dir);
+      removeEmpty(root);
+    }
     const repository = await this.#repository();
     if (repository !== undefined) await this.#refs.remove(repository, runId);
   }
@@ -175,19 +182,22 @@ class ProjectSandboxes implements SandboxFactory {
   }
 
   async cleanUp({ live, known }: Parameters<SandboxFactory['cleanUp']>[0]): Promise<void> {
-    const { git, root } = this.#options;
+    const { git } = this.#options;
     const repository = await this.#repository();
     const takeFrom = async (target: string, runId: string): Promise<void> => {
       if (repository === undefined || !known.has(runId)) return;
       await this.#tidy(async () => void (await takePushed(git, target, runId, new Map())));
     };
-    for (const dir of this.#rootsOfBefore(root.dir)) {
-      for (const name of await readdir(dir).catch(() => [])) {
+    for (const root of this.#roots()) {
+      for (const name of await readdir(root.dir).catch(() => [])) {
         if (live.has(name) || !isRunId(name)) continue;
-        const runDir = join(dir, name);
+        const runDir = join(root.dir, name);
         await takeFrom(pushTargetIn(runDir), name);
-        await this.#tidy(() => (known.has(name) ? clearRunFolder(runDir) : removeTree(runDir)));
+        await this.#tidy(() =>
+          known.has(name) ? clearRunFolder(runDir, root) : removeTree(runDir),
+        );
       }
+      removeEmpty(root);
     }
     // Git directories of events; what older versions left there, too.
     for (const name of await readdir(this.#eventsDir).catch(() => [])) {
@@ -223,21 +233,27 @@ class ProjectSandboxes implements SandboxFactory {
   }
 
   /** Where runs have, and where they had, their folders: the setting may have changed since. */
-  #rootsOfBefore(current: string): readonly string[] {
-    const before =
-      readSmall(join(this.#options.stateDir, ROOT_FILE))?.toString('utf8').trim() ?? '';
-    const isRoot = isAbsolute(before) && basename(before) === basename(current);
-    return isRoot && before !== current ? [before, current] : [current];
+  #roots(): readonly SandboxRoot[] {
+    const { root, stateDir } = this.#options;
+    const text = readSmall(join(stateDir, ROOT_FILE))?.toString('utf8') ?? '';
+    const before = text
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((dir) => isAbsolute(dir) && basename(dir) === basename(root.dir));
+    const others = new Set([...before, ...(root.former ?? [])]);
+    others.delete(root.dir);
+    return [root, ...[...others].map(formerRoot)];
   }
 
-  /** The next start looks where this one made folders. */
+  /** The next start looks where this one made folders, and where there still are some of others. */
   #makeRoot(): void {
     const { root, stateDir } = this.#options;
     makeSandboxRoot(root);
     if (this.#isRootKnown) return;
-    const path = join(stateDir, ROOT_FILE);
+    const dirs = this.#roots().map(({ dir }) => dir);
+    const there = dirs.filter((dir) => lookAt(dir) !== undefined);
     mkdirSync(stateDir, { recursive: true, mode: 0o700 });
-    writeFileSync(path, `${root.dir}\n`, { mode: 0o600 });
+    writeFileSync(join(stateDir, ROOT_FILE), `${there.join('\n')}\n`, { mode: 0o600 });
     this.#isRootKnown = true;
   }
 
@@ -402,14 +418,14 @@ class ProjectSandboxes implements SandboxFactory {
     fill: (folder: RunFolder, undo: (() => Promise<void>)[]) => Promise<SandboxStrategy>,
   ): Promise<PreparedSandbox> {
     const { root, repositoryName, projectDir } = this.#options;
-    this.#makeRoot();
     const dir = join(root.dir, runId);
     // A queued run that a killed process had begun to prepare, or an earlier attempt of this one.
-    await clearRunFolder(dir);
+    await clearRunFolder(dir, root);
+    this.#makeRoot();
     const name = folderNameOf(repositoryName ?? '', projectDir);
     const folder = new RunFolder({ dir, name, prefix: repository?.prefix ?? '' });
     await mkdir(folder.snapshot, { recursive: true, mode: 0o700 });
-    const undo: (() => Promise<void>)[] = [() => clearRunFolder(dir)];
+    const undo: (() => Promise<void>)[] = [() => clearRunFolder(dir, root)];
     let released: Promise<unknown> | undefined;
     const release = async (): Promise<void> => {
       released ??= Promise.all(undo.map((action) => action()));
@@ -421,6 +437,7 @@ class ProjectSandboxes implements SandboxFactory {
       return {
         sandbox: { path: dir, strategy },
         source: folder.source,
+        toolCache: join(root.dir, TOOL_CACHE),
         pushTarget,
         openWorkspace: (request) => folder.openWorkspace(request),
         takePushed: this.#takerOf(pushTarget, runId),
@@ -455,8 +472,10 @@ class ProjectSandboxes implements SandboxFactory {
     return {
       sandbox: { path, strategy: 'none' },
       source: path,
+      toolCache: undefined,
       pushTarget: undefined,
-      openWorkspace: () => Promise.resolve({ path, root: path, fill: undefined, end: nothing }),
+      openWorkspace: () =>
+        Promise.resolve({ path, root: path, jobDir: undefined, fill: undefined, end: nothing }),
       takePushed: () => Promise.resolve([]),
       release: nothing,
     };
@@ -551,6 +570,11 @@ function needsCommit(): AppError {
   return new AppError('INVALID_REQUEST', 'the strategy worktree needs a git commit', {
     field: 'sandbox.strategy',
   });
+}
+
+function removeEmpty({ base, dir, isBaseRemoved = false }: SandboxRoot): void {
+  removeIfEmpty(dir);
+  if (isBaseRemoved) removeIfEmpty(base);
 }
 
 /** Removes what is left of a sandbox, and what git remembers of it. */

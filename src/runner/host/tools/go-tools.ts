@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { arch, platform } from 'node:os';
 import { join } from 'node:path';
-import semver from 'semver';
 import { AppError } from '../../../shared/app-error.ts';
 import { goSemver } from './go-version.ts';
 import { type Environment, type Installed, installedGos } from './installed-tools.ts';
 import { type ClientEnvironment, type ClientOptions, mustRunClient } from './run-client.ts';
+import { semver } from './semver.ts';
 import { inScratch, type ToolCache } from './tool-cache.ts';
 import type { ToolAtHand, ToolKind } from './tool-source.ts';
 import type { VersionProbe } from './version-probe.ts';
@@ -103,7 +103,7 @@ export class GoTools implements ToolKind {
   async #bootstrap(): Promise<string> {
     for (const { program } of this.installed()) {
       const version = await this.probe(program);
-      if (version !== undefined && semver.gte(version, BOOTSTRAP_MIN)) return program;
+      if (version !== undefined && semver().gte(version, BOOTSTRAP_MIN)) return program;
     }
     throw new AppError('UPSTREAM_ERROR', 'it takes some Go from 1.21 on to get another one');
   }
@@ -123,7 +123,7 @@ export class GoTools implements ToolKind {
 
 /** 1.22.5 is go1.22.5; 1.20.0 was go1.20, as all before 1.21 without a third number; 1.23.0-rc.1 is go1.23rc1. */
 function goName(version: string): string {
-  const parsed = semver.parse(version);
+  const parsed = semver().parse(version);
   if (parsed === null) return `go${version}`;
   const { major, minor, patch, prerelease } = parsed;
   const [stage, count] = prerelease;

@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync } from '
 import { rm } from 'node:fs/promises';
 import { arch, platform } from 'node:os';
 import { basename, join } from 'node:path';
-import semver from 'semver';
 import { AppError } from '../../../shared/app-error.ts';
 import { copyTree } from './copy-tree.ts';
 import { type Environment, installedNodes, type Installed } from './installed-tools.ts';
 import type { NpmClient, ToolPlace } from './npm-client.ts';
+import { semver } from './semver.ts';
 import { inScratch, isFolder, type ToolCache } from './tool-cache.ts';
 import type { ToolAtHand, ToolKind } from './tool-source.ts';
 import { pickVersion, wishFor } from './tool-version.ts';
@@ -82,7 +82,7 @@ export class NodeTools implements ToolKind {
     return await this.#inScratch(signal, async (place) =>
       (await this.#parts.npm.versionsOf(mustName(), place)).filter(
         // Older packages hold an archive of their own.
-        (version) => semver.valid(version) !== null && semver.gte(version, '4.0.0'),
+        (version) => semver().valid(version) !== null && semver().gte(version, '4.0.0'),
       ),
     );
   }
@@ -150,7 +150,7 @@ export class NodeTools implements ToolKind {
       const range = wish.range === '*' ? '>=0' : wish.range;
       const engines = await npm.enginesOf(name, range, place);
       const fitting = [...engines].flatMap(([one, needed]) =>
-        semver.satisfies(node, needed) ? [one] : [],
+        semver().satisfies(node, needed) ? [one] : [],
       );
       const found = pickVersion(fitting, wish);
       if (found === undefined) throw new AppError('NOT_FOUND', `there is none for Node ${node}`);
@@ -190,18 +190,18 @@ function mustName(): string {
 }
 
 function npmRange(node: string): string {
-  const major = semver.major(node);
+  const major = semver().major(node);
   return NPM_OF_NODE.findLast(([from]) => from <= major)?.[1] ?? '<3';
 }
 
 function hasCorepack(node: string): boolean {
-  return semver.gte(node, COREPACK.from) && semver.lt(node, COREPACK.below);
+  return semver().gte(node, COREPACK.from) && semver().lt(node, COREPACK.below);
 }
 
 function fits(cache: ToolCache, tool: string, version: string, node: string): boolean {
   const text = readFileSync(join(cache.dirOf(tool, version), 'package.json'), 'utf8');
   const { engines } = JSON.parse(text) as { readonly engines?: { readonly node?: string } };
-  return semver.satisfies(node, engines?.node ?? '*');
+  return semver().satisfies(node, engines?.node ?? '*');
 }
 
 /** `bin/` of a package, as npm links the programs that package.json names. */

@@ -1,10 +1,10 @@
 import { lstatSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import semver from 'semver';
 import { AppError } from '../../../shared/app-error.ts';
 import { type Environment, type Installed, installedPythons } from './installed-tools.ts';
 import { type ClientEnvironment, type ClientOptions, mustRunClient } from './run-client.ts';
+import { semver } from './semver.ts';
 import { inScratch, isFolder, namesIn, type ToolCache } from './tool-cache.ts';
 import { findOrGet, type ToolAtHand, type ToolKind } from './tool-source.ts';
 import { prereleaseOf, wishFor } from './tool-version.ts';
@@ -68,7 +68,7 @@ export class PythonTools implements ToolKind {
       .filter(({ implementation }) => implementation === 'cpython')
       .filter(({ variant }) => variant === undefined || variant === 'default')
       .map(({ version }) => prereleaseOf(version))
-      .filter((version) => semver.valid(version) !== null);
+      .filter((version) => semver().valid(version) !== null);
   }
 
   async install(version: string, signal: AbortSignal | undefined): Promise<ToolAtHand> {

@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { arch } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../../../shared/app-error.ts';
 import { type DirectoryLock, lockDirectory } from '../../../store/directory-lock.ts';
+import { flush, flushTree } from './flush-tree.ts';
+import { untilStopped } from './until-stopped.ts';
 
 const LOCK_POLL_MS = 100;
 const LOCK_WAIT_MS = 20 * 60_000;
@@ -14,8 +16,8 @@ const STAGING_AGE_MS = 24 * 60 * 60_000;
 
 /**
  * Tools that the runner installed: `<root>/<tool>/<version>/<arch>`, shared by all projects of the user. A
- * folder that is there is whole: it is made elsewhere and renamed. Who makes one holds a lock of its name,
- * so that two jobs, of two processes too, get it once.
+ * folder that is there is whole, after a crash of the machine too: it is made elsewhere, flushed and
+ * renamed. Who makes one holds a lock of its name, so that two jobs, of two processes too, get it once.
  */
 export class ToolCache {
   readonly root: string;
@@ -52,9 +54,10 @@ export class ToolCache {
     const known = this.#making.get(key);
     if (known !== undefined) {
       // Who stopped making it may be another job than this one.
-      const made = await known.catch((error: unknown) =>
+      const others = known.catch((error: unknown) =>
         isCancel(error) ? undefined : rethrow(error),
       );
+      const made = await untilStopped(others, signal);
       if (made !== undefined) return made;
       return await this.place(tool, version, make, signal);
     }
@@ -78,8 +81,12 @@ export class ToolCache {
       await this.#tidy();
       mkdirSync(staging, { recursive: true, mode: 0o700 });
       await make(staging);
-      mkdirSync(join(this.root, tool, version), { recursive: true, mode: 0o700 });
+      await flushTree(staging);
+      mkdirSync(dirname(dir), { recursive: true, mode: 0o700 });
       await rename(staging, dir);
+      for (const folder of [dirname(dir), join(this.root, tool), this.root]) {
+        await flush(folder);
+      }
       return dir;
     } finally {
       await rm(staging, { recursive: true, force: true });

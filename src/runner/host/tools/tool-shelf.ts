@@ -3,7 +3,6 @@ import { isAbsolute, join } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
 import { GoTools } from './go-tools.ts';
 import { type Environment, toolCachesOf } from './installed-tools.ts';
-import { JobTools } from './job-tools.ts';
 import { NodeTools } from './node-tools.ts';
 import { NpmClient } from './npm-client.ts';
 import { PipClient } from './pip-client.ts';
@@ -12,6 +11,7 @@ import { clientEnvironment } from './run-client.ts';
 import { inScratch, ToolCache } from './tool-cache.ts';
 import { findOrGet, type ToolAtHand } from './tool-source.ts';
 import { wishFor } from './tool-version.ts';
+import { untilStopped } from './until-stopped.ts';
 import { UvTools } from './uv-tools.ts';
 import { VersionProbe } from './version-probe.ts';
 
@@ -41,7 +41,6 @@ export class ToolShelf {
   readonly uv: UvTools;
   readonly npm: NpmClient;
   readonly cache: ToolCache;
-  readonly jobs: JobTools;
   readonly refused: string | undefined;
   readonly #nodes = new Map<number, { readonly at: number; readonly node: Promise<ToolAtHand> }>();
 
@@ -51,7 +50,6 @@ export class ToolShelf {
     const environment = { ...given, PATH: client['PATH'] };
     const cache = new ToolCache(root);
     this.cache = cache;
-    this.jobs = new JobTools(root);
     this.refused = mayInstall ? undefined : 'RUNNER_INSTALL_TOOLS is false';
     const { refused } = this;
     const toolCaches = toolCachesOf(environment);
@@ -70,16 +68,19 @@ export class ToolShelf {
   }
 
   /**
-   * The Node for `using: node<major>`: those up to 24 run on 24, as on GitHub. Errors: NOT_FOUND.
+   * The Node for `using: node<major>`: those up to 24 run on 24, as on GitHub. One that is being installed
+   * is for all jobs, so that `signal` ends the waiting alone. Errors: NOT_FOUND, CANCELLED.
    */
-  async nodeForActions(major: number): Promise<ToolAtHand> {
+  async nodeForActions(major: number, signal: AbortSignal): Promise<ToolAtHand> {
     const line = Math.max(major, ACTIONS_NODE);
     const known = this.#nodes.get(line);
-    if (known !== undefined && performance.now() - known.at < RETRY_MS) return await known.node;
+    if (known !== undefined && performance.now() - known.at < RETRY_MS) {
+      return await untilStopped(known.node, signal);
+    }
     const wish = wishFor(`node${major}`, `${line}.x`, 'runs.using');
     const node = findOrGet(this.node, { wish });
     this.#nodes.set(line, { at: performance.now(), node });
-    return await node;
+    return await untilStopped(node, signal);
   }
 }
 

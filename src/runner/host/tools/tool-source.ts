@@ -1,6 +1,6 @@
-import semver from 'semver';
 import { AppError } from '../../../shared/app-error.ts';
 import type { Installed } from './installed-tools.ts';
+import { semver } from './semver.ts';
 import { newestFirst, pickVersion, type VersionWish } from './tool-version.ts';
 
 /** A tool that is at hand. */
@@ -52,7 +52,7 @@ export async function findOrGet(kind: ToolKind, request: ToolRequest): Promise<T
   try {
     // A registry may have what its list does not name.
     const target =
-      pickVersion(await kind.available(signal), wish) ?? semver.valid(wish.range) ?? undefined;
+      pickVersion(await kind.available(signal), wish) ?? semver().valid(wish.range) ?? undefined;
     if (target === undefined) {
       if (atHand !== undefined) return atHand;
       throw new AppError('UPSTREAM_ERROR', 'the registry has none either');

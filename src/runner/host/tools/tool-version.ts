@@ -1,5 +1,5 @@
-import semver from 'semver';
 import { AppError } from '../../../shared/app-error.ts';
+import { semver } from './semver.ts';
 
 /** What a workflow asks for, in the terms of semantic versions. */
 export type VersionWish = {
@@ -16,7 +16,7 @@ export type VersionWish = {
 
 /** A wish for the versions of `range`. Errors: INVALID_VALUE when `range` is none. */
 export function wishFor(text: string, range: string, field: string): VersionWish {
-  const valid = semver.validRange(range, { loose: true });
+  const valid = semver().validRange(range, { loose: true });
   if (valid === null) {
     throw new AppError('INVALID_VALUE', `'${text}' is no version and no range of versions`, {
       field,
@@ -33,19 +33,19 @@ export function newestWish(text: string): VersionWish {
 
 export function satisfies(version: string, wish: VersionWish): boolean {
   const options = { loose: true, includePrerelease: wish.mayBePrerelease };
-  return semver.satisfies(version, wish.range, options) && !wish.excluded.includes(version);
+  return semver().satisfies(version, wish.range, options) && !wish.excluded.includes(version);
 }
 
 /** The newest of `versions` that is wished for. */
 export function pickVersion(versions: readonly string[], wish: VersionWish): string | undefined {
   return versions
-    .filter((version) => semver.valid(version) !== null && satisfies(version, wish))
-    .toSorted((a, b) => semver.rcompare(a, b))[0];
+    .filter((version) => semver().valid(version) !== null && satisfies(version, wish))
+    .toSorted((a, b) => semver().rcompare(a, b))[0];
 }
 
 /** Newest first, each once. */
 export function newestFirst(versions: readonly string[]): string[] {
-  return [...new Set(versions)].toSorted((a, b) => semver.rcompare(a, b));
+  return [...new Set(versions)].toSorted((a, b) => semver().rcompare(a, b));
 }
 
 /**

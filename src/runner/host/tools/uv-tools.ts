@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { chmod, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import semver from 'semver';
 import { AppError } from '../../../shared/app-error.ts';
 import { type Environment, type Installed, installedUvs } from './installed-tools.ts';
 import type { PipClient } from './pip-client.ts';
+import { semver } from './semver.ts';
 import { inScratch, type ToolCache } from './tool-cache.ts';
 import type { ToolAtHand, ToolKind } from './tool-source.ts';
 import type { VersionProbe } from './version-probe.ts';
@@ -51,7 +51,7 @@ export class UvTools implements ToolKind {
   async available(signal: AbortSignal | undefined): Promise<readonly string[]> {
     const { cache, pip } = this.#parts;
     const versions = await inScratch(cache.root, (dir) => pip.versionsOf('uv', { dir, signal }));
-    return versions.filter((version) => semver.valid(version) !== null);
+    return versions.filter((version) => semver().valid(version) !== null);
   }
 
   async install(version: string, signal: AbortSignal | undefined): Promise<ToolAtHand> {

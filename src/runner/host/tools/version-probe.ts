@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import semver from 'semver';
 import { type ClientEnvironment, runClient } from './run-client.ts';
+import { semver } from './semver.ts';
 
 const TIMEOUT_MS = 20_000;
 
@@ -45,6 +45,6 @@ export class VersionProbe {
     const { code, stdout, stderr } = await runClient(program, args, options);
     // Python 2 says it on stderr.
     const version = code === 0 ? parse(`${stdout}\n${stderr}`) : undefined;
-    return version !== undefined && semver.valid(version) !== null ? version : undefined;
+    return version !== undefined && semver().valid(version) !== null ? version : undefined;
   }
 }

@@ -5,6 +5,8 @@ import type { JsonObject } from '../../model/run.ts';
 import type { JobDefinition, Workflow } from '../../model/workflow.ts';
 import type { PlannedJob } from './journal-records.ts';
 
+/** Behind the key of a job, in the id of a leg. */
+const LEG = /:\d+$/;
 /** Most characters of a job's name. */
 const NAME_CHARACTERS_MAX = 255;
 
@@ -59,6 +61,26 @@ export function planOf(
   };
   visit(workflow, place);
   return jobs;
+}
+
+/**
+ * The job that a node of a run stands for, and the workflow that it is written in: `caller:2/key` is the
+ * job `key` of what `caller` calls.
+ */
+export function definitionAt(
+  workflow: Workflow,
+  node: string,
+): { readonly definition: JobDefinition; readonly workflow: Workflow } | undefined {
+  let [definition, current]: [JobDefinition | undefined, Workflow] = [undefined, workflow];
+  for (const part of node.split('/')) {
+    if (definition !== undefined) {
+      if (definition.kind !== 'call') return undefined;
+      current = definition.called;
+    }
+    definition = current.jobs.get(part.replace(LEG, ''));
+    if (definition === undefined) return undefined;
+  }
+  return definition === undefined ? undefined : { definition, workflow: current };
 }
 
 /** The id of a leg of `node`, by its place from 0. */
