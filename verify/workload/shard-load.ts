@@ -37,11 +37,11 @@ const TOKENS_KEPT = 60;
 /** Of 14 items each, within what one batch may ask. */
 const LONG_BATCH_PARTS = 6;
 /**
- * Reads that wait for instances that stand still, and how far apart they are sent: until the end of the longest pause, as those
- * that were sent before another instance wrote may be answered from before that.
+ * Reads that wait for instances that stand still, and how far apart they are sent: until the end of the longest pause, also where
+ * starts take long, as those that were sent before another instance wrote may be answered from before that.
  */
-const PATIENT_READS_MAX = 60;
-const PATIENT_READ_EVERY_MS = 60;
+const PATIENT_READS_MAX = 120;
+const PATIENT_READ_EVERY_MS = 80;
 
 /** Callers of one shard: writers and readers, each doing one thing after another. */
 export class ShardLoad {
