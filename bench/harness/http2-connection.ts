@@ -17,7 +17,8 @@ const FRAME_HEAD_BYTES = 9;
 const FRAME_BYTES_MAX = 16_384;
 const WINDOW_MAX = 2 ** 31 - 1;
 const WINDOW_FIRST = 65_535;
-const SETTING_WINDOW = 4;
+const SETTING_BYTES = 6;
+const [SETTING_STREAMS, SETTING_WINDOW] = [3, 4];
 /** The first entry after HPACK's static table (RFC 7541 §2.3.3). */
 const DYNAMIC_FIRST = 62;
 
@@ -44,6 +45,8 @@ export class Http2Connection {
   #window = WINDOW_FIRST;
   #owedWindow = 0;
   #isFlushing = false;
+  /** Streams that the server lets be open at once. */
+  #streamsMax = Infinity;
 
   constructor(
     port: number,
@@ -58,7 +61,7 @@ export class Http2Connection {
     this.#socket = connect({ port, host: '127.0.0.1', noDelay: true });
     this.#socket.on('data', (chunk: Buffer) => this.#read(chunk));
     this.#socket.on('error', (error) => onProblem(error.message));
-    const setting = Buffer.alloc(6);
+    const setting = Buffer.alloc(SETTING_BYTES);
     setting.writeUInt16BE(SETTING_WINDOW, 0);
     setting.writeUInt32BE(WINDOW_MAX, 2);
     this.#send(
@@ -77,13 +80,20 @@ export class Http2Connection {
   ask(startedMs: number): void {
     const { bodies } = this.#questions;
     const body = bodies[this.#nextBody++ % bodies.length] as Uint8Array;
-    if (this.#waiting.length > 0 || body.length > this.#window) {
-      this.#waiting.push({ startedMs, body });
-    } else this.#open(startedMs, body);
+    this.#waiting.push({ startedMs, body });
+    this.#openWaiting();
   }
 
   close(): void {
     this.#socket.destroy();
+  }
+
+  #openWaiting(): void {
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      if (next.body.length > this.#window || this.#streams.size >= this.#streamsMax) return;
+      this.#waiting.shift();
+      this.#open(next.startedMs, next.body);
+    }
   }
 
   #open(startedMs: number, body: Uint8Array): void {
@@ -142,16 +152,18 @@ export class Http2Connection {
       const isGood = stream.hasData && (type === HEADERS) === this.#questions.hasTrailers;
       if (isGood) this.#onAnswer(stream.startedMs);
       else this.#onProblem(`stream ${id} ended without a good answer`);
-    } else if (type === SETTINGS && (flags & ACK) === 0) this.#send(frame(SETTINGS, ACK, 0));
-    else if (type === PING && (flags & ACK) === 0) {
+      this.#openWaiting();
+    } else if (type === SETTINGS && (flags & ACK) === 0) {
+      for (let at = FRAME_HEAD_BYTES; at < end; at += SETTING_BYTES) {
+        if (bytes.readUInt16BE(at) === SETTING_STREAMS)
+          this.#streamsMax = bytes.readUInt32BE(at + 2);
+      }
+      this.#send(frame(SETTINGS, ACK, 0));
+    } else if (type === PING && (flags & ACK) === 0) {
       this.#send(frame(PING, ACK, 0, Buffer.from(bytes.subarray(FRAME_HEAD_BYTES, end))));
     } else if (type === WINDOW_UPDATE && id === 0) {
       this.#window += bytes.readUInt32BE(FRAME_HEAD_BYTES);
-      for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
-        if (next.body.length > this.#window) break;
-        this.#waiting.shift();
-        this.#open(next.startedMs, next.body);
-      }
+      this.#openWaiting();
     } else if (type === RST_STREAM) {
       this.#onProblem(`RST_STREAM of stream ${id}, code ${bytes.readUInt32BE(FRAME_HEAD_BYTES)}`);
     } else if (type === GOAWAY) {
