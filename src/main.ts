@@ -1,4 +1,5 @@
 import { openDatabase } from './authz/database.ts';
+import { boundHeapGrowth } from './authz/heap-growth.ts';
 import { PostgresWatch } from './authz/postgres-watch.ts';
 import { instancesOf, supervise } from './authz/supervise.ts';
 import { loadConfigOrExit } from './config/load-config-or-exit.ts';
@@ -56,6 +57,7 @@ function instancesOrExit(): number | undefined {
 }
 
 async function runInstance(): Promise<void> {
+  boundHeapGrowth(config.indexBytes);
   const readiness = new Readiness();
   const postgres = new PostgresWatch(readiness);
   // An empty database takes about as long to make as the rest of the service takes to load.

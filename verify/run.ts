@@ -53,9 +53,10 @@ function secretOf(path: string | undefined): string {
   return path === undefined ? '' : readFileSync(path, 'utf8').trim();
 }
 
-async function main(): Promise<number> {
-  const { values } = parseArgs({
+function readArgs() {
+  return parseArgs({
     options: {
+      help: { type: 'boolean', default: false },
       seconds: { type: 'string', default: '60' },
       round: { type: 'string', default: '40' },
       seed: { type: 'string', default: randomBytes(4).toString('hex') },
@@ -69,7 +70,21 @@ async function main(): Promise<number> {
       replay: { type: 'string' },
       verbose: { type: 'boolean', default: false },
     },
-  });
+  }).values;
+}
+
+async function main(): Promise<number> {
+  let values: ReturnType<typeof readArgs>;
+  try {
+    values = readArgs();
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n${USAGE}\n`);
+    return 2;
+  }
+  if (values.help) {
+    say(USAGE);
+    return 0;
+  }
   if (values.replay !== undefined) return replay(values.replay);
   const numbers = [values.seconds, values.round, values.instances].map(Number);
   const faults = faultsOf(values.faults);

@@ -187,6 +187,18 @@ export const PROGRAMS: readonly Program[] = [
     file: 'bench/hot-tenant.ts',
   },
   {
+    name: 'near-checks',
+    yields:
+      "what replicas on the gateway's thread make of Checks over HTTP/1.1, at saturation and half rate",
+    file: 'bench/near-checks.ts',
+  },
+  {
+    name: 'near-pool',
+    yields:
+      "CPU of a Check on the gateway's thread and by a worker, without HTTP, and how long it takes there",
+    file: 'bench/near-pool.ts',
+  },
+  {
     name: 'start-to-ready',
     yields: 'time to ready on an empty data directory over that of making a cluster [ROUNDS]',
     file: 'bench/start-to-ready.ts',

@@ -9,3 +9,19 @@ const AROUND_SHARE = 1 / 2;
 export function indexShare(indexBytes: number): number {
   return indexBytes - Math.min(AROUND_BYTES_MAX, Math.floor(indexBytes * AROUND_SHARE));
 }
+
+/** So much of that is the workers' in any case, and of the rest second indexes on the gateway's thread take no more than this share. */
+const WORKERS_BYTES_MIN = 16 * 1024 * 1024;
+const THREAD_SHARE = 1 / 8;
+
+/** Bytes that indexes on the gateway's thread may take of `indexShare`: the rest is the workers'. */
+export function threadIndexShare({
+  indexBytes,
+  threadIndexBytes,
+}: {
+  readonly indexBytes: number;
+  readonly threadIndexBytes: number;
+}): number {
+  const spareBytes = Math.max(0, indexShare(indexBytes) - WORKERS_BYTES_MIN);
+  return Math.min(threadIndexBytes, Math.floor(spareBytes * THREAD_SHARE));
+}

@@ -27,6 +27,7 @@ import { createIndexMetrics, type IndexMetrics } from './index-metrics.ts';
 import { MembershipMetrics } from './membership-metrics.ts';
 import { createModelMetrics, type ModelMetrics } from './model-metrics.ts';
 import { createProjectMetrics, type ProjectMetrics } from './project-metrics.ts';
+import { createThreadReplicaMetrics, type ThreadReplicaMetrics } from './thread-replica-metrics.ts';
 import { createStalledStreams, createWatchMetrics } from './watch-metrics.ts';
 
 /** Connect's code names: values of the label `reason` of failed decisions. */
@@ -97,6 +98,8 @@ export type Metrics = PartMetrics & {
   }) => void;
   readonly recordedBytes: Gauge;
   readonly spreadShards: Gauge;
+  /** Of replicas on the gateway's thread. */
+  readonly threadReplicas: ThreadReplicaMetrics;
   /** Answers over HTTP/2 that nobody read, and their bytes. */
   readonly unreadAnswers: Counter;
   readonly unreadBytes: Counter;
@@ -143,6 +146,7 @@ export function createMetrics(build: Build): Metrics {
     callers: createCallerMetrics(store),
     ...createModelMetrics(store),
     readIndex: createIndexMetrics(store),
+    threadReplicas: createThreadReplicaMetrics(store),
     projects: createProjectMetrics(store, systemClock),
     workerRestarts: store.counter({
       name: 'gatehouse_worker_restarts_total',

@@ -113,6 +113,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     host: config.host,
     port: config.connectPort,
     metricsPort: config.metricsPort,
+    http2Framing: config.http2Framing,
     held: heldSockets(config),
     hosts: hasCallers(config) ? undefined : new HostAllowList(config),
     readiness,
@@ -164,6 +165,7 @@ async function startParts(
     held,
     stages,
     target: targetOf(opening),
+    pool: opening.then(({ pool }) => pool),
     metrics,
     log,
     time,
@@ -205,6 +207,7 @@ async function startParts(
   gateway.serve(calls);
   metrics.onCollect(() => collect(metrics, database, services, readiness, time));
   metrics.onCollect(() => metrics.spreadShards.set(workers.spreadCount));
+  metrics.onCollect(() => metrics.threadReplicas.show(workers.near));
   metrics.onCollect(() => showCallers(metrics.callers, live.callers.counts));
   metrics.onCollect(() => showFeed(metrics, feed.counts, services.notifier.counts));
   const watch = startWatch(options, gateway);

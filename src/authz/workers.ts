@@ -1,3 +1,4 @@
+import type { Pool } from 'pg';
 import type { Config } from '../config/options.ts';
 import { codeNameOfReason } from '../gateway/connect/connect-error.ts';
 import { DECISION_RPCS, type DecisionRpc } from '../gateway/reads/decision-meter.ts';
@@ -6,7 +7,9 @@ import type { HeldBySlots } from '../protocol/held-shards.ts';
 import type { RecentShard, WorkerStats } from '../protocol/messages.ts';
 import type { DatabaseTime } from '../shared/database-clock.ts';
 import type { PostgresTarget } from '../store/pool.ts';
+import { PacedShardSource } from '../workers/shard/paced-source.ts';
 import { WORKER_DEFAULTS } from '../workers/shard/worker-settings.ts';
+import { NearTransport } from '../workers/slot/near-transport.ts';
 import { createPiscinaTransport } from '../workers/slot/piscina-transport.ts';
 import {
   createWorkerPool,
@@ -15,7 +18,7 @@ import {
   type WorkerPoolOptions,
 } from '../workers/slot/worker-pool.ts';
 import { WORKER_CONNECTIONS } from './database.ts';
-import { indexShare } from './index-share.ts';
+import { indexShare, threadIndexShare } from './index-share.ts';
 import type { Metrics } from './metrics.ts';
 import type { MeasuredStages } from './stage-metrics.ts';
 
@@ -26,6 +29,8 @@ export type WorkersOptions = {
   readonly config: Config;
   /** Never rejects: while there is no database, the workers wait for it. */
   readonly target: PostgresTarget | Promise<PostgresTarget>;
+  /** The gateway's own connections, once there are some. */
+  readonly pool: Promise<Pool>;
   readonly metrics: Metrics;
   readonly log: EventLog;
   readonly onFatal: (cause: unknown) => void;
@@ -51,29 +56,51 @@ export type WorkersOptions = {
 /** The decision workers of this instance, not yet started. */
 export function createWorkers(options: WorkersOptions): WorkerPool {
   const { config, target, metrics, log, time } = options;
-  const indexBytesMax = Math.floor(indexShare(config.indexBytes) / config.workers);
+  const threadBytes = threadIndexShare(config);
+  const indexBytesMax = Math.floor((indexShare(config.indexBytes) - threadBytes) / config.workers);
+  const settings = {
+    ...WORKER_DEFAULTS,
+    poolMax: WORKER_CONNECTIONS,
+    depthMax: config.maxCheckDepth,
+    batchItemsMax: config.maxBatchItems,
+    pollMs: config.pollIntervalMs,
+    loadTimeoutMs: config.loadTimeoutSeconds * 1_000,
+    fsckRowsPerSecond: config.fsckRowsPerSecond / config.workers,
+    fsckIntervalMs: config.fsckIntervalSeconds * 1_000,
+  };
   return createWorkerPool({
     workerCount: config.workers,
     createTransport: createPiscinaTransport({
       filename: options.filename,
       settings: async (slot) => ({
-        ...WORKER_DEFAULTS,
+        ...settings,
         slot,
         database: await target,
-        poolMax: WORKER_CONNECTIONS,
         indexBytesMax,
-        depthMax: config.maxCheckDepth,
-        batchItemsMax: config.maxBatchItems,
-        pollMs: config.pollIntervalMs,
-        loadTimeoutMs: config.loadTimeoutSeconds * 1_000,
         clockMemory: time.memory,
         heldMemory: options.held?.memories[slot],
         timesMemory: options.stages?.memories[slot],
-        fsckRowsPerSecond: config.fsckRowsPerSecond / config.workers,
-        fsckIntervalMs: config.fsckIntervalSeconds * 1_000,
       }),
     }),
-    spreading: { workersMax: config.shardWorkers, indexBytesMax },
+    ...(threadBytes === 0
+      ? {}
+      : {
+          createNear: (onTooMuch) =>
+            new NearTransport({
+              settings: { ...settings, indexBytesMax: threadBytes },
+              clock: time.clock,
+              source: new PacedShardSource(options.pool),
+              onTooMuch,
+            }),
+        }),
+    spreading: {
+      workersMax: config.shardWorkers,
+      indexBytesMax,
+      near:
+        threadBytes === 0
+          ? undefined
+          : { indexBytesMax: threadBytes, checksPerSecondMin: config.threadChecksPerSecond },
+    },
     queueDepthMax: config.workerQueueMax,
     shardQueueDepthMax: config.shardQueueMax,
     queueBytesMax: QUEUE_BYTES_MAX,
@@ -97,8 +124,9 @@ function logEvent(event: WorkerPoolEvent, metrics: Metrics, log: EventLog): void
     case 'workerReady':
       return log('info', 'worker_ready', { slot });
     case 'shardSpread': {
-      const { event: what, shardHash, slots } = event.spread;
-      const fields = { shard: shardHash.toString(16).padStart(8, '0'), slots: slots.join(',') };
+      const { event: what, shardHash, slots, isNear } = event.spread;
+      const places = isNear ? [...slots.slice(0, -1), 'gateway'] : slots;
+      const fields = { shard: shardHash.toString(16).padStart(8, '0'), slots: places.join(',') };
       if (what === 'shard_spread') return log('info', 'shard_spread', fields);
       return log('info', 'shard_gathered', fields);
     }

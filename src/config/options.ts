@@ -11,6 +11,7 @@ import {
 } from './common-options.ts';
 import {
   booleanOption,
+  choiceOption,
   decimalOption,
   integerOption,
   listOption,
@@ -55,6 +56,13 @@ export const OPTIONS = {
     description: 'The same for GATEWAY_METRICS_PORT. Both are set, or neither.',
     min: 3,
     max: 65_535,
+  }),
+  http2Framing: choiceOption({
+    env: 'GATEWAY_HTTP2',
+    description:
+      "What cuts and writes the frames of HTTP/2: the service's own framing, or that of Node.js, which costs more of a processor and is the way back where a client does not get on with ours.",
+    fallback: 'own',
+    values: ['own', 'node'],
   }),
   instanceName: textOption({
     env: 'GATEWAY_INSTANCE_NAME',
@@ -285,6 +293,23 @@ export const OPTIONS = {
     min: 16 * MIB,
     max: 16_384 * GIB,
     unit: 'bytes',
+  }),
+  threadIndexBytes: integerOption({
+    env: 'GATEWAY_THREAD_INDEX_BYTES',
+    description:
+      "Of GATEWAY_INDEX_BYTES, what second indexes of tenants with many single Checks may take on the gateway's own thread, which then answers these Checks without a worker; at most an eighth of what indexes may take beyond 16 MiB. 0: none, so that workers answer everything.",
+    fallback: 64 * MIB,
+    min: 0,
+    max: 16 * GIB,
+    unit: 'bytes',
+  }),
+  threadChecksPerSecond: integerOption({
+    env: 'GATEWAY_THREAD_CHECKS_PER_SECOND',
+    description:
+      "How many single Checks of a tenant a second, for 0.3 seconds in a row, give it an index on the gateway's own thread; with a quarter of that for ten seconds it loses it. Below some hundreds what is won is less than what the load of the index costs.",
+    fallback: 250,
+    min: 10,
+    max: 1_000_000,
   }),
   loadTimeoutSeconds: integerOption({
     env: 'GATEWAY_LOAD_TIMEOUT_SECONDS',

@@ -76,6 +76,21 @@ export class Evaluator {
     return this.hot.lastBackstops;
   }
 
+  /** From now on `checkUser` takes at most so many steps (StepMeter), or says CHECK_GENERAL. Also of evaluators that share its caches. */
+  boundSteps(stepsMax: number): void {
+    this.hot.stepsMax = stepsMax;
+  }
+
+  /** Steps of the last `checkUser`. */
+  get lastSteps(): number {
+    return this.hot.lastSteps;
+  }
+
+  /** Whether the last `checkUser` met a condition that it could not decide: with a context its answer might be another one. */
+  get isLastUndecided(): boolean {
+    return this.hot.isLastUndecided;
+  }
+
   /** Reads of the last `checkUser` that did not say CHECK_GENERAL: a batch has a total budget. */
   get lastReads(): number {
     return this.hot.lastReads;

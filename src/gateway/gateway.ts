@@ -13,7 +13,7 @@ import { WorkspaceService } from '../gen/workspace/v1/workspace_service_pb.ts';
 import type { HostAllowList } from '../http/host-allow-list.ts';
 import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
-import { createHttpServer, type HttpServer } from '../http/http-server.ts';
+import { createHttpServer, type Http2Framing, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
@@ -55,6 +55,8 @@ export type GatewayOptions = {
   readonly host: string;
   readonly port: number;
   readonly metricsPort: number;
+  /** Whose framing HTTP/2 has; see HttpServerOptions. */
+  readonly http2Framing?: Http2Framing | undefined;
   /** Sockets of a supervisor that listen already; then nothing is accepted before `accept`. */
   readonly held?: { readonly rpc: readonly number[]; readonly metrics: number } | undefined;
   /** What requests of both ports may be addressed to; undefined: any name, since callers have tokens. */
@@ -162,6 +164,7 @@ class ListenerPair implements Gateway {
       port,
       descriptors: held?.rpc,
       http2: {
+        framing: options.http2Framing,
         onStream: (stream, headers, deadlines) => {
           const isGet = headers[':method'] === 'GET';
           if (isGet && this.#adapter?.paths.includes(headers[':path'] ?? '') !== true) {

@@ -1,6 +1,7 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { IncomingHttpHeaders } from 'node:http2';
 import type { HttpExchange } from '../http/http-exchange.ts';
 import type { HttpServer } from '../http/http-server.ts';
+import type { Http2RequestStream } from '../http/http2/request-stream.ts';
 import type { Readiness } from './readiness.ts';
 
 const JSON_TYPE = 'application/json';
@@ -33,7 +34,7 @@ export function addMetricsRoute(
 
 /** The same over HTTP/2, as some balancers probe: every GET that is not one on a method. */
 export function answerGetStream(
-  stream: ServerHttp2Stream,
+  stream: Http2RequestStream,
   headers: IncomingHttpHeaders,
   readiness: Readiness,
 ): void {

@@ -1,6 +1,7 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { IncomingHttpHeaders } from 'node:http2';
 import type { HostAllowList } from './host-allow-list.ts';
 import type { HttpExchange } from './http-exchange.ts';
+import type { Http2RequestStream } from './http2/request-stream.ts';
 
 /** Who a listener answers to, and what it answers to others. Asked before anything else sees a request. */
 export type HostGuard = {
@@ -9,7 +10,7 @@ export type HostGuard = {
   readonly refuse: (exchange: HttpExchange) => void;
   /** The same for HTTP/2; needed where it is served. */
   readonly refuseStream?:
-    | ((stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void)
+    | ((stream: Http2RequestStream, headers: IncomingHttpHeaders) => void)
     | undefined;
 };
 

@@ -13,16 +13,21 @@ import { HttpExchange, type ExchangeHost } from './http-exchange.ts';
 import { HTTP_LIMITS_DEFAULT, type HttpLimits } from './http-limits.ts';
 import type { HttpReason } from './http-reason.ts';
 import { Http1Fallback } from './http1-fallback.ts';
-import { Http2Listener, type Http2StreamHandler } from './http2-listener.ts';
+import type { Http2Connections, Http2StreamHandler } from './http2-connections.ts';
+import { Http2Listener } from './http2-listener.ts';
 import type { NodeRequest } from './node-message.ts';
+import { OwnHttp2Listener } from './own-http2-listener.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 import { refuseMessage } from './refused-message.ts';
 import { RouteMatch } from './route-match.ts';
 import { SniffingListener, listenOn } from './sniffing-listener.ts';
-import { loadSocketPeek } from './socket-peek.ts';
+import { loadSocketPeek, type SocketPeek } from './socket-peek.ts';
 
 export type HttpHandler = (exchange: HttpExchange) => void;
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** Who cuts and writes the frames of HTTP/2. */
+export type Http2Framing = 'own' | 'node';
 
 export type HttpServerOptions = {
   readonly host: string;
@@ -35,6 +40,8 @@ export type HttpServerOptions = {
   readonly http2?:
     | {
         readonly onStream: Http2StreamHandler;
+        /** Whose framing: our own, or that of node:http2, which a port of its own has in any case. Default own. */
+        readonly framing?: Http2Framing | undefined;
         /** Where HTTP/2 goes on platforms that cannot share the port; default port + 1. */
         readonly fallbackPort?: number | undefined;
         /** Tests only: behaves as on such a platform. */
@@ -100,13 +107,16 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
   readonly #options: HttpServerOptions;
   readonly #limits: HttpLimits;
   readonly #app = App() as AdoptingApp;
-  readonly #http2: Http2Listener | null;
+  readonly #http2: Http2Connections | null;
+  /** Where it is node:http2's, and has a port of its own perhaps. */
+  #http2OfNode: Http2Listener | null = null;
   readonly #unusual: Http1Fallback;
   readonly headerFields = new HeaderFields();
   readonly #routes: Route[] = [];
   readonly #methodsOfPattern = new Map<string, Set<HttpMethod>>();
   readonly bodyDeadlines: BodyDeadlines;
   #fallback: HttpHandler = (exchange) => exchange.sendEmpty(404);
+  #peek: SocketPeek | null = null;
   #sniffing: SniffingListener | null = null;
   #listenSocket: us_listen_socket | null = null;
   #http1ConnectionCount = 0;
@@ -120,15 +130,8 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     this.#options = options;
     this.#limits = { ...HTTP_LIMITS_DEFAULT, ...options.limits };
     this.bodyDeadlines = new BodyDeadlines(this.#limits.bodyTimeoutMs);
-    this.#http2 =
-      options.http2 === undefined
-        ? null
-        : new Http2Listener(
-            guardedStreams(options.http2.onStream, options.hostGuard),
-            this.#limits,
-            this.bodyDeadlines,
-            (event, detail) => this.#incident(event, detail),
-          );
+    if (options.http2 === undefined) this.#peek = loadSocketPeek();
+    this.#http2 = options.http2 === undefined ? null : this.#createHttp2(options.http2);
     this.#unusual = new Http1Fallback({
       limits: this.#limits,
       fields: this.headerFields,
@@ -139,6 +142,18 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     this.#app.filter((_res, change) => {
       this.#http1ConnectionCount += change;
     });
+  }
+
+  #createHttp2(http2: NonNullable<HttpServerOptions['http2']>): Http2Connections {
+    const onIncident = (event: string, detail: string): void => this.#incident(event, detail);
+    const onStream = guardedStreams(http2.onStream, this.#options.hostGuard);
+    this.#peek = http2.isPortShared === false ? null : loadSocketPeek();
+    if (http2.framing !== 'node' && this.#peek !== null) {
+      return new OwnHttp2Listener(onStream, this.#limits, this.bodyDeadlines, onIncident);
+    }
+    const { bodyDeadlines } = this;
+    this.#http2OfNode = new Http2Listener(onStream, this.#limits, bodyDeadlines, onIncident);
+    return this.#http2OfNode;
   }
 
   get discardBytesMax(): number {
@@ -190,7 +205,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     this.#app.any('/*', this.#taking(fallback));
     // The sort is stable, so that a verb of a pattern comes before its refusal.
     this.#routes.sort((a, b) => a.match.rank - b.match.rank);
-    const peek = this.#options.http2?.isPortShared === false ? null : loadSocketPeek();
+    const peek = this.#peek;
     if (peek === null) {
       assert(
         this.#options.descriptors === undefined,
@@ -244,7 +259,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     if (deadlineMs > 0) await this.#sniffing?.finish();
     else this.#sniffing?.close();
     if (this.#listenSocket !== null) us_listen_socket_close(this.#listenSocket);
-    this.#http2?.server.close();
+    this.#http2OfNode?.server.close();
     // Who heard only now that this is the end may have sent more meanwhile, which a closing session would refuse.
     if (this.#http2 !== null) await this.#quietWithin(Math.min(deadlineMs, FAREWELL_MS));
     this.#http2?.closeGracefully();
@@ -313,8 +328,8 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
         resolve(us_socket_local_port(socket));
       });
     });
-    if (this.#http2 === null) return { port, http2Port: port };
-    const server = this.#http2.server as unknown as net.Server;
+    if (this.#http2OfNode === null) return { port, http2Port: port };
+    const server = this.#http2OfNode.server as unknown as net.Server;
     const http2Wanted = http2?.fallbackPort ?? (wanted === 0 ? 0 : wanted + 1);
     await listenOn(server, { host, port: http2Wanted });
     const http2Port = (server.address() as net.AddressInfo).port;

@@ -8,14 +8,8 @@ import type {
 import type { Socket } from 'node:net';
 import type { BodyDeadlines } from './body-deadlines.ts';
 import type { HttpLimits } from './http-limits.ts';
+import type { Http2Connections, Http2StreamHandler } from './http2-connections.ts';
 import { sendShutdownNotice } from './shutdown-notice.ts';
-
-/** Takes one HTTP/2 request; `bodyDeadlines` cuts bodies that it expects whole. */
-export type Http2StreamHandler = (
-  stream: ServerHttp2Stream,
-  headers: IncomingHttpHeaders,
-  bodyDeadlines: BodyDeadlines,
-) => void;
 
 /** Streams that one connection may open and drop in a burst, and a second after that (rapid reset). */
 const RESET_BURST = 1_000;
@@ -32,7 +26,7 @@ const SESSION_MEGABYTES_MAX = 64;
  * HTTP/2 without TLS on sockets that somebody else accepted. Bounds streams, header bytes, idle
  * time, resets and memory of each connection; drains with GOAWAY.
  */
-export class Http2Listener {
+export class Http2Listener implements Http2Connections {
   readonly #server: Http2Server;
   /** Open connections and their open streams. */
   readonly #sessions = new Map<ServerHttp2Session, number>();

@@ -69,7 +69,8 @@ export interface Cancellable {
 export interface ShardClient {
   /**
    * The hot path: the worker parses `body` (ownership passes to the client) and verifies that its
-   * project, tenant and token equal `expected`, the routed ones; otherwise the answer is `fallback`.
+   * project, tenant and token equal `expected`, the routed ones; otherwise the answer is `fallback`. null: it was answered
+   * in the call.
    */
   raw(
     method: RawMethod,
@@ -79,7 +80,7 @@ export interface ShardClient {
     /** project_id, tenant_id and token exactly as the gateway's scan read them ('' when absent). */
     expected: RawScope,
     onAnswer: (answer: RawAnswer) => void,
-  ): Cancellable;
+  ): Cancellable | null;
 
   /**
    * Why a request of `bytes` would be refused if it came now (QUEUE_FULL, SHUTTING_DOWN), or null: asked before what is long is

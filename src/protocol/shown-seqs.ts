@@ -48,6 +48,9 @@ export class ShownSeqs {
   }
 }
 
+/** Where one replica tells. */
+export type ShownPlace = { readonly seqs: ShownSeqs; readonly place: number };
+
 /** Memory for so many replicas. */
 export function createShownMemory(places: number): SharedArrayBuffer {
   return new SharedArrayBuffer(places * BigInt64Array.BYTES_PER_ELEMENT);

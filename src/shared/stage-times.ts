@@ -2,8 +2,8 @@
 export const CALL_STAGES = ['socket', 'headers', 'body', 'scan', 'write'] as const;
 export type CallStage = (typeof CALL_STAGES)[number];
 
-/** What it does for a batch of calls to a worker. */
-export const BATCH_STAGES = ['waiting', 'packing', 'answering'] as const;
+/** What it does for a batch of calls to a worker, and of a Check that it answers by itself. */
+export const BATCH_STAGES = ['waiting', 'packing', 'answering', 'instant'] as const;
 export type BatchStage = (typeof BATCH_STAGES)[number];
 
 /** What carries calls. */
@@ -21,11 +21,12 @@ export class StageSum {
   }
 }
 
-/** When code of ours was left in this turn of the loop, and how long was written: what all carriers share. */
+/** When code of ours was left in this turn of the loop, and how long was written or answered at once: what all carriers share. */
 class Turn {
   /** Of `performance.now()`; 0 where it was left in an earlier turn, since when the thread may have slept. */
   leftMs = 0;
-  writtenMs = 0;
+  /** Within other stages. */
+  withinMs = 0;
   #isEndAwaited = false;
 
   left(nowMs: number): void {
@@ -50,6 +51,7 @@ export class CallStages {
   };
   readonly #turn: Turn;
   #sinceMs = 0;
+  #withinMs = 0;
 
   constructor(turn: Turn) {
     this.#turn = turn;
@@ -68,10 +70,13 @@ export class CallStages {
   /** Its whole body is handed to us. */
   bodyArrived(): void {
     this.#sinceMs = this.#entered(this.sums.body);
+    this.#withinMs = this.#turn.withinMs;
   }
 
-  /** It is in the line before its worker, or went another way. */
+  /** It is in the line before its worker, was answered at once, or went another way. */
   scanned(): void {
+    // The rest of what happened within has stages of its own.
+    this.#sinceMs += this.#turn.withinMs - this.#withinMs;
     this.#leave(this.sums.scan);
   }
 
@@ -79,7 +84,7 @@ export class CallStages {
   written(sinceMs: number): void {
     const ms = performance.now() - sinceMs;
     this.sums.write.add(ms);
-    this.#turn.writtenMs += ms;
+    this.#turn.withinMs += ms;
   }
 
   #entered(stage: StageSum): number {
@@ -102,6 +107,7 @@ export class BatchStages {
     waiting: new StageSum(),
     packing: new StageSum(),
     answering: new StageSum(),
+    instant: new StageSum(),
   };
   readonly #turn: Turn;
 
@@ -115,9 +121,16 @@ export class BatchStages {
     this.sums.packing.add(performance.now() - sinceMs, calls);
   }
 
+  /** Counts what went since `sinceMs`, of `performance.now()`, into answering a Check on this thread, or finding that a worker must. */
+  tried(sinceMs: number): void {
+    const ms = performance.now() - sinceMs;
+    this.sums.instant.add(ms);
+    this.#turn.withinMs += ms;
+  }
+
   /** Where the time of `answered` begins. */
   mark(): number {
-    return performance.now() - this.#turn.writtenMs;
+    return performance.now() - this.#turn.withinMs;
   }
 
   /** Counts the answers to `calls`, less the writing of them, from `mark` until now. */

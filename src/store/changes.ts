@@ -78,7 +78,7 @@ const READ_CHANGES = `
   order by c.seq`;
 
 /**
- * Reads the changes after `afterSeq`, at most `limit` seqs and about 4 MiB. Every row is one whole
+ * Reads the changes after `afterSeq`, at most `limit` seqs, and none after the one that reaches `bytesMax`. Every row is one whole
  * seq, so pages end at seq borders. Whether they may be applied is for `mustReload` to say.
  * Errors: whatever the driver throws (pg-errors.ts); an assertion when the stored seqs have a gap.
  * Cost: one prepared statement, O(changes) with index lookups.
@@ -88,12 +88,13 @@ export async function readChanges(
   shard: ShardKey,
   afterSeq: number,
   limit: number = CHANGE_PAGE_ROWS_MAX,
+  bytesMax: number = PAGE_BYTES_MAX,
 ): Promise<ChangePage> {
   assert(afterSeq >= 0 && limit > 0 && limit <= CHANGE_PAGE_ROWS_MAX, 'range of a change page');
   const { rows } = await client.query<Row>({
     name: 'read-changes',
     text: READ_CHANGES,
-    values: [shard.projectId, shard.tenantId, afterSeq, limit, PAGE_BYTES_MAX],
+    values: [shard.projectId, shard.tenantId, afterSeq, limit, bytesMax],
   });
   const first = rows[0];
   assert(first !== undefined, 'a shard has a head');

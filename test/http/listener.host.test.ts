@@ -50,6 +50,26 @@ describe('finding out the protocol', () => {
     expect(target.incidents).toContain('http2_port');
   });
 
+  test.each(['own', 'node'] as const)(
+    'HTTP/2 on the framing that is asked for: %s',
+    async (framing) => {
+      const target = await start({ framing });
+      const session = http2.connect(target.baseUrl);
+      onTestFinished(() => session.destroy());
+      const [settings] = (await once(session, 'remoteSettings')) as [http2.Settings];
+      expect(settings).toMatchObject({ maxConcurrentStreams: 256, initialWindowSize: 1_048_576 });
+      const stream = session.request({ ':path': '/x', ':method': 'POST' });
+      const [headers] = (await once(stream, 'response')) as [http2.IncomingHttpHeaders];
+      expect(headers[':status']).toBe(404);
+      // Only ours opens the window of the connection at once.
+      const { remoteWindowSize = 0 } = session.state;
+      expect(remoteWindowSize > 65_535).toBe(framing === 'own');
+      const goaway = once(session, 'goaway');
+      await target.server.stop(1_000);
+      await goaway;
+    },
+  );
+
   test('first bytes that come one by one', async () => {
     const target = await start();
     const client = connect(target);

@@ -9,7 +9,11 @@ import { reflectionRoutes } from '../../src/gateway/rpc/reflection-service.ts';
 import { Health } from '../../src/gen/grpc/health/v1/health_pb.ts';
 import { AuthzService, type CheckRequest } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import type { HttpLimits } from '../../src/http/http-limits.ts';
-import { createHttpServer, type HttpServer } from '../../src/http/http-server.ts';
+import {
+  createHttpServer,
+  type Http2Framing,
+  type HttpServer,
+} from '../../src/http/http-server.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { conformanceRoutes } from '../conformance-connect/conformance-service.ts';
 import { file_connectrpc_conformance_v1_service } from '../conformance-connect/gen/connectrpc/conformance/v1/service_pb.ts';
@@ -37,6 +41,7 @@ export async function startServer(
   options: {
     readonly limits?: Partial<HttpLimits>;
     readonly isPortShared?: boolean;
+    readonly framing?: Http2Framing;
     readonly hasCredential?: boolean;
   } = {},
 ): Promise<TestServer> {
@@ -78,7 +83,11 @@ export async function startServer(
     host: '127.0.0.1',
     port: 0,
     limits: options.limits,
-    http2: { onStream: adapter.handleHttp2, isPortShared: options.isPortShared },
+    http2: {
+      onStream: adapter.handleHttp2,
+      isPortShared: options.isPortShared,
+      framing: options.framing,
+    },
     onIncident: (event) => incidents.push(event),
   });
   server.route('GET', '/healthz', (exchange) => exchange.send(200, 'application/json', '{}'));

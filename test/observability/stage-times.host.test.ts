@@ -4,21 +4,26 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CheckRequestSchema } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { BATCH_STAGES, CALL_STAGES } from '../../src/shared/stage-times.ts';
 import { callHttp2, envelope } from '../support/http2-calls.ts';
-import { type Service, startService } from '../support/service.ts';
+import { call, type Service, startService } from '../support/service.ts';
 
 /* Where the time of decision calls goes is told where that was asked for, and nowhere else. */
 const CHECKS = 40;
 const CHECK_PATH = '/workspace.v1.AuthzService/Check';
 let measured: Service;
 let plain: Service;
+let near: Service;
 
 beforeAll(async () => {
-  [measured, plain] = await Promise.all([
-    startService({ env: { GATEWAY_STAGE_TIMES: 'true', GATEWAY_WORKERS: '2' } }),
+  const env = { GATEWAY_STAGE_TIMES: 'true', GATEWAY_WORKERS: '2' };
+  [measured, plain, near] = await Promise.all([
+    startService({ env: { ...env, GATEWAY_THREAD_INDEX_BYTES: '0' } }),
     startService(),
+    startService({ env: { ...env, GATEWAY_THREAD_CHECKS_PER_SECOND: '10' } }),
   ]);
 }, 180_000);
-afterAll(async () => void (await Promise.all([measured.stop(), plain.stop()])), 60_000);
+afterAll(async () => {
+  await Promise.all([measured, plain, near].map((service) => service.stop()));
+}, 60_000);
 
 /** Value by `family carrier stage`. */
 async function stagesOf(service: Service): Promise<ReadonlyMap<string, number>> {
@@ -86,6 +91,36 @@ test('every stage of calls by both carriers is counted once a call', async () =>
   for (const stage of BATCH_STAGES) expect(after.has(`calls any ${stage}`)).toBe(true);
   const totalSeconds = grown('seconds any hop_out') + grown('seconds any evaluation');
   expect(totalSeconds, 'stages are times, not moments').toBeLessThan(600);
+}, 60_000);
+
+test('what is answered on the gateway’s thread has a stage of its own there, by both carriers', async () => {
+  const tuple = { namespace: 'resource', object_id: 'o', relation: 'viewer' };
+  const updates = [{ op: 'OP_INSERT', tuple: { ...tuple, subject: { user_id: 'other' } } }];
+  expect((await call(near, 'AuthzService/WriteRelationTuples', { updates })).status).toBe(200);
+  const session = http2.connect(near.baseUrl);
+  const ask = async (): Promise<ReadonlyMap<string, number>> => {
+    for (let i = 0; i < CHECKS; i++) {
+      await askOverHttp1(near);
+      await askOverGrpc(near, session);
+    }
+    return stagesOf(near);
+  };
+  const packed = 'calls any packing';
+  // Until all of them are answered there.
+  let before = await ask();
+  let after = await ask();
+  while (after.get(packed) !== before.get(packed)) {
+    before = after;
+    after = await ask();
+  }
+  session.close();
+  const grown = (name: string): number => (after.get(name) ?? Number.NaN) - (before.get(name) ?? 0);
+  expect(grown('calls any instant')).toBe(2 * CHECKS);
+  expect(grown('seconds any instant')).toBeGreaterThan(0);
+  for (const name of ['http1 scan', 'http1 write', 'http2 scan', 'http2 write']) {
+    expect(grown(`calls ${name}`), name).toBe(CHECKS);
+    expect(grown(`seconds ${name}`), name).toBeGreaterThan(0);
+  }
 }, 60_000);
 
 test('nothing is counted, and no series is there, unless it was asked for', async () => {

@@ -105,6 +105,7 @@ export async function startInstance(
     ...accounting,
     config,
     target,
+    pool: Promise.resolve(opened.pool),
     metrics,
     log,
     time,

@@ -94,6 +94,9 @@ export function start() {
     loadTimeoutMs: 10_000,
     createIndex: (user) => foldingIndex(user),
     withLoadPlace: (load) => load(),
+    failed: (error) => {
+      throw error;
+    },
     cacheBytesOf: () => 1_000_000,
     runnable: () => void told.push('runnable'),
     longRunnable: () => void told.push('longRunnable'),

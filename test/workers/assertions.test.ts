@@ -38,6 +38,9 @@ test('a change that skips a seq is never applied: the shard is loaded again', as
     loadTimeoutMs: 10_000,
     createIndex: (user) => foldingIndex(user),
     withLoadPlace: (load) => load(),
+    failed: (error) => {
+      throw error;
+    },
     runnable: () => undefined,
     longRunnable: () => undefined,
     settled: () => undefined,

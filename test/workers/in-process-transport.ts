@@ -1,5 +1,5 @@
 import type { AnswerBatch, RequestBatch } from '../../src/protocol/messages.ts';
-import { RAW_FIELDS } from '../../src/protocol/messages.ts';
+import { RAW_FIELDS, RAW_REQUEST_ID } from '../../src/protocol/messages.ts';
 import type { Clock } from '../../src/shared/clock.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { FoldingShardIndex } from '../../src/workers/shard/folding-index.ts';
@@ -22,6 +22,8 @@ export class InProcessTransport implements SlotTransport {
   busy = 0;
   /** That it was sent. */
   requests = 0;
+  /** Of the last raw one. */
+  lastRawId = 0;
   #host: ShardHost | null = null;
   #events: SlotEvents | null = null;
 
@@ -59,6 +61,9 @@ export class InProcessTransport implements SlotTransport {
 
   async send(batch: RequestBatch): Promise<AnswerBatch> {
     const copy = structuredClone(batch);
+    if (batch.raw.length > 0) {
+      this.lastRawId = batch.raw[batch.raw.length - RAW_FIELDS + RAW_REQUEST_ID] ?? 0;
+    }
     this.requests += batch.requests.length + batch.raw.length / RAW_FIELDS;
     await new Promise((resolve) => setImmediate(resolve));
     const host = this.#host;

@@ -1,7 +1,9 @@
 import type { ShardKey, TupleChange } from '../../src/model/relation-tuple.ts';
 import type { WorkerStats } from '../../src/protocol/messages.ts';
 import type { RawAnswer, ReadScope } from '../../src/protocol/shard-client.ts';
+import { systemClock } from '../../src/shared/clock.ts';
 import { WORKER_DEFAULTS } from '../../src/workers/shard/worker-settings.ts';
+import { NearTransport } from '../../src/workers/slot/near-transport.ts';
 import type { SpreadingOptions } from '../../src/workers/slot/shard-spreading.ts';
 import { createWorkerPool } from '../../src/workers/slot/worker-pool.ts';
 import type { WorkerPool, WorkerPoolEvent } from '../../src/workers/slot/worker-pool.ts';
@@ -14,6 +16,8 @@ export type Fixture = {
   readonly pool: WorkerPool;
   readonly source: MemoryShardSource;
   readonly transports: InProcessTransport[];
+  /** Lives of the replicas on this thread, where `spreading.near` is set. */
+  readonly nears: NearTransport[];
   readonly events: WorkerPoolEvent[];
   readonly fatal: unknown[];
   /** Bounds that refused a request. */
@@ -40,6 +44,8 @@ export type FixtureOptions = {
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const source = new MemoryShardSource();
   const transports: InProcessTransport[] = [];
+  const nears: NearTransport[] = [];
+  const near = options.spreading?.near;
   const events: WorkerPoolEvent[] = [];
   const fatal: unknown[] = [];
   const refused: string[] = [];
@@ -59,6 +65,21 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       transports[slot] = transport;
       return transport;
     },
+    ...(near === undefined
+      ? {}
+      : {
+          createNear: (onTooMuch) => {
+            const nearSettings = { ...settings, indexBytesMax: near.indexBytesMax };
+            const made = new NearTransport({
+              settings: nearSettings,
+              clock: systemClock,
+              source,
+              onTooMuch,
+            });
+            nears.push(made);
+            return made;
+          },
+        }),
     queueDepthMax: options.queueDepthMax ?? 1_000,
     shardQueueDepthMax: options.shardQueueDepthMax ?? 500,
     queueBytesMax: options.queueBytesMax ?? 1_000_000,
@@ -74,6 +95,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     pool,
     source,
     transports,
+    nears,
     events,
     fatal,
     refused,

@@ -22,6 +22,8 @@ const ENV: Readonly<Record<string, string>> = {
   GATEWAY_WORKERS: '1',
   GATEWAY_PG_POOL_SIZE: '6',
   GATEWAY_INDEX_BYTES: String(64 * 1024 * 1024),
+  // As few as there may be, so that the gateway's thread answers Checks as well.
+  GATEWAY_THREAD_CHECKS_PER_SECOND: '10',
   GATEWAY_PROJECT_TTL_SECONDS: String(PROJECT_TTL_SECONDS),
   GATEWAY_DRAIN_MS: '200',
   GATEWAY_SHUTDOWN_TIMEOUT_MS: '5000',

@@ -8,6 +8,7 @@ import {
   LINE_OPAQUE,
   type ObjectCache,
 } from './object-cache.ts';
+import { STEPS_UNBOUNDED, type StepMeter } from './step-meter.ts';
 
 /** Words of a chain: two cache lines of 64 bytes. */
 const CHAIN_SHIFT = 5;
@@ -55,6 +56,7 @@ export class ChainCache {
   readonly table: LineTable;
   readonly #model: HotModel;
   readonly #objects: ObjectCache;
+  readonly #meter: StepMeter;
   #stamps: Uint32Array;
   /** Number of the last change. */
   #clock = 0;
@@ -66,7 +68,13 @@ export class ChainCache {
   #weight = 0;
   #reads = 0;
 
-  constructor(model: HotModel, objects: ObjectCache, bytesMax: number) {
+  constructor(
+    model: HotModel,
+    objects: ObjectCache,
+    bytesMax: number,
+    meter: StepMeter = { steps: STEPS_UNBOUNDED },
+  ) {
+    this.#meter = meter;
     this.#model = model;
     this.#objects = objects;
     this.table = new LineTable(CHAIN_SHIFT, bytesMax);
@@ -130,6 +138,7 @@ export class ChainCache {
     // A table that has grown is empty: what was forgotten with the old chains needs no stamp.
     if (this.table.capacity !== capacity) this.#stamps = this.#makeStamps();
     const { words } = this.table;
+    if (this.#meter.steps < 0) this.table.forget(at);
     words[at + CHAIN_COUNTS] = fits
       ? this.#users | (this.#lists << 8) | (this.#groups << 16)
       : LINE_OPAQUE;
@@ -172,7 +181,8 @@ export class ChainCache {
   }
 
   #addLine(entity: number, state: HotState | undefined): boolean {
-    if (state === undefined) return false;
+    this.#meter.steps -= 1;
+    if (state === undefined || this.#meter.steps < 0) return false;
     let at = this.#objects.lineOf(entity, state);
     const { lines: words } = this.#objects;
     const counts = words[at + LINE_COUNTS] as number;

@@ -7,6 +7,7 @@ import {
 } from '../../model/tuple-reader.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import { HOT_PLAIN, type HotModel } from './hot-model.ts';
+import { STEPS_UNBOUNDED, type StepMeter } from './step-meter.ts';
 
 /** Nodes of one closure, and of one part that a summary covers; larger ones are not cached. */
 const NODES_MAX = 64;
@@ -57,6 +58,7 @@ export class ClosureCache {
   readonly #reader: TupleReader;
   readonly #model: HotModel;
   readonly #bytesMax: number;
+  readonly #meter: StepMeter;
   #closureBytes = BYTES_FIRST;
   #generation = 1;
   #slots = new Uint32Array(0);
@@ -69,8 +71,14 @@ export class ClosureCache {
   #pageCount = 0;
   #budget = 0;
 
-  constructor(reader: TupleReader, model: HotModel, bytesMax: number) {
+  constructor(
+    reader: TupleReader,
+    model: HotModel,
+    bytesMax: number,
+    meter: StepMeter = { steps: STEPS_UNBOUNDED },
+  ) {
     this.#reader = reader;
+    this.#meter = meter;
     this.#model = model;
     this.#bytesMax = Math.max(BYTES_FIRST * 2, bytesMax);
     this.#allocate();
@@ -174,6 +182,7 @@ export class ClosureCache {
 
   #buildClosure(user: number): number {
     const count = this.#gather(user);
+    if (this.#meter.steps < 0) return CLOSURE_NONE;
     const isFull = this.#closures * 2 > this.#mask;
     if (isFull || this.#used + CLOSURE_HEADER + NODES_MAX > this.#arena.length) this.#startAnew();
     const slot = this.#slotOf(user);
@@ -216,6 +225,8 @@ export class ClosureCache {
     let count = found;
     if (reader.reverseCount(subject) > LIST_MAX) return -1;
     const total = reader.readReverse(subject, 0, chunk, 0);
+    this.#meter.steps -= total;
+    if (this.#meter.steps < 0) return -1;
     for (let i = 0; i < total; i++) {
       const entry = chunk[i] as number;
       const holder = entry & EDGE_NODE_MASK;
@@ -243,7 +254,8 @@ export class ClosureCache {
     if (reader.edge(node, WILDCARD_NODE) !== EDGE_ABSENT) return SUMMARY_OPEN;
     const count = reader.setCount(node);
     if (count === 0) return 1;
-    if (count > LIST_MAX) return SUMMARY_OPEN;
+    this.#meter.steps -= count;
+    if (count > LIST_MAX || this.#meter.steps < 0) return SUMMARY_OPEN;
     const children = listed[level] as Uint32Array;
     reader.readSets(node, 0, children, 0);
     let height = 0;
@@ -262,6 +274,7 @@ export class ClosureCache {
   #summarize(node: number): number {
     this.#budget = NODES_MAX;
     const height = this.#isPlain(node) ? this.#measure(node, 1) : SUMMARY_OPEN;
+    if (this.#meter.steps < 0) return SUMMARY_OPEN;
     const index = node >>> PAGE_SHIFT;
     let page = this.#pages[index];
     if (page === undefined) {

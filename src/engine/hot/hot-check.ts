@@ -219,7 +219,9 @@ function search(
 function isWithin(scratch: HotScratch, usersets: number, readCount: number): boolean {
   scratch.weight += usersets;
   scratch.reads += readCount;
-  return scratch.weight <= scratch.weightMax && scratch.reads <= scratch.readsLimit;
+  return (
+    scratch.weight <= scratch.weightMax && scratch.reads <= scratch.readsLimit && scratch.steps >= 0
+  );
 }
 
 /** All that an object and those above it hold, from their chain; as visitLine without one. */
@@ -468,6 +470,7 @@ function visitOwn(
     return visitSet(scratch, reader, model, closures, node, sets, userNode);
   }
   const count = reader.readWord(sets, scratch.chunk);
+  scratch.steps -= count;
   if (count < 0) return CHECK_GENERAL;
   for (let i = 0; i < count; i++) {
     const set = scratch.chunk[i] as number;
@@ -526,6 +529,7 @@ function walk(
 ): boolean {
   if ((sets & WORD_LIST) === 0) return walkTo(scratch, reader, model, node, sets, target);
   const count = reader.readWord(sets, scratch.chunk);
+  scratch.steps -= count;
   if (count < 0) return false;
   for (let i = 0; i < count; i++) {
     if (!walkTo(scratch, reader, model, node, scratch.chunk[i] as number, target)) return false;

@@ -30,6 +30,7 @@ import { HOT_PLAIN, HotModel, type HotTree } from './hot-model.ts';
 import type { HotScratch } from './hot-scratch.ts';
 import { ObjectCache } from './object-cache.ts';
 import { type Questions, readAhead } from './read-ahead.ts';
+import { STEPS_UNBOUNDED } from './step-meter.ts';
 
 const change = new Uint32Array(CHANGE_WORDS);
 /**
@@ -53,6 +54,8 @@ export class HotEvaluator {
   readonly #hotConditions: HotConditions;
   /** What is prepared of conditions, for all evaluators that share this. */
   readonly conditions: ConditionCache;
+  /** Steps of one evaluation (StepMeter) before it is left to the general one. */
+  stepsMax = STEPS_UNBOUNDED;
   readonly #readAheadBytesMin: number;
   /** Of the operands of the tree at work. */
   #treeReads = 0;
@@ -74,11 +77,11 @@ export class HotEvaluator {
     this.#readAheadBytesMin = options.readAheadBytesMin ?? READ_AHEAD_BYTES_MIN;
     this.#reader = reader;
     this.#model = new HotModel(model);
-    this.#closures = new ClosureCache(reader, this.#model, quarter);
+    this.#closures = new ClosureCache(reader, this.#model, quarter, scratch);
     const isOn = (cache: EngineCache): boolean => options.cachesOff?.includes(cache) !== true;
     const closures = isOn('closures') ? this.#closures : ABSENT_CACHES.closures;
-    this.#objects = new ObjectCache(reader, this.#model, closures, quarter * 2);
-    this.#chains = new ChainCache(this.#model, this.#objects, quarter);
+    this.#objects = new ObjectCache(reader, this.#model, closures, quarter * 2, scratch);
+    this.#chains = new ChainCache(this.#model, this.#objects, quarter, scratch);
     this.#caches = {
       closures,
       objects: isOn('objects') ? this.#objects : ABSENT_CACHES.objects,
@@ -100,6 +103,16 @@ export class HotEvaluator {
   /** BACKSTOP_ bits of the last `check` with the same scratch memory. */
   get lastBackstops(): number {
     return this.#scratch.backstops;
+  }
+
+  /** Whether the last `check` with the same scratch memory met a condition that it could not decide. */
+  get isLastUndecided(): boolean {
+    return this.#scratch.isUndecided;
+  }
+
+  /** Steps of the last `check` with the same scratch memory. */
+  get lastSteps(): number {
+    return this.stepsMax - this.#scratch.steps;
   }
 
   /** Reads of the last `check` with the same scratch memory. */
@@ -124,6 +137,7 @@ export class HotEvaluator {
     if (reader.revision !== this.#revision) this.#catchUp();
     const scratch = this.#scratch;
     scratch.nowMs = nowMs;
+    scratch.steps = this.stepsMax;
     scratch.conditions = this.#hotConditions;
     this.#hotConditions.begin(context);
     const code = this.#decide(entity, relation, userNode, nodesMax, readsMax);

@@ -1,6 +1,7 @@
 import { OBJECT_STRIDE } from '../../model/tuple-reader.ts';
 import { CLOSURE_NONE } from './closure-cache.ts';
 import type { HotConditions } from './hot-conditions.ts';
+import { STEPS_UNBOUNDED, type StepMeter } from './step-meter.ts';
 
 /** A power of two: a slot is the upper nine bits of a hash. */
 export const TABLE_SLOTS = 512;
@@ -13,7 +14,7 @@ const CHAIN_MAX = 12;
  * The working memory of hot evaluations, 17 KiB: of one at a time, and one after the other, so that a thread
  * needs one for all of its indexes. After an evaluation it holds what that one took.
  */
-export class HotScratch {
+export class HotScratch implements StepMeter {
   readonly chunk = new Uint32Array(LIST_MAX);
   /** The nodes of the object at work. */
   readonly object = new Uint32Array(CHAIN_MAX * OBJECT_STRIDE);
@@ -26,6 +27,7 @@ export class HotScratch {
   /** Twice the number of the evaluation that filled the slot, plus 1 while it is on the path. */
   readonly tableMark = new Float64Array(TABLE_SLOTS);
   evaluation = 0;
+  steps = STEPS_UNBOUNDED;
   top = 0;
   hasWildcards = false;
   /** Usersets visited, and the height of those that a summary stood for. */

@@ -114,6 +114,12 @@ export class LineTable {
     this.#filled--;
   }
 
+  /** Lets the line at `at`, which is there, be made anew when it is asked for again; until another one is added its words stay. */
+  forget(at: number): void {
+    this.words[at + LINE_GENERATION] = 0;
+    this.#filled--;
+  }
+
   #wayOf(set: number, way: number): number {
     return set + (way << this.#shift);
   }

@@ -13,6 +13,7 @@ import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import { type ClosureCache, SUMMARY_OPEN } from './closure-cache.ts';
 import { HOT_PLAIN, type HotModel, type HotState } from './hot-model.ts';
 import { LineTable } from './line-table.ts';
+import { STEPS_UNBOUNDED, type StepMeter } from './step-meter.ts';
 
 /** Words of a line: one cache line of 64 bytes. */
 const LINE_SHIFT = 4;
@@ -53,6 +54,7 @@ export class ObjectCache {
   readonly #reader: TupleReader;
   readonly #model: HotModel;
   readonly #closures: Pick<ClosureCache, 'summaryOf'>;
+  readonly #meter: StepMeter;
   // What `#decode` has gathered.
   #users = 0;
   #lists = 0;
@@ -68,7 +70,9 @@ export class ObjectCache {
     model: HotModel,
     closures: Pick<ClosureCache, 'summaryOf'>,
     bytesMax: number,
+    meter: StepMeter = { steps: STEPS_UNBOUNDED },
   ) {
+    this.#meter = meter;
     this.#reader = reader;
     this.#model = model;
     this.#closures = closures;
@@ -113,6 +117,8 @@ export class ObjectCache {
     }
     const at = this.table.add(entity, state.index);
     const { words } = this.table;
+    // It says less of groups than there is to say.
+    if (this.#meter.steps < 0) this.table.forget(at);
     words[at + LINE_COUNTS] = fits
       ? this.#users | (this.#lists << 8) | (this.#groups << 16) | (this.#children << 24)
       : LINE_OPAQUE;
@@ -148,6 +154,7 @@ export class ObjectCache {
       if (sets === 0) continue;
       const count = this.#reader.readWord(sets, subjects);
       if (count < 0) return false;
+      this.#meter.steps -= count;
       for (let i = 0; i < count; i++) {
         const subject = subjects[i] as number;
         if (subject >= EDGE_QUALIFIED) return false;

@@ -1,7 +1,7 @@
-import type { ServerHttp2Stream } from 'node:http2';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { ConnectReason } from './connect-reason.ts';
 
@@ -103,7 +103,7 @@ export function streamedBodyOfExchange(
 
 /** As `wholeBodyOfExchange`, of an HTTP/2 request; one that takes too long resets the stream. */
 export function wholeBodyOfStream(
-  stream: ServerHttp2Stream,
+  stream: Http2RequestStream,
   maxBytes: number,
   deadlines: BodyDeadlines,
   signal: AbortSignal,
@@ -135,7 +135,7 @@ export function wholeBodyOfStream(
 
 /** The body of an HTTP/2 request chunk by chunk, under the protocol's own flow control. */
 export async function* streamedBodyOfStream(
-  stream: ServerHttp2Stream,
+  stream: Http2RequestStream,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   try {

@@ -1,5 +1,6 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import { BytesBody } from './adapter-body.ts';
 
 type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
@@ -21,7 +22,7 @@ export function headersFromHttp2(incoming: IncomingHttpHeaders): Headers {
  * throws: a stream that the client has reset is left alone.
  */
 export async function respondToStream(
-  stream: ServerHttp2Stream,
+  stream: Http2RequestStream,
   response: UniversalResponse,
   requestId: string,
 ): Promise<void> {
@@ -70,7 +71,7 @@ const LATE_BODY_MS = 1_000;
  * What the client still sends is thrown away, so that it does not wait for our window; if it does not
  * stop, the stream is reset without an error, as RFC 9113 §8.1 has it for a complete answer.
  */
-export function letGo(stream: ServerHttp2Stream): void {
+export function letGo(stream: Http2RequestStream): void {
   if (stream.destroyed || stream.readableEnded) return;
   stream.resume();
   const wait = (): void => {
@@ -86,11 +87,11 @@ export function letGo(stream: ServerHttp2Stream): void {
   else stream.once('finish', wait);
 }
 
-function canWrite(stream: ServerHttp2Stream): boolean {
+function canWrite(stream: Http2RequestStream): boolean {
   return !stream.destroyed && !stream.closed;
 }
 
-function drained(stream: ServerHttp2Stream): Promise<void> {
+function drained(stream: Http2RequestStream): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       stream.off('drain', done);

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { IncomingHttpHeaders } from 'node:http2';
 import type { Registry } from '@bufbuild/protobuf';
 import {
   createContextValues,
@@ -11,6 +11,7 @@ import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type Credential, kCredential, NOBODY } from '../callers/caller.ts';
@@ -82,7 +83,7 @@ export interface ConnectAdapter {
    * the time that the caller stated.
    */
   readonly handleBufferedStream: (
-    stream: ServerHttp2Stream,
+    stream: Http2RequestStream,
     headers: IncomingHttpHeaders,
     body: Uint8Array | null,
     leftMs: number | undefined,
@@ -90,7 +91,7 @@ export interface ConnectAdapter {
   ) => void;
   /** Takes an HTTP/2 request: pass it as `http2.onStream` of the server. */
   readonly handleHttp2: (
-    stream: ServerHttp2Stream,
+    stream: Http2RequestStream,
     headers: IncomingHttpHeaders,
     bodyDeadlines: BodyDeadlines,
   ) => void;
@@ -245,7 +246,7 @@ class Calls {
   }
 
   handleHttp2(
-    stream: ServerHttp2Stream,
+    stream: Http2RequestStream,
     incoming: IncomingHttpHeaders,
     deadlines: BodyDeadlines,
   ): void {
@@ -262,7 +263,7 @@ class Calls {
   }
 
   #admitted(
-    stream: ServerHttp2Stream,
+    stream: Http2RequestStream,
     incoming: IncomingHttpHeaders,
     deadlines: BodyDeadlines,
     path: string,
@@ -286,7 +287,7 @@ class Calls {
   }
 
   handleBufferedStream(
-    stream: ServerHttp2Stream,
+    stream: Http2RequestStream,
     incoming: IncomingHttpHeaders,
     body: Uint8Array | null,
     leftMs: number | undefined,
@@ -312,7 +313,7 @@ class Calls {
   }
 
   #callHttp2(
-    stream: ServerHttp2Stream,
+    stream: Http2RequestStream,
     handler: UniversalHandler,
     contentType: string,
     request: UniversalRequest,
@@ -374,7 +375,7 @@ class Calls {
   }
 
   #failHttp2(
-    stream: ServerHttp2Stream,
+    stream: Http2RequestStream,
     handler: UniversalHandler,
     contentType: string,
     error: unknown,
@@ -440,7 +441,7 @@ function clampTimeouts(header: Headers): void {
 }
 
 /** Aborted when the stream has closed, answered or not. */
-function signalOfStream(stream: ServerHttp2Stream): AbortSignal {
+function signalOfStream(stream: Http2RequestStream): AbortSignal {
   const controller = new AbortController();
   stream.once('close', () => controller.abort(cancelled()));
   return controller.signal;

@@ -187,7 +187,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
 
   scopeFound(scope: ReadScope): void {
     const { shards } = this.options;
-    this.#running = shards.raw(
+    const running = shards.raw(
       this.hot.method,
       this.head.format,
       this.#message,
@@ -195,6 +195,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
       this.#expected,
       (answer) => this.#answered(answer),
     );
+    if (running !== null) this.#running = running;
   }
 
   scopeUnusual(): void {

@@ -1,7 +1,8 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { IncomingHttpHeaders } from 'node:http2';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import type { CallStages, Carrier } from '../../shared/stage-times.ts';
 import type { Credential, CredentialSource } from '../callers/caller.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
@@ -64,7 +65,7 @@ export class FramedDecisions {
 
   /** Hot. Takes any HTTP/2 request of a POST. */
   handleStream(
-    stream: ServerHttp2Stream,
+    stream: Http2RequestStream,
     headers: IncomingHttpHeaders,
     deadlines: BodyDeadlines,
   ): void {

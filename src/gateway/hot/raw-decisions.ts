@@ -280,9 +280,9 @@ class HotCall implements ParkedCall, CallOrigin {
   scopeFound(scope: ReadScope): void {
     const { hot, format, body, expected } = this;
     const { shards } = this.#options;
-    this.#begin(
-      shards.raw(hot.method, format, body, scope, expected, (answer) => this.end(answer)),
-    );
+    const onAnswer = (answer: RawAnswer): void => this.end(answer);
+    const running = shards.raw(hot.method, format, body, scope, expected, onAnswer);
+    if (running !== null) this.#begin(running);
   }
 
   scopeUnusual(): void {

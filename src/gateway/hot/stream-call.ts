@@ -1,6 +1,7 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { IncomingHttpHeaders } from 'node:http2';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import type { BodyPool } from '../../http/body-pool.ts';
+import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { AppError, type InternalReason } from '../../shared/app-error.ts';
 import type { Credential } from '../callers/caller.ts';
@@ -49,7 +50,7 @@ const ENHANCE_YOUR_CALM = 11;
 /** A decision call over HTTP/2: gRPC, gRPC-Web or Connect, on the core streams of node:http2. */
 export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswer {
   unreadBytes = 0;
-  readonly #stream: ServerHttp2Stream;
+  readonly #stream: Http2RequestStream;
   readonly #incoming: IncomingHttpHeaders;
   readonly #general: StreamCallOptions['general'];
   readonly #parts: StreamCallParts;
@@ -67,7 +68,7 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     hot: HotMethod,
     head: CallHead,
     credential: Credential,
-    stream: ServerHttp2Stream,
+    stream: Http2RequestStream,
     incoming: IncomingHttpHeaders,
     deadlines: BodyDeadlines,
   ) {
@@ -225,6 +226,6 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   }
 }
 
-function sendOkTrailers(this: ServerHttp2Stream): void {
+function sendOkTrailers(this: Http2RequestStream): void {
   this.sendTrailers(OK_TRAILERS);
 }

@@ -1,10 +1,10 @@
 import { BACKSTOP_BUDGET, type EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
-import type { ScopeEntry, WorkerStats } from '../../protocol/messages.ts';
+import type { WorkerStats } from '../../protocol/messages.ts';
 import { QUESTION_RPCS } from '../../protocol/questions.ts';
 import type { BudgetRefusal, RefusedQuestion } from '../../protocol/read-figures.ts';
 import type { DecisionCount } from '../../protocol/shard-client.ts';
-import { type ProjectReads, ReadsByProject } from './project-reads.ts';
+import { type CountedScope, type ProjectReads, ReadsByProject } from './project-reads.ts';
 import { ReadCounts } from './read-counts.ts';
 
 const PAIRS_MAX = 200;
@@ -33,7 +33,7 @@ const EVALUATED_RPCS: readonly EvaluatedRpc[] = [
 ];
 
 /** The request whose evaluations are counted. */
-export type CountedRequest = { readonly requestId: number; readonly scope: ScopeEntry };
+export type CountedRequest = { readonly requestId: number; readonly scope: CountedScope };
 
 /** What ran out of its budget. */
 export type Exhausted = {

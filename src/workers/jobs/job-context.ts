@@ -91,7 +91,8 @@ export class EvaluatorLoan {
   }
 }
 
-const NAMES_MAX = 2 ** 26;
+/** More than there are ids of names: two of them make one number. */
+export const NAMES_MAX = 2 ** 26;
 
 /** Texts of the names of item `index`. */
 export interface PairNames {

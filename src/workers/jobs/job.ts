@@ -18,6 +18,12 @@ export interface JobShard {
   readonly position: Revision;
 }
 
+/** What a read asks of the revision that answers it. */
+export type Demand = {
+  readonly scope: Pick<ScopeEntry, 'epoch' | 'settingsVersion' | 'stamp'>;
+  readonly minSeq: number;
+};
+
 /**
  * One read request inside a worker. It is run by its shard's actor, over one revision, in slices.
  */

@@ -6,6 +6,9 @@ import {
   SHARE_BOUNDS,
 } from '../../protocol/read-figures.ts';
 
+/** What is looked at of the scope of a question. */
+export type CountedScope = Pick<ScopeEntry, 'projectId' | 'tenantId' | 'readBudget'>;
+
 /** Projects that a worker tells apart between two reports; all further ones are told of together. */
 const PROJECTS_MAX = 256;
 /** Refusals of a project that are told of one by one between two reports. */
@@ -102,11 +105,11 @@ export class ProjectReads {
 export class ReadsByProject {
   readonly #projects = new Map<string, ProjectReads>();
   readonly #others = new ProjectReads('');
-  #scope: ScopeEntry | null = null;
+  #scope: CountedScope | null = null;
   #project: ProjectReads = this.#others;
 
   /** That of a scope. Hot: scopes of one run of requests are mostly the same object. */
-  of(scope: ScopeEntry): ProjectReads {
+  of(scope: CountedScope): ProjectReads {
     if (scope === this.#scope) return this.#project;
     const { projectId } = scope;
     let project = this.#projects.get(projectId);

@@ -20,6 +20,10 @@ export type IndexFsckOptions = {
   readonly rowsPerSecond: number;
   /** How long after its load, or its last check, a shard is due. */
   readonly intervalMs: number;
+  /** How long a slice of a comparison may be; 1 ms if absent. */
+  readonly sliceMs?: number | undefined;
+  /** What must not happen has. */
+  readonly onFailed: (error: unknown) => void;
   /** What to do about a difference: tell of it, and load the index again. */
   readonly onDifference: (actor: ShardActor, difference: IndexDifference) => void;
   readonly onUnfinished: (actor: ShardActor, error: unknown) => void;
@@ -55,7 +59,7 @@ export class IndexFsck {
   }
 
   start(): void {
-    void this.#run();
+    this.#run().catch(this.#options.onFailed);
   }
 
   stop(): void {
@@ -116,8 +120,9 @@ export class IndexFsck {
   async #check(actor: ShardActor): Promise<void> {
     // A demand that comes from now on wants to see this one checked again.
     const demands = [...this.#demands];
-    const { clock, source } = this.#options;
-    const result = await checkShard(actor, { clock, source, pace: (rows) => this.#pace(rows) });
+    const { clock, source, sliceMs } = this.#options;
+    const pace = (rows: number): Promise<void> => this.#pace(rows);
+    const result = await checkShard(actor, { clock, source, sliceMs, pace });
     if (this.#isStopped) return;
     this.#rows += result.rows;
     const isChecked = result.kind === 'clean' || result.kind === 'different';

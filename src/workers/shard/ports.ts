@@ -40,6 +40,9 @@ export interface ShardIndex {
   endAudit(): void;
 }
 
+/** How a load leaves time to others on its thread. */
+export type LoadPace = Pick<SnapshotSink, 'sliceMs' | 'ready'>;
+
 /** The truth about shards: Postgres, or memory in tests. */
 export interface ShardSource {
   /** Loads at once that it takes, where it shares connections among them by itself. */

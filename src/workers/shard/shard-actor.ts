@@ -2,18 +2,19 @@ import { IndexDamage } from '../../cache/index-damage.ts';
 import type { CarriedChanges } from '../../model/carried-changes.ts';
 import type { CommittedChange } from '../../model/committed-change.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { ShownSeqs } from '../../protocol/shown-seqs.ts';
+import type { ShownPlace } from '../../protocol/shown-seqs.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { mustReload } from '../../store/changes.ts';
 import type { ChangePage, ShardHead, ShardPosition, StoredChange } from '../../store/changes.ts';
-import type { Job } from '../jobs/job.ts';
+import type { Demand, Job } from '../jobs/job.ts';
 import { Callbacks } from './callbacks.ts';
 import { HeldChanges } from './held-changes.ts';
-import type { IndexUser, ShardIndex, ShardSource } from './ports.ts';
+import type { IndexUser, LoadPace, ShardIndex, ShardSource } from './ports.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import type { ActorEvent, ActorState } from './shard-actor-state.ts';
+import { behind, settingsOld, unavailable } from './shard-errors.ts';
 import { ShardJobs } from './shard-jobs.ts';
 import type { ShardReason } from './shard-reason.ts';
 import { ShardRevision, type Verdict } from './shard-revision.ts';
@@ -26,15 +27,16 @@ const BEHIND_RETRY_MS = 20;
 
 type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
 
-/** Of ShownSeqs. */
-export type ShownPlace = { readonly seqs: ShownSeqs; readonly place: number };
-
 /** What an actor needs of the worker around it. */
 export interface ActorHost {
   readonly clock: Clock;
   readonly source: ShardSource;
   readonly loadTimeoutMs: number;
   createIndex(user: IndexUser): ShardIndex;
+  /** How loads leave time to others; absent: as in a worker, whose thread does nothing else. */
+  readonly pace?: LoadPace | undefined;
+  /** What must not happen has: ends the worker. */
+  failed(error: unknown): void;
   /** Bytes of what evaluators remember beside an index. */
   cacheBytesOf?(index: ShardIndex): number;
   /** Runs `load` when one of the few load places is free. */
@@ -141,6 +143,11 @@ export class ShardActor implements IndexUser {
   /** Changes when the index is dropped: what was derived from it is void. */
   get generation(): number {
     return this.#generation;
+  }
+
+  /** What becomes of a read now, without waiting: 'serve' only while nothing is begun. Hot. */
+  judge(demand: Demand): Verdict {
+    return this.#jobs.hasBegun ? 'wait' : this.#revision.judge(demand);
   }
 
   submit(job: Job): void {
@@ -386,15 +393,17 @@ export class ShardActor implements IndexUser {
     } else this.#moved(event);
     this.#generation += 1;
     const generation = this.#generation;
-    this.#load().then(
-      ({ index, head }) => {
-        if (generation === this.#generation) this.#loaded(index, head);
-        else index.drop?.();
-      },
-      (error: unknown) => {
-        if (generation === this.#generation) this.#loadFailed(error);
-      },
-    );
+    this.#load()
+      .then(
+        ({ index, head }) => {
+          if (generation === this.#generation) this.#loaded(index, head);
+          else index.drop?.();
+        },
+        (error: unknown) => {
+          if (generation === this.#generation) this.#loadFailed(error);
+        },
+      )
+      .catch((error: unknown) => this.#host.failed(error));
   }
 
   #load(): Promise<{ index: ShardIndex; head: ShardHead }> {
@@ -405,6 +414,7 @@ export class ShardActor implements IndexUser {
         begin: () => index.begin?.(),
         row: (bytes: Uint8Array, bounds: Int32Array) => index.insertRow(bytes, bounds),
         ...(index.insertRows === undefined ? {} : { rows: index.insertRows.bind(index) }),
+        ...host.pace,
       };
       try {
         const head = await withTimeout(host.loadTimeoutMs, (signal) =>
@@ -500,16 +510,18 @@ export class ShardActor implements IndexUser {
     this.#retryTimer = null;
     const generation = this.#generation;
     this.#host.counted('catchUp');
-    this.#catchUp(generation).then(
-      (outcome) => {
-        if (generation !== this.#generation) return;
-        if (outcome === 'diverged') this.#startLoad('diverged');
-        else this.#caughtUp();
-      },
-      (error: unknown) => {
-        if (generation === this.#generation) this.#catchUpFailed(error);
-      },
-    );
+    this.#catchUp(generation)
+      .then(
+        (outcome) => {
+          if (generation !== this.#generation) return;
+          if (outcome === 'diverged') this.#startLoad('diverged');
+          else this.#caughtUp();
+        },
+        (error: unknown) => {
+          if (generation === this.#generation) this.#catchUpFailed(error);
+        },
+      )
+      .catch((error: unknown) => this.#host.failed(error));
   }
 
   async #catchUp(generation: number): Promise<PageOutcome> {
@@ -577,23 +589,11 @@ export class ShardActor implements IndexUser {
   #retryLater(): void {
     this.#retryTimer ??= setTimeout(() => {
       this.#retryTimer = null;
-      this.#wake();
+      try {
+        this.#wake();
+      } catch (error) {
+        this.#host.failed(error);
+      }
     }, BEHIND_RETRY_MS);
   }
-}
-
-function behind(): AppError {
-  return new AppError<ShardReason>('SHARD_BEHIND', 'the shard is not held at that position');
-}
-
-function settingsOld(version: number): AppError {
-  return new AppError<ShardReason>(
-    'SETTINGS_OLD',
-    'the settings of the project are older than what the shard holds',
-    { version: String(version) },
-  );
-}
-
-function unavailable(message: string, cause?: unknown): AppError {
-  return new AppError<ShardReason>('SHARD_UNAVAILABLE', message, {}, cause);
 }

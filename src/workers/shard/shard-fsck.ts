@@ -19,6 +19,8 @@ const WALKED_PER_ROW = 16;
 export type FsckOptions = {
   readonly clock: Clock;
   readonly source: ShardSource;
+  /** How long a slice may be; 1 ms if absent. */
+  readonly sliceMs?: number | undefined;
   /** Waits until so many more rows may be compared; at least until the messages at hand are handled. */
   readonly pace: (rows: number) => Promise<void>;
 };
@@ -61,7 +63,7 @@ async function compareAll(
   options: FsckOptions,
 ): Promise<IndexDifference | null | undefined> {
   const { pace } = options;
-  const isOver = sliceOf(options.clock);
+  const isOver = sliceOf(options);
   while (!audit.isWalked) {
     const { walked, difference } = audit.walk(isOver());
     if (difference !== null) return difference;
@@ -119,9 +121,9 @@ async function reaches(
 }
 
 /** Returns what says that the slice beginning now is over. */
-function sliceOf(clock: Clock): () => () => boolean {
+function sliceOf({ clock, sliceMs = SLICE_MS }: FsckOptions): () => () => boolean {
   return () => {
-    const endMs = clock.monotonicMs() + SLICE_MS;
+    const endMs = clock.monotonicMs() + sliceMs;
     return () => clock.monotonicMs() >= endMs;
   };
 }

@@ -1,7 +1,6 @@
 import type { IndexDifference } from '../../cache/index-audit.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { ShardKey } from '../../model/relation-tuple.ts';
-import type { HeldShards } from '../../protocol/held-shards.ts';
 import type {
   AnswerBatch,
   ControlMessage,
@@ -12,12 +11,10 @@ import type {
   WorkerStats,
 } from '../../protocol/messages.ts';
 import { RAW_FIELDS } from '../../protocol/messages.ts';
-import { modelKey } from '../../protocol/model-store.ts';
 import { shardHash } from '../../protocol/shard-routing.ts';
-import { ShownSeqs } from '../../protocol/shown-seqs.ts';
+import { type ShownPlace, ShownSeqs } from '../../protocol/shown-seqs.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert, DEBUG_ASSERTIONS } from '../../shared/assert.ts';
-import type { Clock } from '../../shared/clock.ts';
 import { AnswerWriter } from '../jobs/answer-writer.ts';
 import { BatchBodies } from '../jobs/batch-bodies.ts';
 import { DecisionStats } from '../jobs/decision-stats.ts';
@@ -26,17 +23,18 @@ import type { Job } from '../jobs/job.ts';
 import { parsedJob } from '../jobs/parsed-jobs.ts';
 import { rawJob } from '../jobs/raw-jobs.ts';
 import { questionJob } from '../questions/question-job.ts';
+import { textOfError } from './error-text.ts';
 import { IndexBudget } from './index-budget.ts';
 import { IndexFsck } from './index-fsck.ts';
 import { LoadPlaces } from './load-places.ts';
 import { ModelRegistry } from './model-registry.ts';
-import type { IndexUser, ShardIndex, ShardSource } from './ports.ts';
-import { ShardActor } from './shard-actor.ts';
-import type { ActorHost, ShownPlace } from './shard-actor.ts';
+import { ModelWaiters } from './model-waiters.ts';
+import { type ActorHost, ShardActor } from './shard-actor.ts';
+import { unavailable } from './shard-errors.ts';
+import type { ShardHostOptions } from './shard-host-options.ts';
 import type { ShardReason } from './shard-reason.ts';
 import { ShardTurns } from './shard-turns.ts';
 import { SmallShards } from './small-shards.ts';
-import type { WorkerSettings } from './worker-settings.ts';
 
 const SWEEP_MS = 20;
 const STATS_MS = 250;
@@ -52,31 +50,6 @@ const CLOSURE_BYTES_MAX = 32 * 1024 * 1024;
 const CANCELLED_MAX = 65_536;
 const INDEX_DIFFERS = 'index_differs';
 
-export type ShardHostOptions = {
-  readonly settings: Pick<
-    WorkerSettings,
-    | 'indexBytesMax'
-    | 'sliceMs'
-    | 'depthMax'
-    | 'batchBudgetFactor'
-    | 'batchItemsMax'
-    | 'pollMs'
-    | 'loadTimeoutMs'
-    | 'poolMax'
-    | 'fsckRowsPerSecond'
-    | 'fsckIntervalMs'
-  >;
-  readonly clock: Clock;
-  readonly source: ShardSource;
-  readonly createIndex: (shared: SmallShards, user: IndexUser) => ShardIndex;
-  /** Posts deferred answers by a message of their own, at once: they are views of memory that is used again. */
-  readonly post: (answers: AnswerBatch) => void;
-  /** Told which shards are held; absent where nobody asks. */
-  readonly held?: Pick<HeldShards, 'add' | 'remove'> | undefined;
-  /** One double: the id of the request under evaluation. */
-  readonly underEvaluation: Float64Array;
-};
-
 /**
  * One worker without its thread: the actors of its shards, their turns, models, memory and
  * statistics. A batch is handled without awaiting: what short requests can be answered within one
@@ -87,8 +60,10 @@ export class ShardHost {
   readonly #options: ShardHostOptions;
   readonly #actors = new Map<string, Map<string, ShardActor>>();
   readonly #models = new ModelRegistry();
-  readonly #modelWaiters = new Map<string, Job[]>();
   readonly #writer = new AnswerWriter();
+  readonly #modelWaiters = new ModelWaiters((projectId, version) =>
+    this.#writer.modelWanted(projectId, version),
+  );
   readonly #stats = new DecisionStats((refusal) => this.#writer.refusal(refusal));
   readonly #budget: IndexBudget;
   readonly #small: SmallShards;
@@ -145,13 +120,19 @@ export class ShardHost {
       clock,
       batchBudgetFactor: settings.batchBudgetFactor,
       batchItemsMax: settings.batchItemsMax,
-      evaluator: { depthMax: settings.depthMax, closureBytesMax: CLOSURE_BYTES_MAX },
+      evaluator: {
+        depthMax: settings.depthMax,
+        closureBytesMax: CLOSURE_BYTES_MAX,
+        ...options.engine,
+      },
     });
     this.#fsck = new IndexFsck({
       clock,
       source: options.source,
       rowsPerSecond: settings.fsckRowsPerSecond,
       intervalMs: settings.fsckIntervalMs,
+      sliceMs: options.pace?.fsckSliceMs,
+      onFailed: (error) => this.#failed(error),
       onDifference: (actor, difference) => this.#differs(actor, difference),
       onUnfinished: (actor, error) => this.#report('index_not_compared', actor.key, error),
     });
@@ -164,6 +145,8 @@ export class ShardHost {
         const reader = index.ownReader === undefined ? index.reader : index.ownReader;
         return reader === null ? 0 : this.#context.cacheBytesOf(reader);
       },
+      pace: options.pace,
+      failed: (error) => this.#failed(error),
       withLoadPlace: (load) => this.#loads.run(load),
       runnable: (actor) => this.#turns.addShort(actor),
       longRunnable: (actor) => this.#turns.addLong(actor),
@@ -216,6 +199,23 @@ export class ShardHost {
   /** The loaded shard, for tests and statistics. */
   actor(shard: ShardKey): ShardActor | undefined {
     return this.#actors.get(shard.projectId)?.get(shard.tenantId);
+  }
+
+  /** What the jobs of this host share. */
+  get jobs(): JobContext {
+    return this.#context;
+  }
+
+  /** The model that a scope names, for a question that does not wait for it; undefined: it is asked for. */
+  modelOf({
+    projectId,
+    modelVersion,
+  }: Pick<ScopeEntry, 'projectId' | 'modelVersion'>): NamespaceModel | undefined {
+    const model = this.#models.get(projectId, modelVersion);
+    if (model !== undefined) return model;
+    this.#modelWaiters.add(projectId, modelVersion, null);
+    if (!this.#isInTurn) this.#scheduleTurn();
+    return undefined;
   }
 
   get indexBytes(): number {
@@ -300,7 +300,7 @@ export class ShardHost {
     }
     const model = this.#models.get(scope.projectId, scope.modelVersion);
     if (model === undefined) {
-      this.#awaitModel(job, scope);
+      this.#modelWaiters.add(scope.projectId, scope.modelVersion, job);
       return;
     }
     const actor = this.#actorOf(scope);
@@ -311,37 +311,14 @@ export class ShardHost {
     actor.submit(job);
   }
 
-  #awaitModel(job: Job, scope: ScopeEntry): void {
-    const key = modelKey(scope.projectId, scope.modelVersion);
-    const waiting = this.#modelWaiters.get(key);
-    if (waiting !== undefined) {
-      waiting.push(job);
-      return;
-    }
-    this.#modelWaiters.set(key, [job]);
-    this.#writer.modelWanted(scope.projectId, scope.modelVersion);
-  }
-
-  #takeModelWaiters(projectId: string, modelVersion: number): readonly Job[] {
-    const key = modelKey(projectId, modelVersion);
-    const jobs = this.#modelWaiters.get(key) ?? [];
-    this.#modelWaiters.delete(key);
-    return jobs;
-  }
-
   #control(message: ControlMessage): void {
     switch (message.kind) {
       case 'setModel':
         this.#setModel(message.ackId, message.projectId, message.modelVersion, message.modelJson);
         break;
       case 'modelUnknown':
-        for (const job of this.#takeModelWaiters(message.projectId, message.modelVersion)) {
-          job.fail(
-            new AppError<ShardReason>(
-              'SHARD_UNAVAILABLE',
-              'the model of the project is not known yet',
-            ),
-          );
+        for (const job of this.#modelWaiters.take(message.projectId, message.modelVersion)) {
+          job.fail(unavailable('the model of the project is not known yet'));
         }
         break;
       case 'fsck':
@@ -400,13 +377,13 @@ export class ShardHost {
       this.#models.set(projectId, modelVersion, modelJson);
     } catch (error) {
       if (ackId !== 0) this.#writer.ack(ackId, errorToData(error));
-      for (const job of this.#takeModelWaiters(projectId, modelVersion)) {
+      for (const job of this.#modelWaiters.take(projectId, modelVersion)) {
         job.fail(new AppError<ShardReason>('INTERNAL', 'internal error', {}, error));
       }
       return;
     }
     if (ackId !== 0) this.#writer.ack(ackId);
-    for (const job of this.#takeModelWaiters(projectId, modelVersion)) this.#accept(job);
+    for (const job of this.#modelWaiters.take(projectId, modelVersion)) this.#accept(job);
   }
 
   // --- turns ----------------------------------------------------------------------------------
@@ -417,18 +394,22 @@ export class ShardHost {
     this.#isTurnScheduled = true;
     setImmediate(() => {
       this.#isTurnScheduled = false;
-      this.#isInTurn = true;
-      try {
-        this.#turns.runShort();
-        // Finished answers do not wait for the slice of others.
-        this.#postAnswers();
-        this.#turns.runLong();
-      } finally {
-        this.#isInTurn = false;
-      }
-      this.#postAnswers();
-      this.#scheduleTurn();
+      this.#guarded(() => this.#turn());
     });
+  }
+
+  #turn(): void {
+    this.#isInTurn = true;
+    try {
+      this.#turns.runShort();
+      // Finished answers do not wait for the slice of others.
+      this.#postAnswers();
+      this.#turns.runLong();
+    } finally {
+      this.#isInTurn = false;
+    }
+    this.#postAnswers();
+    this.#scheduleTurn();
   }
 
   #postAnswers(): void {
@@ -487,9 +468,26 @@ export class ShardHost {
   // --- time -----------------------------------------------------------------------------------
 
   #every(ms: number, work: () => void): void {
-    const timer = setInterval(work, ms);
+    const timer = setInterval(() => this.#guarded(work), ms);
     timer.unref();
     this.#timers.push(timer);
+  }
+
+  /** Runs what nobody waits for. */
+  #guarded(work: () => void): void {
+    const { onFailed } = this.#options;
+    if (onFailed === undefined) return work();
+    try {
+      work();
+    } catch (error) {
+      onFailed(error);
+    }
+  }
+
+  #failed(error: unknown): void {
+    this.#guarded(() => {
+      throw error;
+    });
   }
 
   #sweep(): void {
@@ -501,18 +499,9 @@ export class ShardHost {
       open += actor.depth;
     }
     if (open === 0 && !this.#turns.isIdle) open = 1;
-    for (const [key, jobs] of this.#modelWaiters) {
-      const kept = jobs.filter((job) => !job.isCancelled && job.waitUntilMs > nowMs);
-      for (const job of jobs) {
-        if (job.isCancelled || job.waitUntilMs > nowMs) continue;
-        job.fail(
-          new AppError<ShardReason>('SHARD_UNAVAILABLE', 'the model of the project did not arrive'),
-        );
-      }
-      if (kept.length === 0) this.#modelWaiters.delete(key);
-      else this.#modelWaiters.set(key, kept);
-      open += kept.length;
-    }
+    open += this.#modelWaiters.sweep(nowMs, () =>
+      unavailable('the model of the project did not arrive'),
+    );
     const { cancelled } = this.#context;
     if (open === 0 || cancelled.size > CANCELLED_MAX) cancelled.clear();
     this.#postAnswers();
@@ -574,11 +563,4 @@ export class ShardHost {
 
 function keyOf({ projectId, tenantId }: ShardKey): string {
   return `${projectId}\0${tenantId}`;
-}
-
-/** Text for the log: the stack names our code, an AppError's cause what the store said. */
-function textOfError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  return error instanceof AppError ? error.message + cause : (error.stack ?? error.message);
 }

@@ -1,7 +1,7 @@
 import type { CarriedChanges } from '../../model/carried-changes.ts';
 import { assert } from '../../shared/assert.ts';
 import type { ShardHead, ShardPosition, StoredChange } from '../../store/changes.ts';
-import type { Job } from '../jobs/job.ts';
+import type { Demand } from '../jobs/job.ts';
 import type { ShardIndex } from './ports.ts';
 import { RecentStamps } from './recent-stamps.ts';
 
@@ -72,23 +72,23 @@ export class ShardRevision {
     return isOther && epoch >= own.epoch;
   }
 
-  /** Whether this revision is one that `job` asks for, and its settings are not too old for it. Hot. */
-  canServe(job: Job): boolean {
-    const { scope } = job;
+  /** Whether this revision is one that is asked for, and its settings are not newer than those of the question. Hot. */
+  canServe(demand: Demand): boolean {
+    const { scope, minSeq } = demand;
     return (
       this.#index !== null &&
-      job.minSeq <= this.#position.seq &&
+      minSeq <= this.#position.seq &&
       scope.epoch === this.#position.epoch &&
       scope.settingsVersion >= this.#settingsVersion &&
-      (scope.stamp === '' || !this.#stamps.contradicts(job.minSeq, scope.stamp))
+      (scope.stamp === '' || !this.#stamps.contradicts(minSeq, scope.stamp))
     );
   }
 
-  /** What becomes of `job` at this revision. Hot. */
-  judge(job: Job): Verdict {
-    if (this.canServe(job)) return 'serve';
+  /** What becomes of a job at this revision. Hot. */
+  judge(demand: Demand): Verdict {
+    if (this.canServe(demand)) return 'serve';
     if (this.#index === null) return 'wait';
-    const { scope, minSeq } = job;
+    const { scope, minSeq } = demand;
     if (scope.epoch < this.#position.epoch) return 'epochOver';
     if (scope.epoch > this.#position.epoch || minSeq > this.#position.seq) return 'wait';
     return this.#stamps.contradicts(minSeq, scope.stamp) ? 'diverged' : 'settingsOld';

@@ -43,7 +43,7 @@ export class RawRequest implements PendingRequest {
   }
 
   label(): string {
-    return labelOf(this.shard, `raw ${rawMethodOf(this.opcode)} ${wireFormatOf(this.opcode)}`);
+    return labelOfRaw(this.shard, this.opcode);
   }
 
   bodyBytes(): Uint8Array {
@@ -113,6 +113,11 @@ function bytesOf(value: unknown): number {
 /** For JSON, which has no bigint: expiry times. */
 function plainValue(_key: string, value: unknown): unknown {
   return typeof value === 'bigint' ? String(value) : value;
+}
+
+/** The identity of a raw request of a shard besides its body. */
+export function labelOfRaw(shard: ShardQueue, opcode: number): string {
+  return labelOf(shard, `raw ${rawMethodOf(opcode)} ${wireFormatOf(opcode)}`);
 }
 
 function labelOf(shard: ShardQueue, what: string): string {

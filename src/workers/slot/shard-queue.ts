@@ -32,6 +32,9 @@ export class ShardQueue {
   pendingBytes = 0;
   /** Of the last read. */
   epoch = 0;
+  /** Single Checks of one sample, and of which: kept by NearReplicas. */
+  checks = 0;
+  checksSample = 0;
   readonly small = new ShardLine();
   readonly large = new ShardLine();
 

@@ -1,6 +1,7 @@
 import type { RecentShard, WorkerStats } from '../../protocol/messages.ts';
 import type { ReadScope } from '../../protocol/shard-client.ts';
 import { shardHash } from '../../protocol/shard-routing.ts';
+import { BusyChecks } from './busy-checks.ts';
 import type { ShardQueue } from './shard-queue.ts';
 import { SpreadShard } from './spread-shard.ts';
 import type { WorkerSlot } from './worker-slot.ts';
@@ -17,6 +18,9 @@ const ROOM_FACTOR = 1.25;
 /** What one shard may take of all workers together, in workers, before one of them would do. */
 const IDLE_MAX = 0.6;
 const IDLE_SAMPLES = 300;
+const NEAR_IDLE_SAMPLES = 100;
+/** So many samples in a row in which most Checks were left to the owner all the same. */
+const VAIN_SAMPLES = 10;
 
 export type SpreadingOptions = {
   /** Workers that may answer for one shard; 1: its owner alone. */
@@ -28,11 +32,22 @@ export type SpreadingOptions = {
   /** Samples in a row before a shard is spread, and before it is gathered again. */
   readonly busySamples?: number | undefined;
   readonly idleSamples?: number | undefined;
+  /** Replicas on this thread; absent: there are none. */
+  readonly near?: NearSpreading | undefined;
 };
 
-/** What becomes of a shard. */
+/** Of the slot behind those of the workers, whose replicas live on this thread. */
+export type NearSpreading = {
+  /** Bound of their indexes together. */
+  readonly indexBytesMax: number;
+  /** Single Checks a second that make a shard a busy one. */
+  readonly checksPerSecondMin: number;
+};
+
+/** What becomes of a shard; `near`: it got a replica on this thread, or lost it. */
 export type SpreadEvent = {
   readonly event: 'shard_spread' | 'shard_gathered';
+  readonly isNear: boolean;
   readonly shardHash: number;
   readonly slots: readonly number[];
 };
@@ -56,10 +71,14 @@ export class ShardSpreading {
   readonly #recent: (readonly RecentShard[])[] = [];
   readonly #indexBytes: number[] = [];
   readonly #busy: (Busy | undefined)[] = [];
+  readonly #near: WorkerSlot | null;
+  readonly #busyChecks: BusyChecks;
+  /** Of one sample. */
+  readonly #checksMin: number;
   #turn = 0;
   #timer: NodeJS.Timeout | null = null;
 
-  /** `queues`: of all owners. */
+  /** `slots`: those of the workers, and behind them that of this thread where there is one. `queues`: of all owners. */
   constructor(
     options: SpreadingOptions,
     slots: readonly WorkerSlot[],
@@ -67,13 +86,18 @@ export class ShardSpreading {
     onEvent: (event: SpreadEvent) => void,
   ) {
     this.#options = options;
+    this.#near = options.near === undefined ? null : (slots.at(-1) ?? null);
+    const sampleSeconds = (options.sampleMs ?? SAMPLE_MS) / 1_000;
+    this.#checksMin = Math.ceil((options.near?.checksPerSecondMin ?? 0) * sampleSeconds);
+    this.#busyChecks = new BusyChecks(this.#checksMin);
     this.#slots = slots;
     this.#queues = queues;
     this.#onEvent = onEvent;
   }
 
   start(): void {
-    if (this.#options.workersMax < 2 || this.#slots.length < 2) return;
+    const isForWorkers = this.#options.workersMax >= 2 && this.#slots.length >= 2;
+    if (!isForWorkers && this.#near === null) return;
     this.#timer ??= setInterval(() => this.#sample(), this.#options.sampleMs ?? SAMPLE_MS).unref();
   }
 
@@ -84,7 +108,19 @@ export class ShardSpreading {
 
   /** Shards that several workers answer for, or are about to. */
   get count(): number {
-    return this.#spreads.size;
+    return this.#spreads.size - this.nearCount;
+  }
+
+  /** Shards with a replica on this thread, or about to have one. O(spread shards). */
+  get nearCount(): number {
+    let count = 0;
+    for (const { near } of this.#spreads.values()) if (near !== null) count += 1;
+    return count;
+  }
+
+  /** Whether no shard has more than its owner. */
+  get isEmpty(): boolean {
+    return this.#spreads.size === 0;
   }
 
   isSpread(owner: ShardQueue): boolean {
@@ -109,6 +145,28 @@ export class ShardSpreading {
     return { queue: spread.state === 'open' ? this.#leastBusy(spread) : owner, scope: raised };
   }
 
+  /** Counts a single Check of a shard, and gives the replica on this thread that may answer it; null: there is none. Hot. */
+  nearOf(owner: ShardQueue): SpreadShard | null {
+    if (this.#near === null) return null;
+    const spread = this.#spreads.size === 0 ? undefined : this.#spreads.get(owner);
+    if (spread === undefined) {
+      this.#busyChecks.count(owner);
+      return null;
+    }
+    if (spread.near === null) return null;
+    spread.checks += 1;
+    // A message that it has not heard may say that it is of another history.
+    return spread.state === 'open' && this.#near.isTold ? spread : null;
+  }
+
+  /** This thread cannot keep up with the changes of a shard. */
+  tooMuch(owner: ShardQueue): void {
+    const spread = this.#spreads.get(owner);
+    if (spread === undefined || spread.near === null) return;
+    this.#busyChecks.putOff(owner);
+    this.#end(spread);
+  }
+
   /** A worker tells what it holds. */
   report(slot: number, stats: WorkerStats): void {
     this.#indexBytes[slot] = stats.indexBytes;
@@ -117,7 +175,10 @@ export class ShardSpreading {
 
   /** The worker of a slot has gone: what it had of requests fails, and owners answer alone. */
   lost(slot: number): void {
-    for (const spread of this.#spreads.values()) if (spread.slots.includes(slot)) this.#end(spread);
+    for (const spread of this.#spreads.values()) {
+      if (slot === spread.near) this.#busyChecks.putOff(spread.owner);
+      if (spread.slots.includes(slot)) this.#end(spread);
+    }
   }
 
   /** The next worker of a slot is there, and asks for what still waits: it must tell what it shows like the one before. */
@@ -147,8 +208,37 @@ export class ShardSpreading {
 
   #sample(): void {
     const used = this.#slots.map((slot) => slot.utilization());
-    for (const spread of this.#spreads.values()) this.#settle(spread, used);
-    for (const slot of this.#slots) this.#sampleSlot(slot.index, used);
+    for (const spread of this.#spreads.values()) {
+      if (spread.near === null) this.#settle(spread, used);
+      else this.#settleNear(spread);
+    }
+    if (this.#options.workersMax > 1) {
+      for (const slot of this.#slots) this.#sampleSlot(slot.index, used);
+    }
+    this.#sampleChecks(used);
+  }
+
+  /** Gives one of the shards that are asked single Checks all the time a replica on this thread: one after another, since each is loaded here. */
+  #sampleChecks(used: readonly number[]): void {
+    const busy = this.#busyChecks.sample();
+    for (const owner of busy) {
+      const isOneLoading = [...this.#spreads.values()].some(
+        ({ near, state }) => near !== null && state === 'joining',
+      );
+      if (isOneLoading) return;
+      const isSpreadSoon = this.#options.workersMax > 1 && (used[owner.slot] ?? 0) >= BUSY_MIN;
+      if (!isSpreadSoon && !this.isSpread(owner)) this.#beginNear(owner);
+    }
+  }
+
+  #beginNear(owner: ShardQueue): void {
+    const near = this.#near;
+    const { indexBytesMax = 0 } = this.#options.near ?? {};
+    const bytes = this.#bytesOf(owner);
+    if (near === null || bytes === undefined) return;
+    const roomBytes = indexBytesMax - (this.#indexBytes[near.index] ?? indexBytesMax);
+    if (bytes * ROOM_FACTOR > roomBytes) return;
+    this.#start(new SpreadShard(owner, [], this.#slots.length, near.index));
   }
 
   #sampleSlot(slot: number, used: readonly number[]): void {
@@ -168,7 +258,9 @@ export class ShardSpreading {
     const pending = this.#slots[slot]?.pendingCount ?? 0;
     if (pending < 2) return undefined;
     for (const queue of this.#queues()) {
-      if (queue.slot === slot && queue.pendingCount * 2 >= pending && !this.isSpread(queue)) {
+      const isMost = queue.slot === slot && queue.pendingCount * 2 >= pending;
+      // One with a replica on this thread is to lose it for those of other workers.
+      if (isMost && this.#spreads.get(queue)?.near !== null) {
         return queue;
       }
     }
@@ -176,17 +268,22 @@ export class ShardSpreading {
   }
 
   #begin(owner: ShardQueue, used: readonly number[]): void {
+    if (this.isSpread(owner)) return this.tooMuch(owner);
     const bytes = this.#bytesOf(owner);
     if (bytes === undefined) return;
     const slots = this.#slots
       .map(({ index }) => index)
-      .filter((index) => index !== owner.slot && (used[index] ?? 1) <= FREE_MAX)
+      .filter((index) => index !== owner.slot && index !== this.#near?.index)
+      .filter((index) => (used[index] ?? 1) <= FREE_MAX)
       .filter((index) => this.#roomOf(index) >= bytes * ROOM_FACTOR)
       .toSorted((a, b) => (used[a] ?? 0) - (used[b] ?? 0))
       .slice(0, this.#options.workersMax - 1);
     if (slots.length === 0) return;
-    const spread = new SpreadShard(owner, slots, this.#slots.length, owner.epoch);
-    this.#spreads.set(owner, spread);
+    this.#start(new SpreadShard(owner, slots, this.#slots.length));
+  }
+
+  #start(spread: SpreadShard): void {
+    this.#spreads.set(spread.owner, spread);
     Promise.all(spread.slots.map((slot) => this.#join(spread, slot))).then(
       () => this.#joined(spread),
       () => this.#end(spread),
@@ -201,8 +298,10 @@ export class ShardSpreading {
   #joined(spread: SpreadShard): void {
     if (spread.state !== 'joining') return;
     // One that could not load it has shown nothing.
-    if (spread.slots.some((slot) => spread.shown.at(slot) <= 0)) this.#end(spread);
-    else {
+    if (spread.slots.some((slot) => spread.shown.at(slot) <= 0)) {
+      if (spread.near !== null) this.#busyChecks.putOff(spread.owner);
+      this.#end(spread);
+    } else {
       spread.state = 'open';
       this.#tell('shard_spread', spread);
     }
@@ -236,6 +335,22 @@ export class ShardSpreading {
     if (spread.state === 'ending') this.#forget(spread);
   }
 
+  #settleNear(spread: SpreadShard): void {
+    const { checks, answered, owner } = spread;
+    spread.checks = 0;
+    spread.answered = 0;
+    if (spread.state === 'open') {
+      const checksMin = this.#checksMin;
+      const { idleSamples = NEAR_IDLE_SAMPLES } = this.#options;
+      spread.idleSamples = checks * 4 < checksMin ? spread.idleSamples + 1 : 0;
+      const isVain = checks >= checksMin && answered * 2 < checks;
+      spread.vainSamples = isVain ? spread.vainSamples + 1 : 0;
+      if (spread.idleSamples >= idleSamples) this.#end(spread);
+      else if (spread.vainSamples >= VAIN_SAMPLES) this.tooMuch(owner);
+    }
+    if (spread.state === 'ending') this.#forget(spread);
+  }
+
   #end(spread: SpreadShard): void {
     if (spread.state === 'over') return;
     if (spread.state === 'open') this.#tell('shard_gathered', spread);
@@ -248,16 +363,22 @@ export class ShardSpreading {
     if (owner === undefined || others.some(({ pendingCount }) => pendingCount > 0)) return;
     if (!spread.isOwnerNewest) {
       this.#slots[owner.slot]?.control?.hint(spread.key, spread.shown.newest);
+      // Where nobody asked the owner it may have dropped its index: then it loads what it is to catch up with.
+      if (!spread.isOwnerAsked) {
+        spread.isOwnerAsked = true;
+        const isAnswered = (): void => void (spread.isOwnerAsked = false);
+        this.#join(spread, owner.slot).then(isAnswered, isAnswered);
+      }
       return;
     }
     spread.state = 'over';
     this.#spreads.delete(owner);
-    for (const { slot } of spread.queues) {
+    for (const slot of spread.slots) {
       this.#slots[slot]?.control?.leave(spread.key, slot === owner.slot);
     }
   }
 
-  #tell(event: SpreadEvent['event'], { key, slots }: SpreadShard): void {
-    this.#onEvent({ event, shardHash: shardHash(key), slots });
+  #tell(event: SpreadEvent['event'], { key, slots, near }: SpreadShard): void {
+    this.#onEvent({ event, shardHash: shardHash(key), slots, isNear: near !== null });
   }
 }

@@ -22,19 +22,37 @@ export class SpreadShard {
   state: SpreadState = 'joining';
   /** Samples in a row in which one worker less would have done. */
   idleSamples = 0;
+  /** The slot of its replica on this thread; null: it has none. Then the owner is the only worker that answers. */
+  readonly near: number | null;
+  /** Checks since the last sample, and how many of them were answered on this thread. */
+  checks = 0;
+  answered = 0;
+  /** Whether its owner is being asked to load it. */
+  isOwnerAsked = false;
+  /** Samples in a row in which this thread answered few of them. */
+  vainSamples = 0;
   /** A read named another history than the one that was shown: there is nothing to compare any more. */
   #isOther = false;
 
-  constructor(owner: ShardQueue, slots: readonly number[], slotCount: number, epoch: number) {
-    const { projectId, tenantId } = owner;
+  /** `slots` are those of the other workers. */
+  constructor(
+    owner: ShardQueue,
+    slots: readonly number[],
+    slotCount: number,
+    near: number | null = null,
+  ) {
+    const { projectId, tenantId, epoch } = owner;
+    this.near = near;
     this.key = { projectId, tenantId };
     this.epoch = epoch;
     this.shown = new ShownSeqs(createShownMemory(slotCount));
     this.queues = [owner, ...slots.map((slot) => new ShardQueue(projectId, tenantId, slot))];
   }
 
+  /** Where there is a replica. */
   get slots(): readonly number[] {
-    return this.queues.map(({ slot }) => slot);
+    const slots = this.queues.map(({ slot }) => slot);
+    return this.near === null ? slots : [...slots, this.near];
   }
 
   get owner(): ShardQueue {

@@ -37,13 +37,16 @@ import { AppError } from '../../shared/app-error.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { BatchStages } from '../../shared/stage-times.ts';
-import { ParsedRequest, RawRequest } from './pending-request.ts';
+import type { NearAnswer, NearCheck } from '../shard/near-host.ts';
+import type { NearTransport } from './near-transport.ts';
+import { labelOfRaw, ParsedRequest, RawRequest } from './pending-request.ts';
 import { type QueueBound, refusalOf } from './queue-bound.ts';
 import { RefusedRequests } from './refused-requests.ts';
 import { type PendingRequest, ShardQueue } from './shard-queue.ts';
 import { ShardSpreading, type SpreadEvent, type SpreadingOptions } from './shard-spreading.ts';
 import type { SlotReason } from './slot-reason.ts';
 import type { CreateTransport } from './slot-transport.ts';
+import type { SpreadShard } from './spread-shard.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
 export type WorkerPoolEvent =
@@ -82,6 +85,8 @@ export type WorkerPoolOptions = {
     | ((projectId: string, modelVersion: number) => string | undefined)
     | undefined;
   readonly clock?: Clock | undefined;
+  /** Makes each life of the replicas on this thread; absent: there are none. */
+  readonly createNear?: ((onTooMuch: (shard: ShardKey) => void) => NearTransport) | undefined;
   /** How far shards are spread that one worker cannot answer for; absent: not at all. */
   readonly spreading?: SpreadingOptions | undefined;
   /** Where stages are measured. */
@@ -91,6 +96,16 @@ export type WorkerPoolOptions = {
 /** What comparisons of indexes have counted; see FsckStats. */
 export type FsckTotals = Omit<FsckStats, 'ageMs'>;
 
+/** Shards with a replica on the gateway's thread, and what became of their single Checks since the start. */
+export type NearFigures = {
+  readonly shards: number;
+  /** Of their indexes and what is remembered beside them. */
+  readonly indexBytes: number;
+  readonly answered: number;
+  /** To workers. */
+  readonly left: number;
+};
+
 /** The decision side of one instance: a ShardClient with a life. Each step is idempotent. */
 export interface WorkerPool extends ShardClient {
   /** Resolves when every worker said hello. Errors: rejects with the cause when one cannot start. */
@@ -98,6 +113,8 @@ export interface WorkerPool extends ShardClient {
   readonly isReady: boolean;
   /** Shards that several workers answer for. */
   readonly spreadCount: number;
+  /** Of replicas on this thread. */
+  readonly near: NearFigures;
   /** Loads a shard before anybody asks; resolves when it is there, or could not be loaded. */
   warm(shard: ShardKey): Promise<void>;
   /** Requests queued or in flight over all workers. */
@@ -118,12 +135,22 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   return new SlotPool(options);
 }
 
+const ALLOWED: RawAnswer = { kind: 'allowed' };
+const DENIED: RawAnswer = { kind: 'denied' };
+
+/** A longer one is not parsed for the replicas on this thread, on which it would take milliseconds. */
+const NEAR_MODEL_LENGTH_MAX = 128 * 1024;
+
 /** Queues that are kept, of idle shards too; each takes about 700 bytes. More while more have requests. */
 const SHARD_QUEUES_MAX = 4_096;
 
 class SlotPool implements WorkerPool {
   readonly #options: WorkerPoolOptions;
+  /** Of the workers. */
   readonly #slots: readonly WorkerSlot[];
+  /** Of the replicas on this thread, behind them. */
+  readonly #nearSlot: WorkerSlot | null = null;
+  #nearTransport: NearTransport | null = null;
   readonly #models = new ModelStore();
   readonly #refused: RefusedRequests;
   readonly #spreading: ShardSpreading;
@@ -132,6 +159,9 @@ class SlotPool implements WorkerPool {
   #shardCountMax = SHARD_QUEUES_MAX;
   #requestId = 0;
   #isDraining = false;
+  #nearAnswered = 0;
+  #nearLeft = 0;
+  #nearIndexBytes = 0;
   #fsck: FsckTotals = { shards: 0, rows: 0, differences: 0, unfinished: 0 };
 
   constructor(options: WorkerPoolOptions) {
@@ -143,6 +173,7 @@ class SlotPool implements WorkerPool {
       onStats: (slot: number, stats: WorkerStats) => {
         this.#fsck = sumOf(this.#fsck, stats.fsck, 1);
         this.#spreading.report(slot, stats);
+        if (slot === options.workerCount) this.#nearIndexBytes = stats.indexBytes;
         options.onStats(slot, stats);
       },
       onReport: (slot: number, report: WorkerReport) =>
@@ -156,7 +187,10 @@ class SlotPool implements WorkerPool {
         if (killer !== null) this.#refused.add(killer.label(), killer.bodyBytes());
         options.onEvent({ kind: 'workerLost', slot, cause, requestRemembered: killer !== null });
       },
-      onFatal: (_slot: number, cause: unknown) => options.onFatal(cause),
+      onFatal: (slot: number, cause: unknown) => {
+        // Without replicas on this thread workers answer.
+        if (slot < options.workerCount) options.onFatal(cause);
+      },
       onRefused: (bound: QueueBound) => options.onRefused?.(bound),
       onBudgetRefused: (refusal: BudgetRefusal, origin: CallOrigin | undefined) =>
         options.onBudgetRefused?.(refusal, origin),
@@ -168,9 +202,22 @@ class SlotPool implements WorkerPool {
       (_, index) =>
         new WorkerSlot(index, options.createTransport, limits, reports, clock, options.stages),
     );
+    const { createNear } = options;
+    if (createNear !== undefined) {
+      const createTransport = (): NearTransport => {
+        this.#nearTransport = createNear((shard) => this.#tooMuch(shard));
+        return this.#nearTransport;
+      };
+      const modelJson = (projectId: string, version: number): string | undefined => {
+        const json = reports.modelJson(projectId, version);
+        return json !== undefined && json.length > NEAR_MODEL_LENGTH_MAX ? undefined : json;
+      };
+      const told = { ...reports, modelJson };
+      this.#nearSlot = new WorkerSlot(options.workerCount, createTransport, limits, told, clock);
+    }
     this.#spreading = new ShardSpreading(
       options.spreading ?? { workersMax: 1, indexBytesMax: 0 },
-      this.#slots,
+      this.#holders,
       () => this.#eachShard(),
       (spread) => {
         const [slot = 0] = spread.slots;
@@ -181,6 +228,7 @@ class SlotPool implements WorkerPool {
 
   async start(): Promise<void> {
     await Promise.all(this.#slots.map((slot) => slot.start()));
+    await this.#nearSlot?.start();
     this.#spreading.start();
   }
 
@@ -190,6 +238,12 @@ class SlotPool implements WorkerPool {
 
   get spreadCount(): number {
     return this.#spreading.count;
+  }
+
+  get near(): NearFigures {
+    const { nearCount: shards } = this.#spreading;
+    const indexBytes = this.#nearIndexBytes;
+    return { shards, indexBytes, answered: this.#nearAnswered, left: this.#nearLeft };
   }
 
   get pendingCount(): number {
@@ -203,11 +257,32 @@ class SlotPool implements WorkerPool {
     scope: ReadScope,
     expected: RawScope,
     onAnswer: (answer: RawAnswer) => void,
-  ): Cancellable {
-    this.#requestId += 1;
+  ): Cancellable | null {
     const owner = this.#shardQueue(scope);
-    const way = this.#spreading.wayOf(owner, scope);
     const opcode = rawOpcode(method, format);
+    let onWorkerAnswer = onAnswer;
+    const spread = method === 'check' ? this.#spreading.nearOf(owner) : null;
+    if (spread !== null) {
+      const { stages } = this.#options;
+      const sinceMs = stages === undefined ? 0 : performance.now();
+      const answer = this.#nearAnswer(spread, opcode, { format, body, scope, expected });
+      stages?.tried(sinceMs);
+      if (answer === 'allowed' || answer === 'denied') {
+        spread.answered += 1;
+        this.#nearAnswered += 1;
+        onAnswer(answer === 'allowed' ? ALLOWED : DENIED);
+        return null;
+      }
+      this.#nearLeft += 1;
+      if (answer !== 'left') {
+        onWorkerAnswer = (given) => {
+          if (given.kind === 'allowed' || given.kind === 'denied') answer.isProven = true;
+          onAnswer(given);
+        };
+      }
+    }
+    this.#requestId += 1;
+    const way = this.#spreading.wayOf(owner, scope);
     const request = new RawRequest(
       this.#requestId,
       way?.queue ?? owner,
@@ -215,9 +290,23 @@ class SlotPool implements WorkerPool {
       opcode,
       body,
       expected,
-      onAnswer,
+      onWorkerAnswer,
     );
     return this.#submit(request);
+  }
+
+  /** The answer of the replica on this thread, to what a worker would take and no worker has died of. Hot. */
+  #nearAnswer(spread: SpreadShard, opcode: number, check: NearCheck): NearAnswer {
+    const { owner } = spread;
+    const { scope, body } = check;
+    if (this.#isDraining || owner.pendingCount >= this.#options.shardQueueDepthMax) return 'left';
+    if (this.#refused.size > 0 && this.#refused.isRefused(() => labelOfRaw(owner, opcode), body))
+      return 'left';
+    if (scope.deadlineMs <= performance.timeOrigin + performance.now()) return 'left';
+    const raised = spread.raised(scope);
+    if (raised === null) return 'left';
+    const raisedCheck = raised === scope ? check : { ...check, scope: raised };
+    return this.#nearTransport?.check(raisedCheck) ?? 'left';
   }
 
   refusalBefore(shard: ShardKey | undefined, bytes: number, deadlineMs: number): AppError | null {
@@ -287,7 +376,7 @@ class SlotPool implements WorkerPool {
 
   async checkIndexes(): Promise<FsckTotals> {
     const before = this.#fsck;
-    await Promise.all(this.#slots.map((slot) => slot.fsck()));
+    await Promise.all(this.#holders.map((slot) => slot.fsck()));
     return sumOf(this.#fsck, before, -1);
   }
 
@@ -306,7 +395,7 @@ class SlotPool implements WorkerPool {
       for (const slot of this.#holdersOf(shard)) slot.control?.hint(shard, seq);
       return;
     }
-    for (const slot of this.#slots) slot.control?.hint(null, seq);
+    for (const slot of this.#holders) slot.control?.hint(null, seq);
   }
 
   warm(shard: ShardKey): Promise<void> {
@@ -324,7 +413,12 @@ class SlotPool implements WorkerPool {
   async stop(): Promise<void> {
     this.#isDraining = true;
     this.#spreading.stop();
-    await Promise.all(this.#slots.map((slot) => slot.stop()));
+    await Promise.all(this.#holders.map((slot) => slot.stop()));
+  }
+
+  /** The slots whose hosts may hold shards. */
+  get #holders(): readonly WorkerSlot[] {
+    return this.#nearSlot === null ? this.#slots : [...this.#slots, this.#nearSlot];
   }
 
   #call<M extends Method>(
@@ -422,10 +516,16 @@ class SlotPool implements WorkerPool {
   /** The slots whose workers answer for a shard. */
   #holdersOf(shard: ShardKey): readonly WorkerSlot[] {
     const owner = this.#slotOf(shard);
-    if (this.#spreading.count === 0) return [owner];
+    if (this.#spreading.isEmpty) return [owner];
     const queue = this.#shards.get(shard.projectId)?.get(shard.tenantId);
     const slots = queue && this.#spreading.slotsOf(queue);
-    return slots?.map((slot) => this.#slots[slot] as WorkerSlot) ?? [owner]; // of this pool
+    if (slots === null || slots === undefined) return [owner];
+    return this.#holders.filter(({ index }) => slots.includes(index));
+  }
+
+  #tooMuch({ projectId, tenantId }: ShardKey): void {
+    const owner = this.#shards.get(projectId)?.get(tenantId);
+    if (owner !== undefined) this.#spreading.tooMuch(owner);
   }
 
   *#eachShard(): Generator<ShardQueue> {

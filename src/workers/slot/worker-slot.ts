@@ -128,6 +128,11 @@ export class WorkerSlot {
     return this.#state === 'ready';
   }
 
+  /** Whether nothing waits to be told to the worker, and it is there. */
+  get isTold(): boolean {
+    return this.#state === 'ready' && this.#control.isEmpty;
+  }
+
   /** Requests queued or in flight. */
   get pendingCount(): number {
     return this.#pendingCount;

@@ -1,0 +1,45 @@
+import type { Http2Headers, Http2RequestStream } from './request-stream.ts';
+
+/** Bounds of a connection and who is told of it. */
+export type ConnectionOptions = {
+  readonly streamsMax: number;
+  readonly headerBytesMax: number;
+  readonly idleMs: number;
+  readonly handshakeMs: number;
+  readonly onStream: (stream: Http2RequestStream, headers: Http2Headers) => void;
+  /** A stream was opened (1), or is over and its answer with the kernel (-1). */
+  readonly onCount: (change: 1 | -1) => void;
+  /** The socket has closed. */
+  readonly onClose: () => void;
+  readonly onIncident: (event: string, detail: string) => void;
+};
+
+/** Streams that one connection may open and drop in a burst, and a second after that (rapid reset). */
+export const RESET_BURST = 1_000;
+export const RESET_PER_SECOND = 33;
+/** Bytes of request body that a stream may send ahead of being read; a connection likewise, of all that was not looked at. */
+export const WINDOW_BYTES = 1_048_576;
+/** Given back to the peer when so much of a window is used. */
+export const WINDOW_STEP_BYTES = WINDOW_BYTES / 2;
+export const SETTINGS_PER_FRAME_MAX = 32;
+/** Streams refused one after another, since there were too many. */
+export const REJECTED_STREAMS_MAX = 100;
+/** Fields of one request. */
+export const FIELDS_MAX = 128;
+/** Of one request, beside the HEADERS frame. */
+export const CONTINUATIONS_MAX = 8;
+/** Bytes of a header block as it comes; what it says is bounded by the limit of header bytes. */
+export const BLOCK_BYTES_MAX = 65_536;
+/** Answers to SETTINGS and PING, and resets, that the peer has not taken. */
+export const CONTROL_FRAMES_MAX = 1_000;
+/** Of answers that wait for windows; beyond them no stream is opened. */
+export const QUEUED_BYTES_MAX = 64 * 1_048_576;
+/** Of bodies that no reader has taken; beyond them the window of the connection is not opened. */
+export const UNREAD_BYTES_MAX = 64 * 1_048_576;
+/** With the socket; beyond them no data is sent, and nothing read. */
+export const OUTPUT_BYTES_MAX = 262_144;
+/** Frames of a body beside one for each 16 bytes: it does not come in crumbs. */
+export const BODY_FRAMES_SPARE = 256;
+export const BODY_BYTES_A_FRAME = 16;
+/** How long what a peer still sends is thrown away, so that it can read why its connection ends. */
+export const FAREWELL_MS = 1_000;

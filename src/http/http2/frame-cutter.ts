@@ -1,0 +1,123 @@
+import { FRAME_BYTES_MAX, FRAME_HEAD_BYTES } from './protocol.ts';
+
+/** Takes the frames of a connection one by one. */
+export interface FrameSink {
+  /** The payload lies in `bytes` from `from` to `to`, until this returns. False: nothing more is wanted. */
+  frame(
+    type: number,
+    flags: number,
+    streamId: number,
+    bytes: Uint8Array,
+    from: number,
+    to: number,
+  ): boolean;
+  /** A frame is longer than we allow; nothing more is given. */
+  frameTooLong(): void;
+}
+
+/**
+ * Cuts what a connection receives into frames (RFC 9113 section 4.1), wherever the pieces end. Copies only a frame
+ * that comes in several pieces; holds at most one, of `FRAME_BYTES_MAX`. Each byte is copied once at most.
+ */
+export class FrameCutter {
+  readonly #head = new Uint8Array(FRAME_HEAD_BYTES);
+  #headFilled = 0;
+  /** The frame that has come in part, its head left out. */
+  #held: Buffer | null = null;
+  #filled = 0;
+
+  /** Bytes held of a frame that has not come whole. */
+  get heldBytes(): number {
+    return this.#headFilled + this.#filled;
+  }
+
+  /** Hot. Gives `sink` all frames that `chunk`, from `from` on, makes whole. */
+  cut(chunk: Uint8Array, from: number, sink: FrameSink): void {
+    let at = from;
+    if (this.#headFilled > 0) {
+      at = this.#goOn(chunk, at, sink);
+      if (at < 0) return;
+    }
+    while (at + FRAME_HEAD_BYTES <= chunk.length) {
+      const length = lengthAt(chunk, at);
+      if (length > FRAME_BYTES_MAX) return sink.frameTooLong();
+      const begin = at + FRAME_HEAD_BYTES;
+      const end = begin + length;
+      if (end > chunk.length) break;
+      if (!given(sink, chunk, at, chunk, begin, end)) return;
+      at = end;
+    }
+    if (at < chunk.length) this.#hold(chunk, at);
+  }
+
+  #hold(chunk: Uint8Array, from: number): void {
+    const count = Math.min(FRAME_HEAD_BYTES, chunk.length - from);
+    this.#head.set(chunk.subarray(from, from + count));
+    this.#headFilled = count;
+    this.#filled = 0;
+    this.#held = null;
+    if (count < FRAME_HEAD_BYTES) return;
+    this.#held = Buffer.allocUnsafeSlow(lengthAt(this.#head, 0));
+    const rest = chunk.subarray(from + FRAME_HEAD_BYTES);
+    this.#held.set(rest);
+    this.#filled = rest.length;
+  }
+
+  /** Where the chunk goes on behind the frame that was held; -1 where nothing more is to be cut of it. */
+  #goOn(chunk: Uint8Array, from: number, sink: FrameSink): number {
+    let at = from;
+    while (this.#headFilled < FRAME_HEAD_BYTES) {
+      if (at === chunk.length) return -1;
+      this.#head[this.#headFilled] = chunk[at] as number;
+      this.#headFilled += 1;
+      at += 1;
+    }
+    if (this.#held === null) {
+      const length = lengthAt(this.#head, 0);
+      if (length > FRAME_BYTES_MAX) {
+        sink.frameTooLong();
+        return -1;
+      }
+      this.#held = Buffer.allocUnsafeSlow(length);
+    }
+    const held = this.#held;
+    const count = Math.min(held.length - this.#filled, chunk.length - at);
+    held.set(chunk.subarray(at, at + count), this.#filled);
+    this.#filled += count;
+    at += count;
+    if (this.#filled < held.length) return -1;
+    this.#headFilled = 0;
+    this.#held = null;
+    this.#filled = 0;
+    return given(sink, this.#head, 0, held, 0, held.length) ? at : -1;
+  }
+}
+
+function lengthAt(bytes: Uint8Array, at: number): number {
+  return (
+    ((bytes[at] as number) << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number)
+  );
+}
+
+function given(
+  sink: FrameSink,
+  head: Uint8Array,
+  at: number,
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+): boolean {
+  const streamId = uint32At(head, at + 5) & 0x7fff_ffff;
+  return sink.frame(head[at + 3] as number, head[at + 4] as number, streamId, bytes, from, to);
+}
+
+/** Four bytes as a number without a sign. */
+export function uint32At(bytes: Uint8Array, at: number): number {
+  return (
+    (((bytes[at] as number) << 24) |
+      ((bytes[at + 1] as number) << 16) |
+      ((bytes[at + 2] as number) << 8) |
+      (bytes[at + 3] as number)) >>>
+    0
+  );
+}

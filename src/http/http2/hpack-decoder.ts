@@ -1,0 +1,213 @@
+import { HeaderField } from './header-field.ts';
+import { huffmanDecode, huffmanRoom } from './huffman.ts';
+import { STATIC_TABLE } from './static-table.ts';
+
+/** Bounds of what a decoder gives out of one block; the rest is read and left out. */
+export type HeaderListLimits = {
+  /** Bytes, each field with 32 beside its name and value. */
+  readonly bytesMax: number;
+  readonly fieldsMax: number;
+};
+
+/** What we tell no peer otherwise: its table may take so much of our memory. */
+const TABLE_BYTES_MAX = 4_096;
+/** The smallest field counts 32 bytes, so that the table has no more; a power of two. */
+const TABLE_FIELDS_MAX = 128;
+/** At the beginning of a block: to a smallest size that was met, and to the last one. */
+const RESIZES_MAX = 2;
+/** Any integer of a block; its bytes are bounded by those of a block. */
+const INTEGER_MAX = 2 ** 24;
+/** Values that a connection repeats without having them indexed are remembered up to this length. */
+const REMEMBERED_BYTES_MAX = 256;
+
+const STATIC: readonly HeaderField[] = STATIC_TABLE.map(
+  ([name, value]) => new HeaderField(name, value),
+);
+const STATIC_COUNT = STATIC.length;
+
+/** A value as it came, and what it said. */
+type Remembered = { readonly raw: Uint8Array; readonly field: HeaderField };
+
+/** Of the thread: a block is decoded without a pause. */
+let scratch = Buffer.allocUnsafeSlow(4_096);
+
+/**
+ * Decodes the header blocks of one connection (RFC 7541): static and dynamic table, Huffman code. Fields that a table
+ * holds are given out as they are, without memory. A block that is broken leaves a decoder that is of no further use.
+ */
+export class HpackDecoder {
+  /** A ring; the newest one lies at `#newest`. */
+  readonly #table: HeaderField[] = [];
+  #newest = 0;
+  #count = 0;
+  #size = 0;
+  #sizeMax = TABLE_BYTES_MAX;
+  readonly #remembered: (Remembered | undefined)[] = [];
+  #bytes: Uint8Array = scratch;
+  #at = 0;
+  #end = 0;
+  #isBroken = false;
+
+  /** Bytes of the dynamic table as RFC 7541 counts them. */
+  get tableBytes(): number {
+    return this.#size;
+  }
+
+  /**
+   * Hot. Appends the fields of a block to `into`. Returns the size of the list, -1 for a block that is broken, which ends its
+   * connection. Of a list that is too long `into` has one field more than `limits` allow. O(bytes).
+   */
+  decode(block: Uint8Array, into: HeaderField[], limits: HeaderListLimits): number {
+    this.#bytes = block;
+    this.#at = 0;
+    this.#end = block.length;
+    let resizes = 0;
+    let bytes = 0;
+    let isBegun = false;
+    while (this.#at < this.#end) {
+      const first = block[this.#at] as number;
+      if ((first & 0xe0) === 0x20) {
+        resizes += 1;
+        if (isBegun || resizes > RESIZES_MAX || !this.#resize()) return -1;
+        continue;
+      }
+      isBegun = true;
+      const field = first >= 0x80 ? this.#indexed() : this.#literal(first);
+      if (field === null || this.#isBroken) return -1;
+      if (bytes > limits.bytesMax || into.length > limits.fieldsMax) continue;
+      bytes += field.size;
+      into.push(field);
+    }
+    return bytes;
+  }
+
+  #indexed(): HeaderField | null {
+    return this.#fieldAt(this.#integer(7));
+  }
+
+  #literal(first: number): HeaderField | null {
+    const isIndexed = first >= 0x40;
+    const index = this.#integer(isIndexed ? 6 : 4);
+    if (this.#isBroken) return null;
+    let name: string;
+    if (index === 0) name = this.#string();
+    else {
+      const named = this.#fieldAt(index);
+      if (named === null) return null;
+      if (!isIndexed && index <= STATIC_COUNT) return this.#repeated(index, named.name);
+      name = named.name;
+    }
+    const value = this.#string();
+    if (this.#isBroken) return null;
+    const field = new HeaderField(name, value);
+    if (isIndexed) this.#add(field);
+    return field;
+  }
+
+  /** A path, say: the same bytes as before are the same field. */
+  #repeated(index: number, name: string): HeaderField | null {
+    const from = this.#at;
+    const before = this.#remembered[index];
+    if (before !== undefined && this.#isAhead(before.raw)) {
+      this.#at += before.raw.length;
+      return before.field;
+    }
+    const value = this.#string();
+    if (this.#isBroken) return null;
+    const field = new HeaderField(name, value);
+    if (this.#at - from <= REMEMBERED_BYTES_MAX) {
+      this.#remembered[index] = { raw: this.#bytes.slice(from, this.#at), field };
+    }
+    return field;
+  }
+
+  #isAhead(raw: Uint8Array): boolean {
+    const bytes = this.#bytes;
+    const at = this.#at;
+    if (at + raw.length > this.#end) return false;
+    for (let i = 0; i < raw.length; i++) if (bytes[at + i] !== raw[i]) return false;
+    return true;
+  }
+
+  #fieldAt(index: number): HeaderField | null {
+    if (index === 0) return null;
+    if (index <= STATIC_COUNT) return STATIC[index - 1] as HeaderField;
+    const age = index - STATIC_COUNT - 1;
+    if (age >= this.#count) return null;
+    return this.#table[(this.#newest - age) & (TABLE_FIELDS_MAX - 1)] as HeaderField;
+  }
+
+  #add(field: HeaderField): void {
+    this.#evictTo(this.#sizeMax - field.size);
+    // One that is larger than the table empties it.
+    if (field.size > this.#sizeMax) return;
+    this.#newest = (this.#newest + 1) & (TABLE_FIELDS_MAX - 1);
+    this.#table[this.#newest] = field;
+    this.#count += 1;
+    this.#size += field.size;
+  }
+
+  #evictTo(size: number): void {
+    while (this.#count > 0 && this.#size > size) {
+      this.#count -= 1;
+      const oldest = (this.#newest - this.#count) & (TABLE_FIELDS_MAX - 1);
+      this.#size -= (this.#table[oldest] as HeaderField).size;
+    }
+  }
+
+  #resize(): boolean {
+    const size = this.#integer(5);
+    if (this.#isBroken || size > TABLE_BYTES_MAX) return false;
+    this.#sizeMax = size;
+    this.#evictTo(size);
+    return true;
+  }
+
+  /** An integer whose first byte keeps `bits` of its bits for it. */
+  #integer(bits: number): number {
+    const most = (1 << bits) - 1;
+    let value = (this.#bytes[this.#at] as number) & most;
+    this.#at += 1;
+    if (value < most) return value;
+    for (let shift = 1; ; shift *= 128) {
+      if (this.#at >= this.#end) return this.#broken();
+      const byte = this.#bytes[this.#at] as number;
+      this.#at += 1;
+      value += (byte & 0x7f) * shift;
+      if (value > INTEGER_MAX || shift > INTEGER_MAX) return this.#broken();
+      if (byte < 0x80) return value;
+    }
+  }
+
+  #broken(): number {
+    this.#isBroken = true;
+    return 0;
+  }
+
+  /** A string with a character for each byte. */
+  #string(): string {
+    if (this.#isBroken || this.#at >= this.#end) {
+      this.#isBroken = true;
+      return '';
+    }
+    const isCoded = (this.#bytes[this.#at] as number) >= 0x80;
+    const length = this.#integer(7);
+    const from = this.#at;
+    const to = from + length;
+    if (this.#isBroken || to > this.#end) {
+      this.#isBroken = true;
+      return '';
+    }
+    this.#at = to;
+    const { buffer, byteOffset } = this.#bytes;
+    if (!isCoded) return Buffer.from(buffer, byteOffset + from, length).toString('latin1');
+    const room = huffmanRoom(length);
+    if (scratch.length < room) scratch = Buffer.allocUnsafeSlow(room * 2);
+    const count = huffmanDecode(this.#bytes, from, to, scratch);
+    if (count < 0) {
+      this.#isBroken = true;
+      return '';
+    }
+    return scratch.toString('latin1', 0, count);
+  }
+}

@@ -1,0 +1,48 @@
+/** Streams that we reset remembered; what the peer has sent before it knew is not its fault. */
+const RESETS_MAX = 1_000;
+/** Gaps in the ids of streams remembered. */
+const GAPS_MAX = 16;
+
+/** What became of ids that have no stream any more. Holds a bounded number of them. */
+export class KnownStreams {
+  readonly #resets = new Set<number>();
+  /** First and last id of those left out, in pairs. */
+  readonly #gaps: number[] = [];
+  #lastId = 0;
+
+  /** The highest id that the peer has used. */
+  get lastId(): number {
+    return this.#lastId;
+  }
+
+  /** The peer opens a stream; those below it that it left out are closed by that (RFC 9113 section 5.1.1). */
+  opened(id: number): void {
+    if (id > this.#lastId + 2) {
+      this.#gaps.push(this.#lastId + 1, id - 1);
+      if (this.#gaps.length > GAPS_MAX * 2) this.#gaps.splice(0, 2);
+    }
+    this.#lastId = id;
+  }
+
+  wasReset(id: number): void {
+    this.#resets.add(id);
+    if (this.#resets.size <= RESETS_MAX) return;
+    for (const oldest of this.#resets) {
+      this.#resets.delete(oldest);
+      return;
+    }
+  }
+
+  /** Whether we reset it, so that frames of it may still come. */
+  isReset(id: number): boolean {
+    return this.#resets.size > 0 && this.#resets.has(id);
+  }
+
+  /** Whether it was never opened. */
+  wasLeftOut(id: number): boolean {
+    for (let i = 0; i < this.#gaps.length; i += 2) {
+      if (id >= (this.#gaps[i] as number) && id <= (this.#gaps[i + 1] as number)) return true;
+    }
+    return false;
+  }
+}

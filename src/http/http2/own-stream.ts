@@ -1,0 +1,334 @@
+import { EventEmitter } from 'node:events';
+import type { OutgoingHttpHeaders } from 'node:http2';
+import { CANCEL, FRAME_BYTES_MAX, NO_ERROR } from './protocol.ts';
+import type { Http2RequestStream } from './request-stream.ts';
+
+/** What a stream asks of its connection for its answer. */
+export interface StreamSender {
+  /** Bytes that the peer takes on the whole connection. */
+  sendWindow: number;
+  /** Whether data may be given to the socket now. */
+  readonly canSend: boolean;
+  sendHead(stream: OwnStream, head: OutgoingHttpHeaders, isTrailer: boolean, isLast: boolean): void;
+  sendData(stream: OwnStream, data: Uint8Array, isLast: boolean): void;
+  /** Goes on with the stream when the connection takes more. */
+  await(stream: OwnStream): void;
+}
+
+/** What it tells its connection. */
+export interface StreamCarrier {
+  readonly sender: StreamSender;
+  /** Answers that wait have grown, or shrunk. */
+  queued(bytes: number): void;
+  /** The reader has taken so much of the body. */
+  consumed(stream: OwnStream, bytes: number): void;
+  /** Bytes that no reader has taken have grown, or shrunk. */
+  unread(bytes: number): void;
+  /** The answer is complete. */
+  answered(stream: OwnStream): void;
+  reset(stream: OwnStream, code: number): void;
+}
+
+/** Answers up to this are written on without a pause. */
+const HIGH_WATER_BYTES = 16_384;
+/** Chunks that an iteration holds before its stream is paused. */
+const CHUNKS_AHEAD_MAX = 4;
+const NO_BYTES = new Uint8Array();
+/** Answers that have no body whatever is said. */
+const BODILESS = new Set([204, 205, 304]);
+
+/**
+ * A request over HTTP/2 on framing of our own. Windows, states and all that the peer may do wrong are its connection's; here are the
+ * body on its way to a reader, and the answer on its way to the windows. 'close' comes once the answer is with the kernel.
+ */
+export class OwnStream extends EventEmitter implements Http2RequestStream {
+  readonly id: number;
+  /** Bytes that the peer takes; below 0 where it has shrunk its windows. */
+  sendWindow: number;
+  /** Bytes that the peer may send. */
+  receiveWindow: number;
+  /** Taken by the reader, and not given back to the peer's window yet. */
+  owedBytes = 0;
+  /** Of the body: what its head said (-1: nothing), what has come, and in how many frames. */
+  readonly contentLength: number;
+  receivedBytes = 0;
+  frameCount = 0;
+  /** The peer has ended the request. */
+  isRemoteEnded = false;
+  /** We have ended the answer. */
+  isLocalEnded = false;
+  destroyed = false;
+  readableEnded = false;
+  readonly #carrier: StreamCarrier;
+  readonly #sender: StreamSender;
+  #isHeadOnly: boolean;
+  #isFlowing = false;
+  #isDraining = false;
+  #incoming: Uint8Array[] | null = null;
+  #outgoing: Uint8Array[] | null = null;
+  /** Of the first chunk that goes out: what has gone. */
+  #sentOfFirst = 0;
+  #outgoingBytes = 0;
+  #isHeadSent = false;
+  #isEnding = false;
+  #isDrainAwaited = false;
+  #isTrailed = false;
+  #areTrailersAsked = false;
+
+  constructor(
+    carrier: StreamCarrier,
+    id: number,
+    contentLength: number,
+    isHeadOnly: boolean,
+    sendWindow: number,
+    receiveWindow: number,
+  ) {
+    super();
+    this.#carrier = carrier;
+    this.#sender = carrier.sender;
+    this.id = id;
+    this.contentLength = contentLength;
+    this.#isHeadOnly = isHeadOnly;
+    this.sendWindow = sendWindow;
+    this.receiveWindow = receiveWindow;
+  }
+
+  get closed(): boolean {
+    return this.destroyed;
+  }
+
+  get writableFinished(): boolean {
+    return this.isLocalEnded;
+  }
+
+  /** Whether data waits for windows. */
+  get isWaiting(): boolean {
+    return this.#outgoingBytes > 0;
+  }
+
+  respond(
+    head: OutgoingHttpHeaders = {},
+    options: { readonly endStream?: boolean; readonly waitForTrailers?: boolean } = {},
+  ): void {
+    if (this.destroyed) return;
+    if (this.#isHeadSent) throw new Error('the head of the answer was sent before');
+    this.#isHeadOnly ||= BODILESS.has(Number(head[':status'] ?? 200));
+    const isLast = this.#isHeadOnly || options.endStream === true;
+    this.#sender.sendHead(this, head, false, isLast);
+    this.#isHeadSent = true;
+    this.#isTrailed = options.waitForTrailers === true;
+    if (isLast) this.#localEnded();
+  }
+
+  write(chunk: Uint8Array): boolean {
+    if (this.destroyed || this.#isEnding || this.isLocalEnded) return true;
+    this.#add(chunk);
+    this.send(Number.POSITIVE_INFINITY);
+    this.#isDrainAwaited = this.#outgoingBytes >= HIGH_WATER_BYTES;
+    return !this.#isDrainAwaited;
+  }
+
+  end(chunk?: Uint8Array | string): void {
+    if (this.destroyed || this.#isEnding || this.isLocalEnded) return;
+    if (!this.#isHeadSent) this.respond();
+    this.#isEnding = true;
+    if (chunk !== undefined) this.#add(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
+    this.send(Number.POSITIVE_INFINITY);
+  }
+
+  sendTrailers(trailers: OutgoingHttpHeaders): void {
+    if (this.destroyed || this.isLocalEnded) return;
+    let isEmpty = true;
+    for (const name in trailers) isEmpty &&= trailers[name] === undefined;
+    if (isEmpty) this.#sender.sendData(this, NO_BYTES, true);
+    else this.#sender.sendHead(this, trailers, true, true);
+    this.#localEnded();
+  }
+
+  close(code: number = NO_ERROR): void {
+    if (!this.destroyed) this.#carrier.reset(this, code);
+  }
+
+  destroy(): void {
+    this.close(CANCEL);
+  }
+
+  override on(event: string | symbol, listener: (...args: never[]) => void): this {
+    super.on(event, listener as (...args: unknown[]) => void);
+    if (event === 'data') this.resume();
+    return this;
+  }
+
+  resume(): this {
+    this.#isFlowing = true;
+    const isOver = this.isRemoteEnded && !this.readableEnded;
+    if ((this.#incoming !== null || isOver) && !this.#isDraining) {
+      this.#isDraining = true;
+      process.nextTick(drainIncoming, this);
+    }
+    return this;
+  }
+
+  pause(): this {
+    this.#isFlowing = false;
+    return this;
+  }
+
+  async *iterator(_options: {
+    readonly destroyOnReturn: false;
+  }): AsyncGenerator<Uint8Array, void, undefined> {
+    const chunks: Uint8Array[] = [];
+    let isComplete = this.readableEnded;
+    let wake: () => void = doNothing;
+    const came = (chunk: Uint8Array): void => {
+      if (chunks.push(chunk) >= CHUNKS_AHEAD_MAX) this.pause();
+      wake();
+    };
+    const ended = (): void => {
+      isComplete = true;
+      wake();
+    };
+    const closed = (): void => wake();
+    this.on('data', came);
+    this.on('end', ended);
+    this.on('close', closed);
+    try {
+      for (;;) {
+        const chunk = chunks.shift();
+        if (chunk !== undefined) yield chunk;
+        else if (isComplete) return;
+        else if (this.destroyed) throw new Error('the stream was closed before its body ended');
+        else {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+            this.resume();
+          });
+        }
+      }
+    } finally {
+      this.off('data', came);
+      this.off('end', ended);
+      this.off('close', closed);
+    }
+  }
+
+  /** Hot. Data has come; it lies in memory of its own where `isKept`, else where more does that was read with it. */
+  dataCame(chunk: Uint8Array, isKept: boolean): void {
+    if (this.#isFlowing && this.#incoming === null) {
+      this.emit('data', chunk);
+      this.#carrier.consumed(this, chunk.length);
+      return;
+    }
+    this.#carrier.unread(chunk.length);
+    (this.#incoming ??= []).push(isKept ? chunk : chunk.slice());
+  }
+
+  /** Hot. The peer has ended the request. */
+  endCame(): void {
+    this.isRemoteEnded = true;
+    if (this.#isFlowing && this.#incoming === null) this.#ended();
+  }
+
+  /** Called by a turn of its own after `resume`. */
+  drain(): void {
+    this.#isDraining = false;
+    while (this.#isFlowing && this.#incoming !== null && !this.destroyed) {
+      const chunk = this.#incoming.shift() as Uint8Array;
+      if (this.#incoming.length === 0) this.#incoming = null;
+      this.#carrier.unread(-chunk.length);
+      this.emit('data', chunk);
+      this.#carrier.consumed(this, chunk.length);
+    }
+    if (this.#isFlowing && this.#incoming === null && this.isRemoteEnded && !this.destroyed) {
+      this.#ended();
+    }
+  }
+
+  /** Hot. Sends what the windows allow, in `framesMax` frames at most; asks to be called again where the connection is the bound. */
+  send(framesMax: number): void {
+    const sender = this.#sender;
+    for (let frames = 0; this.#outgoing !== null; frames++) {
+      if (this.sendWindow <= 0) return;
+      if (frames >= framesMax || sender.sendWindow <= 0 || !sender.canSend) {
+        sender.await(this);
+        return;
+      }
+      this.#sendFrame(Math.min(FRAME_BYTES_MAX, this.sendWindow, sender.sendWindow));
+    }
+    if (this.#isEnding) this.#finish();
+    else if (this.#isDrainAwaited && this.#outgoingBytes < HIGH_WATER_BYTES) {
+      this.#isDrainAwaited = false;
+      this.emit('drain');
+    }
+  }
+
+  #sendFrame(bytesMax: number): void {
+    const outgoing = this.#outgoing as Uint8Array[];
+    const first = outgoing[0] as Uint8Array;
+    const left = first.length - this.#sentOfFirst;
+    const count = Math.min(left, bytesMax);
+    const data =
+      count === first.length ? first : first.subarray(this.#sentOfFirst, this.#sentOfFirst + count);
+    if (count === left) {
+      this.#sentOfFirst = 0;
+      if (outgoing.length === 1) this.#outgoing = null;
+      else outgoing.shift();
+    } else this.#sentOfFirst += count;
+    this.#outgoingBytes -= count;
+    this.#carrier.queued(-count);
+    const isLast = this.#isEnding && this.#outgoing === null && !this.#isTrailed;
+    this.#sender.sendData(this, data, isLast);
+    if (isLast) this.#localEnded();
+  }
+
+  #finish(): void {
+    if (this.isLocalEnded || this.destroyed) return;
+    if (!this.#isTrailed) {
+      this.#sender.sendData(this, NO_BYTES, true);
+      this.#localEnded();
+    } else if (!this.#areTrailersAsked) {
+      this.#areTrailersAsked = true;
+      if (!this.emit('wantTrailers')) this.sendTrailers({});
+    }
+  }
+
+  /** The stream is over, or is to be nothing more; 'close' is for the connection to tell. */
+  over(): void {
+    this.destroyed = true;
+    let unread = 0;
+    if (this.#incoming !== null) for (const chunk of this.#incoming) unread += chunk.length;
+    if (unread > 0) this.#carrier.unread(-unread);
+    if (this.#outgoingBytes > 0) this.#carrier.queued(-this.#outgoingBytes);
+    this.#incoming = null;
+    this.#outgoing = null;
+    this.#outgoingBytes = 0;
+  }
+
+  #add(chunk: Uint8Array): void {
+    if (chunk.length === 0) return;
+    if (this.#outgoing === null) this.#outgoing = [chunk];
+    else this.#outgoing.push(chunk);
+    this.#outgoingBytes += chunk.length;
+    this.#carrier.queued(chunk.length);
+  }
+
+  #ended(): void {
+    if (this.readableEnded) return;
+    this.readableEnded = true;
+    this.emit('end');
+  }
+
+  #localEnded(): void {
+    this.isLocalEnded = true;
+    this.#carrier.answered(this);
+    this.emit('finish');
+  }
+}
+
+function drainIncoming(stream: OwnStream): void {
+  stream.drain();
+}
+
+function doNothing(): void {
+  // Nobody waits.
+}

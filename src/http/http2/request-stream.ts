@@ -1,0 +1,42 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2';
+
+/** Header fields by lower-case name, the pseudo ones, too, joined as node:http2 joins them. Not to be changed: requests may share them. */
+export type Http2Headers = IncomingHttpHeaders;
+
+type StreamEvent = 'end' | 'close' | 'drain' | 'finish' | 'wantTrailers';
+
+/**
+ * A request over HTTP/2 and the way to its answer: what this service uses of the core streams of node:http2, which have it, as our
+ * own streams do. Nothing of the body is read before somebody listens to 'data' or calls `resume`.
+ */
+export interface Http2RequestStream {
+  /** The stream is over, or is being given up. */
+  readonly destroyed: boolean;
+  readonly closed: boolean;
+  /** The body was read to its end. */
+  readonly readableEnded: boolean;
+  /** The whole answer has been sent. */
+  readonly writableFinished: boolean;
+  /**
+   * Sends the head of the answer, `:status` 200 unless it says another. With `waitForTrailers` 'wantTrailers' comes after the body.
+   * Errors: throws where a value cannot be sent, or for a second head.
+   */
+  respond(
+    head?: OutgoingHttpHeaders,
+    options?: { readonly endStream?: boolean; readonly waitForTrailers?: boolean },
+  ): void;
+  /** False: no more is to be written before 'drain'. */
+  write(chunk: Uint8Array): boolean;
+  end(chunk?: Uint8Array | string): unknown;
+  sendTrailers(trailers: OutgoingHttpHeaders): void;
+  /** Resets the stream with an error code of HTTP/2. */
+  close(code?: number): void;
+  destroy(): unknown;
+  resume(): unknown;
+  on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
+  on(event: StreamEvent, listener: () => void): unknown;
+  once(event: StreamEvent, listener: () => void): unknown;
+  off(event: StreamEvent, listener: () => void): unknown;
+  /** The body chunk by chunk. With `destroyOnReturn: false` the stream outlives an iteration that ends early. */
+  iterator(options: { readonly destroyOnReturn: false }): AsyncIterable<unknown>;
+}

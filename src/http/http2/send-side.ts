@@ -1,0 +1,204 @@
+import type { OutgoingHttpHeaders } from 'node:http2';
+import type { Socket } from 'node:net';
+import { CONTROL_FRAMES_MAX, FAREWELL_MS, OUTPUT_BYTES_MAX } from './connection-options.ts';
+import { FrameOutput } from './frame-output.ts';
+import { encodeHead } from './hpack-encoder.ts';
+import type { OwnStream, StreamSender } from './own-stream.ts';
+import { DATA, END_STREAM, GOAWAY, WINDOW_FIRST } from './protocol.ts';
+
+const GOAWAY_BYTES = 8;
+const NONE: readonly OwnStream[] = [];
+
+/**
+ * What a connection sends: frames of one turn of the loop as one write, data under the window of the connection, and no more of it than
+ * the socket is rid of. Streams that are over are told so when their last bytes are with the kernel.
+ */
+export class SendSide implements StreamSender {
+  sendWindow = WINDOW_FIRST;
+  /** Set while frames are read: what they bring about leaves when all are. */
+  isHeld = false;
+  readonly #socket: Socket;
+  readonly #onOver: (stream: OwnStream) => void;
+  readonly #output = new FrameOutput();
+  /** Streams whose data waits for the connection. */
+  readonly #waiting = new Set<OwnStream>();
+  /** Over, but not told yet: answered, and given up before that. */
+  #ended: OwnStream[] = [];
+  #dropped: OwnStream[] = [];
+  /** Frames that only answer the peer and that it has not taken, and those of them that are not with the socket. */
+  #controlCount = 0;
+  #freshControlCount = 0;
+  #isFirstBlock = true;
+  #isFlushAsked = false;
+  #isBacklogged = false;
+  #isLast = false;
+  #patienceMs = 0;
+
+  constructor(socket: Socket, onOver: (stream: OwnStream) => void) {
+    this.#socket = socket;
+    this.#onOver = onOver;
+    socket.on('drain', () => this.#drained());
+  }
+
+  /** Whether data may be given to the socket now. */
+  get canSend(): boolean {
+    return this.#output.bytes + this.#socket.writableLength < OUTPUT_BYTES_MAX;
+  }
+
+  /** The peer takes less than it asks for; nothing is read of it meanwhile. */
+  get isBacklogged(): boolean {
+    return this.#isBacklogged;
+  }
+
+  frame(type: number, flags: number, id: number, payload: Uint8Array): void {
+    this.#output.frame(type, flags, id, payload);
+    this.askFlush();
+  }
+
+  numberFrame(type: number, id: number, value: number): void {
+    this.#output.numberFrame(type, id, value);
+    this.askFlush();
+  }
+
+  goaway(lastId: number, code: number): void {
+    const payload = Buffer.alloc(GOAWAY_BYTES);
+    payload.writeUInt32BE(lastId, 0);
+    payload.writeUInt32BE(code, 4);
+    this.frame(GOAWAY, 0, 0, payload);
+  }
+
+  /** Counts a frame that the peer has provoked and need not take; false when there are too many of them. */
+  countControl(): boolean {
+    this.#controlCount += 1;
+    this.#freshControlCount += 1;
+    return this.#controlCount <= CONTROL_FRAMES_MAX;
+  }
+
+  sendHead(
+    stream: OwnStream,
+    head: OutgoingHttpHeaders,
+    isTrailer: boolean,
+    isLast: boolean,
+  ): void {
+    const block = encodeHead(head, isTrailer, this.#isFirstBlock);
+    this.#isFirstBlock = false;
+    this.#output.block(isLast ? END_STREAM : 0, stream.id, block);
+    this.askFlush();
+  }
+
+  sendData(stream: OwnStream, data: Uint8Array, isLast: boolean): void {
+    stream.sendWindow -= data.length;
+    this.sendWindow -= data.length;
+    this.#output.frame(DATA, isLast ? END_STREAM : 0, stream.id, data);
+    this.askFlush();
+  }
+
+  await(stream: OwnStream): void {
+    this.#waiting.add(stream);
+  }
+
+  /** Lets streams that wait go on in turns, one frame each. */
+  sendWaiting(): void {
+    for (const stream of this.#waiting) {
+      if (this.sendWindow <= 0 || !this.canSend) return;
+      this.#waiting.delete(stream);
+      stream.send(1);
+    }
+  }
+
+  /** A stream is over; 'close' follows. */
+  over(stream: OwnStream): void {
+    this.#waiting.delete(stream);
+    if (stream.isLocalEnded) {
+      this.#ended.push(stream);
+      this.askFlush();
+    } else if (this.#dropped.push(stream) === 1) setImmediate(tellDropped, this);
+  }
+
+  /** Called a turn after streams were given up: handlers that their requests began, maybe in the same read, listen by then. */
+  tellDropped(): void {
+    const dropped = this.#dropped;
+    this.#dropped = [];
+    this.#tell(dropped);
+  }
+
+  /** Nothing comes after what has been said; the socket ends, at the latest after `patienceMs`. */
+  leave(patienceMs: number): void {
+    this.#isLast = true;
+    this.#patienceMs = patienceMs;
+    this.askFlush();
+  }
+
+  /** Hot. Flushes at the end of this turn. */
+  askFlush(): void {
+    if (this.isHeld || this.#isFlushAsked) return;
+    this.#isFlushAsked = true;
+    process.nextTick(flushAsked, this);
+  }
+
+  /** Hot. Gives what was gathered to the socket. */
+  flush(): void {
+    this.#isFlushAsked = false;
+    const socket = this.#socket;
+    const ended = this.#ended.length > 0 ? this.#ended : NONE;
+    if (ended !== NONE) this.#ended = [];
+    if (socket.destroyed || socket.writableEnded) return this.#tell(ended);
+    const chunks = this.#output.take();
+    if (chunks.length === 0) this.#tell(ended);
+    else this.#write(chunks, ended);
+    if (this.#isLast) this.#farewell();
+  }
+
+  #write(chunks: readonly Uint8Array[], ended: readonly OwnStream[]): void {
+    const socket = this.#socket;
+    const controlCount = this.#freshControlCount;
+    this.#freshControlCount = 0;
+    const written = (): void => this.#written(ended, controlCount);
+    const last = chunks.length - 1;
+    if (last > 0) socket.cork();
+    for (let i = 0; i < last; i++) socket.write(chunks[i] as Uint8Array);
+    socket.write(chunks[last] as Uint8Array, written);
+    if (last > 0) socket.uncork();
+    if (socket.writableLength <= OUTPUT_BYTES_MAX || this.#isBacklogged) return;
+    this.#isBacklogged = true;
+    socket.pause();
+  }
+
+  #written(ended: readonly OwnStream[], controlCount: number): void {
+    this.#controlCount -= controlCount;
+    this.#tell(ended);
+    this.sendWaiting();
+  }
+
+  #drained(): void {
+    if (this.#isBacklogged) {
+      this.#isBacklogged = false;
+      this.#socket.resume();
+    }
+    this.sendWaiting();
+  }
+
+  #tell(ended: readonly OwnStream[]): void {
+    for (const stream of ended) {
+      stream.emit('close');
+      this.#onOver(stream);
+    }
+  }
+
+  #farewell(): void {
+    const socket = this.#socket;
+    const destroy = (): void => void socket.destroy();
+    // What the peer still sends is read, so that it is not cut off before it has read the last frames.
+    socket.end(() => setTimeout(destroy, FAREWELL_MS).unref());
+    socket.resume();
+    setTimeout(destroy, this.#patienceMs).unref();
+  }
+}
+
+function flushAsked(side: SendSide): void {
+  side.flush();
+}
+
+function tellDropped(side: SendSide): void {
+  side.tellDropped();
+}

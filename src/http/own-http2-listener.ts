@@ -1,0 +1,81 @@
+import type { Socket } from 'node:net';
+import type { BodyDeadlines } from './body-deadlines.ts';
+import type { HttpLimits } from './http-limits.ts';
+import type { Http2Connections, Http2StreamHandler } from './http2-connections.ts';
+import { Http2Connection } from './http2/connection.ts';
+
+/** HTTP/2 on framing of our own: see http2/connection.ts, which keeps the bounds. */
+export class OwnHttp2Listener implements Http2Connections {
+  readonly #connections = new Set<Http2Connection>();
+  readonly #onStream: Http2StreamHandler;
+  readonly #limits: HttpLimits;
+  readonly #bodyDeadlines: BodyDeadlines;
+  readonly #onIncident: (event: string, detail: string) => void;
+  #openStreamCount = 0;
+  #streamTotal = 0;
+  #isDraining = false;
+  #onDrained: (() => void) | null = null;
+
+  constructor(
+    onStream: Http2StreamHandler,
+    limits: HttpLimits,
+    bodyDeadlines: BodyDeadlines,
+    onIncident: (event: string, detail: string) => void,
+  ) {
+    this.#onStream = onStream;
+    this.#limits = limits;
+    this.#bodyDeadlines = bodyDeadlines;
+    this.#onIncident = onIncident;
+  }
+
+  take(socket: Socket): void {
+    const limits = this.#limits;
+    const connection: Http2Connection = new Http2Connection(socket, {
+      streamsMax: limits.http2StreamsMax,
+      headerBytesMax: limits.http2HeaderBytesMax,
+      idleMs: limits.http2IdleMs,
+      handshakeMs: limits.http2HandshakeMs,
+      onStream: (stream, headers) => this.#onStream(stream, headers, this.#bodyDeadlines),
+      onCount: (change) => this.#count(change),
+      onClose: () => this.#connections.delete(connection),
+      onIncident: this.#onIncident,
+    });
+    this.#connections.add(connection);
+    if (this.#isDraining) connection.askToGo();
+  }
+
+  get connectionCount(): number {
+    return this.#connections.size;
+  }
+
+  get openStreamCount(): number {
+    return this.#openStreamCount;
+  }
+
+  get streamTotal(): number {
+    return this.#streamTotal;
+  }
+
+  beginDrain(): void {
+    this.#isDraining = true;
+    for (const connection of this.#connections) connection.askToGo();
+  }
+
+  closeGracefully(): void {
+    for (const connection of this.#connections) connection.close();
+  }
+
+  destroy(): void {
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  whenDrained(listener: () => void): void {
+    this.#onDrained = listener;
+  }
+
+  #count(change: 1 | -1): void {
+    this.#openStreamCount += change;
+    if (change === 1) this.#streamTotal += 1;
+    else if (this.#openStreamCount === 0) this.#onDrained?.();
+  }
+}

@@ -1,0 +1,176 @@
+import { CHECK_ALLOWED, CHECK_GENERAL } from '../../engine/bound/evaluator-api.ts';
+import type { NamespaceModel } from '../../model/namespace-model.ts';
+import type { RawScope, ReadScope, WireFormat } from '../../protocol/shard-client.ts';
+import { equalsText } from '../raw/raw-fields.ts';
+import { createItemChunk } from './batch-evaluation.ts';
+import { type Bound, type JobContext, NAMES_MAX } from './job-context.ts';
+import type { JobIndex } from './job.ts';
+import { RawItems } from './raw-items.ts';
+
+/** Reads of one evaluation at most, whatever its project may have. */
+const READS_MAX = 256;
+/**
+ * Steps of one evaluation at most: by bench/near-checks.ts none takes longer than some tens of microseconds, caches filled on
+ * the way included.
+ */
+const STEPS_MAX = 1_000;
+/**
+ * What each Check of a shard earns it, in steps: about what sending it to a worker would take of this thread. Over time no shard
+ * takes more of the thread than twice what its Checks took without a replica, however dear they are; at once, what it has saved.
+ */
+const STEPS_EARNED = 100;
+const STEPS_SAVED_MAX = 20_000;
+/** After one that was too much, so many of its shape are left before another one is tried; twice as many after the next. */
+const LEFT_FIRST = 16;
+const LEFT_MAX = 4_096;
+/** Shapes of one index and model that are told apart. */
+const SHAPES_MAX = 256;
+
+/** Steps that a shard has earned and not spent. */
+class StepPurse {
+  #steps = STEPS_SAVED_MAX;
+
+  /** Of the next evaluation, which is not worth to be begun with less; 0: there is none. */
+  earn(): number {
+    this.#steps = Math.min(STEPS_SAVED_MAX, this.#steps + STEPS_EARNED);
+    return this.#steps < STEPS_MAX ? 0 : STEPS_MAX;
+  }
+
+  spend(steps: number): void {
+    this.#steps -= steps;
+  }
+}
+
+/** What is remembered of one index under one model. */
+type Account = { readonly shapes: Map<number, CheckShape>; readonly purse: StepPurse };
+
+/** Checks of one relation of one namespace, over one index and under one model. */
+export class CheckShape {
+  /** Whether one of them has been answered by a worker. */
+  isProven = false;
+  /** How many are left to workers before one is tried again. */
+  left = 0;
+  #step = 0;
+
+  failed(): void {
+    this.#step = Math.min(LEFT_MAX, Math.max(LEFT_FIRST, this.#step * 2));
+    this.left = this.#step;
+  }
+
+  answered(): void {
+    this.#step >>= 1;
+  }
+}
+
+/** `left`: to a worker. A shape: likewise, and to be told if that answers, since nobody did yet. */
+export type InstantAnswer = 'allowed' | 'denied' | 'left' | CheckShape;
+
+/**
+ * Checks that are answered in the call that brings them, on a thread on which nothing may take long. Only what the hot path
+ * of the engine decides within few steps is; no text of a caller's is parsed but names and ids, and no condition is evaluated:
+ * without a context none can be, and with one the worker does.
+ * A shape that takes more is remembered, and mostly left alone. What is counted is what a worker counts.
+ */
+export class InstantChecks {
+  readonly #context: JobContext;
+  readonly #accounts = new WeakMap<Bound, Account>();
+  readonly #question = createItemChunk();
+
+  constructor(context: JobContext) {
+    this.#context = context;
+  }
+
+  /**
+   * The answer to `body` over an index that may answer for `scope`; `expected` is what was routed and guarded. Errors: those of a damaged
+   * index. Hot: allocates its source and items.
+   */
+  answer(
+    index: JobIndex,
+    model: NamespaceModel,
+    format: WireFormat,
+    body: Uint8Array,
+    scope: ReadScope,
+    expected: RawScope,
+  ): InstantAnswer {
+    const context = this.#context;
+    const { fields, stats } = context;
+    const scanner = format === 'json' ? context.json : context.proto;
+    if (!scanner.check(body, 0, body.length) || !this.#isAsExpected(body, expected)) return 'left';
+    const bound = context.boundOf(index, model);
+    const { reader } = index;
+    const items = new RawItems(reader, { bytes: body }, fields.items, fields.itemCount);
+    const question = this.#question;
+    items.load(0, 1, question);
+    const namespace = question.namespaces[0] as number;
+    const relation = question.relations[0] as number;
+    const { shapes, purse } = this.#accountOf(bound);
+    const stepsMax = purse.earn();
+    const shape = shapeOf(shapes, namespace, relation);
+    if (shape === undefined) return 'left';
+    if (!shape.isProven) return shape;
+    if (stepsMax === 0) return 'left';
+    if (shape.left > 0) {
+      shape.left -= 1;
+      return 'left';
+    }
+    const { evaluator } = bound;
+    evaluator.boundSteps(stepsMax);
+    const code = evaluator.checkUser(
+      question.objects[0] as number,
+      relation,
+      question.users[0] as number,
+      context.clock.nowMs(),
+      Math.min(scope.readBudget, READS_MAX),
+    );
+    const reads = evaluator.lastReads;
+    purse.spend(evaluator.lastSteps + reads);
+    const hasContext = fields.contextEnd !== 0;
+    if (code === CHECK_GENERAL || (hasContext && evaluator.isLastUndecided)) {
+      shape.failed();
+      return 'left';
+    }
+    shape.answered();
+    stats.turnTo({ requestId: 0, scope });
+    stats.reads.Check.add(reads);
+    stats.project.answered(reads);
+    if (evaluator.lastBackstops !== 0) stats.backstops(evaluator.lastBackstops);
+    const counter = context.counterOf(bound, namespace, relation, items, 0);
+    if (code === CHECK_ALLOWED) counter.allowed += 1;
+    else counter.denied += 1;
+    return code === CHECK_ALLOWED ? 'allowed' : 'denied';
+  }
+
+  #isAsExpected(body: Uint8Array, { projectId, tenantId, token }: RawScope): boolean {
+    const at = this.#context.fields.scope;
+    return (
+      equalsText(body, at[0] as number, at[1] as number, projectId) &&
+      equalsText(body, at[2] as number, at[3] as number, tenantId) &&
+      equalsText(body, at[4] as number, at[5] as number, token)
+    );
+  }
+
+  #accountOf(bound: Bound): Account {
+    const known = this.#accounts.get(bound);
+    if (known !== undefined) return known;
+    const made = { shapes: new Map<number, CheckShape>(), purse: new StepPurse() };
+    this.#accounts.set(bound, made);
+    return made;
+  }
+}
+
+/** undefined: of names that nothing mentions, or one too many. */
+function shapeOf(
+  shapes: Map<number, CheckShape>,
+  namespace: number,
+  relation: number,
+): CheckShape | undefined {
+  if (namespace <= 0 || relation <= 0) return undefined;
+  // Ids of names outside of the model may be used again: shapes of such relations are all the same.
+  const key = namespace * NAMES_MAX + relation;
+  let shape = shapes.get(key);
+  if (shape === undefined && shapes.size < SHAPES_MAX) {
+    shape = new CheckShape();
+    shapes.set(key, shape);
+  }
+  return shape;
+}
