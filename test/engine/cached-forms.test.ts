@@ -133,6 +133,7 @@ function levelOf(index: TupleIndex, { model, closures }: Caches, entity: number,
     words: 0,
     isOpaque: false,
   };
+  const sizes: number[] = [];
   for (let node = index.firstNodeOf(entity); node !== 0; node = index.nextNodeOf(node)) {
     const action = state.actions[index.relationOf(node)] ?? 0;
     if (action === 0) continue;
@@ -140,7 +141,7 @@ function levelOf(index: TupleIndex, { model, closures }: Caches, entity: number,
     if ((action & 1) !== 0) {
       const count = index.readUsers(node, 0, chunk, 0);
       level.users.push(...chunk.subarray(0, count));
-      level.words += count > 6 ? 2 : count;
+      sizes.push(count);
     }
     const count = index.readSets(node, 0, chunk, 0);
     for (const child of chunk.subarray(0, count)) {
@@ -158,8 +159,23 @@ function levelOf(index: TupleIndex, { model, closures }: Caches, entity: number,
       }
     }
   }
+  const copied = level.words + wordsOfUsers(sizes, LIST_COPIED_MAX);
+  level.words = copied > LINE_WORDS_MAX ? level.words + wordsOfUsers(sizes, 1) : copied;
   return level;
 }
+
+/** Words of a line that the users of nodes take: a list of more than `copiedMax`, or than there is room for, is named. */
+function wordsOfUsers(sizes: readonly number[], copiedMax: number): number {
+  let users = 0;
+  let lists = 0;
+  for (const size of sizes) {
+    if (size <= copiedMax && users + size <= LINE_WORDS_MAX) users += size;
+    else lists++;
+  }
+  return users + lists * 2;
+}
+
+const LIST_COPIED_MAX = 6;
 
 const CHAIN_WORDS_MAX = 20;
 const CHAIN_OBJECTS_MAX = 8;
