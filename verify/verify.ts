@@ -67,10 +67,12 @@ export async function verify(options: VerifyOptions): Promise<Outcome> {
     `seed ${seed}: ${seconds} s, ${instances} instances, faults: ${options.faults.join(' ') || 'none'}`,
   );
   const stage = await openStage(options, random);
+  if (stage === undefined) {
+    say(`seed ${seed}: ended before anything was asked`);
+    return { isGood: false, isWrong: false, isEnded: true };
+  }
   const { promise: ended, resolve: end } = Promise.withResolvers<undefined>();
   options.signal?.addEventListener('abort', () => end(undefined));
-  // While the instances were started.
-  if (options.signal?.aborted === true) end(undefined);
   const totals = { rounds: 0, operations: 0, histories: 0, bad: 0 };
   const covered: Coverage[] = [];
   let wrongAfter: number | undefined;
@@ -85,6 +87,7 @@ export async function verify(options: VerifyOptions): Promise<Outcome> {
         reach: stage.reach,
         clockBoundMs: CLOCK_BOUND_MS,
         disturb: stage.disturb,
+        signal: options.signal,
       });
       round.catch(() => undefined);
       const history = await Promise.race([ended, round]);
@@ -133,7 +136,8 @@ function sayFaults(
   for (const death of deaths) say(`DIED: ${death}`);
 }
 
-async function openStage(options: VerifyOptions, random: Random): Promise<Stage> {
+/** Undefined where it was ended meanwhile. */
+async function openStage(options: VerifyOptions, random: Random): Promise<Stage | undefined> {
   const { target, token, adminSecret, instances, faults, tree } = options;
   if (target.length > 0) {
     const reach = reachOf(target, token, adminSecret);
@@ -159,11 +163,20 @@ async function openStage(options: VerifyOptions, random: Random): Promise<Stage>
     await reach.close();
     await cluster.stop();
   };
+  const { signal } = options;
+  const end = (): void => void cluster.end();
+  signal?.addEventListener('abort', end, { once: true });
   try {
-    await fill({ cluster, say: () => undefined }, instances);
+    if (signal?.aborted !== true) await fill({ cluster, say: () => undefined }, instances);
   } catch (error) {
+    if (signal?.aborted !== true) {
+      await stop();
+      throw error;
+    }
+  }
+  if (signal?.aborted === true) {
     await stop();
-    throw error;
+    return undefined;
   }
   const disturber = new Disturber({
     cluster,
@@ -181,6 +194,9 @@ async function openStage(options: VerifyOptions, random: Random): Promise<Stage>
       return disturber.run(isStopped, say, recorder);
     },
     deaths: () => deaths.splice(0),
-    close: stop,
+    close: async () => {
+      await disturber.end();
+      await stop();
+    },
   };
 }

@@ -62,6 +62,7 @@ export class Cluster {
   readonly #directory: string;
   /** Processes that are meant to end. */
   readonly #ending = new WeakSet<InstanceProcess>();
+  #isEnding = false;
 
   private constructor(
     options: ClusterOptions,
@@ -111,8 +112,14 @@ export class Cluster {
     return this.places.filter((place) => place.process !== undefined);
   }
 
-  /** Starts a process at a place that has none; resolves when it is ready. Errors: it ended instead. */
+  /** `end` was called: nothing can join any more. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
+  /** Starts a process at a place that has none; resolves when it is ready. Errors: it ended instead, or all is to end. */
   async join(place: Place, env: Readonly<Record<string, string>> = {}): Promise<void> {
+    if (this.#isEnding) throw new Error('the cluster ends');
     if (place.process !== undefined) throw new Error('the place is taken');
     this.skew(place, 0);
     const instance = new InstanceProcess({
@@ -182,10 +189,16 @@ export class Cluster {
     }
   }
 
-  /** Ends everything and removes its data. */
-  async stop(): Promise<void> {
+  /** Ends all processes, also those that are starting, and lets no other one start. */
+  async end(): Promise<void> {
+    this.#isEnding = true;
     this.heal();
     await Promise.all(this.places.map((place) => this.leave(place, 'SIGKILL')));
+  }
+
+  /** Ends everything and removes its data. */
+  async stop(): Promise<void> {
+    await this.end();
     await Promise.all(this.places.map(({ proxy }) => proxy.close()));
     await this.postgres.remove();
     await rm(this.#directory, { recursive: true, force: true });

@@ -312,8 +312,10 @@ async function join({ cluster, say }: Pick<Scene, 'cluster' | 'say'>, place: Pla
       say(`${place.index} is ready`);
       return;
     } catch (error) {
-      if (attempt === START_ATTEMPTS_MAX) throw error;
-      say(`${place.index} did not start`);
+      if (attempt === START_ATTEMPTS_MAX || cluster.isEnding) throw error;
+      say(
+        `${place.index} did not start: ${error instanceof Error ? error.message : String(error)}`,
+      );
       await cluster.leave(place, 'SIGKILL');
     }
   }

@@ -21,6 +21,8 @@ const QUIET_MS = 1_200;
 export class Disturber {
   readonly #options: DisturberOptions;
   #left: DisturbanceName[] = [];
+  #isEnding = false;
+  #running: Promise<void> = Promise.resolve();
 
   constructor(options: DisturberOptions) {
     this.#options = options;
@@ -32,6 +34,23 @@ export class Disturber {
     say: (text: string) => void,
     recorder: Recorder,
   ): Promise<void> {
+    const running = this.#run(() => this.#isEnding || isStopped(), say, recorder);
+    this.#running = running.catch(() => undefined);
+    await running;
+  }
+
+  /** Ends all processes, and resolves once nothing is disturbed any more: what is under way would start servers again. */
+  async end(): Promise<void> {
+    this.#isEnding = true;
+    await this.#options.cluster.end();
+    await this.#running;
+  }
+
+  async #run(
+    isStopped: () => boolean,
+    say: (text: string) => void,
+    recorder: Recorder,
+  ): Promise<void> {
     const { cluster, random, names, instances } = this.#options;
     await sleep(QUIET_MS / 2);
     try {
@@ -39,7 +58,7 @@ export class Disturber {
         const name = this.#next();
         await DISTURBANCES[name]({ cluster, random, say, recorder });
         // Mostly all are there: what an instance that is alone answers shows less.
-        if (cluster.occupied.length < 2 || random.chance(0.6)) {
+        if (!isStopped() && (cluster.occupied.length < 2 || random.chance(0.6))) {
           await fill({ cluster, say }, instances);
         }
         await sleep(random.integer(QUIET_MS));
@@ -47,7 +66,7 @@ export class Disturber {
       while (!isStopped()) await sleep(50);
     } finally {
       cluster.heal();
-      await fill({ cluster, say }, instances);
+      if (!this.#isEnding) await fill({ cluster, say }, instances);
     }
   }
 

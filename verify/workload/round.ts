@@ -27,6 +27,8 @@ export type RoundOptions = {
     say: (text: string) => void,
     recorder: Recorder,
   ) => Promise<void>;
+  /** Ends the load at once; what came until then is no history. */
+  readonly signal?: AbortSignal | undefined;
 };
 
 /** Tenants of each project of a round. */
@@ -75,7 +77,7 @@ class Round {
   }
 
   async run(): Promise<History> {
-    const { seed, seconds, clockBoundMs, disturb } = this.#options;
+    const { seed, seconds, clockBoundMs, disturb, signal } = this.#options;
     await this.#createProjects();
     const startedMs = Date.now();
     const callers = this.#startCallers();
@@ -86,8 +88,12 @@ class Round {
     );
     // What one of them throws is thrown below, when its turn comes.
     for (const one of [...callers, disturbing]) one.catch(() => undefined);
-    await Promise.race([sleep(seconds * 1_000), disturbing.then(() => sleep(seconds * 1_000))]);
-    this.#isStopped = true;
+    const loaded = sleep(seconds * 1_000, undefined, { signal });
+    try {
+      await Promise.race([loaded, disturbing.then(() => loaded)]);
+    } finally {
+      this.#isStopped = true;
+    }
     await disturbing;
     await Promise.all(callers);
     for (const load of this.#loads) await load.settled();
@@ -226,14 +232,15 @@ class Round {
     this.#recorder.resolve(isLost, found);
   }
 
-  /** Tries some instance until `attempt` returns ''. Errors: throws with its last words. */
+  /** Tries some instance until `attempt` returns ''. Errors: throws with its last words, or that the round is ended. */
   async #untilDone(
     attempt: (target: Reachable) => Promise<string>,
     pauseMs = PAUSE_MS,
   ): Promise<void> {
-    const { random, reach } = this.#options;
+    const { random, reach, signal } = this.#options;
     const untilMs = performance.now() + PATIENCE_MS;
     for (;;) {
+      signal?.throwIfAborted();
       const target = pickAwake(reach, random);
       const failure = target === undefined ? 'no instance answers' : await attempt(target);
       if (failure === '') return;
