@@ -16,6 +16,8 @@ export default defineConfig({
     reporters: ['default', './scripts/summary-reporter.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // A second, as by default, is a limit on the machine: what is polled for comes when it comes.
+    expect: { poll: { timeout: 20_000 } },
     projects: [
       {
         extends: true,

@@ -28,19 +28,22 @@ test('one instance works at a time, and any may take over', async () => {
   const [first, second] = [instance(), instance()];
   const end = Promise.withResolvers<string>();
   const running = first.shared.run('purge', () => end.promise);
-  await vi.waitFor(async () => expect(await sessions()).toBe(1));
+  await vi.waitFor(async () => expect(await sessions()).toBe(1), { timeout: 20_000 });
   let isDone = false;
   const other = async (): Promise<void> => {
     isDone = true;
     await Promise.resolve();
   };
   // The lock is taken once the session is there; until then the second one might be first.
-  await vi.waitFor(async () => {
-    const { rowCount } = await database.pool.query(
-      `select 1 from pg_locks where locktype = 'advisory' and classid = 1734440055`,
-    );
-    expect(rowCount).toBe(1);
-  });
+  await vi.waitFor(
+    async () => {
+      const { rowCount } = await database.pool.query(
+        `select 1 from pg_locks where locktype = 'advisory' and classid = 1734440055`,
+      );
+      expect(rowCount).toBe(1);
+    },
+    { timeout: 20_000 },
+  );
   expect(await second.shared.run('purge', other)).toBeUndefined();
   expect(await first.shared.run('purge', other)).toBeUndefined();
   expect(isDone).toBe(false);
@@ -53,7 +56,7 @@ test('one instance works at a time, and any may take over', async () => {
   expect(isDone).toBe(true);
   expect(first.runs).toEqual(['purge elsewhere', 'retention done', 'purge done']);
   expect(second.runs).toEqual(['purge elsewhere', 'retention done', 'purge done']);
-  await vi.waitFor(async () => expect(await sessions()).toBe(0));
+  await vi.waitFor(async () => expect(await sessions()).toBe(0), { timeout: 20_000 });
 });
 
 test('what fails lets go of the lock', async () => {

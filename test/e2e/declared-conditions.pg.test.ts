@@ -183,12 +183,15 @@ describe('what may be written where a model declares conditions', () => {
     expect((await write([unknown, lacking, right], 'plain')).status).toBe(200);
     const series = (field: string): string =>
       `gatehouse_undecidable_tuples_total{field="${field}"} 1`;
-    await vi.waitFor(async () => {
-      const text = await instance.renderMetrics();
-      for (const field of ['condition_name', 'condition_params']) {
-        expect(text).toContain(series(field));
-      }
-    });
+    await vi.waitFor(
+      async () => {
+        const text = await instance.renderMetrics();
+        for (const field of ['condition_name', 'condition_params']) {
+          expect(text).toContain(series(field));
+        }
+      },
+      { timeout: 20_000 },
+    );
     const question = { project_id: 'plain', namespace: 'doc', object_id: 'd', relation: 'reader' };
     const ask = (subject_user_id: string) =>
       call(instance, 'AuthzService/Check', { ...question, subject_user_id, context: { age: 9 } });

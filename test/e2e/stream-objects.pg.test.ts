@@ -171,11 +171,14 @@ describe('a long stream', () => {
       }
     };
     await expect(read()).rejects.toThrow('[resource_exhausted]');
-    await vi.waitFor(async () => {
-      const text = await instance.renderMetrics();
-      expect(text).toMatch(
-        /authz_decision_errors_total\{rpc="StreamObjects",reason="resource_exhausted"\} 1/,
-      );
-    });
+    await vi.waitFor(
+      async () => {
+        const text = await instance.renderMetrics();
+        expect(text).toMatch(
+          /authz_decision_errors_total\{rpc="StreamObjects",reason="resource_exhausted"\} 1/,
+        );
+      },
+      { timeout: 20_000 },
+    );
   }, 30_000);
 });
