@@ -264,7 +264,12 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     if (this.#http2 !== null) await this.#quietWithin(Math.min(deadlineMs, FAREWELL_MS));
     this.#http2?.closeGracefully();
     this.#unusual.closeIdle();
+    const untilMs = performance.now() + deadlineMs;
     await this.#quietWithin(deadlineMs);
+    // What is with the kernel is lost where a socket is closed on a peer that still reads.
+    while ((this.#http2?.connectionCount ?? 0) > 0 && performance.now() < untilMs) {
+      await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    }
     this.#sniffing?.close();
     if (this.inFlightCount > 0) {
       this.#incident('drain_deadline', `${this.inFlightCount} requests were cut off`);

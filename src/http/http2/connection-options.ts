@@ -41,5 +41,5 @@ export const OUTPUT_BYTES_MAX = 262_144;
 /** Frames of a body beside one for each 16 bytes: it does not come in crumbs. */
 export const BODY_FRAMES_SPARE = 256;
 export const BODY_BYTES_A_FRAME = 16;
-/** How long what a peer still sends is thrown away, so that it can read why its connection ends. */
+/** How long a peer may send nothing and still be waited for, which reads the last frames; all in all where it did something wrong. */
 export const FAREWELL_MS = 1_000;

@@ -367,7 +367,6 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #resetAs(id: number, code: number): void {
     const stream = this.#streams.get(id);
     if (stream === undefined) return;
-    this.#options.onIncident('http2_stream', `a stream was reset with error code ${code}`);
     this.reset(stream, code);
     this.#countReset();
   }
@@ -529,6 +528,9 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   }
 
   reset(stream: OwnStream, code: number): void {
+    if (code !== h2.NO_ERROR && code !== h2.CANCEL) {
+      this.#options.onIncident('http2_stream', `a stream was reset with error code ${code}`);
+    }
     if (!stream.isRemoteEnded) this.#known.wasReset(stream.id);
     this.#putReset(stream.id, code);
     this.#streamOver(stream);

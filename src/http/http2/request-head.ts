@@ -1,3 +1,4 @@
+import { DEBUG_ASSERTIONS } from '../../shared/assert.ts';
 import { FieldKind, type HeaderField } from './header-field.ts';
 import type { Http2Headers } from './request-stream.ts';
 
@@ -41,6 +42,8 @@ export function requestHeadOf(fields: readonly HeaderField[]): RequestHead | nul
       headers[name] = `${before as string}, ${value}`;
     }
   }
+  // Requests alike share it (HeaderBlocks.head): nobody may write on it.
+  if (DEBUG_ASSERTIONS) Object.freeze(headers);
   return isComplete(headers) ? { headers, contentLength } : null;
 }
 

@@ -188,8 +188,14 @@ export class SendSide implements StreamSender {
   #farewell(): void {
     const socket = this.#socket;
     const destroy = (): void => void socket.destroy();
-    // What the peer still sends is read, so that it is not cut off before it has read the last frames.
-    socket.end(() => setTimeout(destroy, FAREWELL_MS).unref());
+    // What the peer still sends is read, and it is waited for while it sends: a socket that is closed answers with a reset, which takes
+    // what lies with the kernel from a peer that is still reading.
+    let silence: NodeJS.Timeout | undefined;
+    socket.end(() => {
+      silence = setTimeout(destroy, FAREWELL_MS);
+      silence.unref();
+    });
+    socket.on('data', () => silence?.refresh());
     socket.resume();
     setTimeout(destroy, this.#patienceMs).unref();
   }
