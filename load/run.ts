@@ -29,10 +29,11 @@ async function main(): Promise<number> {
   return await scenario();
 }
 
-async function scenario(): Promise<number> {
-  const { values, positionals } = parseArgs({
+function readArgs() {
+  return parseArgs({
     allowPositionals: true,
     options: {
+      help: { type: 'boolean', default: false },
       scale: { type: 'string', default: '1' },
       seconds: { type: 'string', default: '20' },
       rate: { type: 'string' },
@@ -40,6 +41,21 @@ async function scenario(): Promise<number> {
       seed: { type: 'string', default: '7' },
     },
   });
+}
+
+async function scenario(): Promise<number> {
+  let args: ReturnType<typeof readArgs>;
+  try {
+    args = readArgs();
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n${USAGE}\n`);
+    return 2;
+  }
+  const { values, positionals } = args;
+  if (values.help) {
+    process.stdout.write(`${USAGE}\n`);
+    return 0;
+  }
   const chosen = SCENARIOS.find((s) => s.name === positionals[0]);
   const options: LoadOptions = {
     scale: Number(values.scale),

@@ -301,3 +301,11 @@ test('load/README.md has every scenario', () => {
   const text = readFileSync('load/README.md', 'utf8');
   for (const { name } of SCENARIOS) expect(text).toContain(`\`${name}\``);
 });
+
+test('tells how it is used, and what of its arguments is wrong', async () => {
+  const told = await load(['--help']);
+  expect([told.code, told.stdout.includes('many-tenants')]).toEqual([0, true]);
+  const wrong = await load(['check', '--secs', '5']);
+  expect([wrong.code, wrong.stdout]).toEqual([2, '']);
+  expect(wrong.stderr).toMatch(/^Unknown option '--secs'.*\nusage: /);
+});
