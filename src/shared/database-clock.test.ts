@@ -232,6 +232,36 @@ test('threads read one time while it is set, and never see it torn or going back
   await worker.terminate();
 });
 
+test('a thread whose first look falls into a replacement waits for its end', async () => {
+  const memory = createClockMemory();
+  const versions = new Int32Array(memory);
+  const values = new Float64Array(memory);
+  // As `publish` has it between its first line and its last, in a thread that lost its processor there.
+  Atomics.add(versions, 0, 1);
+  const source = `
+    import { parentPort, workerData } from 'node:worker_threads';
+    const { DatabaseClock } = await import(workerData.module);
+    const clock = new DatabaseClock(workerData.memory);
+    parentPort.postMessage('begun');
+    parentPort.postMessage(clock.nowMs());
+  `;
+  const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(source)}`), {
+    workerData: { memory, module: new URL('./database-clock.ts', import.meta.url).href },
+  });
+  const said: unknown[] = [];
+  worker.on('message', (message) => said.push(message));
+  await expect.poll(() => said).toEqual(['begun']);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(said).toEqual(['begun']);
+  values[1] = DAY_MS;
+  values[2] = 3 * DAY_MS;
+  Atomics.add(versions, 0, 1);
+  await expect.poll(() => said.length).toBe(2);
+  expect(said[1]).toBeGreaterThanOrEqual(3 * DAY_MS);
+  expect(said[1]).toBeLessThan(Date.now() / 2);
+  await worker.terminate();
+});
+
 test('memory without a sample leaves the machine’s clock alone', () => {
   expect(Math.abs(new DatabaseClock(createClockMemory()).nowMs() - Date.now())).toBeLessThan(1_000);
 });

@@ -24,6 +24,9 @@ const OFFSET = 1;
 const FLOOR = 2;
 const SLOTS = 3;
 
+/** Between two looks of a thread that has nothing from before at values that are being replaced. */
+const REPLACING_MS = 1;
+
 /** Milliseconds of this thread's `performance.now()` to the monotonic clock of the machine. */
 const THREAD_ORIGIN_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
@@ -67,14 +70,25 @@ export class DatabaseClock implements Clock {
     return nowMs;
   }
 
-  /** While the two values are being replaced (the version is odd, or changes) those from before will do. */
-  #read(version: number): void {
+  /** While the two values are being replaced (the version is odd, or changes) those from before will do; without such it is waited for. */
+  #read(seen: number): void {
+    let version = seen;
+    while (!this.#take(version) && this.#version === 0) {
+      // The thread that replaces them may have lost its processor meanwhile.
+      Atomics.wait(this.#versions, VERSION, version, REPLACING_MS);
+      version = Atomics.load(this.#versions, VERSION);
+    }
+  }
+
+  /** Whether the values were those of `version` for as long as it took. */
+  #take(version: number): boolean {
     const offsetMs = this.#values[OFFSET] as number;
     const floorMs = this.#values[FLOOR] as number;
-    if (version % 2 !== 0 || Atomics.load(this.#versions, VERSION) !== version) return;
+    if (version % 2 !== 0 || Atomics.load(this.#versions, VERSION) !== version) return false;
     this.#version = version;
     this.#offsetMs = offsetMs;
     this.#floorMs = Math.max(this.#floorMs, floorMs);
+    return true;
   }
 
   monotonicMs(): number {
