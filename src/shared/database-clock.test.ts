@@ -227,7 +227,7 @@ test('threads read one time while it is set, and never see it torn or going back
   };
   expect(faults).toBe(0);
   expect(largest).toBe(last);
-  expect(Math.abs(time.clock.nowMs() - last)).toBeLessThan(1_000);
+  expect(Math.abs(time.clock.nowMs() - last)).toBeLessThan(60_000);
   expect(time.steps).toBeGreaterThan(1_000);
   await worker.terminate();
 });
