@@ -4,6 +4,8 @@ import { quantileMs, startLoad, tenantName } from './steady-load.ts';
 const AUTHZ = '/workspace.v1.AuthzService';
 const TENANTS = 30;
 const CALLERS = 12;
+/** How long a process that is killed may take to be gone on a busy machine; less than it takes to start another one. */
+export const DYING_MS = 1_000;
 
 /** Nine of ten ask whether a tuple of the tenant is there, which it is; one writes another. */
 export function startMixedLoad(port: number, token: string): SteadyLoad {

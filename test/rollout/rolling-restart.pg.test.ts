@@ -7,7 +7,7 @@ import { AuthzService, TupleUpdate_Op } from '../../src/gen/workspace/v1/authz_s
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type Balancer, freePorts, startBalancer } from './balancer.ts';
 import { type Cluster, startCluster } from './cluster.ts';
-import { failed, startMixedLoad, summary } from './mixed-load.ts';
+import { DYING_MS, failed, startMixedLoad, summary } from './mixed-load.ts';
 import { SHARD_HEADER } from './steady-load.ts';
 
 const INSTANCES = 3;
@@ -104,7 +104,7 @@ describe.each(BALANCERS)('behind $name', ({ name, start, isThere }) => {
       );
       for (const { startMs, tookMs } of failed(outcomes)) {
         // The clocks of the load and of this test began within a few milliseconds.
-        expect(startMs).toBeLessThan(killedMs + 100);
+        expect(startMs).toBeLessThan(killedMs + DYING_MS);
         expect(startMs + tookMs).toBeGreaterThan(killedMs - 100);
       }
       // Every tenant was served afterwards, those of the dead one elsewhere.

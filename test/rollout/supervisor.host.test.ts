@@ -16,7 +16,7 @@ import {
   watchService,
 } from '../support/child-service.ts';
 import { TEST_TOKEN } from '../support/service.ts';
-import { failed, startMixedLoad, summary } from './mixed-load.ts';
+import { DYING_MS, failed, startMixedLoad, summary } from './mixed-load.ts';
 
 type Ready = {
   readonly port: number;
@@ -133,7 +133,7 @@ describe('several instances under one supervisor', () => {
       `kill of one of --instances 2: ${failed(outcomes).length} failed of ${summary(outcomes)}\n`,
     );
     for (const { startMs, tookMs } of failed(outcomes)) {
-      expect(startMs).toBeLessThan(killedMs + 100);
+      expect(startMs).toBeLessThan(killedMs + DYING_MS);
       expect(startMs + tookMs).toBeGreaterThan(killedMs - 100);
     }
     expect(outcomes.at(-1)?.status).toBe(200);
