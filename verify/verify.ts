@@ -173,6 +173,9 @@ async function openStage(options: VerifyOptions, random: Random): Promise<Stage 
       await stop();
       throw error;
     }
+  } finally {
+    // From now on the stage is closed instead.
+    signal?.removeEventListener('abort', end);
   }
   if (signal?.aborted === true) {
     await stop();
