@@ -146,13 +146,14 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
 
   #createHttp2(http2: NonNullable<HttpServerOptions['http2']>): Http2Connections {
     const onIncident = (event: string, detail: string): void => this.#incident(event, detail);
+    const { bodyDeadlines } = this;
     const onStream = guardedStreams(http2.onStream, this.#options.hostGuard);
+    const options = { onStream, limits: this.#limits, bodyDeadlines, onIncident };
     this.#peek = http2.isPortShared === false ? null : loadSocketPeek();
     if (http2.framing !== 'node' && this.#peek !== null) {
-      return new OwnHttp2Listener(onStream, this.#limits, this.bodyDeadlines, onIncident);
+      return new OwnHttp2Listener(options);
     }
-    const { bodyDeadlines } = this;
-    this.#http2OfNode = new Http2Listener(onStream, this.#limits, bodyDeadlines, onIncident);
+    this.#http2OfNode = new Http2Listener(options);
     return this.#http2OfNode;
   }
 

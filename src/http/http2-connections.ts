@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { BodyDeadlines } from './body-deadlines.ts';
+import type { HttpLimits } from './http-limits.ts';
 import type { Http2Headers, Http2RequestStream } from './http2/request-stream.ts';
 
 /** Takes one HTTP/2 request; `bodyDeadlines` cuts bodies that it expects whole. */
@@ -8,6 +9,13 @@ export type Http2StreamHandler = (
   headers: Http2Headers,
   bodyDeadlines: BodyDeadlines,
 ) => void;
+
+export type Http2ConnectionsOptions = {
+  readonly onStream: Http2StreamHandler;
+  readonly limits: HttpLimits;
+  readonly bodyDeadlines: BodyDeadlines;
+  readonly onIncident: (event: string, detail: string) => void;
+};
 
 /** HTTP/2 without TLS on sockets that somebody else accepted. */
 export interface Http2Connections {

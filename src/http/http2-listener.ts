@@ -6,20 +6,18 @@ import type {
   ServerHttp2Stream,
 } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { BodyDeadlines } from './body-deadlines.ts';
-import type { HttpLimits } from './http-limits.ts';
-import type { Http2Connections, Http2StreamHandler } from './http2-connections.ts';
+import type { Http2Connections, Http2ConnectionsOptions } from './http2-connections.ts';
+import {
+  REJECTED_STREAMS_MAX,
+  RESET_BURST,
+  RESET_PER_SECOND,
+  SETTINGS_PER_FRAME_MAX,
+  WINDOW_BYTES,
+} from './http2/connection-options.ts';
 import { sendShutdownNotice } from './shutdown-notice.ts';
 
-/** Streams that one connection may open and drop in a burst, and a second after that (rapid reset). */
-const RESET_BURST = 1_000;
-const RESET_PER_SECOND = 33;
 /** How long to wait for clients that have not taken earlier frames, before they are asked to go. */
 const NOTICE_AGAIN_MS = 10;
-/** Bytes of request body that a stream may send ahead of being read. */
-const WINDOW_BYTES = 1_048_576;
-const SETTINGS_PER_FRAME_MAX = 32;
-const REJECTED_STREAMS_MAX = 100;
 const SESSION_MEGABYTES_MAX = 64;
 
 /**
@@ -30,23 +28,15 @@ export class Http2Listener implements Http2Connections {
   readonly #server: Http2Server;
   /** Open connections and their open streams. */
   readonly #sessions = new Map<ServerHttp2Session, number>();
-  readonly #limits: HttpLimits;
-  readonly #bodyDeadlines: BodyDeadlines;
-  readonly #onIncident: (event: string, detail: string) => void;
+  readonly #options: Http2ConnectionsOptions;
   #openStreamCount = 0;
   #streamTotal = 0;
   #isDraining = false;
   #onDrained: (() => void) | null = null;
 
-  constructor(
-    onStream: Http2StreamHandler,
-    limits: HttpLimits,
-    bodyDeadlines: BodyDeadlines,
-    onIncident: (event: string, detail: string) => void,
-  ) {
-    this.#limits = limits;
-    this.#bodyDeadlines = bodyDeadlines;
-    this.#onIncident = onIncident;
+  constructor(options: Http2ConnectionsOptions) {
+    this.#options = options;
+    const { limits } = options;
     this.#server = http2.createServer({
       maxSessionMemory: SESSION_MEGABYTES_MAX,
       maxSettings: SETTINGS_PER_FRAME_MAX,
@@ -61,8 +51,10 @@ export class Http2Listener implements Http2Connections {
       },
     });
     this.#server.on('session', (session) => this.#open(session));
-    this.#server.on('stream', (stream, headers) => this.#stream(stream, headers, onStream));
-    this.#server.on('sessionError', (error: Error) => onIncident('http2_session', error.message));
+    this.#server.on('stream', (stream, headers) => this.#stream(stream, headers));
+    this.#server.on('sessionError', (error: Error) =>
+      options.onIncident('http2_session', error.message),
+    );
   }
 
   /** The server under it, for a port of its own where the shared port cannot be had. */
@@ -115,14 +107,14 @@ export class Http2Listener implements Http2Connections {
 
   #open(session: ServerHttp2Session): void {
     this.#sessions.set(session, 0);
-    const handshake = setTimeout(() => session.destroy(), this.#limits.http2HandshakeMs);
+    const handshake = setTimeout(() => session.destroy(), this.#options.limits.http2HandshakeMs);
     handshake.unref();
     session.once('remoteSettings', () => clearTimeout(handshake));
-    session.setTimeout(this.#limits.http2IdleMs, () => {
+    session.setTimeout(this.#options.limits.http2IdleMs, () => {
       // Also fires while a long-lived stream is quiet, which is no reason to end it.
       if (this.#sessions.get(session) === 0) session.close();
     });
-    session.on('error', (error: Error) => this.#onIncident('http2_session', error.message));
+    session.on('error', (error: Error) => this.#options.onIncident('http2_session', error.message));
     session.once('close', () => {
       clearTimeout(handshake);
       this.#sessions.delete(session);
@@ -135,11 +127,8 @@ export class Http2Listener implements Http2Connections {
     setTimeout(() => this.#askToGo(session), NOTICE_AGAIN_MS).unref();
   }
 
-  #stream(
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    onStream: Http2StreamHandler,
-  ): void {
+  #stream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    const { onStream, bodyDeadlines, onIncident } = this.#options;
     const { session } = stream;
     this.#streamTotal += 1;
     this.#count(session, 1);
@@ -148,8 +137,8 @@ export class Http2Listener implements Http2Connections {
       if (this.#openStreamCount === 0) this.#onDrained?.();
     });
     // A reset by the client is no error of ours; 'close' and 'aborted' say the same.
-    stream.on('error', (error: Error) => this.#onIncident('http2_stream', error.message));
-    onStream(stream, headers, this.#bodyDeadlines);
+    stream.on('error', (error: Error) => onIncident('http2_stream', error.message));
+    onStream(stream, headers, bodyDeadlines);
   }
 
   #count(session: http2.Http2Session | undefined, change: 1 | -1): void {

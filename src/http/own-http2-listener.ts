@@ -1,44 +1,31 @@
 import type { Socket } from 'node:net';
-import type { BodyDeadlines } from './body-deadlines.ts';
-import type { HttpLimits } from './http-limits.ts';
-import type { Http2Connections, Http2StreamHandler } from './http2-connections.ts';
+import type { Http2Connections, Http2ConnectionsOptions } from './http2-connections.ts';
 import { Http2Connection } from './http2/connection.ts';
 
 /** HTTP/2 on framing of our own: see http2/connection.ts, which keeps the bounds. */
 export class OwnHttp2Listener implements Http2Connections {
   readonly #connections = new Set<Http2Connection>();
-  readonly #onStream: Http2StreamHandler;
-  readonly #limits: HttpLimits;
-  readonly #bodyDeadlines: BodyDeadlines;
-  readonly #onIncident: (event: string, detail: string) => void;
+  readonly #options: Http2ConnectionsOptions;
   #openStreamCount = 0;
   #streamTotal = 0;
   #isDraining = false;
   #onDrained: (() => void) | null = null;
 
-  constructor(
-    onStream: Http2StreamHandler,
-    limits: HttpLimits,
-    bodyDeadlines: BodyDeadlines,
-    onIncident: (event: string, detail: string) => void,
-  ) {
-    this.#onStream = onStream;
-    this.#limits = limits;
-    this.#bodyDeadlines = bodyDeadlines;
-    this.#onIncident = onIncident;
+  constructor(options: Http2ConnectionsOptions) {
+    this.#options = options;
   }
 
   take(socket: Socket): void {
-    const limits = this.#limits;
+    const { onStream, limits, bodyDeadlines, onIncident } = this.#options;
     const connection: Http2Connection = new Http2Connection(socket, {
       streamsMax: limits.http2StreamsMax,
       headerBytesMax: limits.http2HeaderBytesMax,
       idleMs: limits.http2IdleMs,
       handshakeMs: limits.http2HandshakeMs,
-      onStream: (stream, headers) => this.#onStream(stream, headers, this.#bodyDeadlines),
+      onStream: (stream, headers) => onStream(stream, headers, bodyDeadlines),
       onCount: (change) => this.#count(change),
       onClose: () => this.#connections.delete(connection),
-      onIncident: this.#onIncident,
+      onIncident,
     });
     this.#connections.add(connection);
     if (this.#isDraining) connection.askToGo();

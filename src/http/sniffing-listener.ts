@@ -30,7 +30,7 @@ type Accepted = { readonly fd: number; readonly socket: net.Socket | null };
 type Waiting = Accepted & { readonly sinceMs: number };
 type Protocol = 'http1' | 'unusual' | 'http2' | 'unknown' | 'gone';
 
-/** No HTTP/1.1 method begins so; the whole preface is checked by node:http2. */
+/** No HTTP/1.1 method begins so; the whole preface is checked by whoever frames HTTP/2. */
 const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
 /** The shortest request line, "GET / HTTP/1.1\r\n". */
 const REQUEST_LINE_BYTES_MIN = 16;
@@ -56,7 +56,7 @@ const END_MS = 1_000;
 
 /**
  * One port for two protocols: accepts, looks at the first bytes without taking them, and hands the connection to
- * uWebSockets.js, to node:http2, or, where the first request is not of the plain form, to node:http. A connection
+ * uWebSockets.js, to the framing of HTTP/2, or, where the first request is not of the plain form, to node:http. A connection
  * whose first head has not come after `sniffTimeoutMs` is closed; at most `sniffingMax` of them wait, the oldest makes room.
  * Takes all that wait at once, so that who connects does not wait behind requests.
  * Cost: two system calls for a connection whose first bytes arrived with it (nearly all of them,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createHttpServer } from '../../src/http/http-server.ts';
 import {
   block,
   END_HEADERS,
@@ -708,5 +709,28 @@ describe('time', () => {
     expect(quiet.goawayCode).toBe(0);
     await waitFor(() => busy.isAnswered(1));
     await waitFor(() => busy.isClosed);
+  });
+});
+
+describe('resets of the application', () => {
+  test.each([
+    ['INTERNAL_ERROR', 2, ['http2_stream']],
+    ['NO_ERROR', 0, []],
+    ['CANCEL', 8, []],
+  ] as const)('%s', async (_name, code, told) => {
+    const incidents: string[] = [];
+    const server = createHttpServer({
+      host: '127.0.0.1',
+      port: 0,
+      http2: { onStream: (stream) => stream.close(code) },
+      onIncident: (event) => incidents.push(event),
+    });
+    onTestFinished(() => server.stop(0));
+    const { port } = await server.listen();
+    const client = connect(port);
+    client.socket.write(Buffer.concat([PREFACE, settings(), call(1)]));
+    await waitFor(() => client.resetCode(1) !== undefined);
+    expect(client.resetCode(1)).toBe(code);
+    expect(incidents).toEqual(told);
   });
 });

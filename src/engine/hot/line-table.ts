@@ -109,9 +109,7 @@ export class LineTable {
   /** Forgets the line of an object in a state, if there is one. */
   drop(entity: number, state: number): void {
     const at = this.find(entity, state);
-    if (at < 0) return;
-    this.words[at + LINE_GENERATION] = 0;
-    this.#filled--;
+    if (at >= 0) this.forget(at);
   }
 
   /** Lets the line at `at`, which is there, be made anew when it is asked for again; until another one is added its words stay. */

@@ -47,7 +47,7 @@ const UNREAD_BYTES_MIN = 16 * 1024;
 const CANCEL = 8;
 const ENHANCE_YOUR_CALM = 11;
 
-/** A decision call over HTTP/2: gRPC, gRPC-Web or Connect, on the core streams of node:http2. */
+/** A decision call over HTTP/2: gRPC, gRPC-Web or Connect, whoever frames it. */
 export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswer {
   unreadBytes = 0;
   readonly #stream: Http2RequestStream;

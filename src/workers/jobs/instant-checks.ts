@@ -30,10 +30,10 @@ const SHAPES_MAX = 256;
 class StepPurse {
   #steps = STEPS_SAVED_MAX;
 
-  /** Of the next evaluation, which is not worth to be begun with less; 0: there is none. */
-  earn(): number {
+  /** One more Check has come. Whether there is enough for what it may take. */
+  earn(): boolean {
     this.#steps = Math.min(STEPS_SAVED_MAX, this.#steps + STEPS_EARNED);
-    return this.#steps < STEPS_MAX ? 0 : STEPS_MAX;
+    return this.#steps >= STEPS_MAX;
   }
 
   spend(steps: number): void {
@@ -104,17 +104,17 @@ export class InstantChecks {
     const namespace = question.namespaces[0] as number;
     const relation = question.relations[0] as number;
     const { shapes, purse } = this.#accountOf(bound);
-    const stepsMax = purse.earn();
+    const isAffordable = purse.earn();
     const shape = shapeOf(shapes, namespace, relation);
     if (shape === undefined) return 'left';
     if (!shape.isProven) return shape;
-    if (stepsMax === 0) return 'left';
+    if (!isAffordable) return 'left';
     if (shape.left > 0) {
       shape.left -= 1;
       return 'left';
     }
     const { evaluator } = bound;
-    evaluator.boundSteps(stepsMax);
+    evaluator.boundSteps(STEPS_MAX);
     const code = evaluator.checkUser(
       question.objects[0] as number,
       relation,

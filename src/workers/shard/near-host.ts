@@ -2,13 +2,12 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { AnswerBatch, ControlMessage, RequestBatch } from '../../protocol/messages.ts';
 import type { RawScope, ReadScope, WireFormat } from '../../protocol/shard-client.ts';
 import { assert } from '../../shared/assert.ts';
-import type { Clock } from '../../shared/clock.ts';
 import type { ChangePage } from '../../store/changes.ts';
 import { type InstantAnswer, InstantChecks } from '../jobs/instant-checks.ts';
 import { FoldingShardIndex } from './folding-index.ts';
 import type { ShardSource } from './ports.ts';
+import type { ShardHostOptions } from './shard-host-options.ts';
 import { ShardHost } from './shard-host.ts';
-import type { WorkerSettings } from './worker-settings.ts';
 
 /** Usersets of one evaluation; what else it may take is bounded by InstantChecks. */
 const NODES_MAX = 64;
@@ -28,24 +27,7 @@ const LOOK_AGAIN_MS = 5;
 
 export type NearAnswer = InstantAnswer;
 
-export type NearHostOptions = {
-  readonly settings: Pick<
-    WorkerSettings,
-    | 'indexBytesMax'
-    | 'sliceMs'
-    | 'depthMax'
-    | 'batchBudgetFactor'
-    | 'batchItemsMax'
-    | 'pollMs'
-    | 'loadTimeoutMs'
-    | 'poolMax'
-    | 'fsckRowsPerSecond'
-    | 'fsckIntervalMs'
-  >;
-  readonly clock: Clock;
-  readonly source: ShardSource;
-  /** Posts what is told outside of replies. */
-  readonly post: (answers: AnswerBatch) => void;
+export type NearHostOptions = Pick<ShardHostOptions, 'settings' | 'clock' | 'source' | 'post'> & {
   /** The replicas cannot be trusted any more. */
   readonly onFailed: (error: unknown) => void;
   /** A shard changes by more at once than this thread may apply: it must be let go of. */

@@ -32,7 +32,7 @@ export class ShardQueue {
   pendingBytes = 0;
   /** Of the last read. */
   epoch = 0;
-  /** Single Checks of one sample, and of which: kept by NearReplicas. */
+  /** Single Checks of one sample, and of which: kept by BusyChecks. */
   checks = 0;
   checksSample = 0;
   readonly small = new ShardLine();
