@@ -60,10 +60,12 @@ async function watch(): Promise<void> {
     longest.cpuMs = Math.max(longest.cpuMs, cpuMs);
     longest.wallMs = Math.max(longest.wallMs, wallMs);
     peakBytes = Math.max(peakBytes, residentBytes());
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
     if (rounds === 0) parentPort?.postMessage('watching');
     await sleep(PAUSE_MS);
   }
   const report: StallWatchReport = { stallMs: longest.cpuMs, wallMs: longest.wallMs, peakBytes };
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
   parentPort?.postMessage(report);
   agent.destroy();
 }

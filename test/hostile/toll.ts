@@ -38,6 +38,7 @@ export async function tollOf(
     await attack();
   } finally {
     const reported = once(watch, 'message') as Promise<[StallWatchReport]>;
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- threads have no origin
     watch.postMessage('over');
     [report] = await reported;
     await watch.terminate();
