@@ -62,14 +62,20 @@ function isStoreFile(file: string, text: string): boolean {
 
 /** A file that another one names: it lies in the same folder or below. */
 function readBeside(file: string, other: string): string {
-  const folder = path.resolve(path.dirname(file));
-  const found = path.resolve(folder, other);
-  if (path.isAbsolute(other) || path.relative(folder, found).startsWith('..')) {
-    throw new UsageError(`${file}: ${other} does not lie in its folder or below`);
-  }
+  const found = pathBeside(file, other);
   try {
     return readFileSync(found, 'utf8');
   } catch (error) {
     throw new UsageError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
   }
+}
+
+/** The path of a file that `file` names. Errors: UsageError, where it does not lie in its folder or below. */
+export function pathBeside(file: string, other: string): string {
+  const folder = path.resolve(path.dirname(file));
+  const found = path.resolve(folder, other);
+  if (path.isAbsolute(other) || path.relative(folder, found).startsWith('..')) {
+    throw new UsageError(`${file}: ${other} does not lie in its folder or below`);
+  }
+  return found;
 }

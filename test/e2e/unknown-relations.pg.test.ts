@@ -7,7 +7,7 @@ import {
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { QueryService } from '../../src/gen/gatehouse/v1/query_service_pb.ts';
-import { AuthzService } from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import { AuthzService, TupleUpdate_Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { instanceForFile } from '../support/instance.ts';
 import { query } from '../support/query-call.ts';
 import { call } from '../support/service.ts';
@@ -108,6 +108,8 @@ test('the flag is set exactly where the typed model lacks a name, and all decisi
         const question = { namespace, objectId: 'd', relation: relationName };
         const subject = { kind: { case: 'userId', value: 'u' } } as const;
         const scope = { projectId };
+        const tuple = { namespace: 'doc', objectId: 'other', relation: 'owner', subject };
+        const updates = [{ op: TupleUpdate_Op.INSERT, tuple }];
         const asked = { scope, question: { ...question, subject } };
         const filter = { scope, namespace, relation: relationName, subject, objectIds: ['d'] };
         const flags = [
@@ -115,7 +117,7 @@ test('the flag is set exactly where the typed model lacks a name, and all decisi
           (await queries.batchCheck({ scope, items: [asked, asked] })).results[1]?.unknownRelation,
           (await queries.filterObjects(filter)).unknownRelation,
           (await queries.explain(asked)).unknownRelation,
-          (await queries.whatIf({ scope, updates: [], questions: [asked.question] })).results[0]
+          (await queries.whatIf({ scope, updates, questions: [asked.question] })).results[0]
             ?.unknownRelation,
         ];
         expect(flags, at).toEqual(flags.map(() => isUnknown));
