@@ -6,7 +6,7 @@ import { shapeError } from '../../src/language/peers/json-shape.ts';
 import { type TupleNaming, tupleLine } from '../../src/language/peers/tuple-line.ts';
 import { AppError } from '../../src/shared/app-error.ts';
 import { say } from './files.ts';
-import { readPeerFile } from './read-peer-file.ts';
+import { readPeerModel } from './read-peer-file.ts';
 import { EXIT_OK, EXIT_PROBLEM, UsageError } from './subcommand.ts';
 import { csvTuples, jsonTuples, textTuples, type TupleSource } from './tuples/read-tuples.ts';
 import { yamlTuples } from './tuples/yaml-tuples.ts';
@@ -38,7 +38,7 @@ export async function convertTuples(options: TupleOptions): Promise<number> {
   const part = out === '-' ? undefined : `${out}.part`;
   try {
     const { tuples, naming } = open(options);
-    const sink = part === undefined ? process.stdout : createWriteStream(part);
+    const sink = part === undefined ? process.stdout : await create(part);
     const counts = await write(tuples, naming, sink, options.skips);
     if (part !== undefined) {
       sink.end();
@@ -57,6 +57,13 @@ export async function convertTuples(options: TupleOptions): Promise<number> {
     if (isOfFile(error)) throw new UsageError(error.message);
     throw error;
   }
+}
+
+/** Opened, so that it is there to be removed. Errors: those of the file system. */
+async function create(path: string): Promise<Writable> {
+  const sink = createWriteStream(path);
+  await once(sink, 'open');
+  return sink;
 }
 
 type Opened = {
@@ -108,7 +115,7 @@ function namingOf({ from, userType, file }: TupleOptions, model: string | undefi
   if (model === undefined) {
     return { userType: userType === 'none' ? undefined : (userType ?? 'user') };
   }
-  const { peer } = readPeerFile(model, from);
+  const peer = readPeerModel(model, from);
   const asked = userType === undefined || model === file ? undefined : userType;
   const imported = importPeerModel(peer, { userType: asked });
   const [problem] = imported.problems;

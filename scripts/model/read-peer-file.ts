@@ -7,7 +7,7 @@ import {
   readOpenFgaModules,
 } from '../../src/language/openfga/read-openfga-model.ts';
 import { readStoreFile } from '../../src/language/openfga/read-store-file.ts';
-import { membersOf } from '../../src/language/peers/json-shape.ts';
+import { membersOf, optionalString, stringOf } from '../../src/language/peers/json-shape.ts';
 import type { PeerModel, PeerSuite } from '../../src/language/peers/peer-model.ts';
 import { readYaml } from '../../src/language/peers/read-yaml.ts';
 import { readSpiceDbSchema } from '../../src/language/spicedb/read-spicedb-schema.ts';
@@ -45,6 +45,24 @@ export function readPeerFile(file: string, kind: string | undefined): PeerFile {
   const { schema, suite } = readValidationFile(text);
   const schemaText = schema.kind === 'text' ? schema.text : readBeside(file, schema.path);
   return { peer: readSpiceDbSchema(schemaText), suite };
+}
+
+/**
+ * The model of such a file alone: tuples and tests, and the files that have them, are not read. Errors: as of readPeerFile.
+ */
+export function readPeerModel(file: string, kind: string | undefined): PeerModel {
+  if (!/\.(?:ya?ml|zaml)$/.test(file)) return readPeerFile(file, kind).peer;
+  const root = membersOf(readYaml(readText(file), file), file);
+  const textOf = (inline: string, named: string): readonly [name: string, text: string] => {
+    const text = optionalString(root[inline], inline);
+    if (text !== undefined) return ['', text];
+    const path = stringOf(root[named], `${file}: ${named}`);
+    return [path, readBeside(file, path)];
+  };
+  const isStore = root['model'] !== undefined || root['model_file'] !== undefined;
+  if (!isStore) return readSpiceDbSchema(textOf('schema', 'schemaFile')[1]);
+  const [name, text] = textOf('model', 'model_file');
+  return openFgaModel(path.join(path.dirname(file), name), text);
 }
 
 function openFgaModel(file: string, text: string): PeerModel {
