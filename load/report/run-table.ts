@@ -44,7 +44,7 @@ export function runTable(run: RunResult): readonly string[] {
     { p50, p99, p999, max }: typeof all,
   ): readonly string[] => [
     name,
-    ...[answered, perSecond, refused, wrong, p50, p99, p999, max].map(formatNumber),
+    ...[answered, perSecond, refused, wrong, p50, p99, p999, max].map(figureOf),
   ];
   const operations = run.operations.map((one) =>
     row([one.stage, one.operation].filter((name) => name !== '').join(' '), one, one.latencies),
@@ -65,15 +65,15 @@ function serverLines({ server, metricsOf = 1 }: RunResult): readonly string[] {
     metricsOf === 1
       ? 'one process, whose --metrics-url was given: others of the target are not in it'
       : `${metricsOf} processes, summed`;
-  const cpu = cores === undefined ? '' : `${formatNumber(cores)} cores on average, `;
-  return [`service: ${cpu}${formatNumber(memory)} MiB resident at most (${whose})`];
+  const cpu = cores === undefined ? '' : `${figureOf(cores)} cores on average, `;
+  return [`service: ${cpu}${figureOf(memory)} MiB resident at most (${whose})`];
 }
 
 /** The figures of a scenario for people: a line for each number, by its path; lists by their place. O(figures). */
 export function figuresTable(result: unknown): readonly string[] {
   const rows: (readonly string[])[] = [];
   const walk = (value: unknown, path: string): void => {
-    if (typeof value === 'number') rows.push([path, formatNumber(value)]);
+    if (typeof value === 'number') rows.push([path, figureOf(value)]);
     else if (typeof value === 'string' || typeof value === 'boolean')
       rows.push([path, String(value)]);
     else if (typeof value === 'object' && value !== null) {
@@ -83,4 +83,9 @@ export function figuresTable(result: unknown): readonly string[] {
   };
   walk(result, '');
   return tableLines(rows);
+}
+
+/** A whole number as it is, and of others three digits. */
+function figureOf(value: number): string {
+  return Number.isInteger(value) ? value.toLocaleString('en-GB') : formatNumber(value);
 }

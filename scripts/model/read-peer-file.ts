@@ -56,8 +56,8 @@ export function readPeerModel(file: string, kind: string | undefined): PeerModel
   const textOf = (inline: string, named: string): readonly [name: string, text: string] => {
     const text = optionalString(root[inline], inline);
     if (text !== undefined) return ['', text];
-    const path = stringOf(root[named], `${file}: ${named}`);
-    return [path, readBeside(file, path)];
+    const other = stringOf(root[named], `${file}: ${named}`);
+    return [other, readBeside(file, other)];
   };
   const isStore = root['model'] !== undefined || root['model_file'] !== undefined;
   if (!isStore) return readSpiceDbSchema(textOf('schema', 'schemaFile')[1]);

@@ -5,6 +5,7 @@ import type { WorkerStats } from '../../protocol/messages.ts';
 import { QUESTION_RPCS } from '../../protocol/questions.ts';
 import type { BudgetRefusal, RefusedQuestion } from '../../protocol/read-figures.ts';
 import type { DecisionCount } from '../../protocol/shard-client.ts';
+import type { PairCounter } from './pair-counter.ts';
 import { type CountedScope, type ProjectReads, ReadsByProject } from './project-reads.ts';
 import { ReadCounts } from './read-counts.ts';
 import { UnknownCounts } from './unknown-counts.ts';
@@ -13,15 +14,6 @@ const PAIRS_MAX = 200;
 const OTHER = 'other';
 /** Batches between two reports whose sizes are told. */
 const RAW_BATCHES_MAX = 16_384;
-
-/** Decisions on one (namespace, relation) since the last report. */
-export type PairCounter = {
-  readonly namespace: string;
-  readonly relation: string;
-  allowed: number;
-  denied: number;
-  error: number;
-};
 
 /** Values of the label `rpc`. */
 export type EvaluatedRpc = keyof WorkerStats['evalReads'];

@@ -12,8 +12,9 @@ import { ProtoScanner } from '../raw/proto-scanner.ts';
 import { createRawFields } from '../raw/raw-fields.ts';
 import type { RawFields } from '../raw/raw-fields.ts';
 import type { AnswerWriter } from './answer-writer.ts';
-import type { DecisionStats, PairCounter } from './decision-stats.ts';
+import type { DecisionStats } from './decision-stats.ts';
 import type { JobIndex } from './job.ts';
+import type { PairCounter } from './pair-counter.ts';
 
 /** Model versions of one shard that are evaluated side by side while an update spreads. */
 const EVALUATORS_PER_INDEX = 2;

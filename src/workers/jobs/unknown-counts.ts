@@ -1,7 +1,7 @@
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import { meantName, type MissingPart } from '../../model/unknown-relation.ts';
 import type { UnknownFigures, UnknownRelation } from '../../protocol/unknown-relations.ts';
-import type { PairCounter } from './decision-stats.ts';
+import type { PairCounter } from './pair-counter.ts';
 
 /** Names that are told of between two reports: one that comes again is told of in the next. */
 const NAMES_MAX = 8;

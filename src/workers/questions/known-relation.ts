@@ -1,6 +1,6 @@
 import { meantName, type MissingPart, missingPart } from '../../model/unknown-relation.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { PairCounter } from '../jobs/decision-stats.ts';
+import type { PairCounter } from '../jobs/pair-counter.ts';
 import type { QuestionReason } from './question-reason.ts';
 import type { QuestionGround } from './question-spec.ts';
 
