@@ -183,6 +183,32 @@ test('all ways count and flag alike, for any questions of any model', async () =
   );
 }, 120_000);
 
+test('names without ids in one batch are told apart', async () => {
+  const all: WorkerStats[] = [];
+  await using fixture = await startFixture({
+    workerCount: 1,
+    modelJson: modelOf(true),
+    onStats: (stats) => all.push(stats),
+  });
+  const names = ['seat#holder', 'foo#bar', 'baz#bar', 'seat#holder', 'doc#nothing', 'foo#bar'];
+  const items = names.map((name) => {
+    const [namespace = '', relation = ''] = name.split('#');
+    return { namespace, objectId: 'd', relation, subjectUserId: 'u' };
+  });
+  const message = create(BatchCheckRequestSchema, { items });
+  const body = toBinary(BatchCheckRequestSchema, message);
+  await askRaw(fixture.pool, scopeOf(SHARD, 0), 'batchCheck', body);
+  await expect
+    .poll(() => totals(all), { timeout: 20_000 })
+    .toEqual({ namespace: 3, relation: 1, decisions: 6 });
+  const told = all.flatMap(({ unknown }) => unknown.names);
+  expect(told.map(({ namespace, relation }) => `${namespace}#${relation}`)).toEqual([
+    'foo#bar',
+    'baz#bar',
+    'doc#nothing',
+  ]);
+});
+
 test('a replica on the thread of the pool counts as workers do', async () => {
   const all: WorkerStats[] = [];
   const near = { indexBytesMax: 64 * 1024 * 1024, checksPerSecondMin: 1 };

@@ -233,7 +233,8 @@ export class BatchEvaluation {
   /** Finds the counter of the item's names, which mostly are those of the item before. */
   #count(index: number, namespace: number, relation: number): void {
     if (namespace === this.#counterNamespace && relation === this.#counterRelation) return;
-    this.#counterNamespace = namespace;
+    // Names without ids may be other ones the next time.
+    this.#counterNamespace = namespace > 0 && relation > 0 ? namespace : -2;
     this.#counterRelation = relation;
     this.#counter = this.#context.counterOf(this.#bound, namespace, relation, this.#source, index);
   }

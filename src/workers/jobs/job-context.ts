@@ -188,8 +188,9 @@ export class JobContext {
     const [ofNamespace, ofRelation] = [names.namespaceText(index), names.relationText(index)];
     const found = this.stats.counter(bound.model, ofNamespace, ofRelation);
     // Ids of names outside the model may be used again for others.
-    const isInModel = bound.model.namespaces.get(ofNamespace)?.has(ofRelation) === true;
-    if (isInModel && found !== this.stats.other) bound.counters.set(key, found);
+    if (found !== this.stats.other && bound.model.namespaces.get(ofNamespace)?.has(ofRelation)) {
+      bound.counters.set(key, found);
+    }
     return found;
   }
 
