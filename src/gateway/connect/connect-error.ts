@@ -37,6 +37,7 @@ export const CODE_OF_REASON = {
   MODEL_VERSION_UNKNOWN: Code.NotFound,
   MODEL_VERSION_CHANGED: Code.FailedPrecondition,
   TUPLE_NOT_ADMITTED: Code.InvalidArgument,
+  RELATION_UNKNOWN: Code.InvalidArgument,
   MODEL_TUPLES_REFUSED: Code.FailedPrecondition,
   MODEL_NOT_IN_FORCE: Code.FailedPrecondition,
   MODEL_NOT_PENDING: Code.FailedPrecondition,
