@@ -277,19 +277,32 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
     [['run', 'ok', '--input', 'x'], '--input x: must be name=value'],
     [['run', 'ok', '-i', 'a=1', '-i', 'a=2'], '--input a: is given more than once'],
     [['run', 'ok', '--strategy', 'x'], '--strategy: must be one of worktree, copy, none'],
-    [['run', 'ok', '--failed'], '--failed is no option of run'],
-    [['run', 'ok', '--nope'], '--nope'],
+    [['run', 'ok', '--failed'], '--failed is no option of run, but of rerun\n'],
+    [['run', 'ok', '--inptu', 'a=b'], 'there is no option --inptu\n       did you mean --input?\n'],
+    [['--inptu=hunter2', 'x'], 'there is no option --inptu\n       did you mean --input?\n'],
+    [['run', 'ok', '--wholly-unknown=hunter2'], 'error: there is no option --wholly-unknown\nSee:'],
+    [['run', 'ok', '-Z'], 'there is no option -Z\n'],
+    [['run', 'ok', '-j'], '-j needs a value: -j JOB\n'],
+    [
+      ['run', 'ok', '--job', '-n'],
+      '--job needs a value; write --job=VALUE'.replace('; ', '\n       '),
+    ],
+    [['run', 'ok', '--quiet=1'], '--quiet takes no value\n'],
     [['run', 'ok', '-e', 'nowhere.json'], '--payload nowhere.json: cannot be read'],
-    [['run', 'ok', '--event', 'pushed'], 'event: is no event that GitHub has'],
+    [['run', 'ok', '--event', 'psuh'], "event: 'psuh' is no event that GitHub has\n"],
+    [['run', 'ok', '--event', 'psuh'], 'did you mean push?\n'],
+    [['run', 'okk'], "There is no workflow 'okk'\n       did you mean ok?\n"],
     [['run', 'fail', '--event', 'push'], 'fail.yml has no trigger push'],
-    [['run', 'ok', '-j', 'nope'], "jobs: ok.yml has no job 'nope', but build, after"],
+    [['run', 'ok', '-j', 'nope'], "jobs: ok.yml has no job 'nope', but build, after\n"],
+    [['run', 'ok', '-j', 'biuld'], 'did you mean build?\n'],
     [['run', 'ok', '--matrix', 'node'], '--matrix node: must be key:value'],
     [['run', 'ok', '--var', 'A'], '--var A: must be name=value'],
     [['run', 'ok', '-s', 'NOT_THERE'], '--secret NOT_THERE: has no value'],
     [['run', 'ok', '-s', '=value-in-the-wrong-place'], '--secret: must be NAME or NAME=VALUE'],
     [['run', 'ok', '-n', '-i', 'level=x'], 'level: must be one of low, high'],
     [['run', 'ok', '-n', '--ref', 'nowhere'], 'the project is not a git repository'],
-    [['nope'], 'there is no command nope'],
+    [['nope'], 'there is no command nope\n       there are run, list'],
+    [['rn'], 'there is no command rn\n       did you mean run?\n'],
     [['runs', '--limit', '0'], '--limit: must be a number from 1 to 1000'],
     [['logs', '99'], 'there is no run 99'],
     [['secrets', 'set'], 'secrets needs list, set <NAME> or delete <NAME>'],
@@ -298,6 +311,20 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
     const { code, stderr, stdout } = await runCli(project(), args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain(text);
+  });
+
+  test('nothing repeats a value that stands behind an unknown option', async () => {
+    const { stderr } = await runCli(project(), ['run', 'ok', '--secrt=hunter2']);
+    expect(stderr).toContain('did you mean --secret?');
+    expect(stderr).not.toContain('hunter2');
+  });
+
+  test('the version is told', async () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    for (const args of [['--version'], ['-V'], ['run', '--version']]) {
+      const { code, stdout } = await runCli(project(), args);
+      expect([code, stdout]).toEqual([0, `gatehouse-runner ${version}\n`]);
+    }
   });
 
   test('settings', async () => {
