@@ -39,6 +39,7 @@ export async function runStepsLeg(
   if (foreign !== undefined && options.runsOn !== 'any') {
     const message = `Skipped: the job asks for '${foreign}', which is another operating system than this one`;
     context.annotate({ level: 'warning', message, jobId: leg.jobId });
+    context.omissions.leftOut();
     return completeUnstarted(context, leg, 'skipped');
   }
   const concurrency = await evaluateConcurrency(definition.concurrency, { contexts });

@@ -155,6 +155,14 @@ describe('run', { timeout: 120_000 }, () => {
     expect([code, stdout.includes('skipped')]).toEqual([0, true]);
   });
 
+  test('a run in which the runner left everything out is 1', async () => {
+    const workspace = project();
+    const text = 'on: push\njobs: { w: { runs-on: windows-latest, steps: [{ run: exit 0 }] } }\n';
+    writeFileSync(join(workspace, '.github/workflows/windows.yml'), text);
+    const { code, stdout } = await runCli(workspace, ['run', 'windows']);
+    expect([code, stdout]).toEqual([1, expect.stringContaining('Nothing ran: 1 job was left out')]);
+  });
+
   test('--json prints every event with its type, in order, and nothing else', async () => {
     const { code, stdout, stderr } = await runCli(project(), ['run', 'ok', '--json']);
     expect([code, stderr]).toEqual([0, '']);
@@ -296,6 +304,10 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
     [['run', 'ok', '-j', 'nope'], "jobs: ok.yml has no job 'nope', but build, after\n"],
     [['run', 'ok', '-j', 'biuld'], 'did you mean build?\n'],
     [['run', 'ok', '--matrix', 'node'], '--matrix node: must be key:value'],
+    [['run', 'ok', '--matrix', 'node:20'], "matrix: 'node': ok.yml has no matrix\n"],
+    [['run', 'parts', '--matrix', 'nod:20'], "matrix: no matrix of parts.yml has the key 'nod'\n"],
+    [['run', 'parts', '--matrix', 'nod:20'], 'there are node (18, 20), os (linux, mac)\n'],
+    [['run', 'parts', '-n', '--matrix', 'node:99'], "matrix: 'node' is never '99'\n"],
     [['run', 'ok', '--var', 'A'], '--var A: must be name=value'],
     [['run', 'ok', '-s', 'NOT_THERE'], '--secret NOT_THERE: has no value'],
     [['run', 'ok', '-s', '=value-in-the-wrong-place'], '--secret: must be NAME or NAME=VALUE'],
