@@ -198,7 +198,7 @@ export class JobNode {
     const jobsMax = options.limits.jobsPerRunMax;
     const { matrix } = this.#context.facts.request;
     const jobs: PlannedJob[] = legs.flatMap((leg) =>
-      definition.kind === 'call'
+      definition.kind === 'call' && definition.missing === undefined
         ? planOf(definition.called, placeBelow(leg.jobId, leg.name), jobsMax, matrix)
         : [plannedLeg(leg, needs, this.id)],
     );
