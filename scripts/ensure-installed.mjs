@@ -53,7 +53,7 @@ function missing() {
   return undefined;
 }
 
-/** `npm ci`, quietly: its output shows only when it fails. No package needs its install script. */
+/** `npm ci`, quietly: when it fails one line says why. No package needs its install script. */
 function install(reason) {
   process.stderr.write(`Installing dependencies, once (${reason}) …\n`);
   const args = [
@@ -71,9 +71,24 @@ function install(reason) {
       ? spawnSync(process.execPath, [npm, ...args], options)
       : spawnSync('npm', args, { ...options, shell: process.platform === 'win32' });
   if (result.status === 0) return;
-  process.stderr.write(`${result.stdout ?? ''}${result.stderr ?? ''}`);
-  process.stderr.write(`npm ci failed${result.error ? `: ${result.error.message}` : ''}.\n`);
+  const why = result.error?.message ?? reasonOf(result.stderr ?? '');
+  process.stderr.write(`npm ci failed: ${why}\n`);
   process.exit(1);
+}
+
+/** What npm says of its failure, in one line: its code, the first thing it says, where its log lies. */
+function reasonOf(text) {
+  const lines = [...text.matchAll(/^npm (?:error|ERR!) (.*)$/gm)].map(([, line]) => line);
+  const code = lines.find((line) => line.startsWith('code '))?.slice('code '.length);
+  const said = lines.find(
+    (line) => !/^(?:code|syscall|errno|path|dest|command|sh) |^\s/.test(line),
+  );
+  const log = /complete log of this run can be found in: (.+)/.exec(text)?.[1];
+  const words = [code, said?.replace(/^(?:\d{3}|notarget) /, '')]
+    .filter((word) => word !== undefined)
+    .join(': ');
+  const first = words === '' ? text.trim().split('\n')[0] || 'it did not say why' : words;
+  return `${first}${log === undefined ? '' : ` (its log: ${log})`}`;
 }
 
 /** The scripts need a Node.js that runs TypeScript; on most platforms a dependency brings it. */

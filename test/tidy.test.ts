@@ -314,6 +314,7 @@ const TABLE: ImportTable = {
     'runner/host/project',
     'runner/host/sandbox',
     'runner/host/tools',
+    'runner/language',
     'runner/model',
     'runner/scheduler',
     'runner/scheduler/state',
