@@ -1,8 +1,10 @@
 import { request } from 'node:http';
 import http2 from 'node:http2';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RULES } from '../../src/gateway/callers/method-rules.ts';
 import { type Service, startService } from '../support/service.ts';
+import { printToll, STALL_MS_MAX, tollOf } from './toll.ts';
 
 /** Declared, and never sent: whoever waits for it does not answer within the test. */
 const DECLARED_BYTES = '8000000';
@@ -95,4 +97,20 @@ test('nor does the import of lines', async () => {
   const answer = await askHttp1('/v1/tuples:import?project_id=p', 'application/x-ndjson');
   expect(answer.status).toBe(403);
   expect(answer.text).toContain('SCOPE_REFUSED');
+});
+
+test('a small gzip body of millions of items by such a caller stalls nobody', async () => {
+  const body = gzipSync(`{"project_id":"p","items":[${'{},'.repeat(2_700_000)}{}]}`);
+  const { pid, metricsUrl, baseUrl } = service;
+  const toll = await tollOf({ pid, healthUrl: `${metricsUrl}/healthz` }, async () => {
+    const answer = await fetch(`${baseUrl}/workspace.v1.AuthzService/BatchCheck`, {
+      method: 'POST',
+      headers: { ...headersOf('application/json'), 'content-encoding': 'gzip' },
+      body,
+    });
+    expect(answer.status).toBe(403);
+    await answer.text();
+  });
+  printToll('gzip of 2.7 million items, without a scope', toll);
+  expect(toll.stallMs).toBeLessThan(STALL_MS_MAX);
 });
