@@ -237,6 +237,7 @@ class ListenerPair implements Gateway {
         reflectionRoutes(router, [...SERVICES, Health]);
       },
       authorize: createAuthorize(options.credentials),
+      onOutOfScope,
       readMaxBytes: options.bodyBytesMax,
       compressMinBytes: COMPRESS_MIN_BYTES,
       drainSignal: this.#draining.signal,
