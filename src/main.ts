@@ -3,7 +3,9 @@ import { boundHeapGrowth } from './authz/heap-growth.ts';
 import { PostgresWatch } from './authz/postgres-watch.ts';
 import { instancesOf, supervise } from './authz/supervise.ts';
 import { loadConfigOrExit } from './config/load-config-or-exit.ts';
+import { OPTIONS } from './config/options.ts';
 import { Readiness } from './gateway/readiness.ts';
+import { plainTextWarning } from './http/plain-text-warning.ts';
 import { createLogger, eventLogOf } from './observability/logger.ts';
 import { packageVersion } from './observability/package-version.ts';
 import { stopOnSignals } from './observability/stop-on-signals.ts';
@@ -41,6 +43,15 @@ process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
 if (config.serviceAuthTokens.length === 0 && config.callers === undefined) {
   logger.warn('service_auth_disabled');
+}
+// A supervisor has the sockets of its instances, and says it once.
+if (config.listenFds.length === 0) {
+  const warning = plainTextWarning({
+    ...config,
+    hostSetting: OPTIONS.host.env,
+    proxySetting: OPTIONS.isBehindProxy.env,
+  });
+  if (warning !== undefined) logger.warn(warning, 'listens_without_tls');
 }
 
 const count = instancesOrExit();
