@@ -68,6 +68,7 @@ function instancesOrExit(): number | undefined {
 }
 
 async function runInstance(): Promise<void> {
+  logger.info({ pid: process.pid }, 'starting');
   boundHeapGrowth(config.indexBytes);
   const readiness = new Readiness();
   const postgres = new PostgresWatch(readiness);
@@ -98,11 +99,14 @@ async function runInstance(): Promise<void> {
   const service = await starting.catch((error: unknown) => fail('start_failed', error));
   if (stopping.signal.aborted) return;
   logger.info(
-    { port: service.port, metrics_port: service.metricsPort, host: config.host },
+    {
+      port: service.port,
+      metrics_port: service.metricsPort,
+      host: config.host,
+      pid: process.pid,
+    },
     'ready',
   );
   if (process.send === undefined) return;
   process.send('ready');
-  // A supervisor that was killed leaves nobody who would stop this process.
-  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
 }

@@ -41,6 +41,7 @@ process.on('uncaughtException', (error) => fail('uncaught_exception', error));
 process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
 logger.debug({ settings: redactedRunnerSettings(settings) }, 'settings');
+logger.info({ pid: process.pid }, 'starting');
 const exposed = secretVariables(environment);
 if (exposed.length > 0) {
   const detail =
@@ -63,6 +64,7 @@ logger.info(
   {
     port: runner.port,
     host: settings.host,
+    pid: process.pid,
     workspace: runner.parts.workspace,
     inbox_port: runner.inboxPort,
     metrics_port: runner.metricsPort,

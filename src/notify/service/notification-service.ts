@@ -100,6 +100,7 @@ export async function startNotificationService(
   const { settings, logger, version } = options;
   const log = createNotifyLog(logger);
   log.starting({
+    pid: process.pid,
     version,
     commit: settings.commit,
     store_driver: settings.storeDriver,
