@@ -6,7 +6,7 @@ import { loadConfigOrExit } from './config/load-config-or-exit.ts';
 import { OPTIONS } from './config/options.ts';
 import { Readiness } from './gateway/readiness.ts';
 import { plainTextWarning } from './http/plain-text-warning.ts';
-import { createLogger, eventLogOf } from './observability/logger.ts';
+import { createLogger, eventLogOf, localUrl, tellTerminal } from './observability/logger.ts';
 import { packageVersion } from './observability/package-version.ts';
 import { stopOnSignals } from './observability/stop-on-signals.ts';
 import { AppError } from './shared/app-error.ts';
@@ -107,6 +107,10 @@ async function runInstance(): Promise<void> {
     },
     'ready',
   );
+  if (instanceName === undefined) {
+    const metrics = localUrl(config.host, service.metricsPort);
+    tellTerminal(`ready at ${localUrl(config.host, service.port)} (metrics: ${metrics}/metrics)`);
+  }
   if (process.send === undefined) return;
   process.send('ready');
 }

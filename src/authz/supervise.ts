@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { loadConfig } from '../config/load-config.ts';
 import { type Environment, thisMachine } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
-import { eventLogOf, type Logger } from '../observability/logger.ts';
+import { eventLogOf, localUrl, type Logger, tellTerminal } from '../observability/logger.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
 import { InstanceSupervisor } from './instance-supervisor.ts';
 
@@ -96,4 +96,5 @@ export async function supervise(
   const { port, metricsPorts, pids } = supervisor;
   const fields = { port, metrics_ports: metricsPorts, host: config.host, pid: process.pid, pids };
   logger.info(fields, 'ready');
+  tellTerminal(`ready at ${localUrl(config.host, port)}, with ${count} instances`);
 }

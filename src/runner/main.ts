@@ -1,5 +1,5 @@
 import { validOrExit } from '../config/valid-or-exit.ts';
-import { createLogger } from '../observability/logger.ts';
+import { createLogger, localUrl, tellTerminal } from '../observability/logger.ts';
 import { packageVersion } from '../observability/package-version.ts';
 import { stopOnSignals } from '../observability/stop-on-signals.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -71,3 +71,4 @@ logger.info(
   },
   'ready',
 );
+tellTerminal(`ready at ${localUrl(settings.host, runner.port)}`);
