@@ -39,7 +39,7 @@ function isPackageManager(pid: number, env: NodeJS.ProcessEnv): boolean {
     // No such file system, or it has just ended.
     return process.platform !== 'linux';
   }
-  // npm calls itself `npm run start`; others are seen as their program's file.
+  // npm calls itself `npm run start:runner /a/project`; others are seen as their program's file.
   const [first = '', second = ''] = words;
-  return [first, second].some((word) => PACKAGE_MANAGER.test(basename(word)));
+  return [first, basename(first), basename(second)].some((word) => PACKAGE_MANAGER.test(word));
 }
