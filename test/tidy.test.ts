@@ -395,7 +395,7 @@ const TABLE: ImportTable = {
     'workers/shard',
     'workers/slot',
   ],
-  '.': ['authz', 'config', 'gateway', 'observability'],
+  '.': ['authz', 'config', 'gateway', 'http', 'observability'],
 };
 const GENERATED = ['gen/gatehouse', 'gen/google', 'gen/grpc', 'gen/notify', 'gen/workspace'];
 const RULES: ImportRules = {
