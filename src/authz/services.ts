@@ -221,6 +221,7 @@ function createWriter(
     answerTimeoutMs: 45_000,
     attemptsMax: 5,
     retryDelayMs: 20,
+    onStoreError: database.refusals.note,
   });
 }
 

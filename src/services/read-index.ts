@@ -103,6 +103,11 @@ export class ReadIndex {
     return since !== null && this.#options.clock.monotonicMs() - since >= AWAY_AFTER_MS;
   }
 
+  /** Whether reads that must ask are answered, as far as is known. */
+  get isServing(): boolean {
+    return !this.isAway && this.#options.connections.some(({ isUp }) => isUp);
+  }
+
   /**
    * Looks for the head of a shard, by a query that is sent after this call; tells `waiter`, never
    * inside the call. Cost: a map lookup and two small objects; reads of a shard share its look.

@@ -36,7 +36,9 @@ function readsOf(backend: string): readonly string[] {
 test.each(['instances_h1', 'instances_h2'])(
   '%s repeats every safe read, and nothing else',
   (name) => {
-    const [, backend = ''] = readFileSync('deploy/haproxy.cfg', 'utf8').split(`\nbackend ${name}\n`);
+    const [, backend = ''] = readFileSync('deploy/haproxy.cfg', 'utf8').split(
+      `\nbackend ${name}\n`,
+    );
     const [own = ''] = backend.split(/^backend /m);
     expect(own).toContain('http-request disable-l7-retry if !is_read');
     expect(readsOf(own).toSorted()).toEqual(PATHS.filter(isSafeRead).toSorted());
