@@ -83,6 +83,7 @@ export class GroupRunner {
   #isClosed = false;
   /** The error with which the connection ended, if it did. */
   #brokenBy: Error | undefined;
+  readonly #onError = (error: Error): void => void (this.#brokenBy ??= error);
   #trouble: { readonly sinceMs: number; readonly error: unknown } | undefined;
   /** Groups that are still to be written without the expectation that their tuples are new. */
   #knownGroups = 0;
@@ -187,9 +188,16 @@ export class GroupRunner {
   /** Gives the connection back; only while nothing runs. */
   close(): void {
     this.#isClosed = true;
+    this.release();
+  }
+
+  /** As `close`; the next run takes another one. */
+  release(): void {
     const client = this.#client;
     this.#client = undefined;
+    client?.off('error', this.#onError);
     client?.release(this.#brokenBy);
+    this.#brokenBy = undefined;
   }
 
   async #send(
@@ -215,12 +223,11 @@ export class GroupRunner {
     const client = await this.#options.pool.connect();
     this.#brokenBy = undefined;
     // Without a listener an error between statements would end the process.
-    client.on('error', (error: Error) => {
-      if (this.#client === client) this.#brokenBy = error;
-    });
+    client.on('error', this.#onError);
     try {
       this.#backend = await selectBackendIdentity(client);
     } catch (error) {
+      client.off('error', this.#onError);
       client.release(true);
       throw error;
     }
@@ -231,6 +238,7 @@ export class GroupRunner {
   /** Forgets a broken connection and returns the session that it had. */
   #drop(error: unknown): BackendIdentity | undefined {
     if (this.#client === undefined) return undefined;
+    this.#client.off('error', this.#onError);
     this.#client.release(error instanceof Error ? error : true);
     this.#client = undefined;
     this.#brokenBy = undefined;

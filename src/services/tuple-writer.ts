@@ -36,8 +36,10 @@ export type TupleWriterOptions = PublisherOptions & {
   readonly rules: WriteRules;
   readonly clock: Clock;
   readonly ids: IdSource;
-  /** Groups in flight at once; a shard always takes the same lane. */
+  /** Groups in flight at once; the ordinary writes of a shard always take the same lane. */
   readonly lanes: number;
+  /** One more lane, for writes of more updates than this, so that those of other shards do not wait behind them; absent: none. */
+  readonly largeUpdatesMin?: number | undefined;
   /** Writes that wait or are in flight, at most; beyond, QUEUE_FULL. */
   readonly queuedWritesMax: number;
   /** Updates of all those writes, at most. */
@@ -105,7 +107,8 @@ export class TupleWriter implements TupleWrites {
     this.#commits = new OpenCommits(options);
     const parts = { publisher: this.#publisher, commits: this.#commits };
     this.#exclusive = new ExclusiveWriter({ ...options, ...parts });
-    this.#lanes = Array.from({ length: options.lanes }, () => ({
+    const lanes = options.lanes + (options.largeUpdatesMin === undefined ? 0 : 1);
+    this.#lanes = Array.from({ length: lanes }, () => ({
       runner: new GroupRunner(options),
       ready: [],
       inFlight: [],
@@ -249,7 +252,7 @@ export class TupleWriter implements TupleWrites {
     let queue = tenants.get(shard.tenantId);
     if (queue === undefined) {
       const key = { projectId: shard.projectId, tenantId: shard.tenantId };
-      queue = new ShardQueue(key, laneOf(key, this.#lanes.length));
+      queue = new ShardQueue(key, laneOf(key, this.#options.lanes));
       tenants.set(shard.tenantId, queue);
     }
     return queue;
@@ -267,9 +270,16 @@ export class TupleWriter implements TupleWrites {
     }
     if (queue.isEmpty) return this.#forget(queue.shard);
     queue.isListed = true;
+    queue.lane = this.#laneOfHead(queue);
     const lane = this.#lanes[queue.lane] as Lane;
     lane.ready.push(queue);
     this.#schedule(lane);
+  }
+
+  #laneOfHead(queue: ShardQueue): number {
+    const { lanes, largeUpdatesMin } = this.#options;
+    const updates = queue.peekWrite()?.updates.length ?? 0;
+    return largeUpdatesMin !== undefined && updates > largeUpdatesMin ? lanes : queue.homeLane;
   }
 
   #forget(shard: ShardKey): void {
@@ -326,6 +336,8 @@ export class TupleWriter implements TupleWrites {
       await this.#runGroup(lane, group);
       lane.inFlight = [];
       lane.isRunning = false;
+      // Large writes are few: others may have the connection meanwhile.
+      if (this.#lanes.indexOf(lane) === this.#options.lanes) lane.runner.release();
     }
     for (const queue of queues) if (!queue.isListed) this.#release(queue);
     if (lane.ready.length > 0) this.#schedule(lane);
@@ -346,6 +358,7 @@ export class TupleWriter implements TupleWrites {
       queue.isListed = false;
       queue.isHeld = true;
       for (let taken = 0; taken < share && updates < groupUpdatesMax;) {
+        if (this.#laneOfHead(queue) !== queue.lane) break;
         const write = queue.takeWrite();
         if (write === undefined) break;
         if (write.isSettled) continue;
