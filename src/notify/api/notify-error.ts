@@ -31,6 +31,10 @@ const CODE_OF_REASON: Readonly<Record<string, Code | undefined>> = {
   RESULT_TOO_LARGE: Code.ResourceExhausted,
   QUEUE_FULL: Code.ResourceExhausted,
   STORE_UNAVAILABLE: Code.Unavailable,
+  STORE_FULL: Code.Unavailable,
+  STORE_READ_ONLY: Code.Unavailable,
+  STORE_RIGHTS_MISSING: Code.Unavailable,
+  STORE_LOGIN_REFUSED: Code.Unavailable,
   SHUTTING_DOWN: Code.Unavailable,
   DEADLINE_EXCEEDED: Code.DeadlineExceeded,
 } satisfies Partial<Record<ErrorReason, Code>>;
