@@ -30,14 +30,21 @@ export const FIELDS_MAX = 128;
 export const CONTINUATIONS_MAX = 8;
 /** Bytes of a header block as it comes; what it says is bounded by the limit of header bytes. */
 export const BLOCK_BYTES_MAX = 65_536;
+/** Of one that has not come whole: what each connection may hold, and what all of them may hold beyond that. */
+export const BLOCK_BYTES_SPARE = 8_192;
+export const BLOCKS_BYTES_MAX = 4 * 1_048_576;
+/** Streams that we reset remembered; what the peer has sent before it knew is not its fault. */
+export const KNOWN_RESETS_MAX = 512;
 /** Answers to SETTINGS and PING, and resets, that the peer has not taken. */
-export const CONTROL_FRAMES_MAX = 1_000;
+export const CONTROL_FRAMES_MAX = 500;
 /** Of answers that wait for windows; beyond them no stream is opened. */
 export const QUEUED_BYTES_MAX = 64 * 1_048_576;
 /** Of bodies that no reader has taken; beyond them the window of the connection is not opened. */
 export const UNREAD_BYTES_MAX = 64 * 1_048_576;
-/** With the socket; beyond them no data is sent, and nothing read. */
+/** On the way to the kernel; beyond them no data is sent. */
 export const OUTPUT_BYTES_MAX = 262_144;
+/** Of them that the kernel has not taken; beyond them nothing is read, so that no answers are added. */
+export const BACKLOG_BYTES_MAX = 4_096;
 /** Frames of a body beside one for each 16 bytes: it does not come in crumbs. */
 export const BODY_FRAMES_SPARE = 256;
 export const BODY_BYTES_A_FRAME = 16;

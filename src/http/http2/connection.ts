@@ -275,8 +275,10 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     const isLast = (flags & h2.END_STREAM) !== 0;
     const head = { id, isLast, isSelfDependent };
     const block = bytes.subarray(from, to);
-    if ((flags & h2.END_HEADERS) === 0) this.#blocks.begin(head, block);
-    else this.#blockCame(head, block);
+    if ((flags & h2.END_HEADERS) !== 0) this.#blockCame(head, block);
+    else if (!this.#blocks.begin(head, block)) {
+      this.#fail(h2.ENHANCE_YOUR_CALM, 'too many header blocks are not complete');
+    }
   }
 
   #continuation(flags: number, bytes: Uint8Array, from: number, to: number): void {
@@ -562,6 +564,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #leave(patienceMs: number): void {
     this.#isOver = true;
     clearTimeout(this.#handshake);
+    this.#blocks.drop();
     this.sender.leave(patienceMs);
   }
 
@@ -583,6 +586,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     clearTimeout(this.#handshake);
     clearTimeout(this.#idle);
     this.#isOver = true;
+    this.#blocks.drop();
     for (const stream of this.#streams.values()) this.#streamOver(stream);
     this.#options.onClose();
   }

@@ -57,7 +57,8 @@ export class FrameOutput {
       this.frame(HEADERS, flags | END_HEADERS, streamId, block);
       return;
     }
-    const kept = block.slice();
+    // `slice` of a Buffer copies nothing.
+    const kept: Uint8Array = Uint8Array.prototype.slice.call(block);
     for (let from = 0; from < kept.length; from += FRAME_BYTES_MAX) {
       const part = kept.subarray(from, from + FRAME_BYTES_MAX);
       const isLast = from + FRAME_BYTES_MAX >= kept.length;

@@ -1,4 +1,10 @@
-import { BLOCK_BYTES_MAX, CONTINUATIONS_MAX, FIELDS_MAX } from './connection-options.ts';
+import {
+  BLOCK_BYTES_MAX,
+  BLOCK_BYTES_SPARE,
+  BLOCKS_BYTES_MAX,
+  CONTINUATIONS_MAX,
+  FIELDS_MAX,
+} from './connection-options.ts';
 import type { HeaderField } from './header-field.ts';
 import { type HeaderListLimits, HpackDecoder } from './hpack-decoder.ts';
 import { type RequestHead, requestHeadOf } from './request-head.ts';
@@ -14,18 +20,26 @@ export type BlockHead = {
 
 /** Lists up to this are looked at only once while they repeat. */
 const KEPT_BYTES_MAX = 4_096;
+const KEPT_FIELDS_MAX = 40;
+const NO_FIELDS: readonly HeaderField[] = [];
+
+/** Of the thread: what was decoded is looked at before anything else is. */
+const decoded: HeaderField[] = [];
+/** Bytes beyond `BLOCK_BYTES_SPARE` of all blocks of the thread that have not come whole. */
+let openBlocksBytes = 0;
 
 /** Header blocks of one connection: put together from their frames, decoded, and read as heads of requests. */
 export class HeaderBlocks {
   readonly #limits: HeaderListLimits;
   readonly #decoder = new HpackDecoder();
-  readonly #fields: HeaderField[] = [];
   #isTooLong = false;
   #open: BlockHead | null = null;
   #parts: Uint8Array[] = [];
   #bytes = 0;
+  /** What it has of `openBlocksBytes`. */
+  #sharedBytes = 0;
   #continuations = 0;
-  #lastFields: HeaderField[] = [];
+  #lastFields: readonly HeaderField[] = NO_FIELDS;
   #lastHead: RequestHead | null = null;
 
   /** `bytesMax` is of a list, each field counting 32 beside its name and value. */
@@ -38,9 +52,9 @@ export class HeaderBlocks {
     return this.#open;
   }
 
-  /** Of the block that was decoded last. */
+  /** Of the block that was decoded last; valid until this or another connection decodes the next. */
   get fields(): readonly HeaderField[] {
-    return this.#fields;
+    return decoded;
   }
 
   /** Whether its list was longer than allowed; then some of its fields are missing. */
@@ -48,36 +62,55 @@ export class HeaderBlocks {
     return this.#isTooLong;
   }
 
-  /** A block begins that goes on in CONTINUATION frames. */
-  begin(head: BlockHead, part: Uint8Array): void {
+  /** A block begins that goes on in CONTINUATION frames. False where there is no room for it. */
+  begin(head: BlockHead, part: Uint8Array): boolean {
     this.#open = head;
-    this.#parts = [part.slice()];
-    this.#bytes = part.length;
+    this.#bytes = 0;
     this.#continuations = 0;
+    // A list that takes several frames is hardly one that was seen before.
+    this.#lastHead = null;
+    this.#lastFields = NO_FIELDS;
+    this.#decoder.forget();
+    return this.#hold(part);
   }
 
-  /** False for more of a block than anybody needs. */
+  /** False for more of a block than anybody needs, or than there is room for. */
   goOn(part: Uint8Array): boolean {
     this.#continuations += 1;
+    return this.#continuations <= CONTINUATIONS_MAX && this.#hold(part);
+  }
+
+  #hold(part: Uint8Array): boolean {
     this.#bytes += part.length;
-    if (this.#continuations > CONTINUATIONS_MAX || this.#bytes > BLOCK_BYTES_MAX) return false;
-    this.#parts.push(part.slice());
+    const sharedBytes = Math.max(0, this.#bytes - BLOCK_BYTES_SPARE);
+    openBlocksBytes += sharedBytes - this.#sharedBytes;
+    this.#sharedBytes = sharedBytes;
+    if (this.#bytes > BLOCK_BYTES_MAX || openBlocksBytes > BLOCKS_BYTES_MAX) return false;
+    // `slice` of a Buffer copies nothing.
+    this.#parts.push(Uint8Array.prototype.slice.call(part));
     return true;
   }
 
   /** Takes the block that is whole now. */
   takeWhole(): Uint8Array {
     const block = Buffer.concat(this.#parts);
+    this.drop();
+    return block;
+  }
+
+  /** Gives up the block that has not come whole, if there is one. Idempotent. */
+  drop(): void {
+    openBlocksBytes -= this.#sharedBytes;
+    this.#sharedBytes = 0;
     this.#open = null;
     this.#parts = [];
-    return block;
   }
 
   /** Hot. Decodes a block, whatever becomes of it: the table is the connection's. False for one that is broken. */
   decode(block: Uint8Array): boolean {
-    this.#fields.length = 0;
-    const size = this.#decoder.decode(block, this.#fields, this.#limits);
-    this.#isTooLong = size > this.#limits.bytesMax || this.#fields.length > FIELDS_MAX;
+    decoded.length = 0;
+    const size = this.#decoder.decode(block, decoded, this.#limits);
+    this.#isTooLong = size > this.#limits.bytesMax || decoded.length > FIELDS_MAX;
     return size >= 0;
   }
 
@@ -86,7 +119,7 @@ export class HeaderBlocks {
    * holds or that repeat are, make the same head.
    */
   head(): RequestHead | null {
-    const fields = this.#fields;
+    const fields = decoded;
     const last = this.#lastFields;
     let i = fields.length === last.length ? 0 : -1;
     while (i >= 0 && i < last.length) i = fields[i] === last[i] ? i + 1 : -1;
@@ -94,9 +127,9 @@ export class HeaderBlocks {
     const head = this.#isTooLong ? null : requestHeadOf(fields);
     let bytes = 0;
     for (const { size } of fields) bytes += size;
-    const isKept = head !== null && bytes <= KEPT_BYTES_MAX;
+    const isKept = head !== null && bytes <= KEPT_BYTES_MAX && fields.length <= KEPT_FIELDS_MAX;
     this.#lastHead = isKept ? head : null;
-    this.#lastFields = isKept ? [...fields] : [];
+    this.#lastFields = isKept ? [...fields] : NO_FIELDS;
     return head;
   }
 }

@@ -28,8 +28,6 @@ export class HeaderField {
   readonly kind: FieldKind;
   /** Whether the value is one that a field of this name may have. */
   readonly isValid: boolean;
-  /** As header lists and tables count it. */
-  readonly size: number;
 
   /** `name` and `value` have a character for each byte. */
   constructor(name: string, value: string) {
@@ -37,7 +35,11 @@ export class HeaderField {
     this.value = value;
     this.kind = kindOf(name);
     this.isValid = isValueValid(this.kind, value);
-    this.size = name.length + value.length + OVERHEAD_BYTES;
+  }
+
+  /** As header lists and tables count it. */
+  get size(): number {
+    return this.name.length + this.value.length + OVERHEAD_BYTES;
   }
 }
 

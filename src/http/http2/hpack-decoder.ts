@@ -17,8 +17,11 @@ const TABLE_FIELDS_MAX = 128;
 const RESIZES_MAX = 2;
 /** Any integer of a block; its bytes are bounded by those of a block. */
 const INTEGER_MAX = 2 ** 24;
-/** Values that a connection repeats without having them indexed are remembered up to this length. */
-const REMEMBERED_BYTES_MAX = 256;
+/** Values that a connection repeats without having them indexed are remembered up to this length, */
+const REMEMBERED_VALUE_BYTES_MAX = 256;
+/** and so many bytes of them, each with what its objects take beside them. */
+const REMEMBERED_BYTES_MAX = 4_096;
+const REMEMBERED_OVERHEAD_BYTES = 320;
 
 const STATIC: readonly HeaderField[] = STATIC_TABLE.map(
   ([name, value]) => new HeaderField(name, value),
@@ -28,22 +31,26 @@ const STATIC_COUNT = STATIC.length;
 /** A value as it came, and what it said. */
 type Remembered = { readonly raw: Uint8Array; readonly field: HeaderField };
 
+const NO_BYTES = new Uint8Array();
+
 /** Of the thread: a block is decoded without a pause. */
 let scratch = Buffer.allocUnsafeSlow(4_096);
 
 /**
  * Decodes the header blocks of one connection (RFC 7541): static and dynamic table, Huffman code. Fields that a table
  * holds are given out as they are, without memory. A block that is broken leaves a decoder that is of no further use.
+ * Between blocks it keeps what the table holds and `REMEMBERED_BYTES_MAX`, and nothing of what was evicted or read.
  */
 export class HpackDecoder {
   /** A ring; the newest one lies at `#newest`. */
-  readonly #table: HeaderField[] = [];
+  readonly #table: (HeaderField | undefined)[] = [];
   #newest = 0;
   #count = 0;
   #size = 0;
   #sizeMax = TABLE_BYTES_MAX;
-  readonly #remembered: (Remembered | undefined)[] = [];
-  #bytes: Uint8Array = scratch;
+  #remembered: (Remembered | undefined)[] = [];
+  #rememberedBytes = 0;
+  #bytes: Uint8Array = NO_BYTES;
   #at = 0;
   #end = 0;
   #isBroken = false;
@@ -61,6 +68,19 @@ export class HpackDecoder {
     this.#bytes = block;
     this.#at = 0;
     this.#end = block.length;
+    const size = this.#decoded(block, into, limits);
+    // The block lies in the memory of all that was read with it.
+    this.#bytes = NO_BYTES;
+    return size;
+  }
+
+  /** Gives up what only spares work. */
+  forget(): void {
+    this.#remembered = [];
+    this.#rememberedBytes = 0;
+  }
+
+  #decoded(block: Uint8Array, into: HeaderField[], limits: HeaderListLimits): number {
     let resizes = 0;
     let bytes = 0;
     let isBegun = false;
@@ -115,10 +135,20 @@ export class HpackDecoder {
     const value = this.#string();
     if (this.#isBroken) return null;
     const field = new HeaderField(name, value);
-    if (this.#at - from <= REMEMBERED_BYTES_MAX) {
-      this.#remembered[index] = { raw: this.#bytes.slice(from, this.#at), field };
-    }
+    if (this.#at - from <= REMEMBERED_VALUE_BYTES_MAX) this.#remember(index, from, field);
     return field;
+  }
+
+  #remember(index: number, from: number, field: HeaderField): void {
+    const before = this.#remembered[index];
+    if (before !== undefined) this.#rememberedBytes -= bytesOf(before);
+    const remembered = { raw: copyOf(this.#bytes, from, this.#at), field };
+    this.#rememberedBytes += bytesOf(remembered);
+    if (this.#rememberedBytes > REMEMBERED_BYTES_MAX) {
+      this.forget();
+      this.#rememberedBytes = bytesOf(remembered);
+    }
+    this.#remembered[index] = remembered;
   }
 
   #isAhead(raw: Uint8Array): boolean {
@@ -152,6 +182,7 @@ export class HpackDecoder {
       this.#count -= 1;
       const oldest = (this.#newest - this.#count) & (TABLE_FIELDS_MAX - 1);
       this.#size -= (this.#table[oldest] as HeaderField).size;
+      this.#table[oldest] = undefined;
     }
   }
 
@@ -210,4 +241,15 @@ export class HpackDecoder {
     }
     return scratch.toString('latin1', 0, count);
   }
+}
+
+function bytesOf({ raw, field }: Remembered): number {
+  return raw.length + field.value.length + REMEMBERED_OVERHEAD_BYTES;
+}
+
+/** `slice` of a Buffer copies nothing. */
+function copyOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
+  const copy = new Uint8Array(to - from);
+  for (let i = from; i < to; i++) copy[i - from] = bytes[i] as number;
+  return copy;
 }

@@ -1,11 +1,13 @@
-/** Streams that we reset remembered; what the peer has sent before it knew is not its fault. */
-const RESETS_MAX = 1_000;
+import { KNOWN_RESETS_MAX } from './connection-options.ts';
+
 /** Gaps in the ids of streams remembered. */
 const GAPS_MAX = 16;
 
 /** What became of ids that have no stream any more. Holds a bounded number of them. */
 export class KnownStreams {
-  readonly #resets = new Set<number>();
+  /** A ring of ids, 0 where there is none; made for the first one. */
+  #resets: Uint32Array | null = null;
+  #resetCount = 0;
   /** First and last id of those left out, in pairs. */
   readonly #gaps: number[] = [];
   #lastId = 0;
@@ -25,17 +27,14 @@ export class KnownStreams {
   }
 
   wasReset(id: number): void {
-    this.#resets.add(id);
-    if (this.#resets.size <= RESETS_MAX) return;
-    for (const oldest of this.#resets) {
-      this.#resets.delete(oldest);
-      return;
-    }
+    this.#resets ??= new Uint32Array(KNOWN_RESETS_MAX);
+    this.#resets[this.#resetCount % KNOWN_RESETS_MAX] = id;
+    this.#resetCount += 1;
   }
 
-  /** Whether we reset it, so that frames of it may still come. */
+  /** Whether we reset it, so that frames of it may still come. O(resets that are remembered). */
   isReset(id: number): boolean {
-    return this.#resets.size > 0 && this.#resets.has(id);
+    return this.#resets !== null && this.#resets.includes(id);
   }
 
   /** Whether it was never opened. */

@@ -220,7 +220,8 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
       return;
     }
     this.#carrier.unread(chunk.length);
-    (this.#incoming ??= []).push(isKept ? chunk : chunk.slice());
+    // `slice` of a Buffer copies nothing.
+    (this.#incoming ??= []).push(isKept ? chunk : Uint8Array.prototype.slice.call(chunk));
   }
 
   /** Hot. The peer has ended the request. */

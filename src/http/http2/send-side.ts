@@ -1,6 +1,11 @@
 import type { OutgoingHttpHeaders } from 'node:http2';
 import type { Socket } from 'node:net';
-import { CONTROL_FRAMES_MAX, FAREWELL_MS, OUTPUT_BYTES_MAX } from './connection-options.ts';
+import {
+  BACKLOG_BYTES_MAX,
+  CONTROL_FRAMES_MAX,
+  FAREWELL_MS,
+  OUTPUT_BYTES_MAX,
+} from './connection-options.ts';
 import { FrameOutput } from './frame-output.ts';
 import { encodeHead } from './hpack-encoder.ts';
 import type { OwnStream, StreamSender } from './own-stream.ts';
@@ -11,7 +16,8 @@ const NONE: readonly OwnStream[] = [];
 
 /**
  * What a connection sends: frames of one turn of the loop as one write, data under the window of the connection, and no more of it than
- * the socket is rid of. Streams that are over are told so when their last bytes are with the kernel.
+ * the socket is rid of. One write waits for the kernel at a time: what comes meanwhile is gathered, and nothing more is read of a peer that
+ * does not read. Streams that are over are told so when their last bytes are with the kernel.
  */
 export class SendSide implements StreamSender {
   sendWindow = WINDOW_FIRST;
@@ -37,7 +43,6 @@ export class SendSide implements StreamSender {
   constructor(socket: Socket, onOver: (stream: OwnStream) => void) {
     this.#socket = socket;
     this.#onOver = onOver;
-    socket.on('drain', () => this.#drained());
   }
 
   /** Whether data may be given to the socket now. */
@@ -140,9 +145,11 @@ export class SendSide implements StreamSender {
   flush(): void {
     this.#isFlushAsked = false;
     const socket = this.#socket;
+    const isGone = socket.destroyed || socket.writableEnded;
+    if (socket.writableLength > 0 && !isGone && !this.#isLast) return this.#holdBack();
     const ended = this.#ended.length > 0 ? this.#ended : NONE;
     if (ended !== NONE) this.#ended = [];
-    if (socket.destroyed || socket.writableEnded) return this.#tell(ended);
+    if (isGone) return this.#tell(ended);
     const chunks = this.#output.take();
     if (chunks.length === 0) this.#tell(ended);
     else this.#write(chunks, ended);
@@ -159,23 +166,27 @@ export class SendSide implements StreamSender {
     for (let i = 0; i < last; i++) socket.write(chunks[i] as Uint8Array);
     socket.write(chunks[last] as Uint8Array, written);
     if (last > 0) socket.uncork();
-    if (socket.writableLength <= OUTPUT_BYTES_MAX || this.#isBacklogged) return;
+    this.#holdBack();
+  }
+
+  /** Reads nothing while the kernel does not take what there is. */
+  #holdBack(): void {
+    const waitingBytes = this.#output.bytes + this.#socket.writableLength;
+    if (this.#isBacklogged || waitingBytes <= BACKLOG_BYTES_MAX) return;
+    if (this.#socket.writableLength === 0) return;
     this.#isBacklogged = true;
-    socket.pause();
+    this.#socket.pause();
   }
 
   #written(ended: readonly OwnStream[], controlCount: number): void {
+    const socket = this.#socket;
     this.#controlCount -= controlCount;
     this.#tell(ended);
+    if (this.#output.bytes > 0 && !this.isHeld) this.flush();
     this.sendWaiting();
-  }
-
-  #drained(): void {
-    if (this.#isBacklogged) {
-      this.#isBacklogged = false;
-      this.#socket.resume();
-    }
-    this.sendWaiting();
+    if (!this.#isBacklogged || socket.writableLength > 0) return;
+    this.#isBacklogged = false;
+    socket.resume();
   }
 
   #tell(ended: readonly OwnStream[]): void {
