@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../test/support/postgres.ts';
 import { readRecentShards, writeRecentShards } from '../store/sql/recent-shards.ts';
 import { interleaved, RecentShards } from './recent-shards.ts';
@@ -45,6 +45,27 @@ describe('what is written down', () => {
       [shard('c"\\ü')],
       [shard('a'), shard('b', 200)],
     ]);
+  });
+
+  it('has a large shard soon after it was reported first, and not at the next turn alone', async () => {
+    // Those turns never come.
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const recent = new RecentShards();
+    try {
+      recent.start(database.pool, log);
+      recent.report(0, [shard('small')]);
+      recent.report(1, [shard('large', 5_000_000)]);
+      const written = async (): Promise<readonly string[]> =>
+        (await readRecentShards(database.pool)).flat().map(({ tenantId }) => tenantId);
+      await vi.waitFor(async () => expect(await written()).toContain('large'), {
+        timeout: 20_000,
+      });
+      expect(await written()).toContain('small');
+    } finally {
+      await recent.stop();
+      vi.useRealTimers();
+      await database.pool.query('truncate recent_shards');
+    }
   });
 
   it('is forgotten when 32 lives have followed', async () => {
