@@ -114,7 +114,7 @@ test('an installation that fails says why in one line', () => {
   });
   expect([status, stderr]).toEqual([
     1,
-    'Installing dependencies, once (node_modules is missing) …\n' +
+    'Installing everything, tools of development too, once (node_modules is missing); this takes up to a minute …\n' +
       'npm ci failed: E403: 403 Forbidden - GET https://registry.example/x (its log: /tmp/x.log)\n',
   ]);
 });
