@@ -4,12 +4,14 @@ import type { HeaderFields } from './header-fields.ts';
 import { NodeResponse } from './node-message.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 import { statusLine } from './status-line.ts';
+import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';
 
 /** What an exchange needs of its server. */
 export interface ExchangeHost {
   readonly isDraining: boolean;
   readonly discardBytesMax: number;
   readonly bodyDeadlines: BodyDeadlines;
+  readonly unread: UnreadAnswers;
   /** Of the request that is being taken. */
   readonly headerFields: HeaderFields;
   exchangeBegan(): void;
@@ -30,7 +32,10 @@ const NO_BYTES = new Uint8Array(0);
  * `readBody`…) may be used only synchronously inside the handler; the answer side at any time, and
  * does nothing once the client has gone. Hot: one object and one closure a request.
  */
-export class HttpExchange implements SlowBody {
+export class HttpExchange implements SlowBody, UnreadAnswer {
+  /** Of an answer that waits for the client, and what it has taken of it. */
+  unreadBytes = 0;
+  progress = 0;
   readonly #res: RawResponse;
   readonly #req: RawRequest;
   readonly #host: ExchangeHost;
@@ -345,6 +350,11 @@ export class HttpExchange implements SlowBody {
     if (this.#state !== 'ended') this.#res.close();
   }
 
+  /** Nobody reads the answer (called by whoever holds those). */
+  drop(): void {
+    this.abort();
+  }
+
   /** The body took too long (called by the listener's deadlines). */
   cut(): void {
     this.abort();
@@ -368,7 +378,10 @@ export class HttpExchange implements SlowBody {
     if (this.#closeAfter || this.#host.isDraining) this.#res.writeHeader('connection', 'close');
     const [, isDone] = this.#res.tryEnd(body, body.byteLength);
     if (isDone) return this.#end();
+    this.unreadBytes = body.byteLength;
+    this.#host.unread.add(this);
     this.#res.onWritable((offset) => {
+      this.progress = offset;
       const [hasRoom, isNowDone] = this.#res.tryEnd(body.subarray(offset), body.byteLength);
       if (isNowDone) this.#end();
       return hasRoom;
@@ -405,6 +418,7 @@ export class HttpExchange implements SlowBody {
   #end(): void {
     if (this.#state === 'ended') return;
     this.#state = 'ended';
+    if (this.unreadBytes > 0) this.#host.unread.remove(this);
     this.#bodyDone();
     this.#abortListener = null;
     this.#host.exchangeEnded();

@@ -6,6 +6,8 @@ export type ConnectionOptions = {
   readonly headerBytesMax: number;
   readonly idleMs: number;
   readonly handshakeMs: number;
+  /** An answer of which nothing leaves for this long, and at most half of it longer, is given up. */
+  readonly answerStallMs: number;
   readonly onStream: (stream: Http2RequestStream, headers: Http2Headers) => void;
   /** A stream was opened (1), or is over and its answer with the kernel (-1). */
   readonly onCount: (change: 1 | -1) => void;

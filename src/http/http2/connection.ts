@@ -26,6 +26,9 @@ import { TokenBucket } from './token-bucket.ts';
 const PRIORITY_BYTES = 5;
 const PING_BYTES = 8;
 const GOAWAY_BYTES_MIN = 8;
+/** A frame that has not come whole and takes more is what the connection has its memory for. */
+const HELD_ROOM_SPARE = 8_192;
+const LOOKS_A_STALL = 2;
 
 /**
  * One connection of HTTP/2 without TLS, the server's side (RFC 9113): takes frames from a socket, keeps windows and states, and
@@ -58,13 +61,20 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #hasPeerLeft = false;
   readonly #handshake: NodeJS.Timeout;
   readonly #idle: NodeJS.Timeout;
-  #sentBytesBefore = 0;
+  /** Set while something waits for the peer to take it. */
+  #stall: NodeJS.Timeout | null = null;
+  #takenBytesSeen = -1;
+  #stillLooks = 0;
 
   /** Greets the peer; the bytes of `socket` are still unread. */
   constructor(socket: Socket, options: ConnectionOptions) {
     this.#socket = socket;
     this.#options = options;
-    this.sender = new SendSide(socket, () => options.onCount(-1));
+    this.sender = new SendSide(
+      socket,
+      () => options.onCount(-1),
+      () => this.waits(),
+    );
     this.#blocks = new HeaderBlocks(options.headerBytesMax);
     this.#handshake = setTimeout(() => this.destroy(), options.handshakeMs);
     this.#handshake.unref();
@@ -119,6 +129,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
       let from = 0;
       if (this.#prefaceBytes < h2.PREFACE.length) from = this.#readPreface(chunk);
       if (from < chunk.length && !this.#isOver) this.#cutter.cut(chunk, from, this);
+      if (this.#cutter.heldRoom > HELD_ROOM_SPARE) this.#blocks.forget();
     } finally {
       this.sender.isHeld = false;
       this.sender.flush();
@@ -568,15 +579,42 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     this.sender.leave(patienceMs);
   }
 
-  #quiet(): void {
-    const { bytesWritten } = this.#socket;
-    const isStuck = this.sender.isBacklogged && bytesWritten === this.#sentBytesBefore;
-    this.#sentBytesBefore = bytesWritten;
-    if (isStuck) {
-      this.#options.onIncident('http2_session', 'the peer reads nothing');
+  waits(): void {
+    if (this.#stall !== null || this.#isOver) return;
+    this.#stall = setTimeout(() => this.#look(), this.#options.answerStallMs / LOOKS_A_STALL);
+    this.#stall.unref();
+  }
+
+  /** Gives up answers of which nothing has left for too long, and the connection where the kernel is rid of nothing. */
+  #look(): void {
+    this.#stall = null;
+    const { takenBytes, isBacklogged } = this.sender;
+    this.#stillLooks = takenBytes === this.#takenBytesSeen ? this.#stillLooks + 1 : 0;
+    this.#takenBytesSeen = takenBytes;
+    if (isBacklogged && this.#stillLooks >= LOOKS_A_STALL) {
+      this.#options.onIncident('answer_stalled', 'a peer of HTTP/2 reads nothing');
       this.destroy();
       return;
     }
+    let isWaiting = isBacklogged;
+    for (const stream of this.#streams.values()) {
+      if (!stream.isWaiting) stream.sentBytesSeen = -1;
+      else if (this.#hasStalled(stream)) {
+        const taken = `${stream.sentBytes} bytes of an answer`;
+        this.#options.onIncident('answer_stalled', `nothing behind ${taken} was read`);
+        this.#resetAs(stream.id, h2.ENHANCE_YOUR_CALM);
+      } else isWaiting = true;
+    }
+    if (isWaiting) this.waits();
+  }
+
+  #hasStalled(stream: OwnStream): boolean {
+    stream.stillLooks = stream.sentBytes === stream.sentBytesSeen ? stream.stillLooks + 1 : 0;
+    stream.sentBytesSeen = stream.sentBytes;
+    return stream.stillLooks >= LOOKS_A_STALL;
+  }
+
+  #quiet(): void {
     if (this.#streams.size === 0) this.close();
     if (!this.#isOver) this.#idle.refresh();
   }
@@ -585,6 +623,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #closed(): void {
     clearTimeout(this.#handshake);
     clearTimeout(this.#idle);
+    if (this.#stall !== null) clearTimeout(this.#stall);
     this.#isOver = true;
     this.#blocks.drop();
     for (const stream of this.#streams.values()) this.#streamOver(stream);

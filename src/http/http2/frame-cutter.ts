@@ -26,6 +26,11 @@ export class FrameCutter {
   #held: Buffer | null = null;
   #filled = 0;
 
+  /** Bytes of the memory that a frame has which has not come whole. */
+  get heldRoom(): number {
+    return this.#held === null ? 0 : this.#held.length;
+  }
+
   /** Bytes held of a frame that has not come whole. */
   get heldBytes(): number {
     return this.#headFilled + this.#filled;
