@@ -145,16 +145,11 @@ const UNFINISHED: Record<string, readonly Uint8Array[]> = {
   'a header block that does not end': [
     request(1, [named(58, letters(1, 12 * KIB))], 0),
     ...times(7, (i) =>
-      Buffer.concat([
-        frame(TYPE.continuation, 0, 1, named(58, letters(i, 6 * KIB))),
-      ]),
+      Buffer.concat([frame(TYPE.continuation, 0, 1, named(58, letters(i, 6 * KIB)))]),
     ),
   ],
   'a header block in pieces at the end of large reads': [
-    Buffer.concat([
-      ...times(8, () => frame(0xbe, 0, 0, Buffer.alloc(7 * KIB))),
-      request(1, [], 0),
-    ]),
+    Buffer.concat([...times(8, () => frame(0xbe, 0, 0, Buffer.alloc(7 * KIB))), request(1, [], 0)]),
   ],
   'a frame that does not end': [frame(TYPE.data, 0, 1, Buffer.alloc(16_000), 16_384)],
   'a frame of which its head alone comes': [frame(TYPE.data, 0, 1, Buffer.alloc(0), 16_384)],
@@ -168,22 +163,31 @@ const UNFINISHED: Record<string, readonly Uint8Array[]> = {
 };
 
 const STREAMS: Record<string, readonly Uint8Array[]> = {
-  'streams that do not end': [...times(200, (i) => request(i * 2 + 1, [named(58, 'x'.repeat(99))]))],
+  'streams that do not end': [
+    ...times(200, (i) => request(i * 2 + 1, [named(58, 'x'.repeat(99))])),
+  ],
   'streams that we reset': [
     ...times(9, (i) =>
       Buffer.concat(
         times(100, (n) => {
           const id = (i * 100 + n) * 2 + 1;
           return Buffer.concat([
-            frame(TYPE.headers, END_HEADERS | 0x20, id, Buffer.concat([uint32(id), Buffer.from([0]), PSEUDO])),
+            frame(
+              TYPE.headers,
+              END_HEADERS | 0x20,
+              id,
+              Buffer.concat([uint32(id), Buffer.from([0]), PSEUDO]),
+            ),
           ]);
         }),
       ),
     ),
   ],
   'streams left out': times(20, (i) => whole(i * 20 + 1, [])),
-  'priorities': [Buffer.concat(times(5_000, (i) => frame(TYPE.priority, 0, i * 2 + 1, Buffer.alloc(5))))],
-  'settings': [Buffer.concat(times(400, () => settings([4, 65_535], [1, 0], [0xaa, 7])))],
+  priorities: [
+    Buffer.concat(times(5_000, (i) => frame(TYPE.priority, 0, i * 2 + 1, Buffer.alloc(5)))),
+  ],
+  settings: [Buffer.concat(times(400, () => settings([4, 65_535], [1, 0], [0xaa, 7])))],
 };
 
 /** Peers who read nothing: what we send them has filled the kernel's memory first. */
@@ -200,11 +204,7 @@ const UNREAD: Record<string, readonly Uint8Array[]> = {
   ],
 };
 
-function attackOf(
-  parts: readonly Uint8Array[],
-  isReading: boolean,
-  staysOpen: boolean,
-): Attack {
+function attackOf(parts: readonly Uint8Array[], isReading: boolean, staysOpen: boolean): Attack {
   return { parts: [GREETING, ...parts], isReading, staysOpen };
 }
 

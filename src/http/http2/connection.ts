@@ -8,6 +8,7 @@ import {
   REJECTED_STREAMS_MAX,
   RESET_BURST,
   RESET_PER_SECOND,
+  RESETS_A_TURN,
   SETTINGS_PER_FRAME_MAX,
   UNREAD_BYTES_MAX,
   WINDOW_BYTES,
@@ -43,6 +44,9 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   readonly #streams = new Map<number, OwnStream>();
   readonly #known = new KnownStreams();
   readonly #resets = new TokenBucket(RESET_BURST, RESET_PER_SECOND);
+  #resetsOfTurn = 0;
+  /** Of what was read: what is left for the next turn. */
+  #rest: Buffer | null = null;
   #prefaceBytes = 0;
   #isGreeted = false;
   /** The peer has acknowledged our settings. */
@@ -124,16 +128,36 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #came(chunk: Buffer): void {
     if (this.#isOver) return;
     this.#idle.refresh();
+    if (this.#rest === null) this.#read(chunk);
+    else this.#rest = Buffer.concat([this.#rest, chunk]);
+  }
+
+  #read(chunk: Buffer): void {
+    this.#resetsOfTurn = 0;
     this.sender.isHeld = true;
     try {
       let from = 0;
       if (this.#prefaceBytes < h2.PREFACE.length) from = this.#readPreface(chunk);
-      if (from < chunk.length && !this.#isOver) this.#cutter.cut(chunk, from, this);
+      if (from < chunk.length && !this.#isOver) from = this.#cutter.cut(chunk, from, this);
+      if (from < chunk.length && !this.#isOver) this.#leaveRest(chunk.subarray(from));
       if (this.#cutter.heldRoom > HELD_ROOM_SPARE) this.#blocks.forget();
     } finally {
       this.sender.isHeld = false;
       this.sender.flush();
     }
+  }
+
+  /** Streams that are opened and reset cost us more than the peer: others have their turn first. */
+  #leaveRest(rest: Buffer): void {
+    this.#rest = rest;
+    this.#socket.pause();
+    setImmediate(() => {
+      const chunk = this.#rest;
+      this.#rest = null;
+      if (this.#isOver || chunk === null) return;
+      this.#read(chunk);
+      if (this.#rest === null && !this.#isOver && !this.sender.isBacklogged) this.#socket.resume();
+    });
   }
 
   #readPreface(chunk: Buffer): number {
@@ -165,7 +189,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     } else if (!this.#isGreeted && (type !== h2.SETTINGS || (flags & h2.ACK) !== 0)) {
       this.#fail(h2.PROTOCOL_ERROR, 'the first frame is none of settings');
     } else this.#dispatch(type, flags, id, bytes, from, to);
-    return !this.#isOver;
+    return !this.#isOver && this.#resetsOfTurn < RESETS_A_TURN;
   }
 
   #dispatch(
@@ -385,6 +409,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   }
 
   #countReset(): void {
+    this.#resetsOfTurn += 1;
     if (!this.#resets.take()) this.#fail(h2.ENHANCE_YOUR_CALM, 'too many streams were reset');
   }
 
