@@ -18,6 +18,10 @@ COPY migrations migrations
 COPY src src
 RUN mkdir /workspace && chown node:node /workspace
 
+# The loopback of a container is reached by nobody; what is published decides who reaches it. The runner wants a
+# token with it, so that whoever starts one sets HOST as well.
+ENV GATEWAY_HOST=0.0.0.0 NOTIFY_HOST=0.0.0.0
+
 # Named in the build info of each service.
 ARG COMMIT=unknown
 ENV GATEWAY_COMMIT=$COMMIT NOTIFY_COMMIT=$COMMIT RUNNER_COMMIT=$COMMIT

@@ -1,11 +1,14 @@
 // Yields milliseconds from starting the runner's command until it has answered, or until the first step of a run has begun,
 // and their ratio to an empty Node.js (`node -e 0`) of the same rounds. Each way stands beside the others in
-// every round; medians are compared. A first start of each, which fills the caches, is left out.
-// Run: npm run bench -- runner-start [-- ROUNDS]
+// every round; medians are compared. A first start of each, which fills the caches, is left out. act, that of ACT
+// or on PATH if any, does the same beside it, in host mode; the ratio to it is the median of those of the rounds.
+// Run: npm run bench -- runner-start [-- ROUNDS [beside-act]]; `beside-act` leaves out the ways that act has not.
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { actEnvironment, findAct, hostArguments } from './runner-vs-act/act-process.ts';
+import { endedChildrenMs } from './runner-vs-act/process-use.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 9);
 const ROOT = join(import.meta.dirname, '..');
@@ -13,6 +16,8 @@ const COMMAND = join(ROOT, 'bin', 'gatehouse-runner');
 const PLAIN = [process.execPath, join(ROOT, 'src', 'runner', 'cli-main.ts')];
 /** What steps.started is in a line of `--json`. */
 const FIRST_STEP = '"type":"step.started"';
+/** What act prints when a step of the workflow begins. */
+const ACT_FIRST_STEP = 'Run Main true';
 const WORKFLOW = `on: [push, workflow_dispatch]
 jobs: { noop: { runs-on: ubuntu-latest, steps: [{ run: 'true' }] } }
 `;
@@ -22,15 +27,26 @@ type Way = {
   readonly command: readonly string[];
   /** The time counts until its output has this text; else until it has ended. */
   readonly until?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** What act does for the same. */
+  readonly beside?: string;
 };
 
-const WAYS: readonly Way[] = [
+/** What one start took. */
+type Taken = { readonly ms: number; readonly processorMs: number };
+
+const OURS: readonly Way[] = [
   { name: 'node -e 0', command: [process.execPath, '-e', '0'] },
   { name: '--help', command: [COMMAND, '--help'] },
-  { name: '-l', command: [COMMAND, '-l'] },
-  { name: 'run -n', command: [COMMAND, 'run', 'noop', '-n'] },
-  { name: 'run, first step', command: [COMMAND, 'run', 'noop', '--json'], until: FIRST_STEP },
-  { name: 'run, whole', command: [COMMAND, 'run', 'noop', '--json'] },
+  { name: '-l', command: [COMMAND, '-l'], beside: 'act, -l' },
+  { name: 'run -n', command: [COMMAND, 'run', 'noop', '-n'], beside: 'act, -n' },
+  {
+    name: 'run, first step',
+    command: [COMMAND, 'run', 'noop', '--json'],
+    until: FIRST_STEP,
+    beside: 'act, first step',
+  },
+  { name: 'run, whole', command: [COMMAND, 'run', 'noop', '--json'], beside: 'act, whole' },
   { name: 'npx, -l', command: ['npx', '--prefix', ROOT, 'gatehouse-runner', '-l'] },
   {
     name: 'npm run runner, -l',
@@ -43,6 +59,20 @@ const WAYS: readonly Way[] = [
     until: FIRST_STEP,
   },
 ];
+
+/** The same of act, where it is; `home` holds its settings and caches, none of a user's. */
+function waysOfAct(home: string): readonly Way[] {
+  const act = findAct();
+  if (act === undefined) return [];
+  const run = [act, ...hostArguments('push', '.github/workflows/noop.yml')];
+  const env = actEnvironment(home);
+  return [
+    { name: 'act, -l', command: [act, '-l'], env },
+    { name: 'act, -n', command: [...run, '-n'], env },
+    { name: 'act, first step', command: run, until: ACT_FIRST_STEP, env },
+    { name: 'act, whole', command: run, env },
+  ];
+}
 
 function makeProject(): string {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'));
@@ -58,11 +88,17 @@ function makeProject(): string {
   return dir;
 }
 
-/** Milliseconds. Errors: when the program fails, or ends before what is waited for. */
-function timeOf({ name, command, until }: Way, dir: string): Promise<number> {
+/** Errors: when the program fails, or ends before what is waited for. */
+function start({ name, command, until, env }: Way, dir: string): Promise<Taken> {
   const [file = '', ...args] = command.map((word) => (word === '.' ? dir : word));
+  const processorBeforeMs = endedChildrenMs();
   const startMs = performance.now();
-  const child = spawn(file, args, { cwd: dir, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(file, args, {
+    cwd: dir,
+    // act says at each start that there is no Docker.
+    stdio: ['ignore', 'pipe', env === undefined ? 'inherit' : 'ignore'],
+    ...(env === undefined ? {} : { env }),
+  });
   return new Promise((resolve, reject) => {
     let text = '';
     let tookMs: number | undefined;
@@ -73,7 +109,8 @@ function timeOf({ name, command, until }: Way, dir: string): Promise<number> {
     child.on('error', reject);
     child.on('close', (code) => {
       const ms = until === undefined ? performance.now() - startMs : tookMs;
-      if (code === 0 && ms !== undefined) resolve(ms);
+      const processorMs = endedChildrenMs() - processorBeforeMs;
+      if (code === 0 && ms !== undefined) resolve({ ms, processorMs });
       else reject(new Error(`${name} ended with code ${code}: ${text}`));
     });
   });
@@ -81,26 +118,50 @@ function timeOf({ name, command, until }: Way, dir: string): Promise<number> {
 
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[values.length >>> 1] ?? Number.NaN;
+const rounded = (value: number, digits = 1): number => Number(value.toFixed(digits));
+const load = (): number => rounded(loadavg()[0] ?? 0);
 
 const dir = makeProject();
-const times = new Map(WAYS.map(({ name }) => [name, [] as number[]]));
+const home = mkdtempSync(join(tmpdir(), 'gatehouse-act-home-'));
+const all = [...OURS, ...waysOfAct(home)];
+const isChosen = ({ name, beside, env }: Way): boolean =>
+  process.argv[3] !== 'beside-act' ||
+  beside !== undefined ||
+  env !== undefined ||
+  name === 'node -e 0';
+// Beside each other within a round, too: what else the machine does is then the same for both.
+const ways = OURS.filter(isChosen).flatMap((way) => [
+  way,
+  ...all.filter(({ name }) => name === way.beside),
+]);
+const taken = new Map(ways.map(({ name }) => [name, [] as Taken[]]));
+const loads = [load()];
 try {
-  for (const way of WAYS) await timeOf(way, dir);
+  for (const way of ways) await start(way, dir);
   for (let round = 0; round < ROUNDS; round++) {
-    for (const way of WAYS) times.get(way.name)?.push(await timeOf(way, dir));
+    for (const way of ways) taken.get(way.name)?.push(await start(way, dir));
   }
+  loads.push(load());
 } finally {
-  rmSync(dir, { recursive: true, force: true });
+  for (const each of [dir, home]) rmSync(each, { recursive: true, force: true });
 }
-const empty = median(times.get('node -e 0') ?? []);
-for (const [way, all] of times) {
+
+const timesOf = (name: string): readonly number[] => (taken.get(name) ?? []).map(({ ms }) => ms);
+const empty = median(timesOf('node -e 0'));
+for (const { name, beside } of ways) {
+  const times = timesOf(name);
+  const theirs = beside === undefined ? [] : timesOf(beside);
+  const ratios = theirs.map((ms, round) => (times[round] ?? Number.NaN) / ms);
   const result = {
     bench: 'runner-start',
-    way,
-    medianMs: Math.round(median(all)),
-    fastestMs: Math.round(Math.min(...all)),
-    timesEmptyNode: Math.round((median(all) / empty) * 10) / 10,
-    rounds: all.map(Math.round),
+    way: name,
+    medianMs: Math.round(median(times)),
+    fastestMs: Math.round(Math.min(...times)),
+    timesEmptyNode: rounded(median(times) / empty),
+    ...(ratios.length === 0 ? {} : { timesAct: rounded(median(ratios)) }),
+    processorMs: Math.round(median((taken.get(name) ?? []).map(({ processorMs }) => processorMs))),
+    rounds: times.map(Math.round),
+    load: loads,
   };
   process.stdout.write(`${JSON.stringify(result)}\n`);
 }

@@ -9,6 +9,7 @@ import {
 } from './drive/drive-command.ts';
 import type { LoadOptions } from './harness/scenario.ts';
 import { type Service, startService } from './harness/service.ts';
+import { figuresTable } from './report/run-table.ts';
 import { SCENARIOS } from './scenarios.ts';
 
 const USAGE = `usage: ${DRIVE_USAGE}a scenario, against a service of its own:
@@ -85,6 +86,7 @@ async function scenario(): Promise<number> {
     process.stdout.write(
       `${JSON.stringify({ scenario: chosen.name, options, result }, null, 2)}\n`,
     );
+    process.stderr.write(`\n${figuresTable(result).join('\n')}\n`);
     return 0;
   } finally {
     for (const service of running) await service.stop();

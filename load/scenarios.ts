@@ -6,6 +6,7 @@ import { checkUniform, checkZipf } from './scenarios/check.ts';
 import { coldStart } from './scenarios/cold-start.ts';
 import { connectionChurn } from './scenarios/connection-churn.ts';
 import { feedFlood } from './scenarios/feed-flood.ts';
+import { largeWrites } from './scenarios/large-writes.ts';
 import { listObjects } from './scenarios/list-objects.ts';
 import { manyTenants, tenantChurn } from './scenarios/many-tenants.ts';
 import { mixed } from './scenarios/mixed.ts';
@@ -29,6 +30,7 @@ export const SCENARIOS: readonly Scenario[] = [
   checkUniform,
   checkZipf,
   batchCheck100,
+  largeWrites,
   listObjects,
   mixed,
   neighbours,

@@ -14,6 +14,11 @@ const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const NODE_MAJOR = 22;
 const NODE_MINOR = 18;
 
+/** Services need no tools of development: those come with the first test, check or bench. */
+const isForStart = /^pre(start|runner|model|fsck|budget)(:|$)/.test(
+  process.env.npm_lifecycle_event ?? '',
+);
+
 /** The packages of a lock file by path, or undefined when there is none. */
 function readPackages(path) {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : undefined;
@@ -31,8 +36,7 @@ function admits(field, value) {
 function isRequired(entry) {
   if (!admits(entry.os, process.platform) || !admits(entry.cpu, process.arch)) return false;
   if (entry.optional && (entry.os === undefined || entry.libc !== undefined)) return false;
-  // A production installation leaves the tools of development out.
-  return !(entry.dev && /^prestart(:|$)/.test(process.env.npm_lifecycle_event ?? ''));
+  return !(entry.dev && isForStart);
 }
 
 /** Why an installation is needed, or undefined. */
@@ -53,13 +57,14 @@ function missing() {
   return undefined;
 }
 
-/** `npm ci`, quietly: its output shows only when it fails. No package needs its install script. */
+/** `npm ci`, quietly: when it fails one line says why. No package needs its install script. */
 function install(reason) {
-  process.stderr.write(`Installing dependencies, once (${reason}) …\n`);
+  const what = isForStart ? 'what the services need' : 'everything, tools of development too';
+  process.stderr.write(`Installing ${what}, once (${reason}); this takes up to a minute …\n`);
   const args = [
     'ci',
     '--ignore-scripts',
-    '--include=dev',
+    isForStart ? '--omit=dev' : '--include=dev',
     '--loglevel=error',
     '--no-fund',
     '--no-audit',
@@ -71,9 +76,24 @@ function install(reason) {
       ? spawnSync(process.execPath, [npm, ...args], options)
       : spawnSync('npm', args, { ...options, shell: process.platform === 'win32' });
   if (result.status === 0) return;
-  process.stderr.write(`${result.stdout ?? ''}${result.stderr ?? ''}`);
-  process.stderr.write(`npm ci failed${result.error ? `: ${result.error.message}` : ''}.\n`);
+  const why = result.error?.message ?? reasonOf(result.stderr ?? '');
+  process.stderr.write(`npm ci failed: ${why}\n`);
   process.exit(1);
+}
+
+/** What npm says of its failure, in one line: its code, the first thing it says, where its log lies. */
+function reasonOf(text) {
+  const lines = [...text.matchAll(/^npm (?:error|ERR!) (.*)$/gm)].map(([, line]) => line);
+  const code = lines.find((line) => line.startsWith('code '))?.slice('code '.length);
+  const said = lines.find(
+    (line) => !/^(?:code|syscall|errno|path|dest|command|sh) |^\s/.test(line),
+  );
+  const log = /complete log of this run can be found in: (.+)/.exec(text)?.[1];
+  const words = [code, said?.replace(/^(?:\d{3}|notarget) /, '')]
+    .filter((word) => word !== undefined)
+    .join(': ');
+  const first = words === '' ? text.trim().split('\n')[0] || 'it did not say why' : words;
+  return `${first}${log === undefined ? '' : ` (its log: ${log})`}`;
 }
 
 /** The scripts need a Node.js that runs TypeScript; on most platforms a dependency brings it. */
@@ -96,8 +116,14 @@ function prepareDatabase() {
 }
 
 const reason = missing();
-if (reason !== undefined) install(reason);
+if (reason !== undefined) {
+  install(reason);
+  process.stderr.write('Comparing the binaries with what is recorded of them …\n');
+}
 verifyBinariesOrExit(ROOT);
 requireNode();
 linkRunner();
-if (reason !== undefined) prepareDatabase();
+if (reason !== undefined) {
+  process.stderr.write('Preparing an empty database, which first starts copy …\n');
+  prepareDatabase();
+}

@@ -30,7 +30,7 @@ const SUBCOMMANDS: ReadonlyMap<string, Entry> = new Map<string, Entry>([
   [
     'convert',
     {
-      summary: 'write a model as .gate or as JSON',
+      summary: 'write a model as .gate or as JSON, or tuples of OpenFGA and SpiceDB for :import',
       load: async () => (await import('./model/convert.ts')).convert,
     },
   ],

@@ -7,8 +7,8 @@
  * would tie the fate of one service to the other. With DATABASE_URL both use that one, in schemas of
  * their own.
  *
- * SIGTERM and SIGINT stop all of them in order; a service that ends on its own stops the others.
- * SIGKILL cannot be passed on: whoever sends it must end the services too.
+ * SIGTERM, SIGINT, SIGHUP and the end of npm stop all of them in order; so does the end of this process, by SIGKILL too, and
+ * that of a service which ends on its own.
  * Exit codes: 0 after a graceful stop, else that of the first service that failed (1 for a signal).
  */
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -21,7 +21,7 @@ import { OPTIONS } from '../src/config/options.ts';
 import { NOTIFY_OPTIONS } from '../src/notify/service/settings.ts';
 import { secretVariables } from '../src/runner/secrets/own-secrets.ts';
 import { hideFromOtherProcesses } from '../src/shared/process-control.ts';
-import { createEchoFilter } from '../src/shared/stop-signals.ts';
+import { onStopSignals } from '../src/shared/stop-signals.ts';
 
 /** Ports besides the defaults of the services: their metrics ports would be the same, or none. */
 const DEFAULTS: Readonly<Record<string, string>> = {
@@ -42,7 +42,6 @@ const PROGRAMS = [
   },
 ] as const;
 const EXIT_FAILURE = 1;
-const isEcho = createEchoFilter();
 
 type Service = {
   readonly name: string;
@@ -61,7 +60,8 @@ const services: readonly Service[] = PROGRAMS.map(({ name, path, secrets }) => {
   const more = name === 'runner' ? process.argv.slice(2) : [];
   const child = spawn(process.execPath, [program, ...more], {
     env: { ...DEFAULTS, ...environmentWith(secrets()) },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    // By the channel it notices that this process was killed, and stops.
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     // A group of its own: Ctrl-C reaches this process alone, which stops the others once and in order.
     detached: true,
   });
@@ -81,9 +81,18 @@ const services: readonly Service[] = PROGRAMS.map(({ name, path, secrets }) => {
   return { name, child, ended };
 });
 
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-  process.on(signal, () => onSignal(signal));
-}
+tell(`started by process ${process.pid}, which takes the signals for all`);
+onStopSignals({
+  stop: (cause) => {
+    tell(`${cause}: stopping`);
+    stop('SIGTERM');
+  },
+  // Which ends the services at once.
+  force: (signal) => {
+    tell(`${signal} again: ending at once`);
+    signalAll('SIGTERM');
+  },
+});
 await Promise.all(services.map(({ ended }) => ended));
 process.exitCode = exitCode;
 
@@ -124,18 +133,6 @@ function endOf(name: string, code: number | null, signal: NodeJS.Signals | null)
   const isFine = isAsked && (code === 0 || signal === 'SIGTERM');
   const failure = isFine ? 0 : (code ?? EXIT_FAILURE) || EXIT_FAILURE;
   if (exitCode === 0) exitCode = failure;
-}
-
-/** A second signal, unless npm's copy of the first, makes the services end at once. */
-function onSignal(signal: NodeJS.Signals): void {
-  if (isEcho()) return;
-  if (!isStopping) {
-    tell(`${signal}: stopping`);
-    stop('SIGTERM');
-  } else {
-    tell(`${signal} again: ending at once`);
-    signalAll('SIGTERM');
-  }
 }
 
 function stop(signal: NodeJS.Signals): void {

@@ -3,8 +3,10 @@ import { boundHeapGrowth } from './authz/heap-growth.ts';
 import { PostgresWatch } from './authz/postgres-watch.ts';
 import { instancesOf, supervise } from './authz/supervise.ts';
 import { loadConfigOrExit } from './config/load-config-or-exit.ts';
+import { OPTIONS } from './config/options.ts';
 import { Readiness } from './gateway/readiness.ts';
-import { createLogger, eventLogOf } from './observability/logger.ts';
+import { plainTextWarning } from './http/plain-text-warning.ts';
+import { createLogger, eventLogOf, localUrl, tellTerminal } from './observability/logger.ts';
 import { packageVersion } from './observability/package-version.ts';
 import { stopOnSignals } from './observability/stop-on-signals.ts';
 import { AppError } from './shared/app-error.ts';
@@ -42,6 +44,15 @@ process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 if (config.serviceAuthTokens.length === 0 && config.callers === undefined) {
   logger.warn('service_auth_disabled');
 }
+// A supervisor has the sockets of its instances, and says it once.
+if (config.listenFds.length === 0) {
+  const warning = plainTextWarning({
+    ...config,
+    hostSetting: OPTIONS.host.env,
+    proxySetting: OPTIONS.isBehindProxy.env,
+  });
+  if (warning !== undefined) logger.warn(warning, 'listens_without_tls');
+}
 
 const count = instancesOrExit();
 if (count === undefined) await runInstance();
@@ -57,6 +68,7 @@ function instancesOrExit(): number | undefined {
 }
 
 async function runInstance(): Promise<void> {
+  logger.info({ pid: process.pid }, 'starting');
   boundHeapGrowth(config.indexBytes);
   const readiness = new Readiness();
   const postgres = new PostgresWatch(readiness);
@@ -87,11 +99,18 @@ async function runInstance(): Promise<void> {
   const service = await starting.catch((error: unknown) => fail('start_failed', error));
   if (stopping.signal.aborted) return;
   logger.info(
-    { port: service.port, metrics_port: service.metricsPort, host: config.host },
+    {
+      port: service.port,
+      metrics_port: service.metricsPort,
+      host: config.host,
+      pid: process.pid,
+    },
     'ready',
   );
+  if (instanceName === undefined) {
+    const metrics = localUrl(config.host, service.metricsPort);
+    tellTerminal(`ready at ${localUrl(config.host, service.port)} (metrics: ${metrics}/metrics)`);
+  }
   if (process.send === undefined) return;
   process.send('ready');
-  // A supervisor that was killed leaves nobody who would stop this process.
-  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
 }

@@ -314,6 +314,7 @@ const TABLE: ImportTable = {
     'runner/host/project',
     'runner/host/sandbox',
     'runner/host/tools',
+    'runner/language',
     'runner/model',
     'runner/scheduler',
     'runner/scheduler/state',
@@ -394,7 +395,7 @@ const TABLE: ImportTable = {
     'workers/shard',
     'workers/slot',
   ],
-  '.': ['authz', 'config', 'gateway', 'observability'],
+  '.': ['authz', 'config', 'gateway', 'http', 'observability'],
 };
 const GENERATED = ['gen/gatehouse', 'gen/google', 'gen/grpc', 'gen/notify', 'gen/workspace'];
 const RULES: ImportRules = {

@@ -42,6 +42,19 @@ export function hostArguments(event: string, workflowFile: string): readonly str
   return [event, '--workflows', workflowFile, ...offline, ...platforms];
 }
 
+/** Its environment with a home of its own: no settings of the user, no cache of an earlier round. */
+export function actEnvironment(home: string): NodeJS.ProcessEnv {
+  return {
+    ...process.env,
+    HOME: home,
+    XDG_CONFIG_HOME: home,
+    XDG_CACHE_HOME: home,
+    // Nobody listens there: it must not reach for actions on the network.
+    HTTP_PROXY: NOWHERE,
+    HTTPS_PROXY: NOWHERE,
+  };
+}
+
 /**
  * Runs act in `cwd` from its start to its end; what it prints goes to `logFile`, or nowhere. It is
  * killed after `timeoutMs`, and its exit code is then null.
@@ -63,16 +76,7 @@ export async function runAct(
     const start = performance.now();
     const child = spawn(act, [...args], {
       cwd: options.cwd,
-      // A home of its own: no settings of the user, no cache of an earlier round.
-      env: {
-        ...process.env,
-        HOME: home,
-        XDG_CONFIG_HOME: home,
-        XDG_CACHE_HOME: home,
-        // Nobody listens there: it must not reach for actions on the network.
-        HTTP_PROXY: NOWHERE,
-        HTTPS_PROXY: NOWHERE,
-      },
+      env: actEnvironment(home),
       stdio: ['ignore', output, output],
       ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs }),
       killSignal: 'SIGKILL',

@@ -5,6 +5,7 @@ import { type Service, startService } from '../harness/service.ts';
 import { comparisonReport, differencesOf } from '../report/comparison-report.ts';
 import { REPORT_BYTES_MAX, runOf } from '../report/report-page.ts';
 import { runReport, totalsOf, warningsOf } from '../report/run-report.ts';
+import { runTable } from '../report/run-table.ts';
 import { drive } from './drive.ts';
 import type { Target } from './messages.ts';
 import { PlanError, readPlan } from './parse-plan.ts';
@@ -18,7 +19,7 @@ const OPTIONS = {
   target: { type: 'string' },
   'token-file': { type: 'string' },
   'admin-secret-file': { type: 'string' },
-  'metrics-url': { type: 'string' },
+  'metrics-url': { type: 'string', multiple: true },
   mix: { type: 'string' },
   replay: { type: 'string' },
   speed: { type: 'string', default: '1' },
@@ -33,7 +34,8 @@ const OPTIONS = {
 
 export const DRIVE_USAGE = `a service that runs already, or one of its own, by a file of what to ask:
   npm run load -- [--target URL] [--mix FILE | --replay FILE [--speed 1] [--repeat 1]] [--report FILE.html] [--json FILE]
-    [--generators 1] [--connections 256] [--metrics-url URL] [--token-file FILE] [--admin-secret-file FILE] [--title TEXT] [--yes]
+    [--generators 1] [--connections 256] [--metrics-url URL]... [--token-file FILE] [--admin-secret-file FILE] [--title TEXT] [--yes]
+  --metrics-url: where the target tells its metrics, of a target of several processes one for each; they are summed.
   Credentials: the files, or LOAD_TOKEN and LOAD_ADMIN_SECRET. --yes: the target may be another machine.
 two runs beside each other:
   npm run load -- compare A B [--report FILE.html]
@@ -90,7 +92,7 @@ export async function driveCommand(args: readonly string[]): Promise<number> {
       target,
       adminSecret:
         service?.adminSecret ?? secretOf(values['admin-secret-file'], 'LOAD_ADMIN_SECRET'),
-      metricsUrl: values['metrics-url'] ?? service?.metricsUrl,
+      metricsUrls: values['metrics-url'] ?? (service === undefined ? [] : [service.metricsUrl]),
       plan,
       replay,
       generators,
@@ -113,6 +115,7 @@ function tell(
   process.stdout.write(
     `${JSON.stringify({ title: run.title, ...totals, operations, generatorCpuCores, sentLateP99Ms }, null, 2)}\n`,
   );
+  process.stderr.write(`\n${runTable(run).join('\n')}\n`);
   for (const warning of warningsOf(run)) process.stderr.write(`! ${warning}\n`);
   for (const failure of run.failures) process.stderr.write(`! ${failure}\n`);
   if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(run)}\n`);

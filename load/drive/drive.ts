@@ -12,8 +12,8 @@ export type DriveOptions = {
   readonly title: string;
   readonly target: Target;
   readonly adminSecret: string | undefined;
-  /** Where the service tells its metrics; absent: the report is without them. */
-  readonly metricsUrl: string | undefined;
+  /** Where each process of the service tells its metrics; none: the report is without them. */
+  readonly metricsUrls: readonly string[];
   /** Exactly one of these two. */
   readonly plan: LoadPlan | undefined;
   readonly replay: Replay | undefined;
@@ -37,9 +37,9 @@ export async function drive(options: DriveOptions): Promise<RunResult> {
     await prepareTarget(target, options.adminSecret, plan);
   }
   const metrics =
-    options.metricsUrl === undefined
+    options.metricsUrls.length === 0
       ? undefined
-      : new ServerMetrics(options.metricsUrl, target.token);
+      : new ServerMetrics(options.metricsUrls, target.token);
   await metrics?.probe().catch((error: Error) => {
     throw new TargetError(`--metrics-url: ${error.message}`);
   });
@@ -89,6 +89,7 @@ export async function drive(options: DriveOptions): Promise<RunResult> {
     generators: of,
     ...counts.result(),
     server: metrics?.samples ?? [],
+    metricsOf: options.metricsUrls.length,
     isWhole,
   };
 }

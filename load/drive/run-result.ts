@@ -58,6 +58,8 @@ export type RunResult = {
   readonly operations: readonly OperationTotal[];
   readonly latencies: PackedHistogram;
   readonly server: readonly ServerSample[];
+  /** Processes whose figures `server` sums; absent: one. */
+  readonly metricsOf?: number | undefined;
   readonly generatorCpuCores: number;
   readonly sentLateP99Ms: number;
   readonly failures: readonly string[];

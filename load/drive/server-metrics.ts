@@ -4,9 +4,9 @@ const TIMEOUT_MS = 900;
 const BYTES_MAX = 16 << 20;
 const MIB = 1 << 20;
 
-/** Asks a service for its metrics, again and again, from a start that it is told. */
+/** Asks all processes of a service for their metrics, again and again, from a start that it is told, and sums them. */
 export class ServerMetrics {
-  readonly #url: string;
+  readonly #urls: readonly string[];
   readonly #token: string | undefined;
   readonly #samples: ServerSample[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -14,8 +14,8 @@ export class ServerMetrics {
   #before: { readonly atMs: number; readonly cpuS: number } | undefined;
   #failures = 0;
 
-  constructor(url: string, token: string | undefined) {
-    this.#url = `${url.replace(/\/$/, '')}/metrics`;
+  constructor(urls: readonly string[], token: string | undefined) {
+    this.#urls = urls.map((url) => `${url.replace(/\/$/, '')}/metrics`);
     this.#token = token;
   }
 
@@ -50,8 +50,8 @@ export class ServerMetrics {
       const cpuS = values('process_cpu_seconds_total');
       const before = this.#before;
       if (cpuS !== undefined) this.#before = { atMs, cpuS };
-      const scaled = (name: string, factor: number): number | undefined => {
-        const value = values(name);
+      const scaled = (name: string, factor: number, join = sumOf): number | undefined => {
+        const value = values(name, join);
         return value === undefined ? undefined : value * factor;
       };
       this.#samples.push({
@@ -64,7 +64,7 @@ export class ServerMetrics {
           residentMib: scaled('process_resident_memory_bytes', 1 / MIB),
           workerQueue: values('gatehouse_worker_queue_requests'),
           writeQueue: values('gatehouse_write_queue_requests'),
-          loopDelayP99Ms: scaled('nodejs_eventloop_delay_p99_seconds', 1000),
+          loopDelayP99Ms: scaled('nodejs_eventloop_delay_p99_seconds', 1000, largestOf),
           poolWaiting: values('gatehouse_pg_pool_waiting_requests'),
         }),
       });
@@ -74,21 +74,40 @@ export class ServerMetrics {
     }
   }
 
-  /** The sums of all series of a name. */
-  async #scrape(): Promise<(name: string) => number | undefined> {
+  /** The series of a name, joined over all processes: their sum where nothing else is said. */
+  async #scrape(): Promise<(name: string, join?: Join) => number | undefined> {
+    const processes = await Promise.all(this.#urls.map((url) => this.#scrapeOne(url)));
+    return (name, join = sumOf) => {
+      const values = processes.flatMap((valueOf) => valueOf(name) ?? []);
+      return values.length === 0 ? undefined : join(values);
+    };
+  }
+
+  /** The sums of all series of a name, of one process. */
+  async #scrapeOne(url: string): Promise<(name: string) => number | undefined> {
     const headers = this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
-    const answer = await fetch(this.#url, { headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
-    if (!answer.ok) throw new Error(`${this.#url} answers ${answer.status}`);
+    const answer = await fetch(url, { headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
+    if (!answer.ok) throw new Error(`${url} answers ${answer.status}`);
     const text = await answer.text();
-    if (text.length > BYTES_MAX) throw new Error(`${this.#url} has more than 16 MiB`);
+    if (text.length > BYTES_MAX) throw new Error(`${url} has more than 16 MiB`);
     const lines = text.split('\n');
     return (name) => {
       const values = lines
         .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
         .map((line) => Number(line.slice(line.lastIndexOf(' ') + 1)));
-      return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0);
+      return values.length === 0 ? undefined : sumOf(values);
     };
   }
+}
+
+type Join = (values: readonly number[]) => number;
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+function largestOf(values: readonly number[]): number {
+  return Math.max(...values);
 }
 
 type Figures = Omit<ServerSample, 'second'>;

@@ -61,6 +61,16 @@ export async function callInstance<T>(
     body: JSON.stringify(body),
   });
   const text = await response.text();
+  if (response.status === 401 && headers['authorization'] === undefined) {
+    throw new Error(
+      `${url} asks for a service token, and none is given: set GATEWAY_SERVICE_AUTH_TOKENS (or GATEWAY_SERVICE_AUTH_TOKENS_FILE) as for the service`,
+    );
+  }
+  if (response.status === 403 && headers['x-admin-secret'] === undefined) {
+    throw new Error(
+      `${url} asks for the operator secret, and none is given: set GATEWAY_ADMIN_API_SECRET as for the service`,
+    );
+  }
   if (!response.ok) throw new Error(`${url} answered ${response.status}: ${text}`);
   return JSON.parse(text) as T;
 }

@@ -99,6 +99,13 @@ export function projectLines(report: ProjectReport): readonly string[] {
   const others = budgets.flatMap((one) => one.refused_questions).filter(isUnmeasured(questions));
   if (others.length > 0) lines.push('refused, and not to be asked again by themselves:');
   for (const question of others) lines.push(`  ${questionText(question)}`);
+  const listed = questions.length + others.length;
+  const unlisted = usage.refused - listed;
+  if (unlisted > 0) {
+    lines.push(
+      `${listed} of ${usage.refused} refused questions are listed: the other ${unlisted} are not remembered by the service, which keeps the latest ones`,
+    );
+  }
   const { verdict, budget, why } = suggestionOf(report);
   lines.push(`suggestion: ${verdict}${budget === undefined ? '' : ` ${budget}`} (${why})`);
   if (budget !== undefined && verdict !== 'keep') {

@@ -7,7 +7,7 @@ import {
   readOpenFgaModules,
 } from '../../src/language/openfga/read-openfga-model.ts';
 import { readStoreFile } from '../../src/language/openfga/read-store-file.ts';
-import { membersOf } from '../../src/language/peers/json-shape.ts';
+import { membersOf, optionalString, stringOf } from '../../src/language/peers/json-shape.ts';
 import type { PeerModel, PeerSuite } from '../../src/language/peers/peer-model.ts';
 import { readYaml } from '../../src/language/peers/read-yaml.ts';
 import { readSpiceDbSchema } from '../../src/language/spicedb/read-spicedb-schema.ts';
@@ -47,6 +47,24 @@ export function readPeerFile(file: string, kind: string | undefined): PeerFile {
   return { peer: readSpiceDbSchema(schemaText), suite };
 }
 
+/**
+ * The model of such a file alone: tuples and tests, and the files that have them, are not read. Errors: as of readPeerFile.
+ */
+export function readPeerModel(file: string, kind: string | undefined): PeerModel {
+  if (!/\.(?:ya?ml|zaml)$/.test(file)) return readPeerFile(file, kind).peer;
+  const root = membersOf(readYaml(readText(file), file), file);
+  const textOf = (inline: string, named: string): readonly [name: string, text: string] => {
+    const text = optionalString(root[inline], inline);
+    if (text !== undefined) return ['', text];
+    const other = stringOf(root[named], `${file}: ${named}`);
+    return [other, readBeside(file, other)];
+  };
+  const isStore = root['model'] !== undefined || root['model_file'] !== undefined;
+  if (!isStore) return readSpiceDbSchema(textOf('schema', 'schemaFile')[1]);
+  const [name, text] = textOf('model', 'model_file');
+  return openFgaModel(path.join(path.dirname(file), name), text);
+}
+
 function openFgaModel(file: string, text: string): PeerModel {
   if (file.endsWith('.json')) return readOpenFgaJson(text);
   if (!file.endsWith('.mod')) return readOpenFgaDsl(text);
@@ -62,14 +80,20 @@ function isStoreFile(file: string, text: string): boolean {
 
 /** A file that another one names: it lies in the same folder or below. */
 function readBeside(file: string, other: string): string {
-  const folder = path.resolve(path.dirname(file));
-  const found = path.resolve(folder, other);
-  if (path.isAbsolute(other) || path.relative(folder, found).startsWith('..')) {
-    throw new UsageError(`${file}: ${other} does not lie in its folder or below`);
-  }
+  const found = pathBeside(file, other);
   try {
     return readFileSync(found, 'utf8');
   } catch (error) {
     throw new UsageError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
   }
+}
+
+/** The path of a file that `file` names. Errors: UsageError, where it does not lie in its folder or below. */
+export function pathBeside(file: string, other: string): string {
+  const folder = path.resolve(path.dirname(file));
+  const found = path.resolve(folder, other);
+  if (path.isAbsolute(other) || path.relative(folder, found).startsWith('..')) {
+    throw new UsageError(`${file}: ${other} does not lie in its folder or below`);
+  }
+  return found;
 }

@@ -60,7 +60,7 @@ export class YamlReader {
     const fields = this.anyFields(node, what, at);
     for (const { key, keyNode } of fields.values()) {
       if (known.includes(key)) continue;
-      const near = nearestName(key, known, Math.max(1, Math.floor(key.length / 2)));
+      const near = nearestName(key, known);
       const hint =
         near === undefined ? `; ${what} has ${known.join(', ')}` : `; did you mean "${near}"?`;
       this.problem(keyNode, `"${key}" is not known here${hint}`);

@@ -11,6 +11,7 @@ import { migrate } from '../store/migrate.ts';
 import { isSilence } from '../store/pg-errors.ts';
 import { createPool, type PostgresTarget } from '../store/pool.ts';
 import { examineTarget } from '../store/pooler.ts';
+import { StoreRefusals } from '../store/store-refusals.ts';
 import { INDEX_CONNECTIONS } from './index-links.ts';
 
 /** Connections of one decision worker: three loads and a catch-up at once. */
@@ -29,6 +30,8 @@ export interface Database {
   readonly pool: Pool;
   readonly membership: Membership;
   readonly history: DeploymentWatch;
+  /** What the server has refused lately, to be told of what fails. */
+  readonly refusals: StoreRefusals;
   /** Closes the pool, gives the registration back, and stops an embedded server. Idempotent. */
   stop(): Promise<void>;
 }
@@ -60,6 +63,13 @@ async function startPatiently(membership: Membership, log: EventLog): Promise<vo
   }
 }
 
+function loggedRefusals(log: EventLog): StoreRefusals {
+  return new StoreRefusals(
+    () => performance.now(),
+    (reason, error) => log('error', 'postgres_refuses', { reason, error: String(error) }),
+  );
+}
+
 /**
  * Starts the embedded server or uses DATABASE_URL, migrates, and registers this instance.
  * Errors: STORE_UNAVAILABLE with what to do about it; whatever was started is stopped again.
@@ -83,6 +93,7 @@ export async function openDatabase(
     const target = server?.target ?? (await examineTarget({ connectionString: databaseUrl ?? '' }));
     const deployment = await migrate(target, { log });
     const history = new DeploymentWatch(log, deployment);
+    const refusals = loggedRefusals(log);
     const membership = new Membership({
       target,
       region: config.region,
@@ -90,6 +101,7 @@ export async function openDatabase(
       events: {
         onRenewed: ({ sentMs, answeredMs, databaseUs }) =>
           time.observe(sentMs, answeredMs, Number(databaseUs) / 1000),
+        onFailed: refusals.note,
       },
       prepare: history.check,
       log,
@@ -115,6 +127,7 @@ export async function openDatabase(
       pool,
       membership,
       history,
+      refusals,
       stop: () => (stopping ??= stop()),
     };
     const isExclusive = server !== undefined;

@@ -45,6 +45,9 @@ function connectionOver(link: QueryLink): IndexConnection {
     get isUp() {
       return link.isUp;
     },
+    get roundTripMs() {
+      return link.roundTripMs;
+    },
     ask: (asks) => link.run((client, timeoutMs) => readIndex(client, asks, timeoutMs)),
   };
 }

@@ -1,6 +1,8 @@
 import type { Counter, Gauge } from 'prom-client';
 import type { MetricStore } from '../observability/metric-store.ts';
 import type { Membership, MembershipCounts } from '../store/membership.ts';
+import { PG_REFUSALS } from '../store/pg-errors.ts';
+import type { StoreRefusals } from '../store/store-refusals.ts';
 
 /** What the registration of this process looks like, as metrics. */
 export class MembershipMetrics {
@@ -9,6 +11,8 @@ export class MembershipMetrics {
   readonly #members: Gauge;
   readonly #claimLeft: Gauge;
   readonly #counters: Readonly<Record<keyof MembershipCounts, Counter>>;
+  readonly #refused: Counter<'reason'>;
+  readonly #refusalsCounted = new Map<string, number>();
   #counted: MembershipCounts = { renewals: 0, losses: 0, fences: 0, refusals: 0 };
 
   constructor(store: MetricStore) {
@@ -27,6 +31,12 @@ export class MembershipMetrics {
       'gatehouse_instance_claim_left_seconds',
       'For how long an instance that is alone may answer from memory without a renewal.',
     );
+    this.#refused = store.counter<'reason'>({
+      name: 'gatehouse_postgres_refusals_total',
+      help: 'Writes and connects that PostgreSQL refused until an operator does something, by reason.',
+      labelNames: ['reason'],
+    });
+    for (const reason of PG_REFUSALS) this.#refused.inc({ reason }, 0);
     this.#counters = {
       renewals: counter('gatehouse_instance_renewals_total', 'Renewals of the own lease.'),
       losses: counter(
@@ -45,7 +55,11 @@ export class MembershipMetrics {
   }
 
   /** Before each scrape. */
-  collect(membership: Membership): void {
+  collect(membership: Membership, refusals: StoreRefusals): void {
+    for (const [reason, count] of refusals.counts) {
+      this.#refused.inc({ reason }, count - (this.#refusalsCounted.get(reason) ?? 0));
+      this.#refusalsCounted.set(reason, count);
+    }
     const isMember = membership.instanceId !== undefined;
     this.#isAlone.set(membership.isAlone() ? 1 : 0);
     this.#mayWrite.set(membership.mayCommit ? 1 : 0);

@@ -5,6 +5,7 @@ import {
   type DecisionRpc,
 } from '../gateway/reads/decision-meter.ts';
 import type { ConditionProblem } from '../model/condition-admission.ts';
+import { MISSING_PARTS, type MissingPart } from '../model/unknown-relation.ts';
 import { registerBuildInfo, type Build } from '../observability/build-info.ts';
 import {
   createCredentialMetrics,
@@ -74,6 +75,8 @@ export type Metrics = PartMetrics & {
   /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
   readonly onCollect: (collector: () => void) => void;
   readonly decisions: DecisionCounts;
+  /** Of these, those about what a typed model does not have. */
+  readonly unknownRelations: Readonly<Record<MissingPart, HotCounter>>;
   readonly backstops: Readonly<Record<BackstopReason, HotCounter>>;
   /** The budget of projects without one of their own, in reads. */
   readonly readBudget: Gauge;
@@ -179,6 +182,10 @@ function decisionMetrics(store: MetricStore) {
       ITEM_BOUNDS,
     )
     .cell({});
+  const unknown = store.counters({
+    name: 'gatehouse_unknown_relations_total',
+    help: 'Decisions about a namespace or relation that the typed model of the project does not have.',
+  });
   const decisions = new DecisionCounts(
     store.counters({
       name: 'authz_check_decisions_total',
@@ -212,6 +219,7 @@ function decisionMetrics(store: MetricStore) {
   return {
     batchCheckItems,
     decisions,
+    unknownRelations: recordOf(MISSING_PARTS, (missing) => unknown.cell({ missing })),
     checkDuration,
     decisionError: (rpc: DecisionRpc, code: string, count = 1): void => {
       const cells: Readonly<Record<string, HotCounter>> = errorCells[rpc];
@@ -321,7 +329,7 @@ type StandingFigures = Pick<
 /** Figures of the workers, all together: a label by worker would say nothing about the service. */
 function workerMetrics(
   store: MetricStore,
-  metrics: Pick<Metrics, 'decisions' | 'backstops' | 'projects'>,
+  metrics: Pick<Metrics, 'decisions' | 'unknownRelations' | 'backstops' | 'projects'>,
 ): Metrics['workerReport'] {
   const gauge = (name: string, help: string): Gauge => store.gauge({ name, help });
   const counter = (name: string, help: string): Counter => store.counter({ name, help });
@@ -364,6 +372,9 @@ function workerMetrics(
     standing.set(slot, figures);
     for (const { namespace, relation, outcome, count } of figures.decisions) {
       metrics.decisions.add(namespace, relation, outcome, count);
+    }
+    for (const missing of MISSING_PARTS) {
+      metrics.unknownRelations[missing].add(figures.unknown.counts[missing]);
     }
     for (const reason of BACKSTOP_REASONS) metrics.backstops[reason].add(figures.backstops[reason]);
     for (const rpc of DECISION_RPCS) {

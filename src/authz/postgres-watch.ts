@@ -9,6 +9,7 @@ export class PostgresWatch {
   readonly #readiness: Readiness;
   #membership: Membership | undefined;
   #index: Services['index'] | undefined;
+  #refusals: Database['refusals'] | undefined;
   #wasConnected = true;
 
   constructor(readiness: Readiness) {
@@ -17,11 +18,12 @@ export class PostgresWatch {
 
   /** From now on changes reach the services and the workers. */
   watch(
-    { membership, history }: Pick<Database, 'membership' | 'history'>,
+    { membership, history, refusals }: Pick<Database, 'membership' | 'history' | 'refusals'>,
     services: Services,
     workers: WorkerPool,
   ): void {
     this.#membership = membership;
+    this.#refusals = refusals;
     this.#index = services.index;
     history.watch(() => {
       // The registration was one of the history before: from memory alone nothing is answered any more.
@@ -55,12 +57,17 @@ export class PostgresWatch {
     // Beside others a read without a token is answered only where the read index is.
     const canRead = membership.isAlone() || this.#index?.isAway !== true;
     const isThere = membership.isConnected && !membership.isSilent && canRead;
-    if (isThere) this.#readiness.setPostgres('up');
-    else this.#readiness.setPostgres(this.#decides(membership) ? 'degraded' : 'down');
+    const refusal = this.#refusals?.current;
+    if (isThere) this.#readiness.setPostgres(refusal === undefined ? 'up' : 'degraded', refusal);
+    else this.#readiness.setPostgres(this.#decides(membership) ? 'degraded' : 'down', refusal);
   }
 
-  /** Whether loaded shards still decide while the server is away. */
+  /**
+   * Whether decisions are made while the registration cannot be renewed: from memory alone, or by the read index, which has
+   * connections of its own. (Others may hold all that the server grants.)
+   */
   #decides(membership: Membership): boolean {
-    return membership.isAlone() && !membership.isSilent;
+    if (membership.isSilent) return false;
+    return membership.isAlone() || this.#index?.isServing === true;
   }
 }

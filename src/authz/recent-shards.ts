@@ -7,10 +7,14 @@ import { writeRecentShards } from '../store/sql/recent-shards.ts';
 /** As many of one instance; a row of them is about 50 kB. */
 const SHARDS_MAX = 1_000;
 const WRITE_MS = 15_000;
+/** One that takes long to load is written down so soon after it was reported first. */
+const SOON_MS = 500;
+/** Of its index, in bytes: some 20,000 tuples. Less is loaded before anybody notices. */
+const LARGE_BYTES = 1024 * 1024;
 
 /**
- * Writes down every 15 s, and at the end, which shards this instance was asked for last: for the next
- * start (warm-up.ts). Nothing is counted for it: the workers know the order in which they would drop their indexes.
+ * Writes down every 15 s, at the end, and soon after a large one was loaded, which shards this instance was asked for
+ * last: for the next start (warm-up.ts), whenever that comes. Nothing is counted for it: the workers know the order in which they would drop their indexes.
  */
 export class RecentShards {
   readonly #instanceId = randomUUID();
@@ -19,10 +23,19 @@ export class RecentShards {
     | { readonly pool: Pool; readonly log: EventLog; readonly timer: NodeJS.Timeout }
     | undefined;
   #written = '';
+  #writtenLarge: ReadonlySet<string> = new Set();
+  #soon: NodeJS.Timeout | undefined;
 
   /** What a worker reports, the latest first. */
   report(slot: number, shards: readonly RecentShard[]): void {
     this.#bySlot.set(slot, shards);
+    const isNew = (shard: RecentShard): boolean =>
+      shard.indexBytes >= LARGE_BYTES && !this.#writtenLarge.has(keyOf(shard));
+    if (this.#writing === undefined || !shards.some(isNew)) return;
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined;
+      void this.#write();
+    }, SOON_MS).unref();
   }
 
   /** From now on they are written. */
@@ -33,6 +46,7 @@ export class RecentShards {
 
   /** Writes for the last time. Idempotent; never rejects. */
   async stop(): Promise<void> {
+    clearTimeout(this.#soon);
     await this.#write();
     clearInterval(this.#writing?.timer);
     this.#writing = undefined;
@@ -52,6 +66,8 @@ export class RecentShards {
     try {
       await writeRecentShards(pool, this.#instanceId, latest);
       this.#written = text;
+      const large = latest.filter(({ indexBytes }) => indexBytes >= LARGE_BYTES);
+      this.#writtenLarge = new Set(large.map(keyOf));
     } catch (error) {
       log('warn', 'recent_shards_not_written', { error: String(error) });
     }
@@ -68,9 +84,13 @@ export function interleaved<T extends { readonly projectId: string; readonly ten
     for (const list of lists) {
       const shard = list[rank];
       if (shard === undefined) continue;
-      const key = `${shard.projectId}\0${shard.tenantId}`;
+      const key = keyOf(shard);
       if (!found.has(key)) found.set(key, shard);
     }
   }
   return [...found.values()];
+}
+
+function keyOf(shard: { readonly projectId: string; readonly tenantId: string }): string {
+  return `${shard.projectId}\0${shard.tenantId}`;
 }

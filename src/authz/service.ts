@@ -435,7 +435,7 @@ function collect(
   metrics.poolIdle.set(pool.idleCount);
   metrics.poolWaiting.set(pool.waitingCount);
   metrics.writeQueueDepth.set(services.writer.depth);
-  metrics.membership.collect(database.membership);
+  metrics.membership.collect(database.membership, database.refusals);
   metrics.readIndex.waiting.set(services.index.waitingCount);
   metrics.ready.set(readiness.isReady ? 1 : 0);
   showClock(metrics, time);

@@ -38,6 +38,9 @@ const TOKENS_REMEMBERED_MAX = 50_000;
 const PURGE_INTERVAL_MS = 60_000;
 /** Groups that commit at once: more only split the groups smaller (bench/write-throughput.ts). */
 const WRITE_LANES = 2;
+/** Writes of more updates have a lane of their own, where the pool has a connection for it. */
+const LARGE_WRITE_UPDATES = 1_000;
+const LARGE_WRITE_POOL_MIN = WRITE_LANES + 2;
 /** Commits within this time share notifications, with one seq for each shard. */
 const NOTIFY_INTERVAL_MS = 20;
 /** Beyond this the rest is left to the poll: a hint may be lost. Twenty notifications at once. */
@@ -213,6 +216,7 @@ function createWriter(
     },
     audit,
     lanes: WRITE_LANES,
+    ...(config.pgPoolSize < LARGE_WRITE_POOL_MIN ? {} : { largeUpdatesMin: LARGE_WRITE_UPDATES }),
     queuedWritesMax: config.writeQueueMax,
     queuedUpdatesMax: Math.max(100_000, config.maxWriteUpdates),
     groupWritesMax: 256,
@@ -221,6 +225,7 @@ function createWriter(
     answerTimeoutMs: 45_000,
     attemptsMax: 5,
     retryDelayMs: 20,
+    onStoreError: database.refusals.note,
   });
 }
 

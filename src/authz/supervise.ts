@@ -4,11 +4,13 @@ import { parseArgs } from 'node:util';
 import { loadConfig } from '../config/load-config.ts';
 import { type Environment, thisMachine } from '../config/load-options.ts';
 import type { Config } from '../config/options.ts';
-import { eventLogOf, type Logger } from '../observability/logger.ts';
+import { eventLogOf, localUrl, type Logger, tellTerminal } from '../observability/logger.ts';
 import { onStopSignals } from '../shared/stop-signals.ts';
 import { InstanceSupervisor } from './instance-supervisor.ts';
 
 const INSTANCES_MAX = 64;
+/** Without SIGHUP, by which operators have the instances replaced. */
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /**
  * The number after `--instances`; undefined: this process is the instance. Errors: throws, with what is
@@ -49,7 +51,8 @@ export function shareOf(
 }
 
 /**
- * Runs `count` instances until a signal: SIGTERM and SIGINT drain all, SIGHUP replaces them one by one.
+ * Runs `count` instances until a signal, or the end of the npm that runs it: SIGTERM and SIGINT drain all, SIGHUP replaces
+ * them one by one.
  * `fail` logs and ends the process.
  */
 export async function supervise(
@@ -62,26 +65,26 @@ export async function supervise(
   const config: Config = loadConfig({ ...process.env, ...share });
   // Instances may have another directory at hand than this process.
   const env = { ...share, GATEWAY_DATA_DIR: resolve(config.dataDir) };
+  logger.info({ pid: process.pid, instances: count }, 'starting');
   let running: InstanceSupervisor | undefined;
   const starting = InstanceSupervisor.start({ count, config, env, log });
-  onStopSignals({
-    stop: (signal) => {
-      logger.info({ signal }, 'stopping');
-      starting
-        .then((supervisor) => supervisor.stop())
-        .then(
-          () => {
-            logger.info('stopped');
-            process.exit(0);
-          },
-          (error: unknown) => fail('stop_failed', error),
-        );
-    },
-    force: (signal) => {
-      running?.force();
-      fail('stop_forced', new Error(`${signal} came again`));
-    },
-  });
+  const stop = (signal: string): void => {
+    logger.info({ signal }, 'stopping');
+    starting
+      .then((supervisor) => supervisor.stop())
+      .then(
+        () => {
+          logger.info('stopped');
+          process.exit(0);
+        },
+        (error: unknown) => fail('stop_failed', error),
+      );
+  };
+  const force = (signal: string): void => {
+    running?.force();
+    fail('stop_forced', new Error(`${signal} came again`));
+  };
+  onStopSignals({ stop, force }, STOP_SIGNALS);
   process.on('SIGHUP', () => {
     logger.info('replacing');
     starting
@@ -91,6 +94,7 @@ export async function supervise(
   const supervisor = await starting.catch((error: unknown) => fail('start_failed', error));
   running = supervisor;
   const { port, metricsPorts, pids } = supervisor;
-  const fields = { port, metrics_ports: metricsPorts, host: config.host, pids };
+  const fields = { port, metrics_ports: metricsPorts, host: config.host, pid: process.pid, pids };
   logger.info(fields, 'ready');
+  tellTerminal(`ready at ${localUrl(config.host, port)}, with ${count} instances`);
 }

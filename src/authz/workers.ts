@@ -21,6 +21,7 @@ import { WORKER_CONNECTIONS } from './database.ts';
 import { indexShare, threadIndexShare } from './index-share.ts';
 import type { Metrics } from './metrics.ts';
 import type { MeasuredStages } from './stage-metrics.ts';
+import { createUnknownLog } from './unknown-log.ts';
 
 /** Bodies that wait for one worker, together; beyond it requests are refused. */
 const QUEUE_BYTES_MAX = 256 * 1_048_576;
@@ -68,6 +69,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     fsckRowsPerSecond: config.fsckRowsPerSecond / config.workers,
     fsckIntervalMs: config.fsckIntervalSeconds * 1_000,
   };
+  const tellUnknown = createUnknownLog(log, time.clock);
   return createWorkerPool({
     workerCount: config.workers,
     createTransport: createPiscinaTransport({
@@ -111,6 +113,7 @@ export function createWorkers(options: WorkersOptions): WorkerPool {
     findModel: options.findModel,
     onStats: (slot, stats) => {
       countStats(metrics, slot, stats);
+      tellUnknown(stats.unknown.names);
       options.onProjects?.(stats.projects);
       if (stats.recentShards !== undefined) options.onRecentShards?.(slot, stats.recentShards);
     },

@@ -3,6 +3,7 @@
  * what the setting means there.
  */
 import {
+  booleanOption,
   choiceOption,
   integerOption,
   listOption,
@@ -29,21 +30,23 @@ export function optionalPortOption(env: string, description: string): Option<num
   return optionalIntegerOption({ env, description, ...PORT_RANGE });
 }
 
-/**
- * What listeners bind to: this machine alone as long as the options `serviceAuthTokens` and, where there is one, `callers`, which must
- * stand above in the table, are empty.
- */
-export function hostByTokensOption(env: string, description: string): Option<string> {
+/** What listeners bind to: this machine alone until it is set, whatever credentials there are. */
+export function hostOption(env: string, listeners: string): Option<string> {
   return textOption<string>({
     env,
-    description,
-    fallback: (_machine, resolved) => {
-      const tokens = resolved['serviceAuthTokens'];
-      const hasTokens = Array.isArray(tokens) && tokens.length > 0;
-      return hasTokens || resolved['callers'] !== undefined ? '0.0.0.0' : '127.0.0.1';
-    },
-    fallbackText: '127.0.0.1 without service tokens, else 0.0.0.0',
+    description: `Address that ${listeners} bind to. Until it is set only this machine can connect, whatever credentials there are; \`0.0.0.0\` is every address of IPv4.`,
+    fallback: '127.0.0.1',
+    fallbackText: '127.0.0.1',
     ...ADDRESS,
+  });
+}
+
+/** Says that a listener which others can reach is not reached in plain text; `hostEnv` is its address. */
+export function behindProxyOption(env: string, hostEnv: string): Option<boolean> {
+  return booleanOption({
+    env,
+    description: `States that what comes from other machines has come through a proxy that ends TLS, or over a network that nobody else reads. Unset, a start with a ${hostEnv} that others can reach warns (\`listens_without_tls\`). It changes nothing else.`,
+    fallback: false,
   });
 }
 

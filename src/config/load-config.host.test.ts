@@ -55,9 +55,9 @@ describe('defaults', () => {
     }
   });
 
-  test('without tokens only this machine can connect', () => {
+  test('only this machine can connect until the address is set, whatever credentials there are', () => {
     expect(loadConfig({}, MACHINE).host).toBe('127.0.0.1');
-    expect(loadConfig({ GATEWAY_SERVICE_AUTH_TOKENS: 'a' }, MACHINE).host).toBe('0.0.0.0');
+    expect(loadConfig({ GATEWAY_SERVICE_AUTH_TOKENS: 'a' }, MACHINE).host).toBe('127.0.0.1');
     expect(loadConfig({ GATEWAY_HOST: '::1' }, MACHINE).host).toBe('::1');
   });
 });

@@ -2,10 +2,11 @@ import {
   PATH,
   PRINTABLE,
   allowedHostsOption,
+  behindProxyOption,
   commitOption,
   databaseUrlOption,
   directoryOption,
-  hostByTokensOption,
+  hostOption,
   logLevelOption,
   portOption,
 } from './common-options.ts';
@@ -94,10 +95,8 @@ export const OPTIONS = {
     description:
       'Operator secret that AdminService expects in `X-Admin-Secret`; while it is rotated, several. Empty: AdminService is disabled. Its file is read again whenever it changes.',
   }),
-  host: hostByTokensOption(
-    'GATEWAY_HOST',
-    'Address that both listeners bind to. Without service tokens only this machine can connect unless it is set.',
-  ),
+  host: hostOption('GATEWAY_HOST', 'both listeners'),
+  isBehindProxy: behindProxyOption('GATEWAY_BEHIND_PROXY', 'GATEWAY_HOST'),
   allowedHosts: allowedHostsOption(
     'GATEWAY_ALLOWED_HOSTS',
     'Without service tokens: names that requests may be addressed to (Host, :authority) on both ports, beside localhost, *.localhost, loopback addresses and, once GATEWAY_HOST is none of these, every IP address. Others are refused with permission_denied. With service tokens every name will do.',

@@ -261,6 +261,7 @@ class ListenerPair implements Gateway {
         reflectionRoutes(router, [...SERVICES, Health]);
       },
       authorize: createAuthorize(options.credentials),
+      onOutOfScope,
       readMaxBytes: options.bodyBytesMax,
       compressMinBytes: COMPRESS_MIN_BYTES,
       unread: this.#unread,

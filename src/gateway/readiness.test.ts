@@ -28,6 +28,23 @@ test('stays ready while only Postgres is away, and says so', () => {
   expect(readiness.isReady).toBe(true);
 });
 
+test('says what Postgres refuses, whether it is ready or not', () => {
+  const readiness = new Readiness();
+  readiness.markReady(() => true);
+  readiness.setPostgres('degraded', 'disk_full');
+  expect(readiness.report()).toEqual({
+    statusCode: 200,
+    body: '{"status":"ready","degraded":["postgres"],"postgres":"disk_full"}',
+  });
+  readiness.setPostgres('down', 'login_refused');
+  expect(readiness.report()).toEqual({
+    statusCode: 503,
+    body: '{"status":"unavailable","reason":"postgres","postgres":"login_refused"}',
+  });
+  readiness.setPostgres('up', undefined);
+  expect(readiness.report().body).toBe('{"status":"ready","degraded":[]}');
+});
+
 test('is unavailable while the time is not certain', () => {
   const readiness = new Readiness();
   readiness.markReady(() => true);

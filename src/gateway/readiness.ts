@@ -14,6 +14,7 @@ export type ReadinessReport = { readonly statusCode: 200 | 503; readonly body: s
 export class Readiness {
   #phase: 'starting' | 'ready' | 'draining' = 'starting';
   #postgres: 'up' | 'degraded' | 'down' = 'up';
+  #postgresRefusal: string | undefined;
   #isTimeCertain = true;
   #workersReady: () => boolean = () => true;
 
@@ -28,9 +29,13 @@ export class Readiness {
     this.#phase = 'draining';
   }
 
-  /** `degraded`: Postgres is away, but loaded shards still decide; `down`: they may not either, or it hangs. */
-  setPostgres(state: 'up' | 'degraded' | 'down'): void {
+  /**
+   * `degraded`: Postgres is away or refuses, but decisions are made; `down`: they may not be either, or it hangs. `refusal` is
+   * what it refuses.
+   */
+  setPostgres(state: 'up' | 'degraded' | 'down', refusal?: string): void {
     this.#postgres = state;
+    this.#postgresRefusal = refusal;
   }
 
   /** Whether the database's time is known as well as it must be: expiry is decided by it. */
@@ -52,10 +57,12 @@ export class Readiness {
 
   report(): ReadinessReport {
     const reason = this.notReadyReason;
+    const refusal = this.#postgresRefusal;
+    const why = this.#postgres === 'up' || refusal === undefined ? {} : { postgres: refusal };
     if (reason !== null) {
-      return { statusCode: 503, body: JSON.stringify({ status: 'unavailable', reason }) };
+      return { statusCode: 503, body: JSON.stringify({ status: 'unavailable', reason, ...why }) };
     }
     const degraded: DegradedPart[] = this.#postgres === 'degraded' ? ['postgres'] : [];
-    return { statusCode: 200, body: JSON.stringify({ status: 'ready', degraded }) };
+    return { statusCode: 200, body: JSON.stringify({ status: 'ready', degraded, ...why }) };
   }
 }

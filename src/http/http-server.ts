@@ -17,6 +17,7 @@ import type { Http2Connections, Http2StreamHandler } from './http2-connections.t
 import { Http2Listener } from './http2-listener.ts';
 import type { NodeRequest } from './node-message.ts';
 import { OwnHttp2Listener } from './own-http2-listener.ts';
+import { describePortHolder } from './port-holder.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 import { refuseMessage } from './refused-message.ts';
 import { RouteMatch } from './route-match.ts';
@@ -340,7 +341,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
       const listen = this.#app.listen.bind(this.#app) as unknown as ExclusiveListen;
       listen(host, wanted, LISTEN_EXCLUSIVE, (socket) => {
         if (socket === false) {
-          const problem = `cannot listen on ${host}:${wanted}; is the port taken?`;
+          const problem = `cannot listen on ${host}:${wanted}; is the port taken?${describePortHolder(wanted)}`;
           reject(new AppError<HttpReason>('INTERNAL', problem));
           return;
         }

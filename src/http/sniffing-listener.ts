@@ -1,6 +1,7 @@
 import net from 'node:net';
 import { firstRequestOf } from './first-request.ts';
 import { HEADER_BYTES_MAX } from './http-limits.ts';
+import { describePortHolder } from './port-holder.ts';
 import { PEEK_AGAIN, PEEK_FAILED, POLLIN, type SocketPeek } from './socket-peek.ts';
 
 export type SniffingListenerOptions = {
@@ -295,9 +296,15 @@ export function listenOn(
     | { readonly fd: number },
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    const fail = (error: NodeJS.ErrnoException): void => {
+      if (error.code === 'EADDRINUSE' && 'port' in where) {
+        error.message += describePortHolder(where.port);
+      }
+      reject(error);
+    };
+    server.once('error', fail);
     server.listen({ ...where, backlog: BACKLOG }, () => {
-      server.off('error', reject);
+      server.off('error', fail);
       resolve();
     });
   });

@@ -70,6 +70,6 @@ export function suggestion(name: string, candidates: Iterable<string>): string {
   if (name.length > 64) return '';
   const few: string[] = [];
   for (const candidate of candidates) if (few.push(candidate) === CANDIDATES_MAX) break;
-  const nearest = nearestName(name, few, Math.max(1, Math.floor(name.length / 2)));
+  const nearest = nearestName(name, few);
   return nearest === undefined ? '' : `; did you mean "${nearest}"?`;
 }

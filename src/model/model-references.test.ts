@@ -45,6 +45,24 @@ describe('references', () => {
     );
   });
 
+  test('a type of subjects where a relation stands is told how it is written', () => {
+    const json = model({
+      doc: { viewer: { computed: 'user' }, editor: { computed: 'team' } },
+      team: {},
+    });
+    const { errors } = inspectModel(json);
+    expect(errors.map(({ message }) => message)).toEqual([
+      'the namespace "doc" declares no relation "user"; "user" is a type of subjects: who may be written stands in brackets, "relation viewer: [user]" in .gate, "subjects": ["user"] in JSON',
+      'the namespace "doc" declares no relation "team"; "team" is a type of subjects: who may be written stands in brackets, "relation editor: [team]" in .gate, "subjects": ["team"] in JSON',
+    ]);
+  });
+
+  test('a name that is far from all is not taken for another: team is no slip of seat', () => {
+    const relations = { viewer: { this: {}, subjects: ['team'] } };
+    const { errors } = inspectModel(JSON.stringify({ namespaces: { doc: { relations } } }));
+    expect(errors[0]?.message).toBe('the model declares no namespace "team"');
+  });
+
   test('what was stored before still loads, as it did', () => {
     expect(parseModel(model({ doc: banned })).namespaces.get('doc')?.size).toBe(3);
   });

@@ -90,7 +90,7 @@ class NamespaceCheck {
   run(): void {
     for (const [relation, rewrite] of this.#relations) {
       walkRewrite(rewrite, relationPath(this.#name, relation), (inner, path) => {
-        if (inner.op === 'computed') this.#checkOwn(inner.relation, `${path}.computed`);
+        if (inner.op === 'computed') this.#checkOwn(inner.relation, `${path}.computed`, relation);
         if (inner.op === 'tupleToUserset') this.#checkWalk(inner, `${path}.tuple_to_userset`);
       });
     }
@@ -98,11 +98,21 @@ class NamespaceCheck {
     for (const [relation, rewrite] of this.#relations) this.#checkSubjects(relation, rewrite);
   }
 
-  #checkOwn(relation: string, path: string): boolean {
+  /** `of`: the relation whose rule names it, where it may have been meant as a subject. */
+  #checkOwn(relation: string, path: string, of?: string): boolean {
     if (this.#relations.has(relation)) return true;
     const message = `the namespace "${this.#name}" declares no relation "${relation}"`;
-    this.#report(path, message, () => suggestion(relation, this.#relations.keys()));
+    this.#report(path, message, () => {
+      const nearest = suggestion(relation, this.#relations.keys());
+      return nearest === '' && of !== undefined ? this.#subjectHint(relation, of) : nearest;
+    });
     return false;
+  }
+
+  /** A type of subjects where a relation stands: as other languages write who may be stored. */
+  #subjectHint(name: string, of: string): string {
+    if (name !== 'user' && !this.#model.namespaces.has(name)) return '';
+    return `; "${name}" is a type of subjects: who may be written stands in brackets, "relation ${of}: [${name}]" in .gate, "subjects": ["${name}"] in JSON`;
   }
 
   #checkWalk(walk: Rewrite & { readonly op: 'tupleToUserset' }, path: string): void {

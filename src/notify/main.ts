@@ -1,5 +1,5 @@
 import { validOrExit } from '../config/valid-or-exit.ts';
-import { createLogger, type LogLevel } from '../observability/logger.ts';
+import { createLogger, localUrl, type LogLevel, tellTerminal } from '../observability/logger.ts';
 import { packageVersion } from '../observability/package-version.ts';
 import { AppError } from '../shared/app-error.ts';
 import { hideFromOtherProcesses } from '../shared/process-control.ts';
@@ -70,4 +70,6 @@ onStopSignals({
   },
 });
 
-await starting.catch((error: unknown) => fail('start_failed', error));
+const service = await starting.catch((error: unknown) => fail('start_failed', error));
+const streams = localUrl(settings.host, service.clientPort);
+tellTerminal(`ready at ${localUrl(settings.host, service.internalPort)} (streams: ${streams})`);

@@ -1,7 +1,8 @@
+import { writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { isatty } from 'node:tty';
 import { pino, type DestinationStream } from 'pino';
-import type { PinoPretty as MakePretty } from 'pino-pretty';
+import type { prettyFactory as MakePretty } from 'pino-pretty';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -33,10 +34,31 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
 function standardError(): DestinationStream {
   if (!isatty(STDERR)) return pino.destination({ dest: STDERR, sync: true });
   // For people alone: services and commands whose lines go elsewhere need not load it.
-  const { PinoPretty } = createRequire(import.meta.url)('pino-pretty') as {
-    readonly PinoPretty: typeof MakePretty;
+  const { prettyFactory } = createRequire(import.meta.url)('pino-pretty') as {
+    readonly prettyFactory: typeof MakePretty;
   };
-  return PinoPretty({ destination: STDERR, sync: true, translateTime: false });
+  const pretty = prettyFactory({ colorize: true, singleLine: true, ignore: 'time' });
+  return { write: (line) => writeToTerminal(pretty(line)) };
+}
+
+/** A line for people, where standard error is a terminal; nothing elsewhere, where programs read. */
+export function tellTerminal(text: string): void {
+  if (isatty(STDERR)) writeToTerminal(`${text}\n`);
+}
+
+/** A terminal that was closed fails every write (EIO); a service that stops for that has to get to its end. */
+function writeToTerminal(text: string): void {
+  try {
+    writeSync(STDERR, text);
+  } catch (error) {
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+  }
+}
+
+/** Where people of this machine find a service that listens on `host`. */
+export function localUrl(host: string, port: number): string {
+  const name = ['0.0.0.0', '::', 'localhost'].includes(host.toLowerCase()) ? '127.0.0.1' : host;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;
 }
 
 /** One event for a module that knows no logger: matches the store's and the pool's log ports. */

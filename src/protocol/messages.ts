@@ -13,6 +13,7 @@ import type {
   RawMethod,
   WireFormat,
 } from './shard-client.ts';
+import type { UnknownFigures } from './unknown-relations.ts';
 
 /**
  * Messages between the gateway thread and the shard workers: structured-clone safe, no functions,
@@ -192,6 +193,8 @@ export type RecentShard = ShardKey & { readonly indexBytes: number };
 /** What a worker counted since its last report, and how it stands now. */
 export type WorkerStats = {
   readonly decisions: readonly DecisionCount[];
+  /** Of these, since the last report, those whose namespace or relation the project's typed model does not have. */
+  readonly unknown: UnknownFigures;
   /** Safety backstops that fired since the last report, by reason. */
   readonly backstops: { readonly depth: number; readonly cycle: number; readonly budget: number };
   /**

@@ -30,6 +30,8 @@ export type QuestionHead = {
   readonly contextual: readonly RelationTuple[];
   /** JSON text of the context object; '' when absent. */
   readonly context: string;
+  /** Whether it is refused where it names a relation that the typed model does not have. */
+  readonly refusesUnknown?: boolean | undefined;
 };
 
 /** Whether `subject` (never the wildcard) holds a relation on an object. */
@@ -41,7 +43,12 @@ export type Question = {
 };
 
 /** What Check says of a question; `undecided` only where it is not allowed. */
-export type Decision = { readonly allowed: boolean; readonly undecided: boolean };
+export type Decision = {
+  readonly allowed: boolean;
+  readonly undecided: boolean;
+  /** The typed model does not have the namespace or the relation. */
+  readonly unknownRelation: boolean;
+};
 
 /** Objects of a namespace on which `subject` (never the wildcard) holds a relation. */
 export type ObjectsOf = {
@@ -61,6 +68,7 @@ export type ItemChange = {
   readonly allowedBefore: boolean;
   readonly allowedAfter: boolean;
   readonly error: string;
+  readonly unknownRelation: boolean;
 };
 
 /** A question of a concrete user, as a preview draws and asks it. */
@@ -135,8 +143,11 @@ export type QuestionResults = {
     readonly relations: readonly string[];
     readonly undecidedRelations: readonly string[];
   };
-  /** Positions in `objectIds`, ascending. */
-  readonly filterObjects: readonly number[];
+  readonly filterObjects: {
+    /** In `objectIds`, ascending. */
+    readonly positions: readonly number[];
+    readonly unknownRelation: boolean;
+  };
   readonly listObjects: { readonly objectIds: readonly string[]; readonly next: string };
   /** In parts of one text each, or none: ids with a newline between them, which no id has. */
   readonly streamObjects: readonly string[];
@@ -146,7 +157,7 @@ export type QuestionResults = {
   readonly drawQuestions: readonly UserQuestion[];
   /** PREVIEW_ bits by question: of the first ones at least, where all would have taken too much. */
   readonly previewModel: Uint8Array;
-  readonly explain: Explanation;
+  readonly explain: Explanation & { readonly unknownRelation: boolean };
   readonly measureReads: ReadsMeasured;
 };
 

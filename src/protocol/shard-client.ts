@@ -23,6 +23,8 @@ export type ReadScope = ShardKey & {
   readonly readBudget: number;
   /** Of the settings above; an answer never shows a change that was committed under newer ones. */
   readonly settingsVersion: number;
+  /** Whether a question of gatehouse.v1 that names a relation which the typed model does not have is refused. */
+  readonly refusesUnknown?: boolean | undefined;
   readonly epoch: number;
   /** The answer must come from a watermark at or above this seq. */
   readonly minSeq: number;

@@ -18,6 +18,8 @@ process.exitCode = await runCommandLine(process.argv.slice(2), environment, {
   openSecrets: async (context) => (await import('./parts/local-link.ts')).openLocalSecrets(context),
   planStart: async (context, request) =>
     (await import('./parts/start-plan.ts')).planStart(context, request),
+  forecast: async (context, workflow) =>
+    (await import('./parts/forecast.ts')).forecastOf(context, workflow),
   openStoredRuns: async (context) =>
     (await import('./parts/stored-runs.ts')).openStoredRuns(context),
   openActions: async (context) =>

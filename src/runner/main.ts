@@ -1,5 +1,5 @@
 import { validOrExit } from '../config/valid-or-exit.ts';
-import { createLogger } from '../observability/logger.ts';
+import { createLogger, localUrl, tellTerminal } from '../observability/logger.ts';
 import { packageVersion } from '../observability/package-version.ts';
 import { stopOnSignals } from '../observability/stop-on-signals.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -41,6 +41,7 @@ process.on('uncaughtException', (error) => fail('uncaught_exception', error));
 process.on('unhandledRejection', (error) => fail('unhandled_rejection', error));
 
 logger.debug({ settings: redactedRunnerSettings(settings) }, 'settings');
+logger.info({ pid: process.pid }, 'starting');
 const exposed = secretVariables(environment);
 if (exposed.length > 0) {
   const detail =
@@ -63,9 +64,11 @@ logger.info(
   {
     port: runner.port,
     host: settings.host,
+    pid: process.pid,
     workspace: runner.parts.workspace,
     inbox_port: runner.inboxPort,
     metrics_port: runner.metricsPort,
   },
   'ready',
 );
+tellTerminal(`ready at ${localUrl(settings.host, runner.port)}`);

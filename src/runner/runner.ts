@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
+import { plainTextWarning } from '../http/plain-text-warning.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { eventLogOf, type Logger } from '../observability/logger.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
@@ -14,7 +15,7 @@ import type { Route } from './face/api/router.ts';
 import { INBOX_PATH } from './face/api/sync-routes.ts';
 import { startParts, type RunnerParts } from './parts/runner-parts.ts';
 import { routesOf } from './parts/runner-routes.ts';
-import type { RunnerSettings } from './settings/settings.ts';
+import { RUNNER_OPTIONS, type RunnerSettings } from './settings/settings.ts';
 import { apiTokenPath } from './storage/api-token-file.ts';
 import { removeEndpoint, STATE_DIR, writeEndpoint } from './storage/endpoint-file.ts';
 
@@ -158,6 +159,12 @@ class ServingRunner implements Runner {
       const detail = 'every web page can run commands; narrow RUNNER_ALLOWED_ORIGINS';
       logger.warn({ detail }, 'every_origin_allowed');
     }
+    const warning = plainTextWarning({
+      ...this.#settings,
+      hostSetting: RUNNER_OPTIONS.host.env,
+      proxySetting: RUNNER_OPTIONS.isBehindProxy.env,
+    });
+    if (warning !== undefined) logger.warn(warning, 'listens_without_tls');
   }
 
   get #stateDir(): string {

@@ -34,7 +34,13 @@ export type GroupRunnerOptions = {
 };
 
 /** Failures after which the same statement may succeed. */
-const PASSING: ReadonlySet<PgFailure> = new Set(['retryable', 'timeout', 'unavailable', 'fenced']);
+const PASSING: ReadonlySet<PgFailure> = new Set([
+  'retryable',
+  'timeout',
+  'unavailable',
+  'refused',
+  'fenced',
+]);
 
 /** After tuples that were stored already: groups that are written as if all were. */
 const KNOWN_GROUPS = 64;
@@ -75,6 +81,10 @@ export class GroupRunner {
   #client: PoolClient | undefined;
   #backend: BackendIdentity | undefined;
   #isClosed = false;
+  /** The error with which the connection ended, if it did. */
+  #brokenBy: Error | undefined;
+  readonly #onError = (error: Error): void => void (this.#brokenBy ??= error);
+  #trouble: { readonly sinceMs: number; readonly error: unknown } | undefined;
   /** Groups that are still to be written without the expectation that their tuples are new. */
   #knownGroups = 0;
 
@@ -93,6 +103,18 @@ export class GroupRunner {
     rulesOf?: RulesOf,
   ): Promise<WriteResult[]> {
     assert(writes.length > 0, 'a group has writes');
+    try {
+      return await this.#run(writes, events, rulesOf);
+    } finally {
+      this.#trouble = undefined;
+    }
+  }
+
+  async #run(
+    writes: readonly ShardWrite[],
+    events: GroupEvents,
+    rulesOf: RulesOf | undefined,
+  ): Promise<WriteResult[]> {
     if (this.#knownGroups > 0) this.#knownGroups--;
     const areNew = this.#knownGroups === 0;
     const group = planGroup(writes, rulesOf, areNew);
@@ -126,11 +148,16 @@ export class GroupRunner {
             events.onOutcomeUnknown();
           }
         }
+        if (failure === 'unavailable' || failure === 'refused') {
+          this.#trouble = { sinceMs: this.#trouble?.sinceMs ?? performance.now(), error };
+        }
         const mayPass = PASSING.has(failure);
         // Of data that Postgres refuses nothing was applied by any attempt. Otherwise a loss obliges
         // to go on: only a check under the lock tells (L3).
         const isRefused = !mayPass && isSent;
-        const isSpent = !isUnknown && (!mayPass || attempt >= this.#options.attemptsMax);
+        // What is refused is refused again: its callers are told at once.
+        const isAtEnd = failure === 'refused' || attempt >= this.#options.attemptsMax;
+        const isSpent = !isUnknown && (!mayPass || isAtEnd);
         if (isRefused || isSpent) throw new NotAppliedError(failure, error);
         if (this.#isClosed) {
           throw isUnknown ? outcomeUnknown(error) : new NotAppliedError(failure, error);
@@ -138,6 +165,11 @@ export class GroupRunner {
         await this.#pause(attempt);
       }
     }
+  }
+
+  /** Since when the group under way is kept waiting by a server that is away or refuses, and its latest error. */
+  get trouble(): { readonly sinceMs: number; readonly error: unknown } | undefined {
+    return this.#trouble;
   }
 
   /** A run under way that must try again gives up instead. */
@@ -156,10 +188,16 @@ export class GroupRunner {
   /** Gives the connection back; only while nothing runs. */
   close(): void {
     this.#isClosed = true;
+    this.release();
+  }
+
+  /** As `close`; the next run takes another one. */
+  release(): void {
     const client = this.#client;
     this.#client = undefined;
-    client?.off('error', ignoreError);
-    client?.release();
+    client?.off('error', this.#onError);
+    client?.release(this.#brokenBy);
+    this.#brokenBy = undefined;
   }
 
   async #send(
@@ -179,13 +217,17 @@ export class GroupRunner {
   }
 
   async #connect(): Promise<PoolClient> {
+    // What ended between two groups was sent nothing of this one: a server that takes no new connection says so at once.
+    if (this.#brokenBy !== undefined) this.#drop(this.#brokenBy);
     if (this.#client !== undefined) return this.#client;
     const client = await this.#options.pool.connect();
+    this.#brokenBy = undefined;
     // Without a listener an error between statements would end the process.
-    client.on('error', ignoreError);
+    client.on('error', this.#onError);
     try {
       this.#backend = await selectBackendIdentity(client);
     } catch (error) {
+      client.off('error', this.#onError);
       client.release(true);
       throw error;
     }
@@ -196,8 +238,10 @@ export class GroupRunner {
   /** Forgets a broken connection and returns the session that it had. */
   #drop(error: unknown): BackendIdentity | undefined {
     if (this.#client === undefined) return undefined;
+    this.#client.off('error', this.#onError);
     this.#client.release(error instanceof Error ? error : true);
     this.#client = undefined;
+    this.#brokenBy = undefined;
     return this.#backend;
   }
 
@@ -255,8 +299,4 @@ function distinctShards(writes: readonly ShardWrite[]): ShardKey[] {
 
 function isSameShard(a: ShardKey, b: ShardKey): boolean {
   return a.projectId === b.projectId && a.tenantId === b.tenantId;
-}
-
-function ignoreError(): void {
-  // The statement under way, or the next one, fails with it.
 }

@@ -10,6 +10,7 @@ export type CreateProjectRequest = {
   readonly modelJson: string;
   readonly dataRegion: string;
   readonly maxCheckReads: number;
+  readonly refuseUnknownRelations?: boolean | undefined;
 };
 export type UpdateProjectRequest = {
   readonly id: string;
@@ -21,6 +22,8 @@ export type UpdateProjectRequest = {
   readonly clearDataRegion: boolean;
   readonly maxCheckReads: number;
   readonly clearMaxCheckReads: boolean;
+  /** Absent leaves it. */
+  readonly refuseUnknownRelations?: boolean | undefined;
 };
 
 /** What an update sets; null leaves a column. */
@@ -31,6 +34,7 @@ export type ProjectChange = {
   readonly modelJson: string | null;
   readonly dataRegion: string | null;
   readonly maxCheckReads: number | null;
+  readonly refuseUnknownRelations: boolean | null;
 };
 
 /** Validates a CreateProject. Errors: FIELD_INVALID, FIELD_REQUIRED, MODEL_INVALID. */
@@ -74,6 +78,7 @@ export function checkUpdateProject(
     modelJson: request.modelJson === '' ? null : request.modelJson,
     dataRegion: request.clearDataRegion ? '' : request.dataRegion || null,
     maxCheckReads: request.clearMaxCheckReads ? 0 : request.maxCheckReads || null,
+    refuseUnknownRelations: request.refuseUnknownRelations ?? null,
   };
 }
 

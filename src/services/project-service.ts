@@ -554,5 +554,6 @@ function projectFromRow(row: ProjectRow): Project {
     writeRules: Number(row.write_rules),
     pendingVersion: Number(row.pending_version),
     pendingJson: row.pending_json,
+    refusesUnknown: row.refuse_unknown_relations,
   };
 }

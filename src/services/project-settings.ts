@@ -26,6 +26,8 @@ export type Project = {
   /** The version of its model that is on its way into force, and its text; 0 and '' are none. */
   readonly pendingVersion: number;
   readonly pendingJson: string;
+  /** Whether questions of gatehouse.v1 must name what the typed model has. */
+  readonly refusesUnknown: boolean;
 };
 
 /** What a call needs to know of its project: resolved once per request. */
@@ -48,6 +50,7 @@ export type ProjectSettings = {
   /** As of Project: what is written must fit the model in force and the pending one. */
   readonly writeRules: number;
   readonly pendingJson: string;
+  readonly refusesUnknown: boolean;
 };
 
 /** Settings of a project for an instance with `region` ('' is none) and a global read budget. */
@@ -68,6 +71,7 @@ export function settingsFromProject(
     modelJson: project.modelJson,
     writeRules: project.writeRules,
     pendingJson: project.pendingJson,
+    refusesUnknown: project.refusesUnknown,
   };
 }
 

@@ -12,10 +12,13 @@ import {
   type ShardHeads,
   type Tenants,
 } from './shard-heads.ts';
+import { StallThreshold } from './stall-threshold.ts';
 
 /** One of the two connections. `ask` rejects when the connection is given up. */
 export interface IndexConnection {
   readonly isUp: boolean;
+  /** What a round trip took when it was opened, in ms; absent: not known. */
+  readonly roundTripMs?: number | undefined;
   ask(asks: readonly IndexAsk[]): Promise<readonly IndexRow[]>;
 }
 
@@ -53,8 +56,6 @@ type Query = {
   isStalled: boolean;
 };
 
-/** From then on another connection serves: what waited for the stalled query, too. */
-export const STALL_MS = 25;
 /** How long a read without a nearer deadline waits. */
 export const WAIT_MAX_MS = 2_000;
 /** Nobody waits to see whether the database is still away once it was for this long. */
@@ -67,7 +68,7 @@ const SWEEP_MS = 20;
  *
  * R1 A query serves only reads that had arrived before it was sent.
  * R2 One query at a time is under way on a connection; another connection is used once that query
- *    stalls or where that connection is away. It serves what waits for the stalled query as well:
+ *    stalls (it takes longer than round trips to this database do: StallThreshold) or where that connection is away. It serves what waits for the stalled query as well:
  *    that had arrived.
  * R3 A read waits until its deadline, and WAIT_MAX_MS at most; once no connection answered for
  *    AWAY_AFTER_MS it fails at once.
@@ -80,6 +81,7 @@ export class ReadIndex {
   readonly #options: ReadIndexOptions;
   readonly #loads = new HeadLoads();
   readonly #queries = new Set<Query>();
+  readonly #stallThreshold = new StallThreshold();
   #isScheduled = false;
   #isStopped = false;
   #sweeper: NodeJS.Timeout | null = null;
@@ -99,6 +101,11 @@ export class ReadIndex {
   get isAway(): boolean {
     const since = this.#troubleSinceMs;
     return since !== null && this.#options.clock.monotonicMs() - since >= AWAY_AFTER_MS;
+  }
+
+  /** Whether reads that must ask are answered, as far as is known. */
+  get isServing(): boolean {
+    return !this.isAway && this.#options.connections.some(({ isUp }) => isUp);
   }
 
   /**
@@ -247,7 +254,8 @@ export class ReadIndex {
       });
     }
     heads.sent(looks);
-    const stallTimer = setTimeout(() => this.#stalled(query), STALL_MS).unref();
+    const stallMs = this.#stallThreshold.ms(connection.roundTripMs);
+    const stallTimer = setTimeout(() => this.#stalled(query), stallMs).unref();
     const sentMs = clock.monotonicMs();
     const query: Query = { connection, loads, asks, looks, sentMs, stallTimer, isStalled: false };
     this.#queries.add(query);
@@ -295,6 +303,8 @@ export class ReadIndex {
     const { heads, metrics, clock } = this.#options;
     this.#ended(query);
     this.#troubleSinceMs = null;
+    const tookMs = clock.monotonicMs() - query.sentMs;
+    this.#stallThreshold.observe(tookMs);
     if (this.#isStopped) return;
     let reads = 0;
     let rowAt = 0;
@@ -310,7 +320,7 @@ export class ReadIndex {
       reads += this.#loads.tell(load, (waiter) => waiter.found(head, version, query.sentMs));
     });
     heads.ended(query.looks);
-    metrics.answered(reads, (clock.monotonicMs() - query.sentMs) / 1000);
+    metrics.answered(reads, tookMs / 1000);
     this.#schedule();
   }
 

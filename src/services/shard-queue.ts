@@ -17,7 +17,10 @@ export type Gate = { readonly grant: () => void; isCancelled: boolean };
 /** What waits for one shard, in order of arrival. At most one party holds the shard at a time. */
 export class ShardQueue {
   readonly shard: ShardKey;
-  readonly lane: number;
+  /** Of its ordinary writes. */
+  readonly homeLane: number;
+  /** Where it is listed or held, or was last. */
+  lane: number;
   /** Held by a group in flight or by a granted gate. */
   isHeld = false;
   /** In its lane's list of shards with writes at their head. */
@@ -28,6 +31,7 @@ export class ShardQueue {
 
   constructor(shard: ShardKey, lane: number) {
     this.shard = shard;
+    this.homeLane = lane;
     this.lane = lane;
   }
 
@@ -45,6 +49,12 @@ export class ShardQueue {
     if (item === undefined || !('grant' in item)) return undefined;
     this.#advance();
     return item;
+  }
+
+  /** The write at the head, or undefined where a gate or nothing is there. */
+  peekWrite(): QueuedWrite | undefined {
+    const item = this.#items[this.#head];
+    return item === undefined || 'grant' in item ? undefined : item;
   }
 
   /** Removes the write at the head, or undefined where a gate or nothing is there. */

@@ -4,7 +4,8 @@ import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { IdSource } from '../shared/ids.ts';
-import { type PgFailure, projectsWithOtherRules } from '../store/pg-errors.ts';
+import { type PgFailure, classifyPgError, projectsWithOtherRules } from '../store/pg-errors.ts';
+import { storeError } from '../store/store-error.ts';
 import { CommitPublisher, type PublisherOptions } from './commit-publisher.ts';
 import {
   ExclusiveWriter,
@@ -35,8 +36,10 @@ export type TupleWriterOptions = PublisherOptions & {
   readonly rules: WriteRules;
   readonly clock: Clock;
   readonly ids: IdSource;
-  /** Groups in flight at once; a shard always takes the same lane. */
+  /** Groups in flight at once; the ordinary writes of a shard always take the same lane. */
   readonly lanes: number;
+  /** One more lane, for writes of more updates than this, so that those of other shards do not wait behind them; absent: none. */
+  readonly largeUpdatesMin?: number | undefined;
   /** Writes that wait or are in flight, at most; beyond, QUEUE_FULL. */
   readonly queuedWritesMax: number;
   /** Updates of all those writes, at most. */
@@ -49,6 +52,8 @@ export type TupleWriterOptions = PublisherOptions & {
   readonly answerTimeoutMs: number;
   readonly attemptsMax: number;
   readonly retryDelayMs: number;
+  /** Told of each error of the database that ends a write, or keeps one waiting. */
+  readonly onStoreError?: ((error: unknown) => void) | undefined;
 };
 
 type Lane = {
@@ -64,6 +69,8 @@ type Lane = {
 };
 
 const SWEEP_MS = 50;
+/** What waits behind a group whose outcome cannot be known meanwhile is refused from then on, not kept until its deadline. */
+const REFUSE_AFTER_MS = 1_000;
 /** How long a prepared transaction waits for a shard's turn before it looks whether others wait for it. */
 const PREPARED_TURN_MS = 20;
 
@@ -76,6 +83,8 @@ const PREPARED_TURN_MS = 20;
  * W2 Before a writer is answered its seq was raised in ShardHeads and handed to CommittedChanges.
  * W3 A write whose deadline passes is answered: DEADLINE_EXCEEDED if it was never sent, otherwise
  *    WRITE_OUTCOME_UNKNOWN, and its shard counts as unknown in ShardHeads until the outcome is known.
+ *    So are, after REFUSE_AFTER_MS, those in flight while the server refuses, and as not applied those behind
+ *    a group that an absent server keeps waiting.
  * W4 What is sent fits the rules of its project whose version it names (R1 of WriteRules).
  */
 export class TupleWriter implements TupleWrites {
@@ -98,7 +107,8 @@ export class TupleWriter implements TupleWrites {
     this.#commits = new OpenCommits(options);
     const parts = { publisher: this.#publisher, commits: this.#commits };
     this.#exclusive = new ExclusiveWriter({ ...options, ...parts });
-    this.#lanes = Array.from({ length: options.lanes }, () => ({
+    const lanes = options.lanes + (options.largeUpdatesMin === undefined ? 0 : 1);
+    this.#lanes = Array.from({ length: lanes }, () => ({
       runner: new GroupRunner(options),
       ready: [],
       inFlight: [],
@@ -157,7 +167,7 @@ export class TupleWriter implements TupleWrites {
       for (const shard of sorted) held.push(await this.#hold(shard, meta.deadlineMs));
       const deadlineMs = Math.min(meta.deadlineMs, this.#nowMs() + this.#options.writeTimeoutMs);
       const isOverdue = (): boolean => this.#isClosing || this.#nowMs() >= deadlineMs;
-      return await this.#exclusive.run(sorted, isOverdue, work);
+      return await this.#noted(this.#exclusive.run(sorted, isOverdue, work));
     } finally {
       this.#writes--;
       for (const queue of held) this.#release(queue);
@@ -185,10 +195,17 @@ export class TupleWriter implements TupleWrites {
     };
     try {
       const preparation = { prepare, checkQuiet, hold };
-      return await this.#exclusive.run([shard], isOverdue, work, preparation);
+      return await this.#noted(this.#exclusive.run([shard], isOverdue, work, preparation));
     } finally {
       this.#writes--;
     }
+  }
+
+  async #noted<T>(work: Promise<T>): Promise<T> {
+    return await work.catch((error: unknown) => {
+      this.#options.onStoreError?.(error);
+      throw error;
+    });
   }
 
   /** Refuses new writes, waits for those under way (at most twice `timeoutMs`), closes the connections. */
@@ -235,7 +252,7 @@ export class TupleWriter implements TupleWrites {
     let queue = tenants.get(shard.tenantId);
     if (queue === undefined) {
       const key = { projectId: shard.projectId, tenantId: shard.tenantId };
-      queue = new ShardQueue(key, laneOf(key, this.#lanes.length));
+      queue = new ShardQueue(key, laneOf(key, this.#options.lanes));
       tenants.set(shard.tenantId, queue);
     }
     return queue;
@@ -253,9 +270,16 @@ export class TupleWriter implements TupleWrites {
     }
     if (queue.isEmpty) return this.#forget(queue.shard);
     queue.isListed = true;
+    queue.lane = this.#laneOfHead(queue);
     const lane = this.#lanes[queue.lane] as Lane;
     lane.ready.push(queue);
     this.#schedule(lane);
+  }
+
+  #laneOfHead(queue: ShardQueue): number {
+    const { lanes, largeUpdatesMin } = this.#options;
+    const updates = queue.peekWrite()?.updates.length ?? 0;
+    return largeUpdatesMin !== undefined && updates > largeUpdatesMin ? lanes : queue.homeLane;
   }
 
   #forget(shard: ShardKey): void {
@@ -312,6 +336,8 @@ export class TupleWriter implements TupleWrites {
       await this.#runGroup(lane, group);
       lane.inFlight = [];
       lane.isRunning = false;
+      // Large writes are few: others may have the connection meanwhile.
+      if (this.#lanes.indexOf(lane) === this.#options.lanes) lane.runner.release();
     }
     for (const queue of queues) if (!queue.isListed) this.#release(queue);
     if (lane.ready.length > 0) this.#schedule(lane);
@@ -332,6 +358,7 @@ export class TupleWriter implements TupleWrites {
       queue.isListed = false;
       queue.isHeld = true;
       for (let taken = 0; taken < share && updates < groupUpdatesMax;) {
+        if (this.#laneOfHead(queue) !== queue.lane) break;
         const write = queue.takeWrite();
         if (write === undefined) break;
         if (write.isSettled) continue;
@@ -381,6 +408,7 @@ export class TupleWriter implements TupleWrites {
       lane.isSent = false;
       if (error instanceof NotAppliedError && error.failure === 'fenced') return false;
       if (await this.#isOutdated(error)) return false;
+      this.#options.onStoreError?.(error);
       const isForData = error instanceof NotAppliedError && !isPassing(error.failure);
       if (isForData && group.length > 1) {
         // Only the culprit may fail.
@@ -473,9 +501,12 @@ export class TupleWriter implements TupleWrites {
       this.#sweep = undefined;
       return;
     }
-    for (const lane of this.#lanes) {
+    const troubles = this.#lanes.map(({ runner }) => this.#refusalBehind(runner));
+    for (const [at, lane] of this.#lanes.entries()) {
+      // Before an operator has done something nothing more will be known.
+      const isRefused = troubles[at] !== undefined && troubles[at].reason !== 'STORE_UNAVAILABLE';
       for (const write of lane.inFlight) {
-        if (write.deadlineMs > nowMs || !this.#settle(write)) continue;
+        if ((write.deadlineMs > nowMs && !isRefused) || !this.#settle(write)) continue;
         if (!lane.isSent) {
           write.reject(overdue());
           continue;
@@ -486,12 +517,21 @@ export class TupleWriter implements TupleWrites {
     }
     for (const tenants of this.#queues.values()) {
       for (const queue of tenants.values()) {
+        const trouble = troubles[queue.lane];
         for (const write of queue.writes()) {
-          if (write.deadlineMs > nowMs || !this.#settle(write)) continue;
-          write.reject(overdue());
+          const isOverdue = write.deadlineMs <= nowMs;
+          if ((!isOverdue && trouble === undefined) || !this.#settle(write)) continue;
+          write.reject(isOverdue || trouble === undefined ? overdue() : trouble);
         }
       }
     }
+  }
+
+  /** Of what was not sent yet. */
+  #refusalBehind({ trouble }: GroupRunner): AppError | undefined {
+    if (trouble === undefined || performance.now() - trouble.sinceMs < REFUSE_AFTER_MS) return;
+    this.#options.onStoreError?.(trouble.error);
+    return toAppError(new NotAppliedError(classifyPgError(trouble.error), trouble.error));
   }
 
   #nowMs(): number {
@@ -508,6 +548,8 @@ function toAppError(error: unknown): AppError {
   if (!(error instanceof NotAppliedError)) {
     return new AppError<ServicesReason>('INTERNAL', 'internal error', {}, error);
   }
+  const told = storeError(error.cause);
+  if (error.failure === 'refused' && told instanceof AppError) return told;
   return isPassing(error.failure)
     ? new AppError<ServicesReason>(
         'STORE_UNAVAILABLE',
@@ -523,6 +565,7 @@ function isPassing(failure: PgFailure): boolean {
     failure === 'unavailable' ||
     failure === 'timeout' ||
     failure === 'retryable' ||
+    failure === 'refused' ||
     failure === 'fenced'
   );
 }

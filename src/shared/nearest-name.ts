@@ -1,17 +1,17 @@
 /** Edits beyond which two names are strangers, whatever their length. */
 const EDITS_MAX = 6;
+/** A slip leaves most of a name as it was: at most one edit for so many characters. */
+const CHARACTERS_PER_EDIT = 3;
 
 /**
- * The candidate with the fewest single-character edits from `name`, the first of several, or undefined when
- * none is within `editsMax`. Cost: O(|name| · |candidate|) for each whose length is near; for messages only.
+ * The candidate with the fewest slips from `name` (a character changed, put in, left out, or two next to each other
+ * exchanged), the first of several, or undefined when none is within a third of the name's length: `team` is no slip of
+ * `seat`. Cost: O(|name| · |candidate|) for each whose length is near; for messages only.
  */
-export function nearestName(
-  name: string,
-  candidates: Iterable<string>,
-  editsMax: number = EDITS_MAX,
-): string | undefined {
+export function nearestName(name: string, candidates: Iterable<string>): string | undefined {
   let nearest: string | undefined;
-  let fewest = editsMax + 1;
+  const editsMax = Math.max(1, Math.floor(name.length / CHARACTERS_PER_EDIT));
+  let fewest = Math.min(EDITS_MAX, editsMax) + 1;
   for (const candidate of candidates) {
     // As many edits at least.
     if (Math.abs(candidate.length - name.length) >= fewest) continue;
@@ -24,17 +24,25 @@ export function nearestName(
   return nearest;
 }
 
-/** Levenshtein distance with one row (Wagner and Fischer, 1974); `max` or more where it is not below that. */
+/**
+ * Optimal string alignment with three rows (Wagner and Fischer, 1974; transpositions as Damerau, 1964); `max` or more where
+ * it is not below that.
+ */
 function editDistance(from: string, to: string, max: number): number {
+  let before: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let i = 1; i <= from.length; i++) {
     const next = [i];
     for (let j = 1; j <= to.length; j++) {
       const substitution = (row[j - 1] as number) + (from[i - 1] === to[j - 1] ? 0 : 1);
-      next.push(Math.min(substitution, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+      let edits = Math.min(substitution, (row[j] as number) + 1, (next[j - 1] as number) + 1);
+      const isExchanged = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
+      if (isExchanged) edits = Math.min(edits, (before[j - 2] as number) + 1);
+      next.push(edits);
     }
-    // No row after this one has less.
-    if (Math.min(...next) >= max) return max;
+    // No row after these two has less.
+    if (Math.min(...next) >= max && Math.min(...row) >= max) return max;
+    before = row;
     row = next;
   }
   return row[to.length] as number;

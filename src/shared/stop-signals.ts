@@ -1,14 +1,31 @@
 import type { EventEmitter } from 'node:events';
+import { onParentGone } from './parent-watch.ts';
 
 /** Nobody who insists does so sooner, and a busy npm may take this long to pass a signal on. */
 const ECHO_MS = 1_000;
 
 export type StopHandlers = {
-  /** Ends what runs, in order. */
-  readonly stop: (signal: NodeJS.Signals) => void;
+  /** Ends what runs, in order. `cause` is the signal, or who has ended: for the log. */
+  readonly stop: (cause: string) => void;
   /** Somebody insists: ends at once. */
   readonly force: (signal: NodeJS.Signals) => void;
 };
+
+/** Where the orders to stop come from; others than this process's in tests. */
+export type StopSources = {
+  readonly signals: Pick<EventEmitter, 'on'>;
+  /** The monotonic clock. */
+  readonly nowMs: () => number;
+  readonly onParentGone: (gone: (what: string) => void) => void;
+};
+
+const OF_THIS_PROCESS: StopSources = {
+  signals: process,
+  nowMs: () => performance.now(),
+  onParentGone,
+};
+/** SIGHUP is a terminal that was closed. */
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
  * A function to be called at each signal that tells whether it is the copy of one before: npm passes on
@@ -27,15 +44,15 @@ export function createEchoFilter(
 }
 
 /**
- * From now on the first SIGTERM or SIGINT calls `stop`, and every later one that is no copy `force`. `source`
- * and `nowMs` stand for the process and its monotonic clock in tests.
+ * From now on the first of `signals`, or the end of the npm that runs this process, calls `stop`, and every later signal that is
+ * no copy `force`.
  */
 export function onStopSignals(
   { stop, force }: StopHandlers,
-  source: Pick<EventEmitter, 'on'> = process,
-  nowMs = (): number => performance.now(),
+  signals: readonly NodeJS.Signals[] = STOP_SIGNALS,
+  sources = OF_THIS_PROCESS,
 ): void {
-  const isEcho = createEchoFilter(ECHO_MS, nowMs);
+  const isEcho = createEchoFilter(ECHO_MS, sources.nowMs);
   let isStopping = false;
   const onSignal = (signal: NodeJS.Signals): void => {
     if (isEcho()) return;
@@ -43,6 +60,11 @@ export function onStopSignals(
     isStopping = true;
     stop(signal);
   };
-  source.on('SIGTERM', onSignal);
-  source.on('SIGINT', onSignal);
+  for (const signal of signals) sources.signals.on(signal, onSignal);
+  sources.onParentGone((what) => {
+    // Nobody insists by ending.
+    if (isStopping) return;
+    isStopping = true;
+    stop(what);
+  });
 }

@@ -24,8 +24,9 @@ import {
   registering,
   renewed,
 } from './member-state.ts';
-import { isRetryable, isSilence } from './pg-errors.ts';
+import { isRetryable, isSilence, refusalIn } from './pg-errors.ts';
 import type { PostgresTarget } from './pool.ts';
+import { storeError } from './store-error.ts';
 import { type StoreLog, silentLog } from './store-log.ts';
 import type { StoreReason } from './store-reason.ts';
 
@@ -59,6 +60,8 @@ export type MembershipEvents = {
   /** After every change of mode, connection or silence. Must not throw. */
   readonly onChange?: (() => void) | undefined;
   readonly onRenewed?: ((times: RenewalTimes) => void) | undefined;
+  /** After every attempt to connect, register or renew that failed. Must not throw. */
+  readonly onFailed?: ((error: unknown) => void) | undefined;
 };
 
 export type MembershipOptions = {
@@ -276,10 +279,18 @@ export class Membership {
       } catch (error) {
         this.#isSilent = isSilence(error);
         this.#log('warn', 'instance_lease_not_renewed', { error: String(error) });
+        this.#events.onFailed?.(error);
+        if (client !== undefined && refusalIn(error) !== undefined) {
+          // The server answers, on this connection as on the next one.
+          this.#tell(asAppError(error));
+          this.#isWoken = false;
+          await this.#sleep(RETRY_MS);
+          continue;
+        }
         // A connection that does not answer is as good as lost.
         if (client !== undefined) this.#drop(client);
         // Writes that wait are told only once the database cannot be reached again either.
-        this.#tell(client === undefined ? unavailable() : undefined);
+        this.#tell(client === undefined ? asAppError(error) : undefined);
         // A wake from before this attempt was answered by it: a server that refuses is not asked without a pause.
         this.#isWoken = false;
         if (!wasConnected) await this.#sleep(RETRY_MS);
@@ -439,6 +450,11 @@ export class Membership {
     clearTimeout(timer);
     this.#wake = undefined;
   }
+}
+
+function asAppError(error: unknown): AppError {
+  const told = storeError(error);
+  return told instanceof AppError ? told : unavailable();
 }
 
 function unavailable(): AppError {

@@ -16,13 +16,29 @@ export type PgFailure =
   | 'fenced'
   /** What tuples must fit has changed since they were looked at: nothing was applied. */
   | 'outdated'
+  /** The server will not do it, for a reason that an operator must end (`refusalIn`): nothing was applied. */
+  | 'refused'
   /** statement_timeout, or a cancelled statement: nothing was applied. */
   | 'timeout'
   /** Anything else: a mistake of ours. */
   | 'unknown';
 
-/** 25006: a server that only reads for now, such as one that is about to take over. */
-const RETRYABLE = new Set(['40001', '40P01', '55P03', '40003', '25006']);
+/** Why a server that answers will not do what it is asked, until an operator does something about it. */
+export const PG_REFUSALS = ['disk_full', 'read_only', 'rights_missing', 'login_refused'] as const;
+export type PgRefusal = (typeof PG_REFUSALS)[number];
+
+const RETRYABLE = new Set(['40001', '40P01', '55P03', '40003']);
+/**
+ * Of a statement. With more than ERROR the server ends the session, or itself: a full disk of its log is a PANIC, after which the
+ * outcome of a commit is not known. A server that speaks another language is not understood, and taken for one that went.
+ */
+const REFUSALS: ReadonlyMap<string, PgRefusal> = new Map([
+  ['53100', 'disk_full'],
+  ['25006', 'read_only'],
+  ['42501', 'rights_missing'],
+]);
+/** Of a connect, before anything was sent: a role without login among them. */
+const LOGIN_REFUSALS = new Set(['28000', '28P01']);
 const TIMEOUTS = new Set(['57014', '25P03', '25P04']);
 /** Class 08 (connection), 57P (ended by the operator or a crash), 53 (out of resources). */
 const UNAVAILABLE = /^(?:08|57P|53|58|F0|XX)/;
@@ -62,6 +78,16 @@ function errorCode(error: unknown): string {
   return typeof error.code === 'string' ? error.code : '';
 }
 
+/** What the server refuses by this error; undefined: it is another one. Cost: a few lookups, for failed statements only. */
+export function refusalIn(error: unknown): PgRefusal | undefined {
+  const state = sqlState(error);
+  if (state === '') return undefined;
+  if (LOGIN_REFUSALS.has(state)) return 'login_refused';
+  return (error as { readonly severity?: unknown }).severity === 'ERROR'
+    ? REFUSALS.get(state)
+    : undefined;
+}
+
 /** Classifies what the driver threw. Cost: a few lookups, for failed statements only. */
 export function classifyPgError(error: unknown): PgFailure {
   // Its text may quote a caller, who could write what the driver says.
@@ -75,6 +101,7 @@ export function classifyPgError(error: unknown): PgFailure {
   if (state === FENCED) return 'fenced';
   if (state === OUTDATED) return 'outdated';
   if (RETRYABLE.has(state)) return 'retryable';
+  if (refusalIn(error) !== undefined) return 'refused';
   if (TIMEOUTS.has(state)) return 'timeout';
   if (state.startsWith('23'))
     return state === '23514' || state === '23502' ? 'invalid' : 'conflict';

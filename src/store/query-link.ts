@@ -7,6 +7,8 @@ import { type StoreLog, silentLog } from './store-log.ts';
 export interface QueryLink {
   /** Whether a query can be sent now. */
   readonly isUp: boolean;
+  /** What one statement took when the connection was opened, in ms; 0 before the first. */
+  readonly roundTripMs: number;
   /**
    * Only while up, and after the query before has ended. `timeoutMs` is how long the query may take.
    * Errors: those of `query`; whatever it is, the connection is given up and made again.
@@ -54,6 +56,7 @@ class Link implements QueryLink {
   #client: Client | null = null;
   #socket: Socket | null = null;
   #isUp = false;
+  #roundTripMs = 0;
   #isStopped = false;
   #retryMs = RETRY_MS_MIN;
   #retry: NodeJS.Timeout | undefined;
@@ -65,6 +68,10 @@ class Link implements QueryLink {
 
   get isUp(): boolean {
     return this.#isUp;
+  }
+
+  get roundTripMs(): number {
+    return this.#roundTripMs;
   }
 
   start(): void {
@@ -114,7 +121,9 @@ class Link implements QueryLink {
     // Another server, or another history of it, begins a new epoch before anything is read. A
     // standby, which is behind, cannot answer this.
     await this.#options.prepare(client);
+    const sentMs = performance.now();
     await client.query(this.#options.session);
+    this.#roundTripMs = performance.now() - sentMs;
     if (this.#client !== client) return;
     this.#isUp = true;
     this.#options.onUp();

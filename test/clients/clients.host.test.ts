@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -65,6 +74,16 @@ function has(program: string): boolean {
   });
 }
 
+/** This Node.js, and that of the machine, which may be an older one: what a user has. */
+function nodes(): readonly string[] {
+  const own = resolve('node_modules');
+  const found = (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .map((path) => join(path, 'node'))
+    .filter((path) => !path.startsWith(own) && existsSync(path));
+  return [...new Set([process.execPath, ...found].map((path) => realpathSync(path)))];
+}
+
 describe('a client in', () => {
   test.skipIf(!has('curl'))('curl', async () => {
     const script = blocksUnder('curl').get('sh') ?? '';
@@ -77,12 +96,16 @@ describe('a client in', () => {
       const blocks = blocksUnder('TypeScript');
       const cwd = folderFor('typescript', {
         'buf.gen.yaml': blocks.get('yaml'),
+        'example.mjs': blocks.get('ts'),
         'example.ts': blocks.get('ts'),
         'package.json': '{"type":"module"}',
       });
       symlinkSync(resolve('node_modules'), join(cwd, 'node_modules'));
       await output(cwd, 'buf', 'generate');
-      expect(await output(cwd, process.execPath, 'example.ts')).toBe('true');
+      for (const node of nodes()) expect(await output(cwd, node, 'example.mjs'), node).toBe('true');
+      const options = ['--strict', '--noEmit', '--skipLibCheck', '--types', 'node'];
+      const modules = ['--module', 'nodenext', '--target', 'es2024'];
+      expect(await output(cwd, 'tsc', ...options, ...modules, 'example.ts')).toBe('');
     },
     TIMEOUT_MS,
   );

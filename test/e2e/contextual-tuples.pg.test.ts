@@ -283,7 +283,12 @@ describe('BatchCheck', () => {
     const results = answer.body['results'] as { allowed: boolean; error: string }[];
     expect(results[0]).toMatchObject({ allowed: false });
     expect(results[0]?.error).toContain('exceeded the read budget of 100');
-    expect(results[1]).toEqual({ allowed: true, undecided: false, error: '' });
+    expect(results[1]).toEqual({
+      allowed: true,
+      undecided: false,
+      error: '',
+      unknown_relation: false,
+    });
     const single = await query(instance, 'Check', { scope, question: items[0]?.question });
     expect(single).toMatchObject({ status: 429, body: { code: 'resource_exhausted' } });
   });

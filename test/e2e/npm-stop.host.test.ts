@@ -49,7 +49,14 @@ type Program = {
 
 /** `npm run` as a supervisor starts it: in a process group of its own. */
 function npmRun(script: string, ...words: string[]): Program {
-  const npm = spawn('npm', ['run', '--silent', script, '--', ...words], {
+  return run(['npm', 'run', '--silent', script, '--', ...words], {});
+}
+
+function run(
+  [program = '', ...words]: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Program {
+  const npm = spawn(program, words, {
     cwd: ROOT,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -71,6 +78,7 @@ function npmRun(script: string, ...words: string[]): Program {
       PORT: '0',
       RUNNER_METRICS_PORT: '0',
       RUNNER_DISK_FLOOR_BYTES: '0',
+      ...env,
     },
   });
   started.push(npm);
@@ -171,16 +179,109 @@ describe("SIGTERM to npm's own process", { timeout: 60_000 }, () => {
   });
 });
 
-it('kill -9 of npm reaches nothing else: the service goes on, is named by the next start, and can be stopped', async () => {
-  const program = npmRun('start');
-  await until(() => program.output().includes('"ready"'), program);
-  const pids = await processesOf('authz');
-  process.kill(program.pid, 'SIGKILL');
-  expect(await program.ended).toBe('SIGKILL');
-  const next = npmRun('start');
-  expect(await next.ended).toBe(1);
-  expect(next.output()).toContain(`in use by another process (pid ${pids[0]})`);
+/** The supervisor, its instances and PostgreSQL, as its last line names them. */
+async function supervised(program: Program): Promise<number[]> {
+  await until(() => /"metrics_ports".*"ready"/.test(program.output()), program);
+  const line =
+    program
+      .output()
+      .split('\n')
+      .find((one) => one.includes('"metrics_ports"')) ?? '';
+  const { pid, pids } = JSON.parse(line) as { pid: number; pids: number[] };
+  return [pid, ...pids, readPidFile(join(dir, 'authz/postgres'))?.pid ?? 0];
+}
+
+/** Ends npm, and expects everything else to end in order; the next start works. */
+async function expectEndsWithNpm(
+  program: Program,
+  target: number,
+  signal: NodeJS.Signals,
+  pids: readonly number[],
+): Promise<void> {
   expect(pids.filter((pid) => !isAlive(pid))).toEqual([]);
-  process.kill(pids[0] ?? 0, 'SIGTERM');
+  process.kill(target, signal);
+  await program.ended;
   await until(() => !pids.some((pid) => isAlive(pid)));
-}, 60_000);
+}
+
+describe('npm is sent a signal that it does not pass on', { timeout: 120_000 }, () => {
+  it.each([
+    ["npm's own process", 'SIGHUP', (pid: number) => pid],
+    ["npm's own process", 'SIGKILL', (pid: number) => pid],
+    ['the process group', 'SIGHUP', (pid: number) => -pid],
+    ["npm's own process", 'SIGINT', (pid: number) => pid],
+  ] as const)('%s, %s: two instances stop in order, and start again', async (_to, signal, of) => {
+    const program = npmRun('start', '--instances', '2');
+    const pids = await supervised(program);
+    await expectEndsWithNpm(program, of(program.pid), signal, pids);
+    expect(program.output().split('"stopped"')).toHaveLength(4);
+    const next = npmRun('start', '--instances', '2');
+    await expectEndsWithNpm(next, next.pid, 'SIGTERM', await supervised(next));
+    expect(await next.ended).toBe(0);
+  });
+
+  it.each(['SIGHUP', 'SIGKILL'] as const)('%s: one service stops in order', async (signal) => {
+    const program = npmRun('start');
+    await until(() => program.output().includes('"ready"'), program);
+    await expectEndsWithNpm(program, program.pid, signal, await processesOf('authz'));
+    await until(() => program.output().includes('"stopped"'));
+    expect(program.output()).toContain(`end of npm (process ${program.pid})`);
+  });
+
+  it.each(['SIGHUP', 'SIGKILL'] as const)('%s: all three services stop', async (signal) => {
+    const program = npmRun('start:all', workspace);
+    await until(() => program.output().split('"ready"').length > 2, program);
+    await until(() => program.output().split('"server_listen"').length > 3, program);
+    const services = [await processesOf('authz'), await processesOf('notify')];
+    const pids = [...services.flat(), await runnerProcess()];
+    await expectEndsWithNpm(program, program.pid, signal, pids);
+  });
+
+  it('SIGKILL: the notification service and its PostgreSQL stop', async () => {
+    const program = npmRun('start:notify');
+    await until(() => program.output().split('"server_listen"').length > 3, program);
+    await expectEndsWithNpm(program, program.pid, 'SIGKILL', await processesOf('notify'));
+  });
+
+  it('SIGKILL: the runner stops', async () => {
+    const program = npmRun('start:runner', workspace);
+    await until(() => program.output().includes('"ready"'), program);
+    await expectEndsWithNpm(program, program.pid, 'SIGKILL', [await runnerProcess()]);
+  });
+});
+
+describe('a service that was started directly', { timeout: 120_000 }, () => {
+  /** As one types it: the shell ends, and the service is nobody's child. */
+  async function inBackground(): Promise<Program & { readonly service: number }> {
+    const program = run(['sh', '-c', `"${process.execPath}" src/main.ts & echo "pid=$!"`], {
+      // As in a shell that a script of npm opened.
+      npm_lifecycle_event: 'start',
+      npm_execpath: '/usr/lib/node_modules/npm/bin/npm-cli.js',
+    });
+    expect(await program.ended).toBe(0);
+    await until(() => program.output().includes('"ready"'));
+    const service = Number(/pid=(\d+)/.exec(program.output())?.[1]);
+    return { ...program, service };
+  }
+
+  it('goes on when the shell that started it has ended, and stops in order at SIGHUP', async () => {
+    const { service, output } = await inBackground();
+    const pids = await processesOf('authz');
+    expect(pids[0]).toBe(service);
+    expect(output()).toContain(`"pid":${service}`);
+    // Longer than it takes to notice that npm has gone.
+    await sleep(1_000);
+    expect(pids.filter((pid) => !isAlive(pid))).toEqual([]);
+    process.kill(service, 'SIGHUP');
+    await until(() => !pids.some((pid) => isAlive(pid)));
+    expect(output()).toContain('"stopped"');
+  });
+});
+
+it('a terminal that is closed stops npm and the service in order', async () => {
+  const words = ['script', '-qfec', 'npm run --silent start', '/dev/null'];
+  const program = run(words, {});
+  await until(() => program.output().includes('ready at http://127.0.0.1:'), program);
+  const pids = await processesOf('authz');
+  await expectEndsWithNpm(program, program.pid, 'SIGKILL', pids);
+}, 120_000);

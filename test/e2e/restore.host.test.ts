@@ -76,6 +76,14 @@ test(
       }
       const after = await write(service, 'cleo');
       expect((await check(service, 'cleo', after)).body).toEqual({ allowed: true });
+      // Beside a service it says in words who runs, and begins none.
+      const beside = run(process.execPath, script, { env });
+      await expect(beside).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(
+          new RegExp(`^No new epoch was begun: .*pid ${service.pid}\\b.*\\nWhere a service runs`),
+        ),
+      });
     } finally {
       await service.stop();
     }

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ServerTarget } from '../../src/store/pool.ts';
+import { readRecentShards } from '../../src/store/sql/recent-shards.ts';
 import { urlOf } from '../support/instance.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { call, type Service, startService } from '../support/service.ts';
+import { linesOf, plainTuples, postLines } from '../tuples/support.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -64,3 +66,24 @@ it('an instance that is ready has loaded what the one before was asked for last'
   expect(await figure(third, 'gatehouse_index_shards')).toBe(0);
   await third.stop();
 }, 60_000);
+
+it('a large tenant that was loaded just before the end, even a violent one, is warm at the next start', async () => {
+  const recent = async (): Promise<readonly string[]> =>
+    (await readRecentShards(database.pool)).flat().map(({ tenantId }) => tenantId);
+  const first = await start();
+  // What the start itself wrote is past.
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const { status } = await postLines(first, '?tenant_id=large', linesOf(plainTuples(30_000)));
+  expect(status).toBe(200);
+  expect(await ask(first, 'large')).toBe(false);
+  // Less than the 15 s after which it is written down anyway.
+  await expect.poll(recent, { timeout: 10_000 }).toContain('large');
+  await first.kill();
+
+  const second = await start();
+  expect(await figure(second, 'gatehouse_warm_up_shards')).toBeGreaterThan(0);
+  const loads = await figure(second, 'gatehouse_shard_loads_total');
+  expect(await ask(second, 'large')).toBe(false);
+  expect(await figure(second, 'gatehouse_shard_loads_total')).toBe(loads);
+  await second.stop();
+}, 120_000);

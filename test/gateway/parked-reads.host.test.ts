@@ -29,6 +29,7 @@ const SETTINGS: ProjectSettings = {
   modelJson: '',
   writeRules: 0,
   pendingJson: '',
+  refusesUnknown: false,
 };
 const codec = new TokenCodec({ key: Buffer.alloc(32, 1), rememberMax: 100 });
 const shard = { projectId: 'p', tenantId: '' };

@@ -158,7 +158,7 @@ describe('one service', () => {
     ['Notify', REQUIRED, 'channels', { ...NOTIFY, channels: [] }],
     ['Notify', INVALID, 'channels', { ...NOTIFY, channels: ['CHANNEL_UNSPECIFIED'] }],
     ['Notify', INVALID, 'channels', { ...NOTIFY, channels: [9] }],
-    ['Notify', MALFORMED, undefined, { ...NOTIFY, channels: ['CHANNEL_PIGEON'] }],
+    ['Notify', INVALID, 'channels[0]', { ...NOTIFY, channels: ['CHANNEL_PIGEON'] }],
     ['Notify', REQUIRED, 'title', { ...NOTIFY, title: '' }],
     ['Notify', INVALID, 'title', { ...NOTIFY, title: 'a\nb' }],
     ['Notify', INVALID, 'title', { ...NOTIFY, title: 'a\u0000b' }],

@@ -100,3 +100,18 @@ describe('addresses of webhooks', () => {
     expect(isRefusedHost('93.184.216.34', false)).toBe(false);
   });
 });
+
+test('a refused address of this machine names the setting that admits it, one of a metadata service does not', () => {
+  const refusal = (address: string, allowsPrivate = false): string => {
+    try {
+      return checkedAddress('webhook', address, allowsPrivate);
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  const setting = 'NOTIFY_WEBHOOK_ALLOW_PRIVATE=true';
+  expect(refusal('http://localhost:8000/hook')).toContain(setting);
+  expect(refusal('http://10.0.0.7/hook')).toContain(setting);
+  expect(refusal('http://169.254.169.254/')).not.toContain(setting);
+  expect(refusal('http://localhost:8000/hook', true)).toBe('http://localhost:8000/hook');
+});

@@ -1,7 +1,16 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { promisify } from 'node:util';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { expect, onTestFinished, test } from 'vitest';
-import { mustCall, type NotifyProcess, notify, startNotify } from './support/notify-process.ts';
+import {
+  mustCall,
+  type NotifyProcess,
+  notify,
+  SERVICE_TOKEN,
+  startNotify,
+} from './support/notify-process.ts';
 import { poll } from './support/poll.ts';
 
 type Mail = { readonly from: string; readonly to: readonly string[]; readonly text: string };
@@ -71,6 +80,26 @@ async function delivery(service: NotifyProcess): Promise<Record<string, unknown>
   const { notifications } = await mustCall(service, 'ListNotifications', query);
   return (notifications as { deliveries: Record<string, unknown>[] }[])[0]?.deliveries[0];
 }
+
+test('the example of the documentation sends a mail as it is printed', async () => {
+  const { port, mails } = await startSmtp();
+  const service = await startWithMail(port);
+  const text = readFileSync('docs/notifications.md', 'utf8');
+  const helper = /^notify\(\) \{[^]*?\}$/m.exec(text)?.[0] ?? '';
+  const example = /^## Mail\n[^]*?```sh\n([^]*?)```/m.exec(text)?.[1] ?? '';
+  const script = `${helper}\n${example}`.replaceAll('localhost:9200', '"$ADDRESS"');
+  const env = {
+    PATH: process.env['PATH'],
+    ADDRESS: new URL(service.internalUrl).host,
+    SERVICE_TOKEN,
+  };
+  const { stdout } = await promisify(execFile)('bash', ['-euc', script], { env });
+  expect(stdout).not.toContain('"code"');
+  expect(stdout).toContain('"channel":"CHANNEL_EMAIL"');
+  await expect.poll(() => mails.length, { timeout: 30_000 }).toBe(1);
+  expect(mails[0]?.to).toEqual(['ann@example.test']);
+  expect(mails[0]?.text).toContain('All 812 tests.');
+});
 
 /** An error as smtp-server answers it. */
 const refuse = (responseCode: number): Error => Object.assign(new Error('no'), { responseCode });

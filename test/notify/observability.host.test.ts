@@ -75,6 +75,7 @@ test('logs each named event with exactly its fields, one JSON object a line', as
     {
       level: 'info',
       msg: 'notifyd_starting',
+      pid: service.pid,
       version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
       commit: 'abc123',
       store_driver: 'memory',

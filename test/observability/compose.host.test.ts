@@ -213,6 +213,13 @@ describe.each(PRODUCTS)('%s', (name) => {
     expect(new Set(published)).toEqual(new Set(portsOf(name).all));
   });
 
+  test('listens beyond its container, and says why that is no plain text for others', () => {
+    const options: OptionTable = TABLES[name];
+    const environment = environmentOf(name);
+    expect(environment[options['host']?.env ?? '']).toBe('0.0.0.0');
+    expect(environment[options['isBehindProxy']?.env ?? '']).toBe('true');
+  });
+
   test('takes every secret from the environment', () => {
     const secrets = Object.values(TABLES[name]).filter(({ secret }) => secret);
     const environment = serviceOf(name).environment ?? {};
@@ -335,6 +342,9 @@ test('the image holds what the services need, and runs without rights', () => {
     for (const source of line.split(' ').slice(1, -1))
       expect(existsSync(source), source).toBe(true);
   }
+  // Its loopback is reached by nobody. A runner would refuse to start for want of a token.
+  for (const host of [OPTIONS.host.env, NOTIFY_OPTIONS.host.env])
+    expect(lines.join('\n')).toContain(`${host}=0.0.0.0`);
   for (const name of PRODUCTS) {
     const commit = Object.values(TABLES[name]).find(({ env }) => env.endsWith('_COMMIT'))?.env;
     expect(lines.join('\n')).toContain(`${commit}=$COMMIT`);

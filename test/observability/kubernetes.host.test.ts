@@ -149,6 +149,7 @@ test('settings are options; secrets are files that are mounted, and none is in t
       expect(mounts).toContain(value.slice(0, value.lastIndexOf('/')));
     }
   }
+  expect(settings[OPTIONS.host.env]).toBe('0.0.0.0');
   expect(container.env).toBeUndefined();
   expect(container.envFrom).toEqual([{ configMapRef: { name: 'gatehouse' } }]);
   expect(readFileSync(`${FOLDER}/kustomization.yaml`, 'utf8')).toMatch(

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { mergeUsages, quantile } from '../../scripts/budget/budget-report.ts';
+import type { RefusedJson } from '../../scripts/budget/budget-client.ts';
+import { mergeUsages, projectLines, quantile } from '../../scripts/budget/budget-report.ts';
 import { suggestBudget } from '../../scripts/budget/suggest-budget.ts';
 
 const SEEN = {
@@ -74,4 +75,48 @@ test('figures of several instances are added up', () => {
   expect(merged).toMatchObject({ answered: 1_000, refused: 2, reads: 20, readsMax: 120 });
   expect(merged.since).toBe('2026-01-01T00:00:00Z');
   expect([0.5, 0.99, 0.999, 1].map((part) => quantile(merged, part))).toEqual([1, 9, 9, 120]);
+});
+
+function refusedQuestion(object: number): RefusedJson {
+  return {
+    rpc: 'Check',
+    tenant_id: 't',
+    relation: 'doc#viewer',
+    object_id: `o${object}`,
+    subject: 'user:u',
+    limit: '100',
+    batch: false,
+    request_id: `r${object}`,
+    caller: '',
+    refused_at: '2026-01-01T00:00:00Z',
+  };
+}
+
+test('every refused question that is known is listed, and how many are not', () => {
+  const questions = Array.from({ length: 50 }, (_, i) => refusedQuestion(i));
+  const budget = {
+    project_id: 'p',
+    effective_max_check_reads: 100,
+    source: 'READ_BUDGET_SOURCE_PROJECT',
+    default_max_check_reads: 1_000,
+    lowest_max_check_reads: 100,
+    refused_questions: questions,
+  };
+  const usage = { answered: '0', reads: '0', reads_max: '0', buckets: [] };
+  const measured = questions
+    .slice(0, 20)
+    .map((question) => ({ question, reads: '200', exceeded: false, error: '' }));
+  const linesOf = (refused: string): readonly string[] =>
+    projectLines({
+      budgets: [{ ...budget, usage: { ...usage, refused } }],
+      measured: [{ ceiling: 1_000, questions: measured }],
+    });
+  const lines = linesOf('1234');
+  for (const { request_id: id } of questions) {
+    expect(lines.filter((line) => line.endsWith(`request ${id}`))).toHaveLength(1);
+  }
+  expect(lines).toContain(
+    '50 of 1234 refused questions are listed: the other 1184 are not remembered by the service, which keeps the latest ones',
+  );
+  expect(linesOf('50').join('\n')).not.toContain('not remembered');
 });

@@ -14,7 +14,7 @@ export interface Balancer {
 type Server = { readonly port: number; readonly agent: Agent; isUp: boolean; failures: number };
 
 const READS =
-  /AuthzService\/(?:Check|BatchCheck|Expand|ListObjects|ReadRelationTuples|ExportSubjectGrants)$/;
+  /AuthzService\/(?:Check|BatchCheck|Expand|ListObjects|ReadRelationTuples|ExportSubjectGrants)$|QueryService\/\w+$|TupleService\/StreamTuples$|^\/v1\/tuples(?:\?|$)/;
 const PROBE_MS = 100;
 /** Probes that fail before an instance is left out; one that succeeds brings it back. */
 const FALL = 2;

@@ -1,12 +1,12 @@
-import { spawn, spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AuthzService, TupleUpdate_Op } from '../../src/gen/workspace/v1/authz_service_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { type Balancer, freePorts, startBalancer } from './balancer.ts';
+import { type Balancer, startBalancer } from './balancer.ts';
 import { type Cluster, startCluster } from './cluster.ts';
+import { HAS_HAPROXY, startHaproxy } from './haproxy.ts';
 import { DYING_MS, failed, startMixedLoad, summary } from './mixed-load.ts';
 import { SHARD_HEADER } from './steady-load.ts';
 
@@ -27,42 +27,12 @@ afterEach(async () => {
   await database.drop();
 }, 60_000);
 
-/** deploy/haproxy.cfg as it is, with the addresses of the cluster. */
-async function startHaproxy(ports: readonly number[]): Promise<Pick<Balancer, 'port' | 'stop'>> {
-  const [port = 0, metricsPort = 0] = await freePorts(2);
-  const addresses = ports.map((one, n) => [`GATEHOUSE_${n + 1}`, `127.0.0.1:${one}`]);
-  const child = spawn('haproxy', ['-db', '-f', 'deploy/haproxy.cfg'], {
-    stdio: 'ignore',
-    env: {
-      ...Object.fromEntries(addresses),
-      PATH: process.env['PATH'],
-      GATEHOUSE_BIND: `127.0.0.1:${port}`,
-      GATEHOUSE_BALANCER_METRICS_BIND: `127.0.0.1:${metricsPort}`,
-    },
-  });
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  const isUp = (): Promise<boolean> =>
-    fetch(`http://127.0.0.1:${port}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  await expect.poll(isUp, { timeout: 10_000 }).toBe(true);
-  return {
-    port,
-    stop: async () => {
-      child.kill('SIGKILL');
-      await ended;
-    },
-  };
-}
-
-const HAPROXY = spawnSync('haproxy', ['-v']);
 const BALANCERS = [
   { name: 'a balancer in this process', start: startBalancer, isThere: true },
   {
     name: 'haproxy (Debian package haproxy)',
     start: startHaproxy,
-    isThere: HAPROXY.error === undefined,
+    isThere: HAS_HAPROXY,
   },
 ];
 
@@ -117,7 +87,7 @@ describe.each(BALANCERS)('behind $name', ({ name, start, isThere }) => {
   );
 });
 
-it.skipIf(HAPROXY.error !== undefined)(
+it.skipIf(!HAS_HAPROXY)(
   'behind haproxy (Debian package haproxy) gRPC goes on over HTTP/2, beside a restart',
   async () => {
     balancer = await startHaproxy(cluster.ports);

@@ -4,10 +4,10 @@ import {
   AWAY_AFTER_MS,
   ReadIndex,
   type ReadIndexMetrics,
-  STALL_MS,
   WAIT_MAX_MS,
 } from '../../src/services/read-index.ts';
 import { ShardHeads } from '../../src/services/shard-heads.ts';
+import { STALL_MS } from '../../src/services/stall-threshold.ts';
 import type { AppError } from '../../src/shared/app-error.ts';
 import type { IndexAsk, IndexRow } from '../../src/store/sql/read-index.ts';
 import { rowAt } from '../support/read-index.ts';

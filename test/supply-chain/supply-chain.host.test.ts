@@ -96,6 +96,29 @@ function ensureInstalled(): { status: number | null; stderr: string } {
   return { status, stderr };
 }
 
+test('an installation that fails says why in one line', () => {
+  const npm = join(root, 'npm.cjs');
+  const error = [
+    'code E403',
+    '403 403 Forbidden - GET https://registry.example/x',
+    '403 In most cases, you or one of your dependencies are requesting',
+    'A complete log of this run can be found in: /tmp/x.log',
+  ];
+  const text = error.map((line) => `npm error ${line}\n`).join('');
+  writeFileSync(npm, `process.stderr.write(${JSON.stringify(text)}); process.exit(1);`);
+  rmSync(at('.package-lock.json'));
+  const { status, stderr } = spawnSync(process.execPath, ['scripts/ensure-installed.mjs'], {
+    cwd: root,
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'], npm_execpath: npm },
+  });
+  expect([status, stderr]).toEqual([
+    1,
+    'Installing dependencies, once (node_modules is missing) …\n' +
+      'npm ci failed: E403: 403 Forbidden - GET https://registry.example/x (its log: /tmp/x.log)\n',
+  ]);
+});
+
 describe('binaries that others packed', () => {
   test('what is installed is what is recorded, and is not read a second time', () => {
     expect(ensureInstalled()).toEqual({ status: 0, stderr: '' });

@@ -32,6 +32,7 @@ export class Probe implements Job {
   hasDropped = false;
   seen: number[] = [];
   reason: string | undefined;
+  error: AppError | undefined;
   restarts = 0;
   readonly requestId: number;
   readonly #actor: ShardActor;
@@ -75,6 +76,7 @@ export class Probe implements Job {
   fail(error: AppError): void {
     expect(this.reason).toBeUndefined();
     this.reason = error.reason;
+    this.error = error;
   }
 }
 

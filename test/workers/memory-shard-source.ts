@@ -36,6 +36,13 @@ export class MemoryShardSource implements ShardSource {
   rowsPerSlice = 64;
   pauseMs = 0;
 
+  /** What the planner would say. */
+  estimate = 0;
+
+  estimateRows(): Promise<number> {
+    return Promise.resolve(this.estimate);
+  }
+
   /** Commits one seq and returns it as the writer hands it on. */
   commit(
     shard: ShardKey,

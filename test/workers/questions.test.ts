@@ -23,7 +23,7 @@ test('answers with the revision that it was computed at, at or above the one ask
     source.commit(shard, [viewer('insert', `d${seq}`, 'ann')]);
     const args = { ...NOTHING, question: question(`d${seq}`, 'ann') };
     const { result, revision } = await pool.ask(scopeOf(shard, seq), 'check', args);
-    expect(result).toEqual({ allowed: true, undecided: false });
+    expect(result).toEqual({ allowed: true, undecided: false, unknownRelation: false });
     expect(revision.seq).toBe(seq);
     expect(revision.epoch).toBe(scopeOf(shard, seq).epoch);
   }

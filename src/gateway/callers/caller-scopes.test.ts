@@ -85,6 +85,14 @@ describe('CallerScopes', () => {
             ),
           );
           const scopes = new CallerScopes(all, 'default');
+          const isAnywhere = rule.needs.every((need) =>
+            all.some(
+              (one) =>
+                grants(one.services, rule.service) &&
+                (one.methods === '*' || one.methods.includes(need)),
+            ),
+          );
+          expect(scopes.admitAnywhere(rule)).toBe(isAnywhere);
           expect(scopes.admitTenant(rule, projectId, tenantId)).toBe(expected);
           expect(scopes.admit(rule, { kind: 'tenant', projectId, tenantId })).toBe(expected);
         },

@@ -35,6 +35,8 @@ export class CallerScopes {
   readonly #isEverything: boolean;
   /** By rule, of which there are as many as methods. */
   readonly #reaches = new Map<MethodRule, Reach>();
+  /** By rule as well: whether each class that it needs is granted anywhere. */
+  readonly #isAnywhere = new Map<MethodRule, boolean>();
 
   constructor(scopes: readonly Scope[], defaultProjectId: string) {
     this.#scopes = scopes;
@@ -73,6 +75,17 @@ export class CallerScopes {
           (projects === null || projects.has(project)) && (!isWhole || tenants === null),
       ),
     );
+  }
+
+  /** Hot. Whether there is any place in which they admit a call of a method. O(1). */
+  admitAnywhere(rule: MethodRule): boolean {
+    if (this.#isEverything) return true;
+    let isAnywhere = this.#isAnywhere.get(rule);
+    if (isAnywhere === undefined) {
+      isAnywhere = this.#reachOf(rule).every((shards) => shards.length > 0);
+      this.#isAnywhere.set(rule, isAnywhere);
+    }
+    return isAnywhere;
   }
 
   /** The projects of which a caller may see by a rule what they say of themselves. */

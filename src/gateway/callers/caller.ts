@@ -45,7 +45,15 @@ export class Caller {
 
   /** Why a request is refused for where it goes, or null. */
   refusal<Request>(rule: PlacedRule<Request>, request: Request): AppError | null {
-    if (this.scopes.admit(rule, rule.placeOf(request))) return null;
+    return this.scopes.admit(rule, rule.placeOf(request)) ? null : this.#refused(rule);
+  }
+
+  /** Hot. Why each request of a method is refused, wherever it goes, or null: then the request says more. */
+  refusalAnywhere(rule: MethodRule): AppError | null {
+    return this.scopes.admitAnywhere(rule) ? null : this.#refused(rule);
+  }
+
+  #refused(rule: MethodRule): AppError {
     this.counts.outOfScope += 1;
     return scopeRefused(this.name, rule);
   }

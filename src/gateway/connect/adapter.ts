@@ -16,6 +16,8 @@ import { requestIdOf } from '../../http/request-id.ts';
 import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../http/unread-answers.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type Credential, kCredential, NOBODY } from '../callers/caller.ts';
+import type { OnRefused } from '../callers/guarded-service.ts';
+import { RULES } from '../callers/method-rules.ts';
 import {
   cancelled,
   streamedBodyOfExchange,
@@ -30,6 +32,7 @@ import { headersFromHttp2, refuseStream, respondToStream } from './adapter-http2
 import { refusal } from './adapter-refusal.ts';
 import { kRequestId } from './adapter-request-id.ts';
 import { createRouter, TIMEOUT_MS_MAX } from './adapter-router.ts';
+import { connectErrorFromAppError } from './connect-error.ts';
 import type { ConnectReason } from './connect-reason.ts';
 
 /** Who calls a method, or why nobody is let in; a promise where that takes a look at what was not seen before. */
@@ -43,6 +46,11 @@ export type ConnectAdapterOptions = {
   readonly routes: (router: ConnectRouter) => void;
   /** The credential check, made before anything else of any call. Without it nobody is asked, and nobody is known. */
   readonly authorize?: Authorize | undefined;
+  /**
+   * Told of each call whose caller has no scope for its method in any place: it is refused before its body is read. Without it
+   * nobody's scopes are looked at here.
+   */
+  readonly onOutOfScope?: OnRefused | undefined;
   /** Per message, compressed and not. */
   readonly readMaxBytes: number;
   /** Per message; default 256 MiB. */
@@ -351,7 +359,20 @@ class Calls {
     }
     if (handler === undefined) return this.#unknown(path, contentType);
     if (method !== 'POST') return { status: 405 };
-    return handler.supportedContentType(contentType) ? null : { status: 415 };
+    if (!handler.supportedContentType(contentType)) return { status: 415 };
+    return this.#outOfScope(path, contentType, admission);
+  }
+
+  /** The answer to a caller who may reach nothing by this method, so that its body need not be read; or null. */
+  #outOfScope(path: string, contentType: string, { caller }: Credential): UniversalResponse | null {
+    const { onOutOfScope } = this.#options;
+    const rule = onOutOfScope === undefined ? undefined : RULES.get(path);
+    const error = rule === undefined ? null : caller.refusalAnywhere(rule);
+    if (rule === undefined || error === null) return null;
+    onOutOfScope?.(rule, caller.name);
+    const shown = (this.#policy.present ?? connectErrorFromAppError)(error);
+    this.#policy.onFailure?.(path.slice(1), error, shown);
+    return refusal(contentType, error, this.#policy.present);
   }
 
   #unknown(path: string, contentType: string): UniversalResponse {

@@ -66,7 +66,8 @@ export class FramedDecisions {
     stages?.arrived();
     const hot = HOT_METHOD_OF_PATH.get(headers[':path'] ?? '');
     const head = hot === undefined ? null : this.#streamHeadOf(headers);
-    const credential = head === null ? null : this.#admitted(headers.authorization ?? '');
+    const credential =
+      hot === undefined || head === null ? null : this.#admitted(hot, headers.authorization ?? '');
     if (hot === undefined || head === null || credential === null) {
       this.#options.general.handleHttp2(stream, headers, deadlines);
       return;
@@ -77,10 +78,14 @@ export class FramedDecisions {
     stages?.headersRead();
   }
 
-  /** Counts the call of a caller who is known, and within the rate; of all others the general path tells what is wrong. */
-  #admitted(authorization: string): Credential | null {
+  /**
+   * Counts the call of a caller who is known, within the rate, and may make it somewhere; of all others the general path
+   * tells what is wrong.
+   */
+  #admitted({ rule }: HotMethod, authorization: string): Credential | null {
     const credential = this.#options.callers.find(authorization);
     if (credential === null || !credential.caller.hasRoom()) return null;
+    if (!credential.caller.scopes.admitAnywhere(rule)) return null;
     credential.caller.admits();
     return credential;
   }
@@ -122,7 +127,7 @@ export class FramedDecisions {
     if (head === null || length === '' || !(Number(length) <= bodyBytesMax + ENVELOPE_BYTES)) {
       return false;
     }
-    const credential = this.#admitted(exchange.header('authorization'));
+    const credential = this.#admitted(hot, exchange.header('authorization'));
     if (credential === null) return false;
     const { bodies } = this.#parts;
     void new WebCall(this.#ofWeb, bodies, hot, head, credential, exchange, Number(length));

@@ -126,6 +126,7 @@ export class RawDecisions {
       exchange.header('content-encoding') !== '' ||
       !isKnownVersion(exchange.header(VERSION_HEADER)) ||
       !credential.caller.hasRoom() ||
+      !credential.caller.scopes.admitAnywhere(hot.rule) ||
       this.#isRecorded(hot, Number(length))
     ) {
       if (format === null && this.#options.web?.(exchange, hot) === true) return;

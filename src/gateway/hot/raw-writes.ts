@@ -64,7 +64,8 @@ export class RawWrites {
       !(Number(length) <= bodyBytesMax) ||
       exchange.header('content-encoding') !== '' ||
       !isKnownVersion(exchange.header(VERSION_HEADER)) ||
-      !credential.caller.hasRoom()
+      !credential.caller.hasRoom() ||
+      !credential.caller.scopes.admitAnywhere(RULE)
     ) {
       general.handleHttp1(exchange);
       return;

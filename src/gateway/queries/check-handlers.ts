@@ -32,7 +32,8 @@ export function checkHandlers(
         const reply = await askQuestion(options, call, query, 'batchCheck', args);
         // Not before: of a batch that fails as a whole the call is what failed.
         for (const problem of batch.problems) meter.itemFailed(problem, 'QueryBatchCheck');
-        const failed = (error: string) => ({ allowed: false, undecided: false, error });
+        const none = { allowed: false, undecided: false, unknownRelation: false };
+        const failed = (error: string) => ({ ...none, error });
         const results = batch.resultsOf(reply.result, failed);
         return { results, consistencyToken: reply.consistencyToken };
       }),

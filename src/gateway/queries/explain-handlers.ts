@@ -82,6 +82,7 @@ export function explainHandlers(
           reads: BigInt(result.reads),
           consistencyToken,
           memberUserId: witness?.userId ?? '',
+          unknownRelation: result.unknownRelation,
           ...(membership && { membership: derivationToProto(shard, membership) }),
         };
       }),

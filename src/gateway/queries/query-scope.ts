@@ -96,6 +96,7 @@ export function askQuestion<K extends QuestionKind>(
       settingsVersion: scope.settingsVersion,
     });
     const toPart = onPart && ((part: QuestionAnswer<K>): void => onPart(replyOf(part)));
-    return replyOf(await shards.ask(scope, kind, args, call.signal, toPart));
+    const asked = scope.refusesUnknown === true ? { ...args, refusesUnknown: true } : args;
+    return replyOf(await shards.ask(scope, kind, asked, call.signal, toPart));
   });
 }

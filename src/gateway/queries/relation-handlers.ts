@@ -45,9 +45,11 @@ export function relationHandlers(
         const query = scopedQuery(options, request.scope);
         const args = { ...query.head, namespace, relation, subject, objectIds };
         const reply = await askQuestion(options, call, query, 'filterObjects', args);
+        const { positions, unknownRelation } = reply.result;
         return {
-          objectIds: reply.result.map((position) => objectIds[position] as string),
+          objectIds: positions.map((position) => objectIds[position] as string),
           consistencyToken: reply.consistencyToken,
+          unknownRelation,
         };
       }),
   };

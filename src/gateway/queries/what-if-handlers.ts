@@ -33,7 +33,8 @@ export function whatIfHandlers(
         const refusal = await certainRefusal(rules, query.shard, updates, 'updates');
         if (refusal !== undefined) throw refusal;
         for (const problem of batch.problems) meter.itemFailed(problem, 'WhatIf');
-        const failed = (error: string) => ({ allowedBefore: false, allowedAfter: false, error });
+        const none = { allowedBefore: false, allowedAfter: false, unknownRelation: false };
+        const failed = (error: string) => ({ ...none, error });
         const results = batch.resultsOf(reply.result, failed);
         const changedCount = results.filter((one) => one.allowedBefore !== one.allowedAfter).length;
         return { results, changedCount, consistencyToken: reply.consistencyToken };

@@ -260,6 +260,7 @@ function scopeOf(
     modelVersion: settings.modelVersion,
     readBudget: settings.readBudget,
     settingsVersion: settings.version,
+    refusesUnknown: settings.refusesUnknown,
     epoch: head.epoch,
     minSeq: head.minSeq,
     stamp,

@@ -59,5 +59,7 @@ function projectToProto(project: Project): MessageInitShape<typeof ProjectSchema
     updatedAt: timestampFromMicroseconds(project.updatedAtUs),
     dataRegion: project.dataRegion,
     maxCheckReads: project.maxCheckReads,
+    // Absent where it is off: the answer is then as it was before there was such a setting.
+    ...(project.refusesUnknown ? { refuseUnknownRelations: true } : {}),
   };
 }

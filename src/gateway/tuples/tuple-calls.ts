@@ -94,6 +94,18 @@ export function mustReach<Request>(
   mustAdmit(credential, rule, request, parts.onOutOfScope);
 }
 
+/** Whether there is any place that the call could be of; a caller without one is answered before its body is read. */
+export function reachesAnywhere<Request>(
+  { exchange, requestId, credential, parts }: TupleCall,
+  rule: PlacedRule<Request>,
+): boolean {
+  const error = credential.caller.refusalAnywhere(rule);
+  if (error === null) return true;
+  parts.onOutOfScope(rule as PlacedRule<unknown>, credential.caller.name);
+  sendConnectError(exchange, error, requestId);
+  return false;
+}
+
 /** Why a stream ended: what stopped it, or else what failed. */
 export function causeOf(
   { credential, signal }: TupleCall,

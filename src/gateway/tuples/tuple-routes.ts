@@ -13,6 +13,7 @@ import {
   causeOf,
   mustReach,
   openTupleCall,
+  reachesAnywhere,
   shownError,
   type TupleCall,
   type TupleRoutesParts,
@@ -60,6 +61,7 @@ export function addTupleRoutes(
     let body: AsyncIterable<Uint8Array> | undefined;
     const read = (): AsyncIterable<Uint8Array> => streamedBodyOfExchange(exchange, stopped.signal);
     const begin = (call: TupleCall): void => {
+      if (!reachesAnywhere(call, IMPORT_RULE)) return;
       if (!isPlain) return exchange.sendEmpty(415, ['x-request-id', call.requestId]);
       call.signal.addEventListener('abort', () => stopped.abort(call.signal.reason), {
         once: true,

@@ -1,4 +1,4 @@
-import { LineCounter, parseDocument } from 'yaml';
+import { type Document, LineCounter, parseDocument } from 'yaml';
 import { shapeError } from './json-shape.ts';
 
 /** Characters at most of a file. */
@@ -10,12 +10,22 @@ const ALIASES_MAX = 100;
  * a text over 8 MiB. Aliases are bounded, so that a short text cannot become a large value.
  */
 export function readYaml(text: string, place: string): unknown {
+  return yamlDocument(text, place, new LineCounter()).value;
+}
+
+/** As `readYaml`, with the nodes, whose places `lineCounter` knows. Errors: as there. */
+export function yamlDocument(
+  text: string,
+  place: string,
+  lineCounter: LineCounter,
+): { readonly document: Document; readonly value: unknown } {
   if (text.length > LENGTH_MAX) throw shapeError(place, `is longer than ${LENGTH_MAX} characters`);
-  const lineCounter = new LineCounter();
   try {
     const document = parseDocument(text, { version: '1.2', lineCounter, prettyErrors: false });
     const [problem] = document.errors;
-    if (problem === undefined) return document.toJS({ maxAliasCount: ALIASES_MAX }) as unknown;
+    if (problem === undefined) {
+      return { document, value: document.toJS({ maxAliasCount: ALIASES_MAX }) as unknown };
+    }
     const { line, col } = lineCounter.linePos(problem.pos[0]);
     throw shapeError(`${place}, line ${line}, column ${col}`, problem.message);
   } catch (error) {

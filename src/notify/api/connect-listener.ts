@@ -189,7 +189,7 @@ async function answer(
   }
 }
 
-/** Errors: BODY_MALFORMED, which names what is wrong but never quotes a value. */
+/** Errors: BODY_MALFORMED, or FIELD_INVALID for names of enums, which say what is wrong but never quote a value. */
 function decode(input: DescMessage, contentType: string, bytes: Uint8Array): Message {
   if (contentType === PROTO_TYPE) {
     try {
@@ -200,10 +200,12 @@ function decode(input: DescMessage, contentType: string, bytes: Uint8Array): Mes
   }
   // Connect: an empty JSON body is an empty message.
   if (bytes.length === 0) return create(input);
+  let text: string | undefined;
   try {
-    return fromJsonString(input, strictUtf8.decode(bytes));
+    text = strictUtf8.decode(bytes);
+    return fromJsonString(input, text);
   } catch (error) {
-    throw malformedJson(input, error);
+    throw malformedJson(input, error, text);
   }
 }
 

@@ -49,9 +49,14 @@ function checkedUrl(address: string, allowsPrivate: boolean): string {
   if (url.username !== '' || url.password !== '') {
     throw invalidField(FIELD, 'must not carry a user or password');
   }
-  if (isRefusedHost(url.hostname.replace(/^\[|\]$/g, ''), allowsPrivate)) {
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  if (isRefusedHost(host, allowsPrivate)) {
     const problem = 'must not be a loopback, private, link-local or cloud metadata address';
-    throw invalidField(FIELD, problem);
+    // Of metadata services it is true in any case.
+    const isPrivateOnly = !isRefusedHost(host, true);
+    const hint =
+      '; NOTIFY_WEBHOOK_ALLOW_PRIVATE=true admits those of this machine and of private networks';
+    throw invalidField(FIELD, isPrivateOnly ? `${problem}${hint}` : problem);
   }
   url.hash = '';
   return url.href;

@@ -5,6 +5,7 @@ import { codeToHttpStatus, codeToString } from '@connectrpc/connect/protocol-con
 import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { ErrorReason } from '../model/notify-reason.ts';
+import { unknownEnumIn } from './unknown-enum.ts';
 
 /** The only mapping from the reasons that this service uses to Connect codes. */
 const CODE_OF_REASON: Readonly<Record<string, Code | undefined>> = {
@@ -30,6 +31,10 @@ const CODE_OF_REASON: Readonly<Record<string, Code | undefined>> = {
   RESULT_TOO_LARGE: Code.ResourceExhausted,
   QUEUE_FULL: Code.ResourceExhausted,
   STORE_UNAVAILABLE: Code.Unavailable,
+  STORE_FULL: Code.Unavailable,
+  STORE_READ_ONLY: Code.Unavailable,
+  STORE_RIGHTS_MISSING: Code.Unavailable,
+  STORE_LOGIN_REFUSED: Code.Unavailable,
   SHUTTING_DOWN: Code.Unavailable,
   DEADLINE_EXCEEDED: Code.DeadlineExceeded,
 } satisfies Partial<Record<ErrorReason, Code>>;
@@ -82,11 +87,16 @@ export function invalidField(field: string, problem: string): AppError {
 }
 
 /**
- * BODY_MALFORMED for what protobuf's JSON reader threw while it read an `input`. Names the field or the
- * unknown key, if the reader does. Its text is the cause alone: it quotes values, of secrets, too.
+ * BODY_MALFORMED for what protobuf's JSON reader threw while it read `body` as an `input`. Names the field or the
+ * unknown key, if the reader does; for a value that an enum does not have it is FIELD_INVALID, which says what there is. The reader's
+ * text is the cause alone: it quotes values, of secrets, too.
  */
-export function malformedJson(input: DescMessage, error: unknown): AppError {
+export function malformedJson(input: DescMessage, error: unknown, body = ''): AppError {
   const text = error instanceof Error ? error.message : '';
+  if (text.startsWith('cannot decode enum ')) {
+    const unknown = unknownEnumIn(input, JSON.parse(body));
+    if (unknown !== undefined) return invalidField(unknown.field, unknown.problem);
+  }
   const named = /^cannot decode (?:field|oneof) (?:\S+\.)?(\w+) from JSON/.exec(text)?.[1];
   const unknownKey = /: key "([^"]{1,100})" is unknown$/.exec(text)?.[1];
   const problem = `the body is no JSON of ${input.typeName}`;

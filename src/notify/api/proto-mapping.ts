@@ -40,7 +40,7 @@ export function channelsFromProto(
   if (given.length === 0) throw new AppError('FIELD_REQUIRED', `${field} is required`, { field });
   const numbers: readonly ProtoChannel[] = Object.values(CHANNEL_TO_PROTO);
   if (!given.every((channel) => numbers.includes(channel))) {
-    throw invalidField(field, 'must be live, webhook or email');
+    throw invalidField(field, 'must be CHANNEL_LIVE, CHANNEL_WEBHOOK or CHANNEL_EMAIL');
   }
   return known;
 }

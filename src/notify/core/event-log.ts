@@ -29,6 +29,8 @@ export type NotifyLog = ReturnType<typeof createNotifyLog>;
 export function createNotifyLog(logger: Logger) {
   return {
     starting: (fields: {
+      /** The process to signal. */
+      readonly pid: number;
       readonly version: string;
       readonly commit: string;
       readonly store_driver: string;

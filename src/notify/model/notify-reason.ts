@@ -25,6 +25,10 @@ export type CommonReason =
   | 'RESULT_TOO_LARGE'
   | 'QUEUE_FULL'
   | 'STORE_UNAVAILABLE'
+  | 'STORE_FULL'
+  | 'STORE_READ_ONLY'
+  | 'STORE_RIGHTS_MISSING'
+  | 'STORE_LOGIN_REFUSED'
   | 'SHUTTING_DOWN'
   | 'DEADLINE_EXCEEDED'
   | 'CONFIG_INVALID' // the operator's settings; never on the wire

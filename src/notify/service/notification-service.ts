@@ -1,5 +1,6 @@
 import type { Environment } from '../../config/load-options.ts';
 import { createHttpServer, type HttpServer } from '../../http/http-server.ts';
+import { plainTextWarning } from '../../http/plain-text-warning.ts';
 import { eventLogOf, type Logger } from '../../observability/logger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { IdSource } from '../../shared/ids.ts';
@@ -30,7 +31,7 @@ import { createClientServer, createInternalServer, type ListenerParts } from './
 import { followTokens, type LiveTokens } from './live-tokens.ts';
 import { createNotifyMetrics, type NotifyMetrics } from './metrics.ts';
 import { openStore, type OpenStore } from './open-store.ts';
-import type { NotifySettings } from './settings.ts';
+import { NOTIFY_OPTIONS, type NotifySettings } from './settings.ts';
 
 export type NotificationServiceOptions = {
   readonly settings: NotifySettings;
@@ -99,6 +100,7 @@ export async function startNotificationService(
   const { settings, logger, version } = options;
   const log = createNotifyLog(logger);
   log.starting({
+    pid: process.pid,
     version,
     commit: settings.commit,
     store_driver: settings.storeDriver,
@@ -108,6 +110,12 @@ export async function startNotificationService(
     metrics_port: settings.metricsPort,
   });
   if (settings.serviceAuthTokens.length === 0) logger.warn('service_auth_disabled');
+  const warning = plainTextWarning({
+    ...settings,
+    hostSetting: NOTIFY_OPTIONS.host.env,
+    proxySetting: NOTIFY_OPTIONS.isBehindProxy.env,
+  });
+  if (warning !== undefined) logger.warn(warning, 'listens_without_tls');
   const metrics = createNotifyMetrics(version, settings.commit);
   const refusals = createRefusals(logger, metrics, systemClock);
   const state: State = { phase: 'starting' };

@@ -1,9 +1,10 @@
 import {
   allowedHostsOption,
+  behindProxyOption,
   commitOption,
   databaseUrlOption,
   directoryOption,
-  hostByTokensOption,
+  hostOption,
   portOption,
 } from '../../config/common-options.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
@@ -43,10 +44,8 @@ export const NOTIFY_OPTIONS = {
     description:
       'Service tokens that backends may present as `Authorization: Bearer` on the internal listener. Empty: every caller is trusted, and a warning is logged at start. Their file is read again whenever it changes.',
   }),
-  host: hostByTokensOption(
-    'NOTIFY_HOST',
-    'Address that all listeners bind to. Without service tokens only this machine can connect unless it is set.',
-  ),
+  host: hostOption('NOTIFY_HOST', 'all listeners'),
+  isBehindProxy: behindProxyOption('NOTIFY_BEHIND_PROXY', 'NOTIFY_HOST'),
   allowedHosts: allowedHostsOption(
     'NOTIFY_ALLOWED_HOSTS',
     'Without service tokens: names that requests may be addressed to (Host) on every port, beside localhost, *.localhost, loopback addresses and, once NOTIFY_HOST is none of these, every IP address. Others are refused with permission_denied. With service tokens every name will do.',

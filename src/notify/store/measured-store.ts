@@ -64,5 +64,5 @@ export function measuredStore(store: NotificationStore, metrics: StoreMetrics): 
 
 function codeOf(error: unknown): 'refused' | 'unavailable' | 'error' {
   if (!(error instanceof AppError)) return 'error';
-  return error.reason === 'STORE_UNAVAILABLE' ? 'unavailable' : 'refused';
+  return error.reason.startsWith('STORE_') ? 'unavailable' : 'refused';
 }

@@ -183,7 +183,10 @@ async function perform(ready: ReadyStep): Promise<StepResult> {
   } else if (!keepsOutputLimit(ready)) {
     outcome = 'failure';
   }
-  const isForgiven = outcome === 'failure' && (await continuesOnError(ready));
+  const { isLogLost = false } = frame.job.report;
+  // Whoever reads the log must be able to trust that it is whole.
+  if (isLogLost && outcome === 'success') outcome = 'failure';
+  const isForgiven = !isLogLost && outcome === 'failure' && (await continuesOnError(ready));
   return {
     outcome,
     conclusion: isForgiven ? 'success' : outcome,

@@ -440,9 +440,6 @@ describe('called workflows', () => {
     expect(await problemsOf(caller(''), callee('{input: 1}'))).toEqual([
       ".github/workflows/b.yml 1:22 Unexpected value 'input'",
     ]);
-    expect(await problemsOf(caller(''))).toEqual([
-      "4:11 Unable to find reusable workflow './.github/workflows/b.yml'",
-    ]);
     expect(
       await problemsOf(caller(''), {
         './.github/workflows/b.yml': 'on: push\njobs: {x: {runs-on: x}}',

@@ -1,4 +1,5 @@
 import type {
+  CallJobDefinition,
   FileProblem,
   JobDefinition,
   Template,
@@ -43,6 +44,8 @@ export type WorkflowReading = {
   /** The plain document, absent when the text is no YAML. */
   readonly document?: unknown;
   readonly problems: readonly FileProblem[];
+  /** Called workflows that are not there: the jobs that call them fail, the others run. */
+  readonly missing?: readonly FileProblem[] | undefined;
 };
 
 /**
@@ -65,6 +68,13 @@ export async function readWorkflow(
     workflow: all.length === 0 ? workflow : undefined,
     document: tree === undefined ? undefined : plainFromYaml(tree),
     problems: all,
+    ...(reader.missing.length === 0
+      ? {}
+      : {
+          missing: reader.missing.map(({ file, ...problem }) =>
+            file === source.path ? problem : { ...problem, file },
+          ),
+        }),
   };
 }
 
@@ -76,9 +86,12 @@ type FileResult = {
   /** Jobs of this one and of all that it calls. */
   readonly jobCount: number;
   readonly problems: readonly FileProblem[];
+  readonly missing?: string | undefined;
 };
 
 class WorkflowReader {
+  /** Called files that are not there. */
+  readonly missing: FileProblem[] = [];
   readonly #load: CalledFileLoader;
   readonly #limits: ReadLimits;
   readonly #depthMax: number;
@@ -148,7 +161,7 @@ class WorkflowReader {
       height = Math.max(height, (called?.height ?? 0) + 1);
       jobCount += 1 + (called?.jobCount ?? 0);
       if (called?.workflow !== undefined) {
-        jobs.set(job.key, callJobFrom(job, called.workflow));
+        jobs.set(job.key, { ...callJobFrom(job, called.workflow), missing: called.missing });
       }
     }
     const jobsMax = this.#limits.jobsMax ?? JOBS_MAX;
@@ -176,7 +189,9 @@ class WorkflowReader {
     }
     const source = await this.#load(job.uses, caller.path);
     if (source === undefined) {
-      return report(`Unable to find reusable workflow '${job.uses}'`);
+      const missing = `Unable to find reusable workflow '${job.uses}'`;
+      this.missing.push({ ...job.usesAt, message: missing, file: caller.path });
+      return { workflow: nothingOf(job.uses), height: 0, jobCount: 0, problems: [], missing };
     }
     if (!this.#results.has(source.path) && this.#results.size >= CALLED_FILES_MAX) {
       return report(`More than ${CALLED_FILES_MAX} workflow files are called`);
@@ -211,7 +226,19 @@ function isWorkflowReference(uses: string): boolean {
   );
 }
 
-function callJobFrom(job: PendingCall, called: Workflow): JobDefinition {
+/** Stands for a workflow that is not there. */
+function nothingOf(path: string): Workflow {
+  return {
+    fileName: path,
+    path,
+    triggers: [],
+    dispatchInputs: new Map(),
+    defaults: {},
+    jobs: new Map(),
+  };
+}
+
+function callJobFrom(job: PendingCall, called: Workflow): CallJobDefinition {
   const { usesAt: _usesAt, ...rest } = job;
   return { ...rest, kind: 'call', called };
 }

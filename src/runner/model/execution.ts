@@ -111,6 +111,8 @@ export interface JobReport {
   /** `name` is final now that it was evaluated. */
   stepStarted(number: number, name: string): void;
   log(number: number, lines: readonly string[]): Promise<void> | undefined;
+  /** Lines of the job could not be kept: no step succeeds any more, forgiven or not. */
+  readonly isLogLost?: boolean | undefined;
   /** A step that was skipped is completed without having been started. */
   stepCompleted(
     number: number,

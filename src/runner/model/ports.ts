@@ -79,6 +79,8 @@ export type LogQuery = {
   readonly stepNumber?: number | undefined;
   /** Only the last lines of each step. */
   readonly tail?: number | undefined;
+  /** Headers of steps tell the number of the line below them: ` from line 5` behind the step's number. */
+  readonly isNumbered?: boolean | undefined;
 };
 
 /** Runs as the API and the command line see them. */

@@ -56,6 +56,7 @@ export interface LogWriter {
    * Throws DISK_FULL, STORE_UNAVAILABLE.
    */
   write(lines: readonly string[]): Promise<void> | undefined;
+  /** Throws like `write` for what the disk refused after the system had taken it. */
   close(): void;
 }
 

@@ -134,8 +134,10 @@ export type CallJobDefinition = JobCommon & {
   readonly uses: string;
   readonly with?: Template | undefined;
   readonly secrets?: 'inherit' | Template | undefined;
-  /** The called workflow, read with its caller. */
+  /** The called workflow, read with its caller; without jobs where it is missing. */
   readonly called: Workflow;
+  /** Why there is no called workflow: the job fails, and those that need it do not run. */
+  readonly missing?: string | undefined;
 };
 
 export type JobDefinition = StepsJobDefinition | CallJobDefinition;

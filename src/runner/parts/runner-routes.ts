@@ -2,6 +2,7 @@ import { artifactRoutes } from '../face/api/artifact-routes.ts';
 import type { Call } from '../face/api/call.ts';
 import { eventRoutes } from '../face/api/event-routes.ts';
 import { healthRoutes } from '../face/api/health-routes.ts';
+import { logPageRoutes } from '../face/api/log-page-routes.ts';
 import type { Route } from '../face/api/router.ts';
 import { runRoutes } from '../face/api/run-routes.ts';
 import { secretRoutes } from '../face/api/secret-routes.ts';
@@ -23,6 +24,7 @@ export function routesOf(
   const audit = auditOf(parts);
   const routes = [
     ...runRoutes({ runs, keys, follower, audit }),
+    ...logPageRoutes({ runs, follower }),
     ...artifactRoutes(runs, runsDir),
     ...workflowRoutes(catalog),
     ...secretRoutes(secrets),

@@ -16,6 +16,7 @@ import { prepareStart } from '../scheduler/start-request.ts';
 import type { PlannedJob } from '../scheduler/state/journal-records.ts';
 import { definitionAt } from '../scheduler/state/run-plan.ts';
 import { STATE_DIR } from '../storage/endpoint-file.ts';
+import { forecastOf } from './forecast.ts';
 import { reporterOf } from './problem-reporter.ts';
 
 /**
@@ -23,10 +24,8 @@ import { reporterOf } from './problem-reporter.ts';
  * stored secret or variable is read: what depends on them is shown as written.
  * Errors: those of RunService.start but those of its queue.
  */
-export async function planStart(
-  { workspace, logLevel, settings, environment }: LocalContext,
-  request: StartRequest,
-): Promise<StartPlan> {
+export async function planStart(context: LocalContext, request: StartRequest): Promise<StartPlan> {
+  const { workspace, logLevel, settings, environment } = context;
   const git = createGit(workspace);
   // Of the few things that can be wrong here; the logger takes longer to load than all else takes.
   const report: ProblemReporter = (event, error) => {
@@ -62,6 +61,7 @@ export async function planStart(
     inputs,
     jobs: jobs.map((job) => planOfJob(workflow, job)),
     warnings,
+    forecast: await forecastOf(context, workflow),
   };
 }
 

@@ -10,6 +10,7 @@ import { groupKey, type ConcurrencyGroups, type ConcurrencySetting } from './con
 import { githubContext, identityOf, type RunFacts } from './github-context.ts';
 import { namedOf, openedSecrets } from './given-values.ts';
 import { evaluateConcurrency } from './job-settings.ts';
+import { Omissions } from './omissions.ts';
 import type { FairPermits, Release } from './permits.ts';
 import { prepareActions } from './prepare-actions.ts';
 import type { RunContext, SecretProvider } from './run-context.ts';
@@ -267,6 +268,8 @@ export class ActiveRun {
       givenSecrets: Object.values(this.#given),
       annotate: (annotation) => this.annotate(annotation),
       warnedNodes: new Set(),
+      workflow: this.#workflow,
+      omissions: new Omissions(),
     };
     const setting = await this.#concurrency();
     await runGraph(context, {
@@ -280,7 +283,16 @@ export class ActiveRun {
       heldGroups: new Set(setting === undefined ? [] : [groupKey(setting.group)]),
     });
     this.#closeLeftovers();
-    recorder.record({ type: 'run.completed', conclusion: conclusionOf(recorder.live) });
+    recorder.record({ type: 'run.completed', conclusion: this.#conclude(context.omissions) });
+  }
+
+  /** What its jobs come to; a run of nothing is a failure, which is said. */
+  #conclude(omissions: Omissions): Conclusion {
+    const conclusion = conclusionOf(this.recorder.live);
+    const message = omissions.reasonAgainst(conclusion);
+    if (message === undefined) return conclusion;
+    this.annotate({ level: 'error', message });
+    return 'failure';
   }
 
   #facts(): Omit<RunFacts, 'hasToken'> {

@@ -35,6 +35,9 @@ export async function runCallLeg(
   definition: CallJobDefinition,
   runWorkflow: RunWorkflow,
 ): Promise<JobResult> {
+  if (definition.missing !== undefined) {
+    throw new AppError('INVALID_WORKFLOW', definition.missing, { field: 'uses' });
+  }
   const contexts = await legContexts(context, leg, definition);
   const { github, vars } = contexts;
   const inputs = await resolveCallInputs(definition, { contexts }, { contexts: { github, vars } });

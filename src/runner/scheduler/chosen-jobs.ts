@@ -1,4 +1,5 @@
 import { AppError } from '../../shared/app-error.ts';
+import { meant } from '../../shared/suggestion.ts';
 import type { JobDefinition, Workflow } from '../model/workflow.ts';
 
 /**
@@ -26,7 +27,7 @@ export function withChosenJobs(workflow: Workflow, keys: readonly string[] | und
 }
 
 function unknownJob({ fileName, jobs }: Workflow, key: string): AppError {
-  const known = [...jobs.keys()].join(', ');
-  const text = `jobs: ${fileName} has no job '${key}', but ${known}`;
+  const known = [...jobs.keys()];
+  const text = `jobs: ${fileName} has no job '${key}', but ${known.join(', ')}${meant(key, known)}`;
   return new AppError('INVALID_REQUEST', text, { field: 'jobs' });
 }

@@ -6,8 +6,10 @@ import {
   evaluateTemplate,
   evaluateText,
 } from '../evaluation/evaluate.ts';
+import { chosenOfEvaluated, hasChosenLeg, legsText } from '../language/matrix-choice.ts';
 import { chosenLegs, expandMatrix, legName } from '../language/matrix.ts';
-import type { StatusView } from '../model/execution.ts';
+import { hasExpression } from '../language/template-access.ts';
+import type { Scope, StatusView } from '../model/execution.ts';
 import type { Conclusion, JsonObject, JsonValue } from '../model/run.ts';
 import type { JobDefinition } from '../model/workflow.ts';
 import { Cancellation } from './cancellation.ts';
@@ -94,14 +96,29 @@ export class JobNode {
     const needsContext = needsContextOf(needs);
     if (!(await this.#mayRun(needsContext))) return this.#completeUnstarted('skipped');
     const { legs, strategy } = await this.#expand(needsContext);
-    if (legs.length === 0) return this.#skipUnchosen();
-    return await this.#runLegs(legs, strategy);
+    return legs.length === 0
+      ? this.#completeUnstarted('skipped')
+      : await this.#runLegs(legs, strategy);
   }
 
-  #skipUnchosen(): JobResult {
-    const message = 'No combination of the matrix has the values that were asked for';
-    this.#context.annotate({ level: 'warning', message, jobId: this.id });
-    return this.#completeUnstarted('skipped');
+  /** Undefined without a matrix. Of those that were not asked for it says so. */
+  async #matrixLegs(scope: Scope): Promise<readonly JsonObject[] | undefined> {
+    const template = this.#definition.strategy?.matrix;
+    if (template === undefined) return undefined;
+    const all = expandMatrix(await evaluateTemplate(template, scope));
+    const { facts, omissions, workflow } = this.#context;
+    const { matrix: choice } = facts.request;
+    if (choice === undefined) return all;
+    const chosen = hasExpression(template)
+      ? chosenOfEvaluated(workflow, all, choice)
+      : chosenLegs(all, choice);
+    if (chosen.length === 0 || hasChosenLeg(chosen, choice)) omissions.chose(chosen.length > 0);
+    if (chosen.length === 0) {
+      const message = `No leg of the matrix has the values that were asked for: it has ${legsText(all)}`;
+      this.#context.annotate({ level: 'warning', message, jobId: this.id });
+      omissions.leftOut();
+    }
+    return chosen;
   }
 
   /** Source: GitHub's documentation, "Contexts": jobs.<job_id>.if sees github, needs, vars and inputs. */
@@ -130,7 +147,6 @@ export class JobNode {
   ): Promise<{ readonly legs: readonly Leg[]; readonly strategy: Strategy }> {
     const scope = { contexts: await this.#contexts(needs) };
     const definition = this.#definition.strategy;
-    const { matrix: choice } = this.#context.facts.request;
     const isFailFast =
       definition?.failFast === undefined
         ? FAIL_FAST_DEFAULT
@@ -139,10 +155,7 @@ export class JobNode {
       definition?.maxParallel === undefined
         ? undefined
         : await evaluateNumber(definition.maxParallel, scope);
-    const matrix =
-      definition?.matrix === undefined
-        ? undefined
-        : chosenLegs(expandMatrix(await evaluateTemplate(definition.matrix, scope)), choice);
+    const matrix = await this.#matrixLegs(scope);
     const strategy = { isFailFast, maxParallel };
     const legs: Leg[] = [];
     for (const [index, values] of (matrix ?? [null]).entries()) {
@@ -185,7 +198,7 @@ export class JobNode {
     const jobsMax = options.limits.jobsPerRunMax;
     const { matrix } = this.#context.facts.request;
     const jobs: PlannedJob[] = legs.flatMap((leg) =>
-      definition.kind === 'call'
+      definition.kind === 'call' && definition.missing === undefined
         ? planOf(definition.called, placeBelow(leg.jobId, leg.name), jobsMax, matrix)
         : [plannedLeg(leg, needs, this.id)],
     );

@@ -1,5 +1,6 @@
+import { AppError } from '../../shared/app-error.ts';
 import type { JobReport } from '../model/execution.ts';
-import type { Annotation, Step } from '../model/run.ts';
+import type { Annotation, Conclusion, Step } from '../model/run.ts';
 import type { LogWriter } from '../model/storage.ts';
 import type { RunContext } from './run-context.ts';
 import type { PlannedStep } from './state/journal-records.ts';
@@ -22,6 +23,10 @@ export class JobReporter implements JobReport {
     this.#context = context;
     this.#jobId = jobId;
     this.#workflowPath = workflowPath;
+  }
+
+  get isLogLost(): boolean {
+    return this.#isLogBroken;
   }
 
   stepsKnown(steps: readonly PlannedStep[]): void {
@@ -48,20 +53,29 @@ export class JobReporter implements JobReport {
       if (written === undefined || announced === undefined) return written ?? announced;
       return Promise.all([written, announced]).then(() => undefined);
     } catch (error) {
-      // A log with holes would lie: it ends here, and says so.
-      this.#isLogBroken = true;
-      this.#report(error);
-      const message = 'The log could not be written: lines of this job are missing from here on';
-      this.annotate({ level: 'error', message, stepNumber: number });
+      this.#loseLog(number, error);
       return undefined;
     }
+  }
+
+  /** A log with holes would lie: it ends here, says so, and what it is of is no success. */
+  #loseLog(number: number, error: unknown): void {
+    if (this.#isLogBroken) return;
+    this.#isLogBroken = true;
+    this.#report(error);
+    const why =
+      error instanceof AppError && error.reason === 'DISK_FULL' ? ' (the disk is full)' : '';
+    const message = `The log could not be written${why}: lines of this job are missing from here on, so that it fails`;
+    this.annotate({ level: 'error', message, stepNumber: number });
   }
 
   stepCompleted(number: number, result: Parameters<JobReport['stepCompleted']>[1]): void {
     this.#guarded(() => {
       this.#know(number, result.name);
       this.#closeLog(number);
-      const { conclusion, outcome, outputs, name } = result;
+      const { outputs, name } = result;
+      const conclusion = this.#withLog(result.conclusion);
+      const outcome = this.#withLog(result.outcome);
       const jobId = this.#jobId;
       this.#context.recorder.record({
         type: 'step.completed',
@@ -73,6 +87,10 @@ export class JobReporter implements JobReport {
         outputs,
       });
     });
+  }
+
+  #withLog(conclusion: Conclusion): Conclusion {
+    return this.#isLogBroken && conclusion === 'success' ? 'failure' : conclusion;
   }
 
   annotate(annotation: Annotation): void {
@@ -141,8 +159,13 @@ export class JobReporter implements JobReport {
   }
 
   #closeLog(number: number): void {
-    this.#logs.get(number)?.close();
+    const log = this.#logs.get(number);
     this.#logs.delete(number);
+    try {
+      log?.close();
+    } catch (error) {
+      this.#loseLog(number, error);
+    }
   }
 
   #guarded(action: () => void): void {

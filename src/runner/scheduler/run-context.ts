@@ -4,6 +4,7 @@ import type { JobDefinition, Workflow } from '../model/workflow.ts';
 import type { Cancellation } from './cancellation.ts';
 import type { ConcurrencyGroups } from './concurrency-groups.ts';
 import type { RunFacts } from './github-context.ts';
+import type { Omissions } from './omissions.ts';
 import type { FairPermits } from './permits.ts';
 import type { RunRecorder } from './run-recorder.ts';
 import type { SchedulerOptions } from './scheduler-options.ts';
@@ -29,6 +30,10 @@ export type RunContext = {
   readonly annotate: (annotation: Annotation) => void;
   /** Nodes of the graph that were told that they check nothing out: not each of their legs is. */
   readonly warnedNodes: Set<string>;
+  /** The workflow of the run itself. */
+  readonly workflow: Workflow;
+  /** What the runner itself left out, and what was chosen: a run of nothing is no success. */
+  readonly omissions: Omissions;
 };
 
 /** The values of secrets by name; only `names`, or all. */

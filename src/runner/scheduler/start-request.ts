@@ -1,6 +1,7 @@
 import { AppError } from '../../shared/app-error.ts';
 import { evaluateText } from '../evaluation/evaluate.ts';
 import { resolveDispatchInputs, type ResolvedInputs } from '../language/dispatch-inputs.ts';
+import { assertChoosable } from '../language/matrix-choice.ts';
 import { scriptInjectionWarnings } from '../language/references.ts';
 import type { SecretSource, StartRequest, WorkflowFile } from '../model/ports.ts';
 import type { Annotation, JsonObject, JsonValue, Trigger } from '../model/run.ts';
@@ -71,6 +72,7 @@ export async function prepareStart(
   const { at: found, fork } = request;
   const file = found?.file ?? (await options.catalog.find(request.workflow));
   const workflow = withChosenJobs(mustBeValid(file), request.jobs);
+  assertChoosable(workflow, request.matrix);
   const { event: eventName, payload } =
     request.isSelected === true ? selectedEvent(request) : checkedEvent(request);
   const isDispatch = eventName === DISPATCH_EVENT;

@@ -39,6 +39,7 @@ export async function runStepsLeg(
   if (foreign !== undefined && options.runsOn !== 'any') {
     const message = `Skipped: the job asks for '${foreign}', which is another operating system than this one`;
     context.annotate({ level: 'warning', message, jobId: leg.jobId });
+    context.omissions.leftOut();
     return completeUnstarted(context, leg, 'skipped');
   }
   const concurrency = await evaluateConcurrency(definition.concurrency, { contexts });
@@ -319,9 +320,11 @@ async function execute(
   }
   await reporter.close();
   await tellPushed(context, jobId);
-  const isForgiven = outcome.conclusion === 'failure' && settings.isContinuingOnError;
-  const result = isForgiven ? 'success' : outcome.conclusion;
-  const { conclusion, outputs, environmentUrl } = outcome;
+  const { isLogLost } = reporter;
+  const conclusion = isLogLost && outcome.conclusion === 'success' ? 'failure' : outcome.conclusion;
+  const isForgiven = conclusion === 'failure' && settings.isContinuingOnError && !isLogLost;
+  const result = isForgiven ? 'success' : conclusion;
+  const { outputs, environmentUrl } = outcome;
   recorder.record({ type: 'job.completed', jobId, conclusion, result, outputs, environmentUrl });
   if (environment?.isDeployment === true) {
     const run = runView(recorder.live);

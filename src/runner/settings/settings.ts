@@ -2,6 +2,7 @@ import {
   ADDRESS,
   PRINTABLE,
   allowedHostsOption,
+  behindProxyOption,
   commitOption,
   directoryOption,
   logLevelOption,
@@ -48,6 +49,7 @@ export const RUNNER_OPTIONS = {
     fallbackText: 'localhost',
     ...ADDRESS,
   }),
+  isBehindProxy: behindProxyOption('RUNNER_BEHIND_PROXY', 'HOST'),
   workspace: directoryOption(
     'RUNNER_WORKSPACE',
     'The project directory, whose `.github/workflows` are run; the first argument of the command line wins over it. State lies in `.runner` below it.',

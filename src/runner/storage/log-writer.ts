@@ -48,6 +48,8 @@ class FileLogWriter implements LogWriter {
   /** Bytes handed to the system since the flush that is going on began, or since the last one. */
   #unflushedBytes = 0;
   #flushing: Promise<void> | undefined;
+  /** What the disk refused later: the next call throws it. */
+  #failure: AppError | undefined;
 
   constructor(descriptor: number) {
     this.#descriptor = descriptor;
@@ -55,6 +57,7 @@ class FileLogWriter implements LogWriter {
 
   write(lines: readonly string[]): Promise<void> | undefined {
     if (this.#isClosed) throw new AppError('STORE_UNAVAILABLE', 'the log was closed');
+    if (this.#failure !== undefined) throw this.#failure;
     if (lines.length === 0) return undefined;
     const bytes = Buffer.from(`${lines.join('\n')}\n`, 'utf8');
     try {
@@ -75,7 +78,12 @@ class FileLogWriter implements LogWriter {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    if (this.#flushing === undefined) closeSync(this.#descriptor);
+    try {
+      if (this.#flushing === undefined) closeSync(this.#descriptor);
+    } catch (error) {
+      this.#failure ??= storageError('closing a log', error);
+    }
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   /** Lines that were written in part would run into the next ones. */
@@ -90,9 +98,9 @@ class FileLogWriter implements LogWriter {
   #startFlush(): void {
     this.#unflushedBytes = 0;
     this.#flushing = new Promise((resolve) => {
-      // A flush that fails loses no promise: log lines survive a crash of this process without it.
-      fdatasync(this.#descriptor, () => {
+      fdatasync(this.#descriptor, (error) => {
         this.#flushing = undefined;
+        if (error !== null) this.#failure = storageError('flushing a log', error);
         if (this.#isClosed) closeSync(this.#descriptor);
         resolve();
       });

@@ -2,11 +2,20 @@ import { AppError } from '../../shared/app-error.ts';
 import { createGit, type Git } from '../host/git/run-git.ts';
 import type { ProblemReporter } from '../model/ports.ts';
 import type { HostClient } from './host-client.ts';
+import { knownRemote } from './known-remote.ts';
 import { openPushMemory } from './push-memory.ts';
 import type { RemoteGit } from './remote-git.ts';
 import { planStack, type Layer } from './stack-plan.ts';
 import { createPulls, type Pull, type Pulls } from './stack-pulls.ts';
-import { leasesOf, mustBranchName, pushLeases, readRemote, type Lease } from './stack-push.ts';
+import {
+  leasesOf,
+  mustBranchName,
+  pushLeases,
+  readRemote,
+  type Lease,
+  type PushTarget,
+  type RemoteState,
+} from './stack-push.ts';
 import { withoutStackTable, withStackTable } from './stack-table.ts';
 import type { PushRequest } from './sync-requests.ts';
 
@@ -27,7 +36,14 @@ export type PushResult = {
   }[];
   readonly hostStackNumber?: number | undefined;
   readonly dryRun?: true | undefined;
+  /**
+   * Of a dry run without a token, to which the host did not show all: `branches` (no pull requests are known),
+   * `project` (what the project saw of it last).
+   */
+  readonly knownFrom?: KnownFrom | undefined;
 };
+
+type KnownFrom = 'branches' | 'project';
 
 export type PushContext = {
   readonly client: HostClient;
@@ -37,6 +53,8 @@ export type PushContext = {
   readonly directory: string;
   readonly owner: string;
   readonly repo: string;
+  /** Without one only dry runs are made, as far as the host shows itself to everybody. */
+  readonly hasToken: boolean;
   readonly report: ProblemReporter;
   /** Ends git when the runner stops. */
   readonly signal: AbortSignal;
@@ -62,8 +80,7 @@ export async function pushStack(context: PushContext, request: PushRequest): Pro
   };
   const git = createGit(projectDir);
   await mustBeReady(git, request);
-  const patterns = request.branches ?? [`${request.prefix}*`];
-  const state = await readRemote(target, request.base, patterns);
+  const { state, isSeen } = await stateFor(context, target, git, request);
   const layers = await planStack(git, request, state.baseSha, [...state.branches.keys()]);
   if (layers.some(({ branch }) => branch === request.base)) {
     throw new AppError('INVALID_REQUEST', 'the base cannot be part of the stack', {
@@ -73,8 +90,8 @@ export async function pushStack(context: PushContext, request: PushRequest): Pro
   const memory = await openPushMemory(context.directory, `${owner}/${repo}`, context.report);
   const leases = await leasesOf(git, layers, state, memory);
   const pulls = createPulls(context.client, owner, repo);
+  if (request.isDryRun) return await dryRun(context, leases, isSeen ? pulls : undefined, request);
   const plan = await withPulls(leases, pulls, request.base);
-  if (request.isDryRun) return { stack: plan.map(dryRow), dryRun: true };
 
   // A pull request whose head its base has come to contain counts as merged: while branches change
   // places, each stands on the trunk.
@@ -84,6 +101,49 @@ export async function pushStack(context: PushContext, request: PushRequest): Pro
   const { stack, present } = await writePulls(plan, pulls, request);
   const hostStackNumber = await registered(pulls, present, context.report);
   return { stack, ...(hostStackNumber === undefined ? {} : { hostStackNumber }) };
+}
+
+/** `isSeen`: it is the host that told. Without a token a dry run makes do with what the project knows. */
+async function stateFor(
+  { owner, repo, hasToken }: PushContext,
+  target: PushTarget,
+  git: Git,
+  { base, branches, prefix }: PushRequest,
+): Promise<{ readonly state: RemoteState; readonly isSeen: boolean }> {
+  const patterns = branches ?? [`${prefix}*`];
+  try {
+    return { state: await readRemote(target, base, patterns), isSeen: true };
+  } catch (error) {
+    if (hasToken || !isUnseen(error)) throw error;
+    return { state: await knownRemote(git, { owner, repo }, base, patterns), isSeen: false };
+  }
+}
+
+/** What would be done; `pulls` undefined: the host showed nothing. */
+async function dryRun(
+  { hasToken }: PushContext,
+  leases: readonly Lease[],
+  pulls: Pulls | undefined,
+  { base }: PushRequest,
+): Promise<PushResult> {
+  const answer = (plan: readonly Planned[], knownFrom?: KnownFrom): PushResult => ({
+    stack: plan.map((layer) => dryRow(layer, knownFrom !== undefined)),
+    dryRun: true,
+    ...(knownFrom === undefined ? {} : { knownFrom }),
+  });
+  if (pulls === undefined) return answer(await withPulls(leases, undefined, base), 'project');
+  try {
+    return answer(await withPulls(leases, pulls, base));
+  } catch (error) {
+    if (hasToken || !isUnseen(error)) throw error;
+    return answer(await withPulls(leases, undefined, base), 'branches');
+  }
+}
+
+/** The host did not answer, or not to somebody without a token. */
+function isUnseen(error: unknown): boolean {
+  const reasons: readonly string[] = ['UPSTREAM_ERROR', 'DEADLINE_EXCEEDED'];
+  return error instanceof AppError && reasons.includes(error.reason);
 }
 
 async function moveToTrunk(plan: readonly Planned[], pulls: Pulls, trunk: string): Promise<void> {
@@ -132,23 +192,28 @@ async function mustBeReady(git: Git, request: PushRequest): Promise<void> {
   }
 }
 
+/** `pulls` undefined: none can be asked for. */
 async function withPulls(
   leases: readonly Lease[],
-  pulls: Pulls,
+  pulls: Pulls | undefined,
   trunk: string,
 ): Promise<readonly Planned[]> {
   const plan: Planned[] = [];
   let base = trunk;
   for (const lease of leases) {
-    const pull = lease.expected === '' ? undefined : await pulls.findOpen(lease.branch);
+    const pull = lease.expected === '' ? undefined : await pulls?.findOpen(lease.branch);
     plan.push({ ...lease, base, pull });
     base = lease.branch;
   }
   return plan;
 }
 
-function dryRow(layer: Planned): PushResult['stack'][number] {
-  const { branch, sha, base, pull, isPushed } = layer;
+/** `isUnknown`: whether the branch has a pull request was not told. */
+function dryRow(layer: Planned, isUnknown: boolean): PushResult['stack'][number] {
+  const { branch, sha, base, pull, isPushed, expected } = layer;
+  if (pull === undefined && expected !== '' && isUnknown) {
+    return { branch, sha, base, action: isPushed ? 'unchanged' : 'updated' };
+  }
   if (pull === undefined) return { branch, sha, base, action: 'created' };
   const action = isPushed && pull.base === base ? 'unchanged' : 'updated';
   return { branch, sha, base, number: pull.number, url: pull.url, action };

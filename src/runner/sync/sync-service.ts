@@ -131,13 +131,14 @@ class HostSyncService implements SyncService {
 
   async push(body: unknown): Promise<PushResult> {
     const request = parsePushRequest(body);
-    const target = this.#target();
+    const target = this.#target(request.isDryRun);
     if (typeof target === 'string') throw new AppError('REMOTE_MISSING', target);
     if (this.#pushing !== undefined) throw inProgress('a push');
     const { client, remote, directory, options, audit, stop } = this.#parts;
-    const { projectDir, report } = options;
+    const { projectDir, report, settings } = options;
     const { signal } = stop;
-    const context = { client, remote, projectDir, directory, report, signal, ...target };
+    const hasToken = settings.hostToken !== undefined;
+    const context = { client, remote, projectDir, directory, report, signal, hasToken, ...target };
     this.#pushing = pushStack(context, request);
     try {
       const result = await this.#pushing;
@@ -309,11 +310,11 @@ class HostSyncService implements SyncService {
     return enabled ? host.pollIntervalMs : 0;
   }
 
-  /** The repository that is written to, or why there is none. */
-  #target(): HostTarget | string {
+  /** The repository that is written to, or only looked at, or why there is none. */
+  #target(isDryRun = false): HostTarget | string {
     const { owner, repo } = this.#parts.config.get().host;
     if (owner === '' || repo === '') return 'no repository is set in the sync configuration';
-    if (this.#parts.options.settings.hostToken === undefined) {
+    if (!isDryRun && this.#parts.options.settings.hostToken === undefined) {
       return 'there is no token for the code host (RUNNER_HOST_TOKEN)';
     }
     return { owner, repo };

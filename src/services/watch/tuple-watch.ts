@@ -208,7 +208,8 @@ export class TupleWatch {
       ]);
       const { pruned } = window;
       if (window.epoch !== cursor.epoch || pruned === undefined) throw tooOld();
-      if (isFirst && isResumed && pruned.length > 0) throw tooOld();
+      // Of a tenant that an import filled meanwhile nothing is missing to who reads it anew.
+      if (isFirst && isResumed && pruned.some((one) => !one.isReplaced)) throw tooOld();
       if (isFirst) {
         stream.begun();
         yield this.#heartbeat(projectId, encoded());
@@ -237,7 +238,7 @@ export class TupleWatch {
       const next = { ...cursor, since: window.to, upto: null, tenantId: '', seq: -1 };
       for (const [at, { tenantId, epoch, seq }] of pruned.entries()) {
         reread.set(tenantId, seq);
-        // Whoever goes on before the last one was told is refused, since the others would be missing.
+        // Whoever goes on before the last one was told is told of all of them again.
         if (at === pruned.length - 1) cursor = next;
         const token = codec.encode({ projectId, tenantId }, epoch, seq);
         yield this.#told({ projectId, cursor: encoded(), kind: 'resync', tenantId, token });

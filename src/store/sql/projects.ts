@@ -18,12 +18,14 @@ export type ProjectRow = {
   /** '0' and '': none. */
   readonly pending_version: string;
   readonly pending_json: string;
+  readonly refuse_unknown_relations: boolean;
 };
 
 const COLUMNS = `id, name, status, model_json, data_region, max_check_reads, version::text as version,
   (extract(epoch from created_at) * 1000000)::bigint::text as created_at_us,
   (extract(epoch from updated_at) * 1000000)::bigint::text as updated_at_us,
-  write_rules::text as write_rules, pending_version::text as pending_version, pending_json`;
+  write_rules::text as write_rules, pending_version::text as pending_version, pending_json,
+  refuse_unknown_relations`;
 
 /** One project, or undefined. */
 export async function selectProject(
@@ -82,6 +84,7 @@ export async function insertProject(
     readonly modelJson: string;
     readonly dataRegion: string;
     readonly maxCheckReads: number;
+    readonly refuseUnknownRelations?: boolean | undefined;
     /** Whether tuples must fit its model. */
     readonly hasRules: boolean;
   },
@@ -89,11 +92,12 @@ export async function insertProject(
 ): Promise<ProjectRow | undefined> {
   const { rows } = await client.query<ProjectRow>(
     `with made as (
-       insert into project (id, name, model_json, data_region, max_check_reads, write_rules)
-       select $1, $2, $3, $4, $5::int, case when $10::boolean then 1 else 0 end from gatehouse_enter($6::uuid)
+       insert into project
+         (id, name, model_json, data_region, max_check_reads, write_rules, refuse_unknown_relations)
+       select $1, $2, $3, $4, $5::int, case when $10::boolean then 1 else 0 end, $11::boolean from gatehouse_enter($6::uuid)
        on conflict (id) do nothing
        returning id, name, status, model_json, data_region, max_check_reads, version, created_at, updated_at,
-         write_rules, pending_version, pending_json
+         write_rules, pending_version, pending_json, refuse_unknown_relations
      )
      select ${COLUMNS}, case when model_json <> '' then
        gatehouse_record_model(id, model_json, '', $7, $8, $9, '', 0, false, 2::smallint) end as recorded
@@ -109,6 +113,7 @@ export async function insertProject(
       author.rpc,
       author.requestId,
       project.hasRules,
+      project.refuseUnknownRelations ?? false,
     ],
   );
   return rows[0];
@@ -126,14 +131,23 @@ export async function updateProject(
     readonly status: number | null;
     readonly dataRegion: string | null;
     readonly maxCheckReads: number | null;
+    readonly refuseUnknownRelations: boolean | null;
   },
 ): Promise<ProjectRow> {
   const { rows } = await client.query<ProjectRow>(
     `update project set name = coalesce($2, name), status = coalesce($3::smallint, status),
        data_region = coalesce($4, data_region), max_check_reads = coalesce($5::int, max_check_reads),
+       refuse_unknown_relations = coalesce($6::boolean, refuse_unknown_relations),
        version = version + 1, updated_at = clock_timestamp()
      where id = $1 returning ${COLUMNS}`,
-    [change.id, change.name, change.status, change.dataRegion, change.maxCheckReads],
+    [
+      change.id,
+      change.name,
+      change.status,
+      change.dataRegion,
+      change.maxCheckReads,
+      change.refuseUnknownRelations,
+    ],
   );
   const [row] = rows;
   assert(row !== undefined, 'the row of a project that is held is there');

@@ -41,6 +41,8 @@ export type WatchedWindow = {
         readonly tenantId: string;
         readonly epoch: number;
         readonly seq: number;
+        /** By an import as a whole into a tenant without tuples; what came after it is kept. */
+        readonly isReplaced: boolean;
       }[]
     | undefined;
 };
@@ -60,6 +62,13 @@ type Row = {
   readonly rpc: string;
   readonly acting_user: string | null;
   readonly request_id: string;
+};
+
+type PrunedRow = {
+  readonly tenant_id: string;
+  readonly epoch: string;
+  readonly seq: string;
+  readonly is_replaced: boolean;
 };
 
 const MODEL_VERSION = `coalesce((select max(v.version) from model_version v
@@ -130,9 +139,15 @@ const PROJECT = `
   ) c on true left join shard s on s.project_id = $1 and s.tenant_id = c.tenant_id
   order by c.tenant_id, c.seq`;
 
-// Changes that some snapshot after this one would show, and that are gone.
+// Changes that some snapshot after this one would show, and that are gone. An import as a whole leaves one that tells of no
+// tuple, the first that is kept, by the transaction that pruned the others; retention leaves none such.
 const PRUNED = `
-  select s.tenant_id, s.epoch, s.seq from shard s
+  select s.tenant_id, s.epoch, s.seq, exists (
+    select 1 from tuple_change t
+    where t.project_id = s.project_id and t.tenant_id = s.tenant_id and t.seq = s.retained_from
+      and t.txid = s.pruned_txid and t.changes = '[]'
+  ) as is_replaced
+  from shard s
   where s.project_id = $1 and s.pruned_txid >= pg_snapshot_xmin($2::pg_snapshot)
     and not pg_visible_in_snapshot(s.pruned_txid, $2::pg_snapshot)
   order by s.tenant_id limit ${PRUNED_MAX + 1}`;
@@ -164,7 +179,7 @@ export async function selectWatchedProject(
   if (first === undefined) throw new Error('a window has its borders');
   const found = rows.filter(({ seq }) => seq !== null).map(rowOf);
   // After the rows were read: what was pruned before that is seen here.
-  const { rows: pruned } = await pool.query<{ tenant_id: string; epoch: string; seq: string }>({
+  const { rows: pruned } = await pool.query<PrunedRow>({
     name: 'watched-pruned',
     text: PRUNED,
     values: [projectId, since],
@@ -179,10 +194,11 @@ export async function selectWatchedProject(
     pruned:
       pruned.length > PRUNED_MAX
         ? undefined
-        : pruned.map(({ tenant_id: tenantId, epoch, seq }) => ({
+        : pruned.map(({ tenant_id: tenantId, epoch, seq, is_replaced: isReplaced }) => ({
             tenantId,
             epoch: Number(epoch),
             seq: Number(seq),
+            isReplaced,
           })),
   };
 }

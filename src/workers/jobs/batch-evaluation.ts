@@ -4,9 +4,10 @@ import type { Evaluator } from '../../engine/evaluator.ts';
 import { READ_AHEAD_MAX } from '../../engine/hot/read-ahead.ts';
 import type { RefusedQuestion } from '../../protocol/read-figures.ts';
 import { AppError } from '../../shared/app-error.ts';
-import type { DecisionStats, PairCounter } from './decision-stats.ts';
+import type { DecisionStats } from './decision-stats.ts';
 import { countRefusal } from './evaluation-job.ts';
 import type { Bound, JobContext, PairNames } from './job-context.ts';
+import type { PairCounter } from './pair-counter.ts';
 import type { ProjectReads } from './project-reads.ts';
 
 /** Items that are looked up and read ahead together, between two looks at the clock: about 20 µs. */
@@ -232,7 +233,8 @@ export class BatchEvaluation {
   /** Finds the counter of the item's names, which mostly are those of the item before. */
   #count(index: number, namespace: number, relation: number): void {
     if (namespace === this.#counterNamespace && relation === this.#counterRelation) return;
-    this.#counterNamespace = namespace;
+    // Names without ids may be other ones the next time.
+    this.#counterNamespace = namespace > 0 && relation > 0 ? namespace : -2;
     this.#counterRelation = relation;
     this.#counter = this.#context.counterOf(this.#bound, namespace, relation, this.#source, index);
   }

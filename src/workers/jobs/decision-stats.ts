@@ -1,25 +1,19 @@
 import { BACKSTOP_BUDGET, type EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
+import { missingPart } from '../../model/unknown-relation.ts';
 import type { WorkerStats } from '../../protocol/messages.ts';
 import { QUESTION_RPCS } from '../../protocol/questions.ts';
 import type { BudgetRefusal, RefusedQuestion } from '../../protocol/read-figures.ts';
 import type { DecisionCount } from '../../protocol/shard-client.ts';
+import type { PairCounter } from './pair-counter.ts';
 import { type CountedScope, type ProjectReads, ReadsByProject } from './project-reads.ts';
 import { ReadCounts } from './read-counts.ts';
+import { UnknownCounts } from './unknown-counts.ts';
 
 const PAIRS_MAX = 200;
 const OTHER = 'other';
 /** Batches between two reports whose sizes are told. */
 const RAW_BATCHES_MAX = 16_384;
-
-/** Decisions on one (namespace, relation) since the last report. */
-export type PairCounter = {
-  readonly namespace: string;
-  readonly relation: string;
-  allowed: number;
-  denied: number;
-  error: number;
-};
 
 /** Values of the label `rpc`. */
 export type EvaluatedRpc = keyof WorkerStats['evalReads'];
@@ -55,6 +49,7 @@ type Backstops = { depth: number; cycle: number; budget: number };
 export class DecisionStats {
   readonly #pairs = new Map<string, PairCounter>();
   readonly #other: PairCounter = makeCounter(OTHER, OTHER);
+  readonly #unknown = new UnknownCounts(() => makeCounter(OTHER, OTHER));
   readonly #errors = new Map<string, { rpc: string; reason: string; count: number }>();
   /** Reads of evaluations by RPC. */
   readonly reads: Readonly<Record<EvaluatedRpc, ReadCounts>> = byRpc(() => new ReadCounts());
@@ -83,7 +78,9 @@ export class DecisionStats {
 
   /** The counter of a pair: valid for ever, so that a batch looks it up once per run of items. */
   counter(model: NamespaceModel, namespace: string, relation: string): PairCounter {
-    if (model.namespaces.get(namespace)?.has(relation) !== true) return this.#other;
+    if (model.namespaces.get(namespace)?.has(relation) !== true) {
+      return this.#counterOutside(model, namespace, relation);
+    }
     const key = `${namespace}#${relation}`;
     const known = this.#pairs.get(key);
     if (known !== undefined) return known;
@@ -95,6 +92,13 @@ export class DecisionStats {
 
   get other(): PairCounter {
     return this.#other;
+  }
+
+  #counterOutside(model: NamespaceModel, namespace: string, relation: string): PairCounter {
+    const missing = missingPart(model, namespace, relation);
+    const request = this.#request;
+    if (missing === undefined || request === null) return this.#other;
+    return this.#unknown.counter(model, request.scope.projectId, namespace, relation, missing);
   }
 
   /** `bits` as in engine/evaluator-api.ts: 1 depth, 2 cycle, 4 budget. */
@@ -150,10 +154,11 @@ export class DecisionStats {
   /** Everything counted since the last call. */
   take(): Pick<
     WorkerStats,
-    'decisions' | 'backstops' | 'errors' | 'evalReads' | 'projects' | 'rawBatchItems'
+    'decisions' | 'unknown' | 'backstops' | 'errors' | 'evalReads' | 'projects' | 'rawBatchItems'
   > {
+    const unknown = this.#unknown.take();
     const decisions: DecisionCount[] = [];
-    for (const counter of [...this.#pairs.values(), this.#other]) {
+    for (const counter of [...this.#pairs.values(), this.#other, ...this.#unknown.counters]) {
       const { namespace, relation } = counter;
       for (const outcome of ['allowed', 'denied', 'error'] as const) {
         const count = counter[outcome];
@@ -170,7 +175,7 @@ export class DecisionStats {
     const { reads } = this;
     const evalReads = byRpc((rpc) => reads[rpc].take());
     const projects = this.#projects.take();
-    return { decisions, backstops, errors, evalReads, projects, rawBatchItems };
+    return { decisions, unknown, backstops, errors, evalReads, projects, rawBatchItems };
   }
 }
 

@@ -2,6 +2,7 @@ import type { EvaluatorOptions } from '../../engine/bound/evaluator-api.ts';
 import { Evaluator } from '../../engine/evaluator.ts';
 import type { HotEvaluator } from '../../engine/hot/hot-evaluator.ts';
 import { HotScratch } from '../../engine/hot/hot-scratch.ts';
+import { isTyped } from '../../model/model-references.ts';
 import type { NamespaceModel } from '../../model/namespace-model.ts';
 import type { TupleReader } from '../../model/tuple-reader.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -11,8 +12,9 @@ import { ProtoScanner } from '../raw/proto-scanner.ts';
 import { createRawFields } from '../raw/raw-fields.ts';
 import type { RawFields } from '../raw/raw-fields.ts';
 import type { AnswerWriter } from './answer-writer.ts';
-import type { DecisionStats, PairCounter } from './decision-stats.ts';
+import type { DecisionStats } from './decision-stats.ts';
 import type { JobIndex } from './job.ts';
+import type { PairCounter } from './pair-counter.ts';
 
 /** Model versions of one shard that are evaluated side by side while an update spreads. */
 const EVALUATORS_PER_INDEX = 2;
@@ -178,17 +180,23 @@ export class JobContext {
     names: PairNames,
     index: number,
   ): PairCounter {
-    if (namespace <= 0 || relation <= 0) return this.stats.other;
+    // Names that nothing mentions: the model does not either.
+    if (namespace <= 0 || relation <= 0) return this.#counterOutside(bound, names, index);
     const key = namespace * NAMES_MAX + relation;
     const known = bound.counters.get(key);
     if (known !== undefined) return known;
-    const found = this.stats.counter(
-      bound.model,
-      names.namespaceText(index),
-      names.relationText(index),
-    );
+    const [ofNamespace, ofRelation] = [names.namespaceText(index), names.relationText(index)];
+    const found = this.stats.counter(bound.model, ofNamespace, ofRelation);
     // Ids of names outside the model may be used again for others.
-    if (found !== this.stats.other) bound.counters.set(key, found);
+    if (found !== this.stats.other && bound.model.namespaces.get(ofNamespace)?.has(ofRelation)) {
+      bound.counters.set(key, found);
+    }
     return found;
+  }
+
+  /** Of names without ids; texts are made where the model may say that they are unknown. */
+  #counterOutside({ model }: Bound, names: PairNames, index: number): PairCounter {
+    if (!isTyped(model)) return this.stats.other;
+    return this.stats.counter(model, names.namespaceText(index), names.relationText(index));
   }
 }

@@ -26,7 +26,6 @@ import { equalsText, type RawFields } from '../raw/raw-fields.ts';
 import { isLargeBody } from './answer-writer.ts';
 import type { BatchBodies } from './batch-bodies.ts';
 import { BatchEvaluation, createItemChunk } from './batch-evaluation.ts';
-import type { PairCounter } from './decision-stats.ts';
 import {
   type Asked,
   EvaluationJob,
@@ -36,6 +35,7 @@ import {
 } from './evaluation-job.ts';
 import type { Bound, JobContext } from './job-context.ts';
 import type { Job } from './job.ts';
+import type { PairCounter } from './pair-counter.ts';
 import { RawItems } from './raw-items.ts';
 
 /** About SHORT_BATCH_ITEMS_MAX items of 128 bytes each, which mostly end within a slice. */

@@ -1,6 +1,7 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import { CUT, TRUE } from '../../engine/bound/scope.ts';
 import type { Decision, QuestionArgs } from '../../protocol/questions.ts';
+import { countedUnknown } from './known-relation.ts';
 import type { QuestionGround, QuestionSpec } from './question-spec.ts';
 
 /** Check with contextual tuples, and whether a deny is undecided. */
@@ -13,13 +14,15 @@ export const checkQuestion: QuestionSpec<'check'> = {
 };
 
 function startCheckQuestion(
-  { evaluator, model, nowMs, readBudget, context }: QuestionGround,
+  ground: QuestionGround,
   { question, context: contextJson }: QuestionArgs['check'],
 ): EvaluationTask<Decision> {
+  const { evaluator, model, nowMs, readBudget, context } = ground;
   const { namespace, objectId, relation, subject } = question;
   const query = { namespace, objectId, relation, subject, contextJson };
-  const task = evaluator.startDecision(query, nowMs, readBudget);
   const counter = context.stats.counter(model, namespace, relation);
+  const unknownRelation = countedUnknown(ground, counter, 'question.', namespace, relation);
+  const task = evaluator.startDecision(query, nowMs, readBudget);
   return {
     run(sliceEndMs) {
       try {
@@ -34,7 +37,7 @@ function startCheckQuestion(
     },
     result: () => {
       const value = task.result();
-      return { allowed: value === TRUE, undecided: value === CUT };
+      return { allowed: value === TRUE, undecided: value === CUT, unknownRelation };
     },
     get backstops() {
       return task.backstops;

@@ -1,7 +1,7 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import { ExplainRun } from '../../engine/questions/explain-run.ts';
-import type { Explanation } from '../../model/explanation.ts';
-import type { QuestionArgs } from '../../protocol/questions.ts';
+import type { QuestionArgs, QuestionResults } from '../../protocol/questions.ts';
+import { isUnknown } from './known-relation.ts';
 import type { QuestionGround, QuestionSpec } from './question-spec.ts';
 
 /** Why Check answers as it does. */
@@ -15,8 +15,9 @@ export const explainQuestion: QuestionSpec<'explain'> = {
 function startExplainQuestion(
   ground: QuestionGround,
   { question, contextual, context: contextJson, remediesMax }: QuestionArgs['explain'],
-): EvaluationTask<Explanation> {
+): EvaluationTask<QuestionResults['explain']> {
   const { namespace, objectId, relation, subject } = question;
+  const unknownRelation = isUnknown(ground, 'question.', namespace, relation);
   const query = { namespace, objectId, relation, subject, contextJson };
   const { evaluator, model, nowMs, readBudget, context } = ground;
   const held = contextual.map((tuple) => ({ op: 'insert' as const, tuple }));
@@ -30,5 +31,15 @@ function startExplainQuestion(
     nowMs,
     readBudget,
   };
-  return new ExplainRun(explained, query, remediesMax, context.clock);
+  const run = new ExplainRun(explained, query, remediesMax, context.clock);
+  return {
+    run: (sliceEndMs) => run.run(sliceEndMs),
+    result: () => ({ ...run.result(), unknownRelation }),
+    get backstops() {
+      return run.backstops;
+    },
+    get reads() {
+      return run.reads;
+    },
+  };
 }

@@ -1,5 +1,6 @@
 import type { EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import { DecideEach } from './decide-each.ts';
+import { countedUnknown } from './known-relation.ts';
 import type { QuestionSpec } from './question-spec.ts';
 
 /** Longer ones are not expected to end within a slice. */
@@ -12,6 +13,7 @@ export const filterObjectsQuestion: QuestionSpec<'filterObjects'> = {
   start: (ground, { namespace, relation, subject, objectIds, context: contextJson }) => {
     const { evaluator, nowMs, readBudget, context, model } = ground;
     const counter = context.stats.counter(model, namespace, relation);
+    const unknownRelation = countedUnknown(ground, counter, '', namespace, relation);
     const held: number[] = [];
     let position = -1;
     const next = (): EvaluationTask<boolean> | undefined => {
@@ -26,6 +28,6 @@ export const filterObjectsQuestion: QuestionSpec<'filterObjects'> = {
       if (isAllowed) counter.allowed += 1;
       else counter.denied += 1;
     };
-    return new DecideEach(ground, { next, decided }, () => held);
+    return new DecideEach(ground, { next, decided }, () => ({ positions: held, unknownRelation }));
   },
 };

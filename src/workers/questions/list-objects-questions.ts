@@ -6,6 +6,7 @@ import { listObjects, type OnObject } from '../../engine/questions/list-objects.
 import { StepsTask } from '../../engine/questions/steps-task.ts';
 import type { ListPage } from '../../model/subject-list.ts';
 import type { ObjectsOf, QuestionHead } from '../../protocol/questions.ts';
+import { isUnknown } from './known-relation.ts';
 import type { QuestionGround, QuestionSpec } from './question-spec.ts';
 
 /** Ids that travel in one message. */
@@ -55,11 +56,13 @@ export const streamObjectsQuestion: QuestionSpec<'streamObjects'> = {
 type ListSteps = { readonly scope: Scope; readonly steps: Steps<string> };
 
 function stepsOfList(
-  { evaluator, nowMs, readBudget }: QuestionGround,
+  ground: QuestionGround,
   { namespace, relation, subject, context }: QuestionHead & ObjectsOf,
   page: ListPage,
   onObject: OnObject,
 ): ListSteps {
+  const { evaluator, nowMs, readBudget } = ground;
+  isUnknown(ground, '', namespace, relation);
   const scope = evaluator.scope(`${namespace}#${relation}`, context, nowMs, readBudget);
   const query = { namespace, relation, subject, contextJson: context, page };
   return { scope, steps: listObjects(evaluator, scope, query, onObject) };

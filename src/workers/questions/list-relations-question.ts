@@ -5,6 +5,7 @@ import { relationsOf } from '../../engine/questions/relations-of.ts';
 import { StepsTask } from '../../engine/questions/steps-task.ts';
 import type { QuestionArgs, QuestionResults } from '../../protocol/questions.ts';
 import { DecideEach } from './decide-each.ts';
+import { checkNamed } from './known-relation.ts';
 import type { QuestionGround, QuestionSpec } from './question-spec.ts';
 
 /** The relations that a subject holds on an object: of each what Check says. */
@@ -28,6 +29,7 @@ class ListRelations implements EvaluationTask<Result> {
     this.#args = args;
     const { evaluator, model, nowMs, readBudget } = ground;
     const { namespace, objectId } = args;
+    checkNamed(ground, args.namespace, args.relations);
     const scope = evaluator.scope(`relations of ${namespace}`, '', nowMs, readBudget);
     const steps = relationsOf(scope, model, namespace, objectId);
     this.#search = guarded(scope, new StepsTask(scope, steps));

@@ -2,6 +2,7 @@ import { guarded } from '../../engine/general-evaluator.ts';
 import { listSubjects } from '../../engine/questions/list-subjects.ts';
 import { StepsTask } from '../../engine/questions/steps-task.ts';
 import type { SubjectList } from '../../model/subject-list.ts';
+import { isUnknown } from './known-relation.ts';
 import type { QuestionSpec } from './question-spec.ts';
 
 /** Ids that travel in one message: the clone of a longer list would stop everybody. */
@@ -11,8 +12,10 @@ const IDS_PER_PART = 4_096;
 export const listSubjectsQuestion: QuestionSpec<'listSubjects'> = {
   rpc: 'ListSubjects',
   isLong: () => true,
-  start: ({ evaluator, nowMs, readBudget }, args) => {
+  start: (ground, args) => {
+    const { evaluator, nowMs, readBudget } = ground;
     const { namespace, objectId, relation, context, page } = args;
+    isUnknown(ground, '', namespace, relation);
     const { reader } = evaluator;
     const scope = evaluator.scope(`${namespace}#${relation}`, context, nowMs, readBudget);
     const name = reader.nameId(namespace);

@@ -1,9 +1,11 @@
 import { BACKSTOP_BUDGET, type EvaluationTask } from '../../engine/bound/evaluator-api.ts';
 import { CUT, TRUE, type Value } from '../../engine/bound/scope.ts';
 import type { GeneralEvaluator } from '../../engine/general-evaluator.ts';
+import { missingPart } from '../../model/unknown-relation.ts';
 import type { BatchQuestion, ItemDecision, QuestionRpc } from '../../protocol/questions.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { countRefusal } from '../jobs/evaluation-job.ts';
+import { isUnknown } from './known-relation.ts';
 import type { QuestionGround } from './question-spec.ts';
 
 /** Items between two looks at the clock: each looks at it itself where it takes long. */
@@ -31,6 +33,8 @@ export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
   readonly #readsMax: number;
   readonly #results: ItemDecision[] = [];
   #task: EvaluationTask<Value> | null = null;
+  /** Whether the model lacks the relation of the item at work. */
+  #isUnknown = false;
   #reads = 0;
   #isExhausted = false;
 
@@ -72,7 +76,9 @@ export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
       this.#task ??= this.#start(item);
       if (this.#task.run(sliceEndMs) === 'more') return false;
       const value = this.#task.result();
-      this.#decided(item, { allowed: value === TRUE, undecided: value === CUT, error: '' });
+      const unknownRelation = this.#isUnknown;
+      const allowed = value === TRUE;
+      this.#decided(item, { allowed, undecided: value === CUT, error: '', unknownRelation });
     } catch (error) {
       // What Check would have answered; anything unforeseen stays inside this item.
       const isKnown = error instanceof AppError;
@@ -94,6 +100,7 @@ export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
 
   #start(item: BatchQuestion): EvaluationTask<Value> {
     const { namespace, objectId, relation, subject, context } = item;
+    this.#isUnknown = isUnknown(this.#ground, 'question.', namespace, relation);
     const contextJson = context ?? this.#asked.contextJson;
     const query = { namespace, objectId, relation, subject, contextJson };
     return this.#evaluator.startDecision(query, this.#ground.nowMs, this.#ground.readBudget);
@@ -105,7 +112,9 @@ export class ManyDecisions implements EvaluationTask<readonly ItemDecision[]> {
   }
 
   #failed(item: BatchQuestion, reason: string, error: string): void {
-    this.#results.push({ allowed: false, undecided: false, error });
+    const { model } = this.#ground;
+    const unknownRelation = missingPart(model, item.namespace, item.relation) !== undefined;
+    this.#results.push({ allowed: false, undecided: false, error, unknownRelation });
     this.#ground.context.stats.error(this.#asked.rpc, reason);
     if (this.#asked.isDecision) this.#counter(item).error += 1;
   }

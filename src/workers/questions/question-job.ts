@@ -90,6 +90,7 @@ class QuestionWork<K extends QuestionKind> implements JobWork, Asked {
     const ground = {
       evaluator: over(contextualChanges(bound.model, this.#args.contextual)),
       model: bound.model,
+      refusesUnknown: this.#args.refusesUnknown === true,
       nowMs: context.clock.nowMs(),
       readBudget: this.#readBudget,
       context,

@@ -16,6 +16,8 @@ export type QuestionGround = {
   /** Over the reader that has the request's tuples, which is `evaluator.reader`. */
   readonly evaluator: GeneralEvaluator;
   readonly model: NamespaceModel;
+  /** Whether the project refuses questions about relations that its typed model does not have. */
+  readonly refusesUnknown: boolean;
   readonly nowMs: number;
   /** Reads of one evaluation. */
   readonly readBudget: number;

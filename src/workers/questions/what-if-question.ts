@@ -47,8 +47,11 @@ class WhatIfTask implements EvaluationTask<readonly ItemChange[]> {
       const other = after[i];
       if (other === undefined) throw new Error('both sides answer every question');
       const error = one.error === '' ? other.error : one.error;
-      if (error !== '') return { allowedBefore: false, allowedAfter: false, error };
-      return { allowedBefore: one.allowed, allowedAfter: other.allowed, error };
+      const { unknownRelation } = one;
+      if (error !== '')
+        return { allowedBefore: false, allowedAfter: false, error, unknownRelation };
+      const [allowedBefore, allowedAfter] = [one.allowed, other.allowed];
+      return { allowedBefore, allowedAfter, error, unknownRelation };
     });
   }
 }

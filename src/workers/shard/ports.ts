@@ -49,6 +49,8 @@ export interface ShardSource {
   readonly loadPlaces?: number;
   /** Streams the shard into `sink` in slices; rows that came before `sink.begin` are void. Resolves with the position that it is the state of. */
   loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead>;
+  /** About how many rows the shard has; absent, or an error: not known. */
+  estimateRows?(shard: ShardKey): Promise<number>;
   /** Changes after `afterSeq`, one page. */
   readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage>;
   /** Rows of a shard behind a key (null: from the start) in the order of keys; see `readSnapshotPage`. */

@@ -4,6 +4,7 @@ import { readHeads } from '../../store/change-feed.ts';
 import { readChangesOfMany } from '../../store/changes-of-many.ts';
 import { readChanges } from '../../store/changes.ts';
 import type { ChangePage, ShardHead, ShardPosition } from '../../store/changes.ts';
+import { estimateTuples } from '../../store/estimate-tuples.ts';
 import { type SnapshotPage, readSnapshotPage } from '../../store/snapshot-page.ts';
 import { loadSnapshot } from '../../store/snapshot.ts';
 import type { SnapshotSink } from '../../store/snapshot.ts';
@@ -41,6 +42,10 @@ export class PostgresShardSource implements ShardSource {
 
   loadSnapshot(shard: ShardKey, sink: SnapshotSink, signal: AbortSignal): Promise<ShardHead> {
     return this.#loads.load(shard, sink, signal);
+  }
+
+  estimateRows(shard: ShardKey): Promise<number> {
+    return estimateTuples(this.#pool, shard);
   }
 
   readChanges(shard: ShardKey, afterSeq: number): Promise<ChangePage> {

@@ -5,20 +5,20 @@ import type { ShardKey } from '../../model/relation-tuple.ts';
 import type { ShownPlace } from '../../protocol/shown-seqs.ts';
 import { AppError, errorToData } from '../../shared/app-error.ts';
 import { assert } from '../../shared/assert.ts';
-import type { Clock } from '../../shared/clock.ts';
 import { mustReload } from '../../store/changes.ts';
 import type { ChangePage, ShardHead, ShardPosition, StoredChange } from '../../store/changes.ts';
 import type { Demand, Job } from '../jobs/job.ts';
 import { Callbacks } from './callbacks.ts';
 import { HeldChanges } from './held-changes.ts';
-import type { IndexUser, LoadPace, ShardIndex, ShardSource } from './ports.ts';
+import { isInVain } from './load-forecast.ts';
+import type { IndexUser, ShardIndex } from './ports.ts';
 import { nextActorState } from './shard-actor-state.ts';
 import type { ActorEvent, ActorState } from './shard-actor-state.ts';
-import { behind, settingsOld, unavailable } from './shard-errors.ts';
+import { behind, loadsLong, settingsOld, unavailable } from './shard-errors.ts';
 import { ShardJobs } from './shard-jobs.ts';
+import { type LoadHost, ShardLoad } from './shard-load.ts';
 import type { ShardReason } from './shard-reason.ts';
 import { ShardRevision, type Verdict } from './shard-revision.ts';
-import { withTimeout } from './with-timeout.ts';
 
 const CATCH_UP_ATTEMPTS_MAX = 3;
 const CATCH_UP_RETRY_MS = 40;
@@ -28,19 +28,11 @@ const BEHIND_RETRY_MS = 20;
 type PageOutcome = 'applied' | 'caughtUp' | 'diverged' | 'dropped';
 
 /** What an actor needs of the worker around it. */
-export interface ActorHost {
-  readonly clock: Clock;
-  readonly source: ShardSource;
-  readonly loadTimeoutMs: number;
-  createIndex(user: IndexUser): ShardIndex;
-  /** How loads leave time to others; absent: as in a worker, whose thread does nothing else. */
-  readonly pace?: LoadPace | undefined;
+export interface ActorHost extends LoadHost {
   /** What must not happen has: ends the worker. */
   failed(error: unknown): void;
   /** Bytes of what evaluators remember beside an index. */
   cacheBytesOf?(index: ShardIndex): number;
-  /** Runs `load` when one of the few load places is free. */
-  withLoadPlace<T>(load: () => Promise<T>): Promise<T>;
   /** The actor has short jobs that can run now. */
   runnable(actor: ShardActor): void;
   /** It has long ones: begun, or expected to take more than a slice. */
@@ -75,6 +67,8 @@ export class ShardActor implements IndexUser {
   /** Highest seq known to exist. */
   #headSeq = 0;
   #retryTimer: NodeJS.Timeout | null = null;
+  /** The latest. */
+  #load: ShardLoad | null = null;
   /** Kept by the host: whether it stands in the line of short, of long work. */
   isScheduled = false;
   isLongScheduled = false;
@@ -269,13 +263,20 @@ export class ShardActor implements IndexUser {
     this.#startLoad('diverged');
   }
 
-  /** Fails jobs whose deadline has passed or whose callers have gone. */
+  /** Fails jobs whose deadline has passed, or passes before the load can end, and those whose callers have gone. */
   sweep(nowMs: number): void {
     if (!this.#jobs.hasWaiting) return;
     this.#jobs.failWaiting(
       () => unavailable('the shard was not ready before the deadline'),
       (job) => job.waitUntilMs <= nowMs,
     );
+    const leftMs = this.isLoaded ? undefined : this.#load?.leftMs;
+    if (leftMs !== undefined) {
+      this.#jobs.failWaiting(
+        () => loadsLong(leftMs),
+        (job) => isInVain(leftMs, job.waitUntilMs - nowMs),
+      );
+    }
     if (!this.#jobs.hasWaiting) this.#host.settled(this);
   }
 
@@ -393,7 +394,10 @@ export class ShardActor implements IndexUser {
     } else this.#moved(event);
     this.#generation += 1;
     const generation = this.#generation;
-    this.#load()
+    const load = new ShardLoad(this.key, this.#host, this);
+    this.#load = load;
+    load
+      .run()
       .then(
         ({ index, head }) => {
           if (generation === this.#generation) this.#loaded(index, head);
@@ -404,29 +408,6 @@ export class ShardActor implements IndexUser {
         },
       )
       .catch((error: unknown) => this.#host.failed(error));
-  }
-
-  #load(): Promise<{ index: ShardIndex; head: ShardHead }> {
-    const host = this.#host;
-    return host.withLoadPlace(async () => {
-      const index = host.createIndex(this);
-      const sink = {
-        begin: () => index.begin?.(),
-        row: (bytes: Uint8Array, bounds: Int32Array) => index.insertRow(bytes, bounds),
-        ...(index.insertRows === undefined ? {} : { rows: index.insertRows.bind(index) }),
-        ...host.pace,
-      };
-      try {
-        const head = await withTimeout(host.loadTimeoutMs, (signal) =>
-          host.source.loadSnapshot(this.key, sink, signal),
-        );
-        index.loaded?.();
-        return { index, head };
-      } catch (error) {
-        index.drop?.();
-        throw error;
-      }
-    });
   }
 
   #loaded(index: ShardIndex, head: ShardHead): void {

@@ -15,6 +15,16 @@ export function settingsOld(version: number): AppError {
   );
 }
 
+/** The shard is being loaded, for longer than the caller can wait: it may come back in `leftMs`. */
+export function loadsLong(leftMs: number): AppError {
+  const seconds = String(Math.ceil(leftMs / 1_000));
+  return new AppError<ShardReason>(
+    'SHARD_UNAVAILABLE',
+    `the tenant's tuples are being loaded, which takes about ${seconds} s more`,
+    { retry_after_seconds: seconds },
+  );
+}
+
 /** The shard cannot answer now. */
 export function unavailable(message: string, cause?: unknown): AppError {
   return new AppError<ShardReason>('SHARD_UNAVAILABLE', message, {}, cause);

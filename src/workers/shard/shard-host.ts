@@ -39,8 +39,9 @@ import { SmallShards } from './small-shards.ts';
 const SWEEP_MS = 20;
 const STATS_MS = 250;
 const HEADS_PER_QUERY_MAX = 1_000;
-/** With every eighth report, so every two seconds. */
+/** With every eighth report, so every two seconds, and after loads with every second one. */
 const RECENT_EVERY = 8;
+const RECENT_EVERY_AFTER_LOADS = 2;
 const RECENT_SHARDS_MAX = 1_000;
 /**
  * Of the caches of one loaded shard and model, split as HotEvaluator does. What each cache gains at 101 k and at 1.008 M
@@ -83,6 +84,7 @@ export class ShardHost {
   #lastActor: ShardActor | null = null;
   #lastModel: NamespaceModel | null = null;
   #reportCount = 0;
+  #hasNewLoads = false;
   #isInTurn = false;
   #isTurnScheduled = false;
   #isPolling = false;
@@ -524,6 +526,10 @@ export class ShardHost {
       queueDepth += actor.depth;
     }
     const { load, loadFailure, catchUp } = this.#counts;
+    this.#hasNewLoads ||= load > 0;
+    const every = this.#hasNewLoads ? RECENT_EVERY_AFTER_LOADS : RECENT_EVERY;
+    const isRecentDue = this.#reportCount++ % every === 0;
+    if (isRecentDue) this.#hasNewLoads = false;
     this.#counts.load = 0;
     this.#counts.loadFailure = 0;
     this.#counts.catchUp = 0;
@@ -539,7 +545,7 @@ export class ShardHost {
       shardEvictions: this.#budget.takeEvictions(),
       catchUps: catchUp,
       fsck: this.#fsck.takeStats(),
-      ...(this.#reportCount++ % RECENT_EVERY === 0 ? { recentShards: this.#recentShards() } : {}),
+      ...(isRecentDue ? { recentShards: this.#recentShards() } : {}),
     };
   }
 

@@ -141,7 +141,7 @@ test('a journal that cannot be written any more ends its run, told to all who wa
   expect(bench.problems).toContain('runner.journal: no space');
 });
 
-test('a log that cannot be written ends with an annotation, and its lines are not announced', async () => {
+test('a log that cannot be written is a failure with an annotation, and its lines are not announced', async () => {
   await using bench = await createBench({
     executor: new ScriptedExecutor(),
     workflows: {
@@ -160,7 +160,7 @@ test('a log that cannot be written ends with an annotation, and its lines are no
     }),
   });
   const run = await bench.run('w');
-  expect(run.conclusion).toBe('success');
+  expect(run.conclusion).toBe('failure');
   expect(bench.errors(run.id)).toMatchObject([{ jobId: 'a', stepNumber: 1 }]);
   expect(bench.events.events.filter(({ type }) => type === 'step.log')).toEqual([]);
   expect(bench.problems).toEqual(['runner.record: no space']);

@@ -219,3 +219,104 @@ test('a run has at most so many jobs, legs included', async () => {
   expect(run.jobs.map((job) => job.id)).toEqual(['a:1', 'a:2', 'a:3', 'a:4', 'b']);
   expect(run.conclusion).toBe('failure');
 });
+
+const EVALUATED = `
+  list: { runs-on: ubuntu-latest, outputs: { m: '\${{ steps.o.outputs.m }}' }, steps: [{ id: o, run: 'set m {"a":[1,2]}' }] }
+  t:
+    needs: list
+    runs-on: ubuntu-latest
+    strategy: { matrix: '\${{ fromJSON(needs.list.outputs.m) }}' }
+    steps: [{ run: ok }]
+`;
+
+test.each([
+  [{ a: ['2'] }, 'success', ['list success', 't:1 success'], []],
+  [{ a: ['99'] }, 'failure', ['list success', 't skipped'], ['(a: 1), (a: 2)']],
+  [{ c: ['1'] }, 'failure', ['list success', 't skipped'], ['(a: 1), (a: 2)']],
+])(
+  'of a matrix that only the run knows %j leaves what it names, else the run fails',
+  async (matrix, conclusion, jobs, legs) => {
+    await using bench = await benchOf(EVALUATED);
+    const { run: queued } = await bench.service.start({ workflow: 'w', matrix });
+    const run = await bench.events.completed(queued.id);
+    expect(run.conclusion).toBe(conclusion);
+    expect(run.jobs.map((job) => `${job.id} ${job.conclusion}`)).toEqual(jobs);
+    const messages = bench.service
+      .annotations(run.id)
+      .map(({ level, message }) => `${level} ${message}`);
+    for (const text of legs) expect(messages.join('\n')).toContain(text);
+    expect(messages.some((text) => text.startsWith('error No leg of any matrix'))).toBe(
+      legs.length > 0,
+    );
+  },
+);
+
+test('a key that one matrix has leaves another one whole, and legs of another value out', async () => {
+  await using bench = await benchOf(`
+  a: { runs-on: ubuntu-latest, strategy: { matrix: { os: [x, y] } }, steps: [{ run: ok }] }
+  b: { runs-on: ubuntu-latest, strategy: { matrix: { node: [1, 2] } }, steps: [{ run: ok }] }
+  c: { runs-on: ubuntu-latest, strategy: { matrix: { os: [z] } }, steps: [{ run: ok }] }
+`);
+  const { run: queued } = await bench.service.start({ workflow: 'w', matrix: { OS: ['x'] } });
+  const run = await bench.events.completed(queued.id);
+  expect(run.jobs.map((job) => `${job.id} ${job.conclusion}`).toSorted()).toEqual([
+    'a:1 success',
+    'b:1 success',
+    'b:2 success',
+    'c skipped',
+  ]);
+  expect(run.conclusion).toBe('success');
+});
+
+test.each([
+  [{ os: ['q'] }, "'os' is never 'q'; it is linux, macos"],
+  [{ os: ['macso'] }, 'did you mean macos?'],
+  [
+    { oss: ['linux'] },
+    "has the key 'oss'; there are os (linux, macos), n (1, 2); did you mean os?",
+  ],
+  [
+    { os: ['macos'], n: ['2'] },
+    'no leg has os:macos and n:2 together; there are (os: linux, n: 1)',
+  ],
+])('%j, which no leg has, starts nothing', async (matrix, message) => {
+  await using bench = await benchOf(`
+  a:
+    runs-on: ubuntu-latest
+    strategy: { matrix: { os: [linux, macos], n: [1, 2], exclude: [{ os: macos, n: 2 }] } }
+    steps: [{ run: ok }]
+`);
+  await expect(bench.service.start({ workflow: 'w', matrix })).rejects.toMatchObject({
+    reason: 'INVALID_REQUEST',
+    metadata: { field: 'matrix' },
+    message: expect.stringContaining(message) as string,
+  });
+  expect(bench.service.list({ limit: 1 })).toEqual([]);
+});
+
+test('a run in which nothing ran is a failure, unless its own conditions say so', async () => {
+  await using bench = await createBench({
+    executor: new ScriptedExecutor(),
+    overrides: { platform: 'linux' },
+    workflows: {
+      'foreign.yml': `on: workflow_dispatch\njobs:
+  w: { runs-on: windows-latest, steps: [{ run: ok }] }
+  after: { needs: w, runs-on: ubuntu-latest, steps: [{ run: ok }] }
+  not: { if: false, runs-on: ubuntu-latest, steps: [{ run: ok }] }`,
+      'partly.yml': `on: workflow_dispatch\njobs:
+  w: { runs-on: windows-latest, steps: [{ run: ok }] }
+  l: { runs-on: ubuntu-latest, steps: [{ run: ok }] }`,
+      'condition.yml': `on: workflow_dispatch\njobs:
+  not: { if: false, runs-on: ubuntu-latest, steps: [{ run: ok }] }
+  after: { needs: not, runs-on: ubuntu-latest, steps: [{ run: ok }] }`,
+    },
+  });
+  const foreign = await bench.run('foreign');
+  expect([foreign.status, foreign.conclusion]).toEqual(['failed', 'failure']);
+  expect(foreign.jobs.every(({ conclusion }) => conclusion === 'skipped')).toBe(true);
+  expect(bench.errors(foreign.id).map(({ message }) => message)).toEqual([
+    'Nothing ran: 1 job was left out by the runner, not by a condition of the workflow',
+  ]);
+  expect((await bench.run('partly')).conclusion).toBe('success');
+  expect((await bench.run('condition')).conclusion).toBe('skipped');
+});

@@ -439,6 +439,66 @@ describe('what is refused', () => {
     ]);
   });
 
+  describe('a dry run without a token', () => {
+    const settings = { hostToken: undefined };
+
+    test('takes a host that shows nothing as the project saw it last', async () => {
+      const fixture = await seeded({ settings });
+      const { projectDir, sync, host } = fixture;
+      const origin = `refs/remotes/upstream/`;
+      await gitIn(projectDir, 'remote', 'add', 'upstream', 'git@host.example:octo/demo.git');
+      await gitIn(
+        projectDir,
+        'config',
+        'remote.upstream.url',
+        `https://x/${host.owner}/${host.repo}`,
+      );
+      await gitIn(projectDir, 'update-ref', `${origin}main`, 'HEAD');
+      const sha = await commit(projectDir, 'One');
+      const first = await sync.push({ dryRun: true });
+      expect(first).toMatchObject({
+        dryRun: true,
+        knownFrom: 'project',
+        stack: [{ sha, base: 'main', action: 'created' }],
+      });
+      await gitIn(projectDir, 'update-ref', origin + (first.stack[0]?.branch ?? ''), sha);
+      expect((await sync.push({ dryRun: true })).stack[0]?.action).toBe('unchanged');
+      expect(await branchesOf(fixture)).toEqual({});
+      await expect(sync.push({})).rejects.toMatchObject({ reason: 'REMOTE_MISSING' });
+    });
+
+    test('without any remote goes from the branch of the project', async () => {
+      const { projectDir, sync } = await seeded({ settings });
+      await gitIn(projectDir, 'checkout', '--quiet', '-b', 'topic');
+      await commit(projectDir, 'One');
+      await commit(projectDir, 'Two', '', '2026-04-01T10:00:01Z');
+      const { stack, knownFrom } = await sync.push({ dryRun: true });
+      expect([stack.map(({ action }) => action), knownFrom]).toEqual([
+        ['created', 'created'],
+        'project',
+      ]);
+      await expect(sync.push({ dryRun: true, base: 'nowhere' })).rejects.toMatchObject({
+        reason: 'INVALID_REF',
+        message: expect.stringContaining('RUNNER_HOST_TOKEN') as string,
+      });
+    });
+
+    test('reads what the host shows to everybody', async () => {
+      const fixture = await seeded({ settings, isFileGit: true });
+      await gitIn(fixture.projectDir, 'checkout', '--quiet', '-b', 'topic');
+      await commit(fixture.projectDir, 'One');
+      // Its repository is open, its API is not.
+      await gitIn(fixture.projectDir, 'update-ref', '-d', 'refs/heads/main');
+      const result = await fixture.sync.push({ dryRun: true });
+      expect(result).toMatchObject({ stack: [{ action: 'created' }] });
+      await fixture.host.git('branch', result.stack[0]?.branch ?? '', 'main');
+      expect(await fixture.sync.push({ dryRun: true })).toMatchObject({
+        knownFrom: 'branches',
+        stack: [{ action: 'updated' }],
+      });
+    });
+  });
+
   test('names that git could take for something else, and bodies that are not known', async () => {
     const bodies = [
       { base: '-x' },

@@ -159,12 +159,13 @@ function logs({ runs, follower }: RunRoutesOptions, call: Call): Answer {
     jobId: queryText(query, 'job'),
     stepNumber: queryInteger(query, 'step', 1, 1_000_000),
     tail: queryInteger(query, 'tail', 0, TAIL_MAX),
+    isNumbered: queryFlag(query, 'numbered'),
   };
   if (wanted.jobId !== undefined && !run.jobs.some(({ id }) => id === wanted.jobId)) {
     throw new AppError('INVALID_REQUEST', 'job: the run has no such job', { field: 'job' });
   }
   const isEnded = run.completedAt !== undefined;
-  if (queryFlag(query, 'follow') && !isEnded) {
+  if ((queryFlag(query, 'follow') && !isEnded) || wanted.isNumbered) {
     const parts = follower.follow(run.id, wanted);
     return { kind: 'parts', contentType: TEXT_TYPE, parts, headers: ['cache-control', 'no-cache'] };
   }

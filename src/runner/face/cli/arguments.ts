@@ -1,5 +1,6 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { AppError } from '../../../shared/app-error.ts';
+import { meant } from '../../../shared/suggestion.ts';
 import type { RunStatus, SandboxStrategy } from '../../model/run.ts';
 import { COMMANDS, type CommandName, type Option } from './command-table.ts';
 
@@ -17,14 +18,26 @@ const LIMIT_MAX = 1_000;
 /** `-l` alone is the command `list`, as in act. */
 const LIST_FLAG = 'list';
 const LIST_OPTION = [LIST_FLAG, { short: 'l', help: [] }] as const;
+/** Alone, or with any command. */
+const VERSION_FLAG = 'version';
+const VERSION_OPTION = [VERSION_FLAG, { short: 'V', help: [] }] as const;
 
 /** Names of options to what was given for them: texts, or true for a flag, in the order given. */
 type Given = Readonly<Record<string, readonly (string | boolean)[] | undefined>>;
+
+const FLAGS: readonly string[] = [LIST_FLAG, VERSION_FLAG];
+/** Every option of every command. */
+const ALL: ReadonlyMap<string, Option> = new Map<string, Option>([
+  ...[...COMMANDS.values()].flatMap(({ options }) => Object.entries(options)),
+  LIST_OPTION,
+  VERSION_OPTION,
+]);
 
 export type CommandLine = {
   /** Undefined: the help of all commands. */
   readonly command: CommandName | undefined;
   readonly isHelp: boolean;
+  readonly isVersion: boolean;
   readonly words: readonly string[];
   readonly workspace: string | undefined;
   readonly isJson: boolean;
@@ -69,14 +82,15 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
   const { command, words } = commandOf(values, positionals);
   if (command !== undefined) {
     const known = COMMANDS.get(command)?.options ?? {};
-    const wrong = Object.keys(values).find((name) => !(name in known) && name !== LIST_FLAG);
-    if (wrong !== undefined) throw usage(`--${wrong} is no option of ${command}`);
+    const wrong = Object.keys(values).find((name) => !(name in known) && !FLAGS.includes(name));
+    if (wrong !== undefined) throw usage(otherCommands(wrong, command));
   }
   const text = (name: string): string | undefined => texts(values, name).at(-1);
   const isSet = (name: string): boolean => values[name] !== undefined;
   return {
     command,
     isHelp: isSet('help') || command === undefined,
+    isVersion: isSet(VERSION_FLAG),
     words,
     workspace: text('workspace'),
     isJson: isSet('json'),
@@ -114,23 +128,57 @@ export function usage(problem: string): AppError {
   return new AppError('INVALID_REQUEST', problem);
 }
 
-/** The options of all commands together: which of them a command takes is asked when it is known. */
+/**
+ * The options of all commands together: which of them a command takes is asked when it is known.
+ * Errors: INVALID_REQUEST for an option that no command has, a value too many or too few.
+ */
 function parsed(args: readonly string[]): {
   readonly values: Given;
   readonly positionals: readonly string[];
 } {
-  const all = [...COMMANDS.values()].flatMap(({ options }) => Object.entries(options));
-  const options = Object.fromEntries(
-    [...all, LIST_OPTION].map(([name, option]) => [name, kindOf(option)]),
-  );
-  try {
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
-    // Each may come several times, so each is a list.
-    return { values: values as Given, positionals };
-  } catch (error) {
-    // Its texts are made for whoever typed the arguments.
-    throw usage(error instanceof Error ? error.message : String(error));
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries([...ALL].map(([name, option]) => [name, kindOf(option)])),
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  });
+  const positionals = tokens.flatMap((token) => (token.kind === 'positional' ? token.value : []));
+  const values: Record<string, (string | boolean)[]> = {};
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value, inlineValue } = token;
+    const option = ALL.get(name);
+    if (option === undefined) throw usage(unknownOption(rawName, positionals[0]));
+    if (option.value === undefined && value !== undefined) throw usage(`${rawName} takes no value`);
+    if (option.value !== undefined && value === undefined) {
+      const shown = COMMANDS.get(positionals[0] ?? '')?.options[name]?.value ?? option.value;
+      throw usage(`${rawName} needs a value: ${rawName} ${shown}`);
+    }
+    // Rather a value that was forgotten. Standard input is `-`.
+    if (inlineValue === false && value !== undefined && /^-./.test(value)) {
+      throw usage(`${rawName} needs a value; write --${name}=VALUE for one that begins with -`);
+    }
+    (values[name] ??= []).push(value ?? true);
   }
+  return { values, positionals };
+}
+
+/** Of a text such as `--nope`: the value behind it may be a secret, and is not repeated. */
+function unknownOption(rawName: string, word: string | undefined): string {
+  const command = COMMANDS.get(word ?? '');
+  const names = [...Object.keys(command?.options ?? {}), ...FLAGS];
+  const known = command === undefined ? [...ALL.keys()] : names;
+  const near = meant(
+    rawName,
+    known.map((name) => `--${name}`),
+  );
+  return `there is no option ${rawName}${near}`;
+}
+
+function otherCommands(name: string, command: CommandName): string {
+  const others = [...COMMANDS].flatMap(([other, { options }]) => (name in options ? other : []));
+  return `--${name} is no option of ${command}, but of ${others.join(', ')}`;
 }
 
 function kindOf({ short, value }: Option): NonNullable<ParseArgsConfig['options']>[string] {
@@ -147,7 +195,10 @@ function commandOf(
   const [first, ...words] = positionals;
   if (first === undefined) return { command: undefined, words };
   if (!isCommand(first)) {
-    throw usage(`there is no command ${first}; there are ${[...COMMANDS.keys()].join(', ')}`);
+    const names = [...COMMANDS.keys()];
+    throw usage(
+      `there is no command ${first}${meant(first, names)}; there are ${names.join(', ')}`,
+    );
   }
   return { command: first, words };
 }

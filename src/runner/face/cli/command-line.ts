@@ -49,6 +49,10 @@ export async function runCommandLine(
   let line: CommandLine | undefined;
   try {
     line = parseCommandLine(args);
+    if (line.isVersion) {
+      output.line(`gatehouse-runner ${packageVersion()}`);
+      return 0;
+    }
     if (line.isHelp) {
       output.line(helpText(line.command));
       return args.length === 0 ? EXIT_USAGE : 0;

@@ -53,7 +53,7 @@ async function run(line: CommandLine, context: CliContext, screens: Screens): Pr
     const { printPlan } = await import('./start-plan.ts');
     if (isJson) screens.output.line(JSON.stringify(plan));
     else printPlan(screens.output, screens.notes, plan);
-    return 0;
+    return plan.forecast.exitCode;
   }
   const link = await (await links()).connect(context);
   try {
@@ -116,8 +116,16 @@ async function list(line: CommandLine, context: CliContext, { output }: Screens)
   const { createWorkflowCatalog } = await import('../../host/project/workflow-catalog.ts');
   const { workflowInfo } = await import('../../language/workflow-info.ts');
   const now = new Date();
-  const files = (await createWorkflowCatalog(context.workspace).list()).map((file) =>
-    workflowInfo(file, now),
+  const found = await createWorkflowCatalog(context.workspace).list();
+  const files = await Promise.all(
+    found.map(async (file) => ({
+      ...workflowInfo(file, now),
+      // What cannot be read is refused.
+      forecast:
+        file.workflow === undefined
+          ? { exitCode: 2, problems: [] }
+          : await context.local.forecast(context, file.workflow),
+    })),
   );
   if (line.isJson) {
     output.line(JSON.stringify(files));
@@ -125,8 +133,9 @@ async function list(line: CommandLine, context: CliContext, { output }: Screens)
   }
   if (files.length === 0) output.line('There are no workflows in .github/workflows.');
   const width = Math.max(0, ...files.map(({ fileName }) => fileName.length));
-  for (const { name, fileName, triggers, inputs, schedules = [], errors = [] } of files) {
-    const mark = errors.length === 0 ? output.paint('✓', 'green') : output.paint('✗', 'red');
+  const { forecastLines } = await import('./start-plan.ts');
+  for (const { name, fileName, triggers, inputs, schedules = [], errors = [], forecast } of files) {
+    const mark = forecast.exitCode === 0 ? output.paint('✓', 'green') : output.paint('✗', 'red');
     const title = name === fileName ? '' : `  ${output.paint(output.foreign(name), 'bold')}`;
     const details = [
       triggers.join(', '),
@@ -149,6 +158,8 @@ async function list(line: CommandLine, context: CliContext, { output }: Screens)
         ),
       );
     }
+    if (errors.length > 0) output.line(output.paint('    A run is refused: exit code 2', 'red'));
+    for (const text of forecastLines(forecast)) output.line(`    ${output.foreign(text)}`);
   }
   return 0;
 }

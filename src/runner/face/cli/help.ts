@@ -41,7 +41,7 @@ Usage: runner <command> [options]
 
 ${lines.join('\n')}
 
-\`runner <command> --help\` tells more; \`runner -l\` is \`runner list\`.
+\`runner <command> --help\` tells more; \`runner -l\` is \`runner list\`, \`runner --version\` its version.
 Through npm: \`npm run runner -- <command> …\`.
 When a runner serves the workspace (npm run start:runner), the commands call it; RUNNER_API_TOKEN
 is its token, else the one in .runner/api-token. NO_COLOR turns colours off.`;

@@ -1,8 +1,9 @@
 import type { LogLevel } from '../../../observability/logger.ts';
 import type { StartRequest } from '../../model/ports.ts';
+import type { Workflow } from '../../model/workflow.ts';
 import type { RunnerSettings } from '../../settings/settings.ts';
 import type { ActionLink, RunnerLink, RunReader, SecretLink } from './runner-link.ts';
-import type { StartPlan } from './start-plan.ts';
+import type { Forecast, StartPlan } from './start-plan.ts';
 
 /** What a runner in this process is made from. */
 export type LocalContext = {
@@ -28,6 +29,8 @@ export interface LocalRunner {
   openSecrets(context: LocalContext): Promise<SecretLink>;
   /** What a start would run; nothing is locked, and no secret read. Errors: those of RunService.start. */
   planStart(context: LocalContext, request: StartRequest): Promise<StartPlan>;
+  /** What the files show of the end of a run of all jobs. */
+  forecast(context: LocalContext, workflow: Workflow): Promise<Forecast>;
   /** The recorded runs as they lie on the disk: nothing is started or recovered. */
   openStoredRuns(context: LocalContext): Promise<RunReader>;
   /** The actions that the project has: files alone, which any number of processes may use. */

@@ -14,6 +14,21 @@ export type StartPlan = {
   /** In the order of the file; a matrix that only the run can tell is one job. */
   readonly jobs: readonly PlanJob[];
   readonly warnings: readonly string[];
+  readonly forecast: Forecast;
+};
+
+/** What the files show of the end of a run before it starts. */
+export type Forecast = {
+  /** That of `run`. */
+  readonly exitCode: number;
+  readonly problems: readonly ForeseenProblem[];
+};
+
+/** `isSure`: no condition and no `continue-on-error` stands before it. */
+export type ForeseenProblem = {
+  readonly jobId: string;
+  readonly message: string;
+  readonly isSure: boolean;
 };
 
 export type PlanJob = {
@@ -54,7 +69,18 @@ export function printPlan(output: Terminal, notes: Terminal, plan: StartPlan): v
       output.line(`${text}${output.paint(output.foreign(condition), 'dim')}`);
     }
   }
+  for (const text of forecastLines(plan.forecast)) output.line(output.foreign(text));
   output.line('Nothing was run.');
+}
+
+/** What is foreseen, and the exit code that follows; nothing where nothing is. */
+export function forecastLines({ exitCode, problems }: Forecast): readonly string[] {
+  if (problems.length === 0) return [];
+  const lines = problems.map(
+    ({ jobId, message, isSure }) => `${isSure ? '✗' : '?'} ${jobId}: ${message}`,
+  );
+  const end = exitCode === 0 ? 'would run' : 'would fail';
+  return [...lines, `The run ${end}, as far as the files tell: exit code ${exitCode}`];
 }
 
 function shortSha(sha: string): string {

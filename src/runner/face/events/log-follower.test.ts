@@ -134,3 +134,22 @@ test('with tail only the last lines of what was there, and all that follows', as
   };
   expect(await textOf(run.follower.follow('r', { tail: 2 }))).toBe(`${HEAD}b\nc\nd\n`);
 });
+
+test('with numbers each header tells the number of the line below it', async () => {
+  const run = new FollowedRun();
+  run.start(1);
+  run.start(2);
+  run.write(1, ['1', '2', '3']);
+  run.announce(1, ['1', '2', '3']);
+  run.end();
+  let text = '';
+  for await (const part of run.follower.follow('r', { tail: 2, isNumbered: true })) text += part;
+  const lines = text.split('\n');
+  const at = lines.findIndex((line) => line.startsWith('--- Step 1 from line 2: '));
+  expect(lines.slice(at + 1, at + 3)).toEqual(['2', '3']);
+  expect(await run.follower.lines(['r', 'j', 1], 2, 1)).toEqual({
+    first: 2,
+    lines: ['2'],
+    total: 3,
+  });
+});

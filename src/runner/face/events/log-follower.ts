@@ -1,7 +1,11 @@
 import type { EventPublisher, RunnerEvent } from '../../model/events.ts';
 import type { LogQuery, RunService } from '../../model/ports.ts';
 import type { Job, Step } from '../../model/run.ts';
+import { findLine, linesAt, linesOf, type LogPage, type LogSearch } from './log-pages.ts';
 import { RunFeed, type FeedItem } from './run-feed.ts';
+
+/** Run, job and number of a step. */
+export type LogPlace = Parameters<ReadLog>;
 
 /** Reads what is on disk of the log of a step: whole lines. */
 export type ReadLog = (
@@ -10,7 +14,6 @@ export type ReadLog = (
   stepNumber: number,
 ) => AsyncIterable<Uint8Array>;
 
-const NEWLINE = 0x0a;
 const HEADER_AT_START = /^(?:=== Job:|--- Step)/;
 
 /**
@@ -89,6 +92,16 @@ export class LogFollower implements EventPublisher {
     }
   }
 
+  /** Lines of one step, by their numbers. Errors: those of reading. */
+  lines(place: LogPlace, first: number, count: number): Promise<LogPage> {
+    return linesAt(this.#readLog(...place), first, count);
+  }
+
+  /** The number of the next line of one step that has the text. Errors: those of reading. */
+  find(place: LogPlace, search: LogSearch): Promise<number | undefined> {
+    return findLine(this.#readLog(...place), search);
+  }
+
   #jobOf(runId: string, jobId: string): Job | undefined {
     return this.#runs()
       .get(runId)
@@ -130,7 +143,7 @@ class FollowedText {
     const key = keyOf(job.id, step.number);
     if (this.#seen.has(key)) return '';
     this.#seen.set(key, 0);
-    return this.#headers(job, step, key);
+    return this.#headers(job, step, key, 0);
   }
 
   /** The lines of a feed item that are new. */
@@ -173,13 +186,16 @@ class FollowedText {
   #lines(job: Job, step: Step, lines: readonly string[], first: number): string {
     if (lines.length === 0) return '';
     const key = keyOf(job.id, step.number);
-    let text = this.#currentStep === key ? '' : this.#headers(job, step, key);
+    const isNext = this.#currentStep === key && this.#seen.get(key) === first;
+    const isSame = this.#query.isNumbered === true ? isNext : this.#currentStep === key;
+    let text = isSame ? '' : this.#headers(job, step, key, first);
     for (const line of lines) text += `${HEADER_AT_START.test(line) ? ' ' : ''}${line}\n`;
     this.#seen.set(key, first + lines.length);
     return text;
   }
 
-  #headers(job: Job, step: Step, key: string): string {
+  /** `first`: lines of the step before the one below. */
+  #headers(job: Job, step: Step, key: string, first: number): string {
     let text = '';
     if (this.#currentJob !== job.id) {
       const gap = this.#currentJob === '' ? '' : '\n';
@@ -188,18 +204,8 @@ class FollowedText {
     }
     this.#currentStep = key;
     const state = step.conclusion ?? step.status;
-    return `${text}--- Step ${step.number}: ${oneLine(step.name)} [${state}] ---\n`;
-  }
-}
-
-/** Whole lines of a file; a last one that is still being written is left to the events. */
-async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly string[]> {
-  let rest: Uint8Array = new Uint8Array(0);
-  for await (const chunk of chunks) {
-    const bytes = rest.byteLength === 0 ? Buffer.from(chunk) : Buffer.concat([rest, chunk]);
-    const end = bytes.lastIndexOf(NEWLINE);
-    rest = bytes.subarray(end + 1);
-    if (end >= 0) yield bytes.toString('utf8', 0, end).split('\n');
+    const place = this.#query.isNumbered === true ? ` from line ${first + 1}` : '';
+    return `${text}--- Step ${step.number}${place}: ${oneLine(step.name)} [${state}] ---\n`;
   }
 }
 

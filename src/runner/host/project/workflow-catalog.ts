@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { AppError } from '../../../shared/app-error.ts';
+import { meant } from '../../../shared/suggestion.ts';
 import { WORKFLOW_FILES_MAX } from '../../language/limits.ts';
 import { readWorkflow } from '../../language/read-workflow.ts';
 import type { WorkflowCatalog, WorkflowFile } from '../../model/ports.ts';
@@ -74,7 +75,9 @@ class FileCatalog implements WorkflowCatalog {
         }
       }
     }
-    throw new AppError('WORKFLOW_NOT_FOUND', `There is no workflow '${name}'`);
+    const names = files.flatMap((file) => KEYS.map((keyOf) => keyOf(file)));
+    const near = meant(name, names);
+    throw new AppError('WORKFLOW_NOT_FOUND', `There is no workflow '${name}'${near}`);
   }
 
   async #fileNames(): Promise<readonly string[]> {

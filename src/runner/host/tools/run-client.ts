@@ -6,6 +6,8 @@ import { baseEnvironment } from '../process/step-environment.ts';
 
 const OUTPUT_BYTES_MAX = 256 * 1024 * 1024;
 const TIMEOUT_MS_DEFAULT = 10 * 60_000;
+/** Lines of npm that are no sentence. */
+const NPM_FIELD = /^(?:code|syscall|errno|path|dest|command|sh) |^\s|^A complete log of this run/;
 const REASON_CHARACTERS_MAX = 400;
 
 /**
@@ -103,15 +105,33 @@ export async function mustRunClient(
 
 /** What a client says of its failure, without addresses' users, in one line. */
 function reasonOf(stderr: string, stdout: string): string {
-  const lines = (stderr.trim() === '' ? stdout : stderr)
-    .split('\n')
-    .map((line) => line.replace(/^(?:npm (?:error|ERR!)|ERROR:|error:)\s*/i, '').trim())
-    .filter((line) => line !== '' && !line.startsWith('A complete log of this run'));
-  const text = lines
-    .slice(-6)
-    .join('; ')
-    .replaceAll(/\/\/[^/@\s]+@/g, '//***@');
+  const text = (npmReason(stderr) ?? lastWords(stderr.trim() === '' ? stdout : stderr)).replaceAll(
+    /\/\/[^/@\s]+@/g,
+    '//***@',
+  );
   return text === '' ? 'it did not say why' : text.slice(-REASON_CHARACTERS_MAX);
+}
+
+function lastWords(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => line.replace(/^(?:ERROR:|error:)\s*/i, '').trim())
+    .filter((line) => line !== '')
+    .slice(-6)
+    .join('; ');
+}
+
+/** npm's code and the first thing that it says; behind it come stacks, properties and general advice. */
+function npmReason(stderr: string): string | undefined {
+  const lines = [...stderr.matchAll(/^npm (?:error|ERR!) (.*)$/gm)].map(([, line = '']) => line);
+  const code = lines.find((line) => line.startsWith('code '))?.slice('code '.length);
+  const said = lines
+    .find((line) => !NPM_FIELD.test(line))
+    ?.replace(/^(?:FetchError|Error): /, '')
+    // The status, or the code in small letters, before each line.
+    .replace(/^(?:\d{3}|notarget) /, '');
+  const words = [code, said].filter((word) => word !== undefined && word !== '');
+  return words.length === 0 ? undefined : words.join(': ');
 }
 
 /** The first program of that name on a PATH. */

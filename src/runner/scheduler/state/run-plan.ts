@@ -53,7 +53,8 @@ export function planOf(
         const id = leg === null ? node : legId(node, index);
         const name = namePrefix + plainName(job, leg);
         const isOpen = job.strategy?.matrix !== undefined && legs === undefined;
-        if (job.kind === 'call' && !isOpen) visit(job.called, placeBelow(id, name));
+        if (job.kind === 'call' && job.missing === undefined && !isOpen)
+          visit(job.called, placeBelow(id, name));
         else
           add({ id, name: shortName(name), needs, node, ...(leg === null ? {} : { matrix: leg }) });
       }

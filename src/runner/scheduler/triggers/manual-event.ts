@@ -1,4 +1,5 @@
 import { AppError } from '../../../shared/app-error.ts';
+import { meant } from '../../../shared/suggestion.ts';
 import { mismatchOf, type FilteredEvent, type Mismatch } from '../../language/event-filters.ts';
 import { EVENT_NAMES } from '../../language/event-schema.ts';
 import type { ProjectHistory, StartRequest } from '../../model/ports.ts';
@@ -15,6 +16,7 @@ import { filteredEventOf } from './filtered-event.ts';
 import { objectOf, textAt } from './payload.ts';
 
 const DISPATCH_EVENT = 'workflow_dispatch';
+const EVENT_CHARACTERS_SHOWN = 100;
 /** Of the JSON of a payload: it goes into the journal of the run and the environment of its jobs. */
 const PAYLOAD_CHARACTERS_MAX = 1024 * 1024;
 /** One line, nothing that git or a shell reads as more than a name. */
@@ -65,7 +67,11 @@ export function checkedEvent({ event = DISPATCH_EVENT, payload }: StartRequest):
   readonly event: string;
   readonly payload: JsonObject | undefined;
 } {
-  if (!EVENT_NAMES.includes(event)) throw invalid('event', 'is no event that GitHub has');
+  if (!EVENT_NAMES.includes(event)) {
+    const shown = event.slice(0, EVENT_CHARACTERS_SHOWN);
+    const near = meant(shown.toLowerCase(), EVENT_NAMES);
+    throw invalid('event', `'${shown}' is no event that GitHub has${near}`);
+  }
   if (payload === undefined) return { event, payload: undefined };
   const object = objectOf(payload as JsonObject);
   if (object === undefined) throw invalid('payload', 'must be a JSON object');

@@ -311,19 +311,23 @@ describe('what a start chooses', { timeout: 180_000 }, () => {
     expect(log).toContain('leg 18 mac kept-place *** 11 0 0\n');
   });
 
-  test('values that no leg has skip the job, and names that are none are refused', async () => {
+  test('legs that nobody has and names that are none are refused', async () => {
     const { url } = await start({ 'parts.yml': PARTS });
-    const { body: run } = await post(url, {
-      workflow: 'parts',
-      jobs: ['test'],
-      matrix: { node: ['22'] },
-    });
-    const ended = await runEnded(url, run.id);
-    const jobs = ended['jobs'] as readonly { readonly id: string; readonly conclusion: string }[];
-    expect(jobs.map(({ id, conclusion }) => `${id} ${conclusion}`)).toEqual([
-      'build success',
-      'test skipped',
-    ]);
+    for (const [matrix, message] of [
+      [{ node: ['22'] }, "'node' is never '22'; it is 18, 20"],
+      [{ nod: ['20'] }, "no matrix of parts.yml has the key 'nod'; there are node (18, 20), os"],
+    ] as const) {
+      const { status, body } = await post(url, { workflow: 'parts', jobs: ['test'], matrix });
+      expect([status, body.error.code, body.error.details]).toEqual([
+        400,
+        'invalid_request',
+        { field: 'matrix' },
+      ]);
+      expect(body.error.message).toContain(message);
+    }
+    // The job with the matrix is none of those chosen.
+    const lone = { workflow: 'parts', jobs: ['lone'], matrix: { node: ['20'] } };
+    expect((await post(url, lone)).body.error.message).toContain('has no matrix');
     for (const secrets of [{ 'A-B': 'x' }, { GITHUB_REF: 'x' }, { RUNNER_X: 'x' }]) {
       const { status, body } = await post(url, { workflow: 'parts', secrets });
       expect([status, body.error.code]).toEqual([422, 'invalid_name']);

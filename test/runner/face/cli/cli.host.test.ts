@@ -155,6 +155,14 @@ describe('run', { timeout: 120_000 }, () => {
     expect([code, stdout.includes('skipped')]).toEqual([0, true]);
   });
 
+  test('a run in which the runner left everything out is 1', async () => {
+    const workspace = project();
+    const text = 'on: push\njobs: { w: { runs-on: windows-latest, steps: [{ run: exit 0 }] } }\n';
+    writeFileSync(join(workspace, '.github/workflows/windows.yml'), text);
+    const { code, stdout } = await runCli(workspace, ['run', 'windows']);
+    expect([code, stdout]).toEqual([1, expect.stringContaining('Nothing ran: 1 job was left out')]);
+  });
+
   test('--json prints every event with its type, in order, and nothing else', async () => {
     const { code, stdout, stderr } = await runCli(project(), ['run', 'ok', '--json']);
     expect([code, stderr]).toEqual([0, '']);
@@ -241,6 +249,61 @@ describe('run', { timeout: 120_000 }, () => {
     expect(existsSync(join(workspace, '.runner'))).toBe(false);
   });
 
+  test('-n and list say what will fail, with the exit code that the run then has', async () => {
+    const legs = Array.from({ length: 257 }, (_, index) => index).join(', ');
+    const files = {
+      'call.yml': `jobs:
+  bad: { uses: ./.github/workflows/gone.yml }
+  after: { needs: bad, runs-on: ubuntu-latest, steps: [{ run: exit 0 }] }
+  good: { runs-on: ubuntu-latest, steps: [{ run: echo ran-well }] }`,
+      'services.yml': `jobs: { s: { runs-on: x, services: { db: { image: db } }, steps: [{ run: exit 0 }] } }`,
+      'image.yml': `jobs: { c: { runs-on: x, container: node:22, steps: [{ run: exit 0 }] } }`,
+      'legs.yml': `jobs: { m: { runs-on: x, strategy: { matrix: { n: [${legs}] } }, steps: [{ run: exit 0 }] } }`,
+      'remote.yml': `jobs: { r: { runs-on: x, steps: [{ uses: some/where@v1 }] } }`,
+      'local.yml': `jobs: { l: { runs-on: x, steps: [{ uses: ./nowhere }] } }`,
+      'label.yml': `jobs: { w: { runs-on: windows-latest, steps: [{ run: exit 0 }] } }`,
+      'perhaps.yml': `jobs: { p: { runs-on: x, steps: [{ if: failure(), uses: ./nowhere }, { run: exit 0 }] } }`,
+    };
+    const workspace = makeWorkspace(
+      Object.fromEntries(
+        Object.entries(files).map(([name, text]) => [
+          `.github/workflows/${name}`,
+          `on: workflow_dispatch\n${text}\n`,
+        ]),
+      ),
+      true,
+    );
+    const list = await runCli(workspace, ['list', '--json']);
+    const listed = JSON.parse(list.stdout) as {
+      fileName: string;
+      forecast: { exitCode: number; problems: { message: string; isSure: boolean }[] };
+    }[];
+    for (const [name, said] of [
+      ['call.yml', "Unable to find reusable workflow './.github/workflows/gone.yml'"],
+      ['services.yml', "'services' needs a container"],
+      ['image.yml', "'container' needs a container"],
+      ['legs.yml', 'more than 256 combinations'],
+      ['remote.yml', 'the action some/where@v1 is not here'],
+      ['local.yml', 'the action ./nowhere is not in the project'],
+      ['label.yml', "it asks for 'windows-latest'"],
+      ['perhaps.yml', '? p: the action ./nowhere is not in the project'],
+    ] as const) {
+      const plan = await runCli(workspace, ['run', name, '-n']);
+      const run = await runCli(workspace, ['run', name, '-q']);
+      expect(plan.stdout).toContain(said);
+      expect(plan.stdout).toContain(`exit code ${run.code}\n`);
+      const { forecast } = listed.find(({ fileName }) => fileName === name) ?? {};
+      expect([name, plan.code, forecast?.exitCode]).toEqual([name, run.code, run.code]);
+      expect(run.code).toBe(name === 'perhaps.yml' ? 0 : 1);
+      if (name !== 'call.yml') continue;
+      expect(run.stdout).toMatch(/^after - after skipped$/m);
+      expect(run.stdout).toMatch(/✓ good success/);
+    }
+    expect((await runCli(workspace, ['list'])).stdout).toContain(
+      '✗ image.yml     workflow_dispatch\n    ✗ c: ',
+    );
+  });
+
   test('strategy and ref choose where it works', async () => {
     const workspace = project(true);
     const none = await runCli(workspace, ['run', 'ok', '--strategy', 'none']);
@@ -277,19 +340,36 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
     [['run', 'ok', '--input', 'x'], '--input x: must be name=value'],
     [['run', 'ok', '-i', 'a=1', '-i', 'a=2'], '--input a: is given more than once'],
     [['run', 'ok', '--strategy', 'x'], '--strategy: must be one of worktree, copy, none'],
-    [['run', 'ok', '--failed'], '--failed is no option of run'],
-    [['run', 'ok', '--nope'], '--nope'],
+    [['run', 'ok', '--failed'], '--failed is no option of run, but of rerun\n'],
+    [['run', 'ok', '--inptu', 'a=b'], 'there is no option --inptu\n       did you mean --input?\n'],
+    [['--inptu=hunter2', 'x'], 'there is no option --inptu\n       did you mean --input?\n'],
+    [['run', 'ok', '--wholly-unknown=hunter2'], 'error: there is no option --wholly-unknown\nSee:'],
+    [['run', 'ok', '-Z'], 'there is no option -Z\n'],
+    [['run', 'ok', '-j'], '-j needs a value: -j JOB\n'],
+    [
+      ['run', 'ok', '--job', '-n'],
+      '--job needs a value; write --job=VALUE'.replace('; ', '\n       '),
+    ],
+    [['run', 'ok', '--quiet=1'], '--quiet takes no value\n'],
     [['run', 'ok', '-e', 'nowhere.json'], '--payload nowhere.json: cannot be read'],
-    [['run', 'ok', '--event', 'pushed'], 'event: is no event that GitHub has'],
+    [['run', 'ok', '--event', 'psuh'], "event: 'psuh' is no event that GitHub has\n"],
+    [['run', 'ok', '--event', 'psuh'], 'did you mean push?\n'],
+    [['run', 'okk'], "There is no workflow 'okk'\n       did you mean ok?\n"],
     [['run', 'fail', '--event', 'push'], 'fail.yml has no trigger push'],
-    [['run', 'ok', '-j', 'nope'], "jobs: ok.yml has no job 'nope', but build, after"],
+    [['run', 'ok', '-j', 'nope'], "jobs: ok.yml has no job 'nope', but build, after\n"],
+    [['run', 'ok', '-j', 'biuld'], 'did you mean build?\n'],
     [['run', 'ok', '--matrix', 'node'], '--matrix node: must be key:value'],
+    [['run', 'ok', '--matrix', 'node:20'], "matrix: 'node': ok.yml has no matrix\n"],
+    [['run', 'parts', '--matrix', 'nod:20'], "matrix: no matrix of parts.yml has the key 'nod'\n"],
+    [['run', 'parts', '--matrix', 'nod:20'], 'there are node (18, 20), os (linux, mac)\n'],
+    [['run', 'parts', '-n', '--matrix', 'node:99'], "matrix: 'node' is never '99'\n"],
     [['run', 'ok', '--var', 'A'], '--var A: must be name=value'],
     [['run', 'ok', '-s', 'NOT_THERE'], '--secret NOT_THERE: has no value'],
     [['run', 'ok', '-s', '=value-in-the-wrong-place'], '--secret: must be NAME or NAME=VALUE'],
     [['run', 'ok', '-n', '-i', 'level=x'], 'level: must be one of low, high'],
     [['run', 'ok', '-n', '--ref', 'nowhere'], 'the project is not a git repository'],
-    [['nope'], 'there is no command nope'],
+    [['nope'], 'there is no command nope\n       there are run, list'],
+    [['rn'], 'there is no command rn\n       did you mean run?\n'],
     [['runs', '--limit', '0'], '--limit: must be a number from 1 to 1000'],
     [['logs', '99'], 'there is no run 99'],
     [['secrets', 'set'], 'secrets needs list, set <NAME> or delete <NAME>'],
@@ -298,6 +378,20 @@ describe('what is wrong is 2', { timeout: 120_000 }, () => {
     const { code, stderr, stdout } = await runCli(project(), args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain(text);
+  });
+
+  test('nothing repeats a value that stands behind an unknown option', async () => {
+    const { stderr } = await runCli(project(), ['run', 'ok', '--secrt=hunter2']);
+    expect(stderr).toContain('did you mean --secret?');
+    expect(stderr).not.toContain('hunter2');
+  });
+
+  test('the version is told', async () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    for (const args of [['--version'], ['-V'], ['run', '--version']]) {
+      const { code, stdout } = await runCli(project(), args);
+      expect([code, stdout]).toEqual([0, `gatehouse-runner ${version}\n`]);
+    }
   });
 
   test('settings', async () => {

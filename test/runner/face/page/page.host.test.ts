@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Locator } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import type { Runner } from '../../../../src/runner/runner.ts';
 import { makeWorkspace, runEnded, startRun, startRunner } from '../../../support/runner.ts';
@@ -82,6 +83,10 @@ jobs:
           echo 'out=${IMAGE}' >> "$GITHUB_OUTPUT"
           printf '%s\\n\\n[click](javascript:window.hacked=5) <b>bold</b> **${IMAGE}** \\n' '${IMAGE}' >> "$GITHUB_STEP_SUMMARY"
           exit 1
+`;
+const LONG = `on: workflow_dispatch
+jobs:
+  long: { runs-on: ubuntu-latest, steps: [{ name: Long, run: 'seq 1 250000 | sed "s/^/line /"' }] }
 `;
 const FLOOD = `on: workflow_dispatch
 jobs:
@@ -297,6 +302,39 @@ describe.skipIf(isMissing)(`in a browser${reason}`, { timeout: 90_000 }, () => {
     await page.locator('.row.found', { hasText: '54321' }).waitFor();
     await page.getByRole('button', { name: 'Go to the end' }).click();
     await log.getByText('line 100000', { exact: true }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('of 250,000 lines the last have their own numbers; the others are loaded and found', async () => {
+    const { url } = await startProject({ 'long.yml': LONG });
+    const id = await startRun(url, 'long');
+    await runEnded(url, id);
+    const { page, problems } = await openPage();
+    await page.goto(`${url}/runs/${id}`);
+    await page.locator('.title [data-state=success]').waitFor();
+    const step = page.locator('details[data-step]');
+    if ((await step.getAttribute('open')) === null)
+      await page.locator('summary', { hasText: 'Long' }).click();
+    await page.getByText('250,000 lines, 50,000 of them not loaded').waitFor();
+    const rowOf = (text: string): Locator => page.locator('.row', { hasText: text });
+    expect(await rowOf('line 250000').locator('.number').textContent()).toBe('250000');
+    await page.evaluate("document.querySelector('.log-scroll').scrollTo(0, 0)");
+    await rowOf('line 50001').waitFor();
+    expect(await rowOf('line 50001').locator('.number').textContent()).toBe('50001');
+    await page
+      .getByRole('button', { name: /^Lines 1 to 50,000 are not shown: load 20,000/ })
+      .click();
+    await page.getByText('30,000 of them not loaded').waitFor();
+    await rowOf('line 50000').waitFor();
+    expect(await rowOf('line 50000').locator('.number').textContent()).toBe('50000');
+    await page.getByRole('searchbox').fill('LINE 123\u0034');
+    await page.getByRole('searchbox').press('Enter');
+    const found = page.locator('.row.found');
+    await found.filter({ hasText: 'line 1234' }).waitFor();
+    expect(await found.locator('.number').textContent()).toBe('1234');
+    await page.getByRole('button', { name: 'Go to the end' }).click();
+    await rowOf('line 250000').waitFor();
+    expect(await page.locator('.row').count()).toBeLessThan(200);
     expect(problems).toEqual([]);
   });
 

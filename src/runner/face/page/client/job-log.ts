@@ -1,5 +1,6 @@
+import { LogLines } from '../shared/log-lines.ts';
 import { LogSections } from '../shared/log-sections.ts';
-import { LogView } from './log-view.ts';
+import { LogView, type LogSource } from './log-view.ts';
 import { call } from './session.ts';
 
 const RETRY_MS = 2_000;
@@ -12,13 +13,18 @@ const TAIL_LINES = 200_000;
  */
 export class JobLog {
   readonly #path: string;
-  readonly #lines = new Map<number, string[]>();
+  readonly #base: string;
+  readonly #job: string;
+  readonly #lines = new Map<number, LogLines>();
   readonly #views = new Map<number, LogView>();
   readonly #closing = new AbortController();
 
   constructor(runId: string, jobId: string) {
-    const query = new URLSearchParams({ job: jobId, follow: '1', tail: String(TAIL_LINES) });
-    this.#path = `/api/runs/${encodeURIComponent(runId)}/logs?${query.toString()}`;
+    const tail = String(TAIL_LINES);
+    const query = new URLSearchParams({ job: jobId, follow: '1', numbered: '1', tail });
+    this.#base = `/api/runs/${encodeURIComponent(runId)}/logs`;
+    this.#job = jobId;
+    this.#path = `${this.#base}?${query.toString()}`;
     void this.#follow();
   }
 
@@ -28,9 +34,12 @@ export class JobLog {
       this.#views.get(stepNumber)?.refresh();
       return;
     }
-    const view = new LogView(container, container.dataset['name'] ?? '');
-    this.#views.set(stepNumber, view);
-    view.add(this.#lines.get(stepNumber) ?? []);
+    const source: LogSource = {
+      load: (first, count) => this.#ask(stepNumber, 'lines', { first, count }),
+      find: (text, from, backward) => this.#ask(stepNumber, 'search', { text, from, backward }),
+    };
+    const name = container.dataset['name'] ?? '';
+    this.#views.set(stepNumber, new LogView(container, name, this.#linesOf(stepNumber), source));
   }
 
   close(): void {
@@ -45,8 +54,8 @@ export class JobLog {
       } catch (error) {
         if (this.#closing.signal.aborted || !(error instanceof TypeError)) return;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-        this.#lines.clear();
-        for (const view of this.#views.values()) view.clear();
+        for (const lines of this.#lines.values()) lines.clear();
+        for (const view of this.#views.values()) view.refresh();
       }
     }
   }
@@ -55,7 +64,7 @@ export class JobLog {
     const response = await call('GET', this.#path);
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     this.#closing.signal.addEventListener('abort', () => void reader?.cancel());
-    const sections = new LogSections((step, lines) => this.#take(step, lines));
+    const sections = new LogSections((step, lines, first) => this.#take(step, lines, first));
     for (;;) {
       const part = await reader?.read();
       if (part?.value === undefined) return;
@@ -63,10 +72,26 @@ export class JobLog {
     }
   }
 
-  #take(step: number, lines: readonly string[]): void {
-    const known = this.#lines.get(step) ?? [];
-    for (const line of lines) known.push(line);
-    this.#lines.set(step, known);
-    this.#views.get(step)?.add(lines);
+  #take(step: number, lines: readonly string[], first: number): void {
+    const view = this.#views.get(step);
+    this.#linesOf(step).add(first, lines, view?.place);
+    view?.refresh();
+  }
+
+  #linesOf(step: number): LogLines {
+    let lines = this.#lines.get(step);
+    if (lines === undefined) this.#lines.set(step, (lines = new LogLines()));
+    return lines;
+  }
+
+  async #ask<T>(
+    step: number,
+    what: 'lines' | 'search',
+    given: Readonly<Record<string, string | number | boolean>>,
+  ): Promise<T> {
+    const query = new URLSearchParams({ job: this.#job, step: String(step) });
+    for (const [name, value] of Object.entries(given)) query.set(name, String(value));
+    const response = await call('GET', `${this.#base}/${what}?${query.toString()}`);
+    return (await response.json()) as T;
   }
 }

@@ -1,14 +1,29 @@
 import { styledText } from '../shared/ansi.ts';
+import type { LogLines } from '../shared/log-lines.ts';
 
 /** As in the style sheet: rows of one height can be found without measuring. */
 const ROW_HEIGHT = 20;
 const OVERSCAN_ROWS = 20;
 const VISIBLE_ROWS_MAX = 30;
-/** Lines kept of one step; older ones are in the raw log. */
-const LINES_MAX = 200_000;
+/** Lines that are fetched at a time of those that were left out. */
+const PAGE_LINES = 20_000;
 /** Characters of a line that are drawn. */
 const LINE_LENGTH_MAX = 5_000;
 const MARKED = /^##\[(group|endgroup|error|warning|notice|debug|command)\]/;
+
+/** The whole log on the server. */
+export type LogSource = {
+  readonly load: (
+    first: number,
+    count: number,
+  ) => Promise<{ readonly first: number; readonly lines: readonly string[] }>;
+  /** The next line with the text behind `from`, or before it, around the ends. */
+  readonly find: (
+    text: string,
+    from: number,
+    isBackward: boolean,
+  ) => Promise<{ readonly line: number | null }>;
+};
 
 /**
  * The log of one step. Only the rows that can be seen are in the document, so that the number of lines
@@ -21,13 +36,18 @@ export class LogView {
   readonly #count = document.createElement('span');
   readonly #follow = document.createElement('button');
   readonly #find = document.createElement('input');
-  #found = -1;
-  #lines: string[] = [];
-  #dropped = 0;
+  /** The number of the line that was found; 0: none. */
+  #found = 0;
+  readonly #lines: LogLines;
+  readonly #source: LogSource;
+  #isBusy = false;
+  #problem = '';
   #isFollowing = true;
   #isScheduled = false;
 
-  constructor(container: HTMLElement, name: string) {
+  constructor(container: HTMLElement, name: string, lines: LogLines, source: LogSource) {
+    this.#lines = lines;
+    this.#source = source;
     this.#scroller.className = 'log-scroll';
     this.#scroller.tabIndex = 0;
     this.#scroller.setAttribute('role', 'log');
@@ -51,7 +71,7 @@ export class LogView {
     this.#find.placeholder = 'Find in log';
     this.#find.setAttribute('aria-label', `Find in log of ${name}; Enter goes to the next line`);
     this.#find.addEventListener('keydown', (event) => {
-      if (event.key === 'Enter') this.#search(event.shiftKey ? -1 : 1);
+      if (event.key === 'Enter') void this.#search(event.shiftKey);
     });
     bar.append(this.#count, this.#find, this.#follow);
     container.replaceChildren(this.#scroller, bar);
@@ -59,46 +79,74 @@ export class LogView {
     this.#schedule();
   }
 
-  add(lines: readonly string[]): void {
-    for (const line of lines) this.#lines.push(line);
-    const excess = this.#lines.length - LINES_MAX;
-    if (excess > LINES_MAX / 10) {
-      this.#lines = this.#lines.slice(excess);
-      this.#found = Math.max(-1, this.#found - excess);
-      this.#dropped += excess;
-    }
-    this.#schedule();
+  /** The number of the line at the top; undefined while the end is followed. */
+  get place(): number | undefined {
+    if (this.#isFollowing) return undefined;
+    const row = this.#lines.row(Math.floor(this.#scroller.scrollTop / ROW_HEIGHT));
+    return row?.kind === 'gap' ? row.to + 1 : row?.number;
   }
 
-  clear(): void {
-    this.#lines = [];
-    this.#dropped = 0;
-    this.#found = -1;
-    this.#schedule();
-  }
-
-  /** Draws once more, when it was hidden before. */
+  /** Draws once more: lines came, or it was hidden before. */
   refresh(): void {
     this.#schedule();
   }
 
-  /** Goes to the next line that has the text, or the one before, around the ends. */
-  #search(direction: 1 | -1): void {
-    const wanted = this.#find.value.toLowerCase();
-    const total = this.#lines.length;
-    const start = this.#found < 0 && direction < 0 ? total : this.#found;
-    this.#found = -1;
-    for (let step = 1; wanted !== '' && step <= total; step++) {
-      const at = (start + direction * step + 2 * total) % total;
-      if (this.#lines[at]?.toLowerCase().includes(wanted) !== true) continue;
-      this.#found = at;
-      this.#isFollowing = false;
-      this.#scroller.scrollTop = (at - VISIBLE_ROWS_MAX / 3) * ROW_HEIGHT;
-      break;
+  /** Goes to the next line that has the text, or the one before, around the ends. All of the log is searched. */
+  async #search(isBackward: boolean): Promise<void> {
+    const wanted = this.#find.value;
+    if (this.#isBusy) return;
+    if (wanted === '') this.#found = 0;
+    else {
+      const from = isBackward && this.#found === 0 ? this.#lines.total + 1 : this.#found;
+      await this.#busy(async () => {
+        const { line } = await this.#source.find(wanted, from, isBackward);
+        this.#found = line ?? 0;
+        if (line !== null) await this.#goTo(line);
+      });
     }
-    const isMissing = wanted !== '' && this.#found < 0;
-    this.#find.toggleAttribute('aria-invalid', isMissing);
+    this.#find.toggleAttribute('aria-invalid', wanted !== '' && this.#found === 0);
     this.#schedule();
+  }
+
+  async #goTo(line: number): Promise<void> {
+    this.#isFollowing = false;
+    if (this.#lines.rowOf(line) === undefined) {
+      const { first, lines } = await this.#source.load(
+        Math.max(1, line - PAGE_LINES / 2),
+        PAGE_LINES,
+      );
+      this.#lines.add(first, lines, line);
+    }
+    this.#resize();
+    this.#scroller.scrollTop = ((this.#lines.rowOf(line) ?? 0) - VISIBLE_ROWS_MAX / 3) * ROW_HEIGHT;
+  }
+
+  /** Fetches the lines next to what is shown; the line below the gap stays where it is. */
+  async #loadGap(from: number, to: number): Promise<void> {
+    if (this.#isBusy) return;
+    this.#isFollowing = false;
+    await this.#busy(async () => {
+      const first = Math.max(from, to - PAGE_LINES + 1);
+      const page = await this.#source.load(first, to - first + 1);
+      const before = this.#lines.rowOf(to + 1) ?? 0;
+      this.#lines.add(page.first, page.lines, to);
+      this.#resize();
+      this.#scroller.scrollTop += ((this.#lines.rowOf(to + 1) ?? before) - before) * ROW_HEIGHT;
+    });
+    this.#schedule();
+  }
+
+  /** One question at a time; what fails is said beside the count. */
+  async #busy(action: () => Promise<void>): Promise<void> {
+    this.#isBusy = true;
+    try {
+      await action();
+      this.#problem = '';
+    } catch (error) {
+      this.#problem = ` · ${error instanceof Error ? error.message : 'the runner does not answer'}`;
+    } finally {
+      this.#isBusy = false;
+    }
   }
 
   #onScroll(): void {
@@ -116,10 +164,15 @@ export class LogView {
     });
   }
 
-  #draw(): void {
-    const total = this.#lines.length;
+  #resize(): void {
+    const total = this.#lines.rowCount;
     this.#space.style.height = `${total * ROW_HEIGHT}px`;
     this.#scroller.style.height = `${Math.min(VISIBLE_ROWS_MAX, Math.max(1, total)) * ROW_HEIGHT + 12}px`;
+  }
+
+  #draw(): void {
+    const total = this.#lines.rowCount;
+    this.#resize();
     if (this.#isFollowing) this.#scroller.scrollTop = this.#scroller.scrollHeight;
     const { scrollTop, clientHeight } = this.#scroller;
     const first = Math.max(0, Math.floor(scrollTop / ROW_HEIGHT) - OVERSCAN_ROWS);
@@ -129,19 +182,37 @@ export class LogView {
     );
     const rows: Node[] = [];
     for (let i = first; i < last; i++) {
-      const row = rowOf(this.#dropped + i + 1, this.#lines[i] ?? '');
-      if (i === this.#found) row.classList.add('found');
-      rows.push(row);
+      const row = this.#lines.row(i);
+      if (row?.kind === 'gap') rows.push(this.#gapRow(row.from, row.to));
+      if (row?.kind !== 'line') continue;
+      const element = rowOf(row.number, row.text);
+      if (row.number === this.#found) element.classList.add('found');
+      rows.push(element);
     }
     this.#rows.style.transform = `translateY(${first * ROW_HEIGHT}px)`;
     this.#rows.replaceChildren(...rows);
-    const count = this.#dropped + total;
-    const dropped =
-      this.#dropped === 0
+    const { total: count, missing } = this.#lines;
+    const left =
+      missing === 0
         ? ''
-        : `, the first ${this.#dropped.toLocaleString()} are in the raw log only`;
-    this.#count.textContent = `${count.toLocaleString()} ${count === 1 ? 'line' : 'lines'}${dropped}`;
+        : `, ${missing.toLocaleString('en')} of them not loaded (the search has all)`;
+    const words = `${count.toLocaleString('en')} ${count === 1 ? 'line' : 'lines'}${left}`;
+    this.#count.textContent = words + this.#problem;
     this.#follow.hidden = this.#isFollowing || total <= VISIBLE_ROWS_MAX;
+  }
+
+  #gapRow(from: number, to: number): HTMLElement {
+    const row = document.createElement('div');
+    row.className = 'row gap';
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'small';
+    const count = Math.min(PAGE_LINES, to - from + 1).toLocaleString('en');
+    const range = `${from.toLocaleString('en')} to ${to.toLocaleString('en')}`;
+    button.textContent = `Lines ${range} are not shown: load ${count}`;
+    button.addEventListener('click', () => void this.#loadGap(from, to));
+    row.append(button);
+    return row;
   }
 }
 

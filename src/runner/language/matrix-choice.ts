@@ -1,0 +1,151 @@
+import { AppError } from '../../shared/app-error.ts';
+import { meant } from '../../shared/suggestion.ts';
+import type { JsonObject, JsonValue } from '../model/run.ts';
+import type { JobDefinition, Template, Workflow } from '../model/workflow.ts';
+import { expressionDataFrom } from './expression-data.ts';
+import { chosenLegs, expandMatrix, type MatrixChoice } from './matrix.ts';
+import { entriesOf, hasExpression, jsonFromTemplate, valueOf } from './template-access.ts';
+
+/** Values, keys and legs that a message names of each. */
+const SHOWN_MAX = 20;
+const FILTERS: readonly string[] = ['include', 'exclude'];
+
+/** A key as written, and its values as texts; open: only the run knows all of them. */
+type Offer = { readonly name: string; readonly values: Set<string>; isOpen: boolean };
+
+/** What the matrices of a workflow, and of those it calls, have to choose from. */
+type Offers = {
+  /** By the key in small letters. */
+  readonly keys: ReadonlyMap<string, Offer>;
+  /** Legs of the matrices without expressions. */
+  readonly legs: readonly JsonObject[];
+  /** A matrix has keys that only the run knows. */
+  readonly isOpen: boolean;
+};
+
+/**
+ * Refuses a choice of legs that the file alone shows to be of nothing: a key that no matrix has, a value that
+ * none gives to it, values that no leg has together. What an expression may still give is let through.
+ * Errors: INVALID_REQUEST, field `matrix`, that names what there is. Cost: O(legs).
+ */
+export function assertChoosable(workflow: Workflow, choice: MatrixChoice | undefined): void {
+  if (choice === undefined) return;
+  const offers = offersOf(workflow);
+  for (const [key, values] of Object.entries(choice)) {
+    const offer = offers.keys.get(key.toLowerCase());
+    if (offer === undefined && !offers.isOpen) throw unknownKey(workflow, key, offers);
+    if (offer === undefined || offer.isOpen) continue;
+    const wrong = values.find((value) => !offer.values.has(value));
+    if (wrong !== undefined) throw unknownValue(offer, wrong);
+  }
+  const isOpen = offers.isOpen || [...offers.keys.values()].some((offer) => offer.isOpen);
+  if (isOpen || hasChosenLeg(offers.legs, choice)) return;
+  const asked = Object.entries(choice).flatMap(([key, values]) => values.map((v) => `${key}:${v}`));
+  throw wrongChoice(
+    `no leg has ${asked.join(' and ')} together; there are ${shown(offers.legs.map(legText))}`,
+  );
+}
+
+/** Whether a leg has one of the keys that were asked for, and is chosen. */
+export function hasChosenLeg(legs: readonly JsonObject[], choice: MatrixChoice): boolean {
+  const keys = Object.keys(choice).map((key) => key.toLowerCase());
+  return chosenLegs(legs, choice).some((leg) =>
+    Object.keys(leg).some((key) => keys.includes(key.toLowerCase())),
+  );
+}
+
+/**
+ * The legs that a choice leaves of a matrix that the run has evaluated. One without a key that was asked for
+ * runs whole only where the file gives that key to another matrix: else nobody could tell that it is a slip.
+ */
+export function chosenOfEvaluated(
+  workflow: Workflow,
+  legs: readonly JsonObject[],
+  choice: MatrixChoice,
+): readonly JsonObject[] {
+  const { keys } = offersOf(workflow);
+  const isKnown = (key: string): boolean =>
+    keys.has(key.toLowerCase()) ||
+    legs.some((leg) => Object.keys(leg).some((own) => own.toLowerCase() === key.toLowerCase()));
+  return Object.keys(choice).every(isKnown) ? chosenLegs(legs, choice) : [];
+}
+
+/** The legs in a few words: `(1, x), (2, x)`. */
+export function legsText(legs: readonly JsonObject[]): string {
+  return shown(legs.map(legText));
+}
+
+function offersOf(workflow: Workflow): Offers {
+  const keys = new Map<string, Offer>();
+  const legs: JsonObject[] = [];
+  let isOpen = false;
+  const offer = (name: string): Offer => {
+    const known = keys.get(name.toLowerCase());
+    const one = known ?? { name, values: new Set<string>(), isOpen: false };
+    keys.set(name.toLowerCase(), one);
+    return one;
+  };
+  const visit = (job: JobDefinition): void => {
+    if (job.kind === 'call') for (const inner of job.called.jobs.values()) visit(inner);
+    const matrix = job.strategy?.matrix;
+    if (matrix === undefined) return;
+    const own = legsOf(matrix);
+    for (const leg of own ?? []) {
+      legs.push(leg);
+      for (const [name, value] of Object.entries(leg)) offer(name).values.add(textOf(value));
+    }
+    if (own !== undefined) return;
+    const include = valueOf(matrix, 'include');
+    isOpen ||= matrix.kind !== 'mapping' || (include !== undefined && hasExpression(include));
+    for (const { name } of entriesOf(matrix)) {
+      if (!FILTERS.includes(name.toLowerCase())) offer(name).isOpen = true;
+    }
+  };
+  for (const job of workflow.jobs.values()) visit(job);
+  return { keys, legs, isOpen };
+}
+
+/** Undefined for a matrix that only the run knows, and for one that cannot be: its job says why. */
+function legsOf(matrix: Template): readonly JsonObject[] | undefined {
+  if (hasExpression(matrix)) return undefined;
+  try {
+    return expandMatrix(jsonFromTemplate(matrix));
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
+
+function unknownKey({ fileName }: Workflow, key: string, { keys }: Offers): AppError {
+  if (keys.size === 0) return wrongChoice(`'${key}': ${fileName} has no matrix`);
+  const names = [...keys.values()].map(({ name }) => name);
+  const there = [...keys.values()].map(({ name, values }) => `${name} (${shown([...values])})`);
+  return wrongChoice(
+    `no matrix of ${fileName} has the key '${key}'; there are ${shown(there)}${meant(key, names)}`,
+  );
+}
+
+function unknownValue({ name, values }: Offer, value: string): AppError {
+  const near = meant(value, values);
+  return wrongChoice(`'${name}' is never '${value}'; it is ${shown([...values])}${near}`);
+}
+
+function wrongChoice(text: string): AppError {
+  return new AppError('INVALID_REQUEST', `matrix: ${text}`, { field: 'matrix' });
+}
+
+function legText(leg: JsonObject): string {
+  return `(${Object.entries(leg)
+    .map(([key, value]) => `${key}: ${textOf(value)}`)
+    .join(', ')})`;
+}
+
+/** As a choice names it. */
+function textOf(value: JsonValue): string {
+  return expressionDataFrom(value).coerceString();
+}
+
+function shown(texts: readonly string[]): string {
+  const more = texts.length > SHOWN_MAX ? ` and ${texts.length - SHOWN_MAX} more` : '';
+  return `${texts.slice(0, SHOWN_MAX).join(', ')}${more}`;
+}

@@ -1,0 +1,33 @@
+/** Before that nothing is said: most loads are over, and a rate means little. */
+export const FORECAST_AFTER_MS = 500;
+/** What ends sooner is waited for, whatever the estimate. */
+const WORTH_WAITING_MS = 2_000;
+/** The estimate may be so much too long before anybody is refused wrongly. */
+const CERTAIN_SHARE = 0.6;
+
+/** How long a load will still take, by how far it has come and how many rows are expected. Times are in ms. */
+export class LoadForecast {
+  readonly #startMs: number;
+  #rows: number | undefined;
+
+  constructor(startMs: number) {
+    this.#startMs = startMs;
+  }
+
+  /** About so many rows will have come at the end. */
+  expect(rows: number): void {
+    this.#rows = rows;
+  }
+
+  /** What is left once `rows` have come; undefined: nobody knows. */
+  leftMs(rows: number, nowMs: number): number | undefined {
+    const elapsedMs = nowMs - this.#startMs;
+    if (this.#rows === undefined || rows === 0 || elapsedMs < FORECAST_AFTER_MS) return undefined;
+    return Math.max(0, this.#rows - rows) * (elapsedMs / rows);
+  }
+}
+
+/** Whether who can wait for `patienceMs` waits in vain for what takes `leftMs` by a forecast. */
+export function isInVain(leftMs: number, patienceMs: number): boolean {
+  return leftMs > WORTH_WAITING_MS && patienceMs < leftMs * CERTAIN_SHARE;
+}
