@@ -8,6 +8,7 @@ import {
   type Interceptor,
 } from '@connectrpc/connect';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import { BodyBudget, NO_OWNER } from '../../http/body-budget.ts';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
@@ -17,11 +18,11 @@ import { AppError } from '../../shared/app-error.ts';
 import { type Credential, kCredential, NOBODY } from '../callers/caller.ts';
 import {
   cancelled,
+  ENVELOPE_BYTES,
   streamedBodyOfExchange,
   streamedBodyOfStream,
   WholeBody,
   wholeBodyOfExchange,
-  wholeBodyOfStream,
 } from './adapter-body.ts';
 import type { CallFailure, ErrorPolicy } from './adapter-guard.ts';
 import { respondToExchange } from './adapter-http1.ts';
@@ -30,6 +31,9 @@ import { refusal } from './adapter-refusal.ts';
 import { kRequestId } from './adapter-request-id.ts';
 import { createRouter, TIMEOUT_MS_MAX } from './adapter-router.ts';
 import type { ConnectReason } from './connect-reason.ts';
+import { countDecompressed } from './decompressed-bytes.ts';
+import { EnvelopeEnds } from './unit-ends.ts';
+import { WholeStream } from './whole-stream.ts';
 
 /** Who calls a method, or why nobody is let in; a promise where that takes a look at what was not seen before. */
 export type Admission = Credential | AppError;
@@ -42,6 +46,8 @@ export type ConnectAdapterOptions = {
   readonly routes: (router: ConnectRouter) => void;
   /** The credential check, made before anything else of any call. Without it nobody is asked, and nobody is known. */
   readonly authorize?: Authorize | undefined;
+  /** Of all request bodies of the process; default one of its own. */
+  readonly bodyBudget?: BodyBudget | undefined;
   /** Per message, compressed and not. */
   readonly readMaxBytes: number;
   /** Per message; default 256 MiB. */
@@ -101,6 +107,7 @@ export interface ConnectAdapter {
 
 const WRITE_MAX_BYTES = 256 * 1_048_576;
 const COMPRESS_MIN_BYTES = 1_024;
+const ENCODING_HEADERS = ['content-encoding', 'grpc-encoding', 'connect-content-encoding'];
 
 /**
  * Builds the adapter. Order of checks: credential, method, verb, content type, body. Body-less
@@ -140,6 +147,7 @@ type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
 class Calls {
   readonly #options: ConnectAdapterOptions;
   readonly #policy: ErrorPolicy;
+  readonly #budget: BodyBudget;
   readonly #handlers = new Map<string, UniversalHandler>();
 
   constructor(
@@ -149,6 +157,7 @@ class Calls {
   ) {
     this.#options = options;
     this.#policy = policy;
+    this.#budget = options.bodyBudget ?? new BodyBudget();
     for (const handler of handlers) this.#handlers.set(handler.requestPath, handler);
   }
 
@@ -163,6 +172,7 @@ class Calls {
     const admission = this.#admission(head.path, (name) => exchange.header(name));
     if (admission instanceof Promise) this.#holdHttp1(exchange, head, handler, admission);
     else if (!this.#refusedHttp1(exchange, head, handler, admission)) {
+      if (!(admission instanceof AppError)) exchange.bodyOwner = admission.caller.name;
       this.#openHttp1(exchange, head, handler)(admission);
     }
   }
@@ -191,10 +201,11 @@ class Calls {
     if (handler === undefined) return () => undefined;
     const body = isReadWhole(handler)
       ? wholeBodyOfExchange(exchange, this.#options.readMaxBytes, controller.signal)
-      : streamedBodyOfExchange(exchange, controller.signal);
+      : streamedBodyOfExchange(exchange, this.#ends(), controller.signal);
     const headers = exchange.headers();
     return (credential) => {
       if (credential instanceof AppError) return;
+      exchange.bodyOwner = credential.caller.name;
       const request = requestOf('1.1', head, headers, body, controller.signal, credential);
       this.#callHttp1(exchange, handler, request, head.requestId);
     };
@@ -256,7 +267,7 @@ class Calls {
       this.#admitted(stream, incoming, deadlines, path, admission);
       return;
     }
-    // Nothing of the body is read before.
+    // Of its body there is what waits in the meantime, as that of nobody.
     void admission.catch(internalError).then((known) => {
       if (!stream.destroyed) this.#admitted(stream, incoming, deadlines, path, known);
     });
@@ -279,11 +290,28 @@ class Calls {
       return;
     }
     const signal = signalOfStream(stream);
+    stream.bodyOwner = admission.caller.name;
     const body = isReadWhole(handler)
-      ? wholeBodyOfStream(stream, this.#options.readMaxBytes, deadlines, signal)
-      : streamedBodyOfStream(stream, signal);
+      ? this.#wholeBody(stream, deadlines, signal)
+      : streamedBodyOfStream(stream, this.#ends(), this.#budget, signal);
     const request = requestOf('2.0', head, headersFromHttp2(incoming), body, signal, admission);
     this.#callHttp2(stream, handler, contentType, request, requestId);
+  }
+
+  #wholeBody(
+    stream: Http2RequestStream,
+    deadlines: BodyDeadlines,
+    signal: AbortSignal,
+  ): WholeBody {
+    const { readMaxBytes: messageBytesMax } = this.#options;
+    const bytesMax = messageBytesMax + ENVELOPE_BYTES;
+    const options = { bytesMax, messageBytesMax, deadlines, budget: this.#budget };
+    const owner = stream.bodyOwner ?? NO_OWNER;
+    return new WholeBody(new WholeStream(stream, options, owner, signal).whole);
+  }
+
+  #ends(): EnvelopeEnds {
+    return new EnvelopeEnds(this.#options.readMaxBytes);
   }
 
   handleBufferedStream(
@@ -319,9 +347,11 @@ class Calls {
     request: UniversalRequest,
     requestId: string,
   ): void {
-    handler(request).then(
-      (response) => respondToStream(stream, response, requestId),
-      (error: unknown) => this.#failHttp2(stream, handler, contentType, error, request),
+    void this.#counted(request, () =>
+      handler(request).then(
+        (response) => respondToStream(stream, response, requestId),
+        (error: unknown) => this.#failHttp2(stream, handler, contentType, error, request),
+      ),
     );
   }
 
@@ -363,15 +393,25 @@ class Calls {
     requestId: string,
   ): void {
     const isWhole = handler.method.methodKind === 'unary';
-    handler(request).then(
-      (response) => respondToExchange(exchange, response, requestId, isWhole),
-      (error: unknown) => {
-        this.#report(handler, error, request);
-        const contentType = request.header.get('content-type') ?? '';
-        const response = refusal(contentType, internalError(error), this.#policy.present);
-        return respondToExchange(exchange, response, requestId, true);
-      },
+    void this.#counted(request, () =>
+      handler(request).then(
+        (response) => respondToExchange(exchange, response, requestId, isWhole),
+        (error: unknown) => {
+          this.#report(handler, error, request);
+          const contentType = request.header.get('content-type') ?? '';
+          const response = refusal(contentType, internalError(error), this.#policy.present);
+          return respondToExchange(exchange, response, requestId, true);
+        },
+      ),
     );
+  }
+
+  /** What compressed messages become counts as the caller's. `work` never rejects. */
+  #counted(request: UniversalRequest, work: () => Promise<void>): Promise<void> {
+    const { header, contextValues } = request;
+    if (!ENCODING_HEADERS.some((name) => header.has(name))) return work();
+    const owner = contextValues?.get(kCredential).caller.name ?? NO_OWNER;
+    return countDecompressed(this.#budget, owner, work);
   }
 
   #failHttp2(

@@ -1,5 +1,6 @@
 import http2 from 'node:http2';
 import { expect, onTestFinished, test } from 'vitest';
+import { BodyBudget } from '../../http/body-budget.ts';
 import { callersOf } from '../../../test/support/callers.ts';
 import { createHttpServer } from '../../http/http-server.ts';
 import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
@@ -53,6 +54,7 @@ async function serve(): Promise<{
       handleBufferedStream: unexpected,
     },
     bodyBytesMax: 1_000_000,
+    bodyBudget: new BodyBudget(),
     compressMinBytes: 1_024,
     timeoutMsMax: 30_000,
     onIncident: (event) => incidents.push(event),
