@@ -2,6 +2,7 @@ import {
   PATH,
   PRINTABLE,
   allowedHostsOption,
+  bodyMemoryOption,
   commitOption,
   databaseUrlOption,
   directoryOption,
@@ -238,6 +239,9 @@ export const OPTIONS = {
     max: GIB,
     unit: 'bytes',
   }),
+  bodyMemoryBytes: bodyMemoryOption('GATEWAY_BODY_MEMORY_BYTES', ({ maxBodyBytes }) =>
+    Number(maxBodyBytes),
+  ),
   maxWriteUpdates: integerOption({
     env: 'GATEWAY_MAX_WRITE_UPDATES',
     description: 'Updates in one WriteRelationTuples.',

@@ -3,8 +3,7 @@ import { assert } from '../shared/assert.ts';
 import type { HttpReason } from './http-reason.ts';
 
 /** Which share was used up. */
-export const BODY_SHARES = ['caller', 'unauthenticated', 'process'] as const;
-export type BodyShare = (typeof BODY_SHARES)[number];
+type BodyShare = 'caller' | 'unauthenticated' | 'process';
 
 /** A body that memory is held for. */
 export interface HeldBody {
@@ -12,13 +11,19 @@ export interface HeldBody {
   cutForRoom(error: AppError): void;
 }
 
-export type BodyBudgetOptions = {
+type BodyBudgetOptions = {
   /** Of all bodies together. */
   readonly bytesMax: number;
   /** Milliseconds of a clock that never goes back; default the process's. */
   readonly now?: (() => number) | undefined;
-  /** Told of each body that found no room (`refused`), and of each that had to make place (`cut`). */
-  readonly onEnded?: ((outcome: 'refused' | 'cut', share: BodyShare) => void) | undefined;
+  /** Of those that are not authenticated yet; default an eighth of all. */
+  readonly unauthenticatedBytesMax?: number | undefined;
+};
+
+/** What became of bodies: refused for a share that was used up, or as they came in crumbs; cut to make place in a share. */
+type BodyCounts = {
+  readonly refused: Record<BodyShare | 'crumbs', number>;
+  readonly cut: Record<BodyShare, number>;
 };
 
 /** One caller may hold half of the budget, all that is not authenticated yet an eighth of it. */
@@ -32,18 +37,8 @@ const OVERHEAD_BYTES = 1_024;
 const RETRY_AFTER_MS = 1_000;
 /** Where nothing is said: tests, and tools. */
 const BYTES_DEFAULT = 256 * 1_048_576;
-/** Of the memory of the machine or container. */
-const MEMORY_PART = 8;
-const DERIVED_BYTES_MIN = 64 * 1_048_576;
-
 /** The owner of what is not authenticated yet. */
 export const NO_OWNER = '';
-
-/** Where no setting says more: an eighth of the memory, from 64 to 256 MiB. */
-export function bodyBudgetOf(memoryBytes: number): number {
-  const part = Math.floor(memoryBytes / MEMORY_PART);
-  return Math.min(BYTES_DEFAULT, Math.max(DERIVED_BYTES_MIN, part));
-}
 
 type Account = {
   readonly owner: string;
@@ -67,7 +62,10 @@ export class BodyBudget {
   readonly #callerBytesMax: number;
   readonly #unauthenticatedBytesMax: number;
   readonly #now: () => number;
-  readonly #onEnded: BodyBudgetOptions['onEnded'];
+  readonly counts: BodyCounts = {
+    refused: { caller: 0, unauthenticated: 0, process: 0, crumbs: 0 },
+    cut: { caller: 0, unauthenticated: 0, process: 0 },
+  };
   /** Only of owners that hold something. */
   readonly #accounts = new Map<string, Account>();
   #heldBytes = 0;
@@ -75,9 +73,9 @@ export class BodyBudget {
   constructor(options: Partial<BodyBudgetOptions> = {}) {
     this.bytesMax = options.bytesMax ?? BYTES_DEFAULT;
     this.#callerBytesMax = Math.floor(this.bytesMax / CALLER_PART);
-    this.#unauthenticatedBytesMax = Math.floor(this.bytesMax / UNAUTHENTICATED_PART);
+    this.#unauthenticatedBytesMax =
+      options.unauthenticatedBytesMax ?? Math.floor(this.bytesMax / UNAUTHENTICATED_PART);
     this.#now = options.now ?? (() => performance.now());
-    this.#onEnded = options.onEnded;
   }
 
   /** Bytes held now. */
@@ -183,23 +181,17 @@ export class BodyBudget {
     return [holder, found];
   }
 
-  #cut(
-    account: Account,
-    hold: BodyHold,
-    share: BodyShare,
-    bytesMax: number,
-    inUse: Account,
-  ): void {
+  #cut(account: Account, hold: BodyHold, share: BodyShare, bytesMax: number, inUse: Account): void {
     account.awaited.delete(hold);
     this.#add(account, -hold.bytes);
     hold.bytes = 0;
     if (account !== inUse) this.#forget(account);
-    this.#onEnded?.('cut', share);
+    this.counts.cut[share] += 1;
     hold.body.cutForRoom(noRoom(share, bytesMax));
   }
 
   #refused(share: BodyShare, bytesMax: number): AppError {
-    this.#onEnded?.('refused', share);
+    this.counts.refused[share] += 1;
     return noRoom(share, bytesMax);
   }
 }

@@ -4,7 +4,7 @@ import type { BodyLease, BodyPool } from './body-pool.ts';
 import type { HttpReason } from './http-reason.ts';
 import { PieceGatherer } from './piece-gatherer.ts';
 
-export type BodyIntakeOptions = {
+type BodyIntakeOptions = {
   readonly bytesMax: number;
   /** Bytes beyond the limit that are read and thrown away, so that the answer can be delivered. */
   readonly discardBytesMax: number;
@@ -51,6 +51,7 @@ export class BodyIntake implements HeldBody {
     const { bytesMax, discardBytesMax } = this.#options;
     if (this.#state === 'gathering' && this.#size > bytesMax) this.#discard(null);
     if (this.#pieces > PIECES_SPARE + this.#size / BYTES_A_PIECE) {
+      this.#options.budget.counts.refused.crumbs += 1;
       this.#discard(inCrumbs());
       return this.#refused();
     }

@@ -22,11 +22,7 @@ export interface ExchangeHost {
 }
 
 /** Takes a body, and the lease of its memory where it is lent. `refusal`: there is none; only where nobody else is told of it. */
-export type OnBody = (
-  body: Uint8Array,
-  lease: BodyLease | null,
-  refusal: AppError | null,
-) => void;
+export type OnBody = (body: Uint8Array, lease: BodyLease | null, refusal: AppError | null) => void;
 
 type State = 'open' | 'sending' | 'ended';
 

@@ -83,7 +83,7 @@ export async function sendUnfinished(options: UnfinishedOptions): Promise<Unfini
       isSent = true;
       const isTaken = client.socket.write(framesOf(id, whole, options.pieceBytes));
       if (!isTaken && !client.isClosed) {
-        await Promise.race([once(client.socket, 'drain'), once(client.socket, 'close')]);
+        await drained(client.socket);
       }
       look();
     }
@@ -93,6 +93,17 @@ export async function sendUnfinished(options: UnfinishedOptions): Promise<Unfini
   await sleep(200);
   look();
   return { client, sentBytes, endedCount: options.streams - streams.size };
+}
+
+/** Until there is room again, or the connection has gone. */
+async function drained(socket: net.Socket): Promise<void> {
+  const isOver = new AbortController();
+  const { signal } = isOver;
+  const gone = once(socket, 'close', { signal });
+  // An error of the connection comes before its close.
+  await Promise.race([once(socket, 'drain', { signal }), gone]).catch(() => undefined);
+  isOver.abort();
+  await gone.catch(() => undefined);
 }
 
 function headOf({ path, token, contentType }: UnfinishedOptions): Buffer {
@@ -150,7 +161,7 @@ export async function sendChunkedCrumbs(
   const batch = Buffer.from('1\r\n \r\n'.repeat(8_192));
   for (let sent = 0; sent < options.chunks && !isClosed; sent += 8_192) {
     if (socket.write(batch)) await sleep(0);
-    else await Promise.race([once(socket, 'drain'), once(socket, 'close')]);
+    else await drained(socket);
   }
   await sleep(200);
   return { socket, received: () => received };
@@ -177,7 +188,7 @@ export async function sendHeldBody(
   );
   for (let left = options.bytes - 1; left > 0 && !isClosed; left -= FRAME_BYTES) {
     if (!socket.write(spaces.subarray(0, Math.min(left, FRAME_BYTES)))) {
-      await Promise.race([once(socket, 'drain'), once(socket, 'close')]);
+      await drained(socket);
     }
   }
   return { socket, received: () => received };

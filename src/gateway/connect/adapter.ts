@@ -298,11 +298,7 @@ class Calls {
     this.#callHttp2(stream, handler, contentType, request, requestId);
   }
 
-  #wholeBody(
-    stream: Http2RequestStream,
-    deadlines: BodyDeadlines,
-    signal: AbortSignal,
-  ): WholeBody {
+  #wholeBody(stream: Http2RequestStream, deadlines: BodyDeadlines, signal: AbortSignal): WholeBody {
     const { readMaxBytes: messageBytesMax } = this.#options;
     const bytesMax = messageBytesMax + ENVELOPE_BYTES;
     const options = { bytesMax, messageBytesMax, deadlines, budget: this.#budget };

@@ -26,9 +26,7 @@ export async function countDecompressed<Answer>(
 /** Decompresses within the room that is left for the call under way. Errors: those of `gunzipCounted`. */
 export function gunzipOfCall(bytes: Uint8Array, maxBytes: number): Promise<Uint8Array> {
   const hold = current.getStore();
-  return hold === undefined
-    ? gunzipLimited(bytes, maxBytes)
-    : gunzipCounted(bytes, maxBytes, hold);
+  return hold === undefined ? gunzipLimited(bytes, maxBytes) : gunzipCounted(bytes, maxBytes, hold);
 }
 
 function holdsOn(): void {

@@ -1,7 +1,7 @@
-import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { BodyBudget } from '../../http/body-budget.ts';
 import type { BodyDeadlines, SlowBody } from '../../http/body-deadlines.ts';
 import { BodyIntake } from '../../http/body-intake.ts';
+import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import type { AppError } from '../../shared/app-error.ts';
 

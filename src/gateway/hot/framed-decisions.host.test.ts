@@ -1,7 +1,7 @@
 import http2 from 'node:http2';
 import { expect, onTestFinished, test } from 'vitest';
-import { BodyBudget } from '../../http/body-budget.ts';
 import { callersOf } from '../../../test/support/callers.ts';
+import { BodyBudget } from '../../http/body-budget.ts';
 import { createHttpServer } from '../../http/http-server.ts';
 import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import { FramedDecisions } from './framed-decisions.ts';

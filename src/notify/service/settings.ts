@@ -1,5 +1,6 @@
 import {
   allowedHostsOption,
+  bodyMemoryOption,
   commitOption,
   databaseUrlOption,
   directoryOption,
@@ -119,6 +120,7 @@ export const NOTIFY_OPTIONS = {
     min: 1,
     max: 10_000,
   }),
+  bodyMemoryBytes: bodyMemoryOption('NOTIFY_BODY_MEMORY_BYTES', () => 0),
   bufferEventsMax: integerOption({
     env: 'NOTIFY_CONNECTION_BUFFER_EVENTS',
     description:
