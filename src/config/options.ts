@@ -240,7 +240,7 @@ export const OPTIONS = {
     unit: 'bytes',
   }),
   bodyMemoryBytes: bodyMemoryOption('GATEWAY_BODY_MEMORY_BYTES', ({ maxBodyBytes }) =>
-    Number(maxBodyBytes),
+    Number(maxBodyBytes ?? 0),
   ),
   maxWriteUpdates: integerOption({
     env: 'GATEWAY_MAX_WRITE_UPDATES',

@@ -287,7 +287,7 @@ export const RUNNER_OPTIONS = {
     unit: 'bytes',
   }),
   bodyMemoryBytes: bodyMemoryOption('RUNNER_BODY_MEMORY_BYTES', ({ maxBodyBytes }) =>
-    Math.max(Number(maxBodyBytes), BODY_BYTES_LARGEST),
+    Math.max(Number(maxBodyBytes ?? 0), BODY_BYTES_LARGEST),
   ),
   maxJobLogBytes: integerOption({
     env: 'RUNNER_MAX_JOB_LOG_BYTES',
