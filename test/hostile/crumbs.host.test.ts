@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Service, startService } from '../support/service.ts';
-import { printToll, tollOf } from './toll.ts';
+import { printToll, STALL_MS_MAX, tollOf } from './toll.ts';
 import { sendChunkedCrumbs, sendUnfinished } from './unfinished-bodies.ts';
 
 /* Bodies in pieces of a few bytes cost their size, and not that of the objects that pieces are. */
@@ -58,4 +58,6 @@ test.each([
   });
   printToll(`chunks of one byte, ${name}`, toll);
   expect(toll.grownBytes).toBeLessThan(128 * MIB);
+  // node:http reads on for a moment.
+  if (!isUnusual) expect(toll.stallMs).toBeLessThan(STALL_MS_MAX);
 });

@@ -155,7 +155,7 @@ export async function sendChunkedCrumbs(
   });
   const target = options.isUnusual === true ? `http://127.0.0.1${options.path}` : options.path;
   socket.write(
-    `POST ${target} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n` +
+    `POST ${target} HTTP/1.1\r\nhost: 127.0.0.1:${options.port}\r\ncontent-type: application/json\r\n` +
       `authorization: Bearer ${options.token}\r\ntransfer-encoding: chunked\r\n\r\n`,
   );
   const batch = Buffer.from('1\r\n \r\n'.repeat(8_192));
@@ -183,7 +183,7 @@ export async function sendHeldBody(
   });
   const target = options.isUnusual === true ? `http://127.0.0.1${options.path}` : options.path;
   socket.write(
-    `POST ${target} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n` +
+    `POST ${target} HTTP/1.1\r\nhost: 127.0.0.1:${options.port}\r\ncontent-type: application/json\r\n` +
       `authorization: Bearer ${options.token}\r\ncontent-length: ${options.bytes}\r\n\r\n`,
   );
   for (let left = options.bytes - 1; left > 0 && !isClosed; left -= FRAME_BYTES) {
