@@ -2,7 +2,7 @@ import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { createClient } from '@connectrpc/connect';
-import { createGrpcTransport } from '@connectrpc/connect-node';
+import { compressionGzip, createGrpcTransport } from '@connectrpc/connect-node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CallerScopes } from '../../src/gateway/callers/caller-scopes.ts';
 import { Caller, Credential } from '../../src/gateway/callers/caller.ts';
@@ -337,27 +337,34 @@ describe('client streams', () => {
     await waitFor(() => budget.heldBytes === 0);
   });
 
-  test('many long messages pass one after another through a share that holds few', async () => {
-    const transport = createGrpcTransport({
-      baseUrl: started.baseUrl,
-      interceptors: [
-        (next) => (request) => {
-          request.header.set('authorization', 'Bearer ann');
-          return next(request);
-        },
-      ],
-    });
-    const count = 40;
-    const messages = async function* () {
-      for (let i = 0; i < count; i++) {
-        yield { requestData: new Uint8Array(READ_MAX_BYTES - 1_000).fill(i) };
-        await sleep(0);
-      }
-    };
-    const client = createClient(ConformanceService, transport);
-    const { payload } = await client.clientStream(messages());
-    expect(payload?.requestInfo?.requests).toHaveLength(count);
-    expect(budget.counts.refused.caller).toBe(0);
-    await waitFor(() => budget.heldBytes === 0);
-  });
+  test.each([
+    ['plain', null],
+    ['gzip', compressionGzip],
+  ])(
+    'many long messages pass one after another through a share that holds few: %s',
+    async (_name, sendCompression) => {
+      const transport = createGrpcTransport({
+        baseUrl: started.baseUrl,
+        ...(sendCompression === null ? {} : { sendCompression }),
+        interceptors: [
+          (next) => (request) => {
+            request.header.set('authorization', 'Bearer ann');
+            return next(request);
+          },
+        ],
+      });
+      const count = 40;
+      const messages = async function* () {
+        for (let i = 0; i < count; i++) {
+          yield { requestData: new Uint8Array(READ_MAX_BYTES - 1_000).fill(i) };
+          await sleep(0);
+        }
+      };
+      const client = createClient(ConformanceService, transport);
+      const { payload } = await client.clientStream(messages());
+      expect(payload?.requestInfo?.requests).toHaveLength(count);
+      expect(budget.counts.refused.caller).toBe(0);
+      await waitFor(() => budget.heldBytes === 0);
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Compression } from '@connectrpc/connect/protocol';
-import { gunzipOfCall } from './decompressed-bytes.ts';
+import { gunzipLimited } from '../../http/gunzip-limited.ts';
 
 const gzipAsync = promisify(gzip);
 /** The answer is compressed while its caller waits, so speed counts for more than size. */
@@ -12,5 +12,5 @@ export const gzipCompression: Compression = {
   name: 'gzip',
   compress: async (bytes) => new Uint8Array(await gzipAsync(bytes, { level: LEVEL })),
   decompress: async (bytes, readMaxBytes) =>
-    new Uint8Array(await gunzipOfCall(bytes, readMaxBytes)),
+    new Uint8Array(await gunzipLimited(bytes, readMaxBytes)),
 };

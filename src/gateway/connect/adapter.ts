@@ -31,7 +31,7 @@ import { refusal } from './adapter-refusal.ts';
 import { kRequestId } from './adapter-request-id.ts';
 import { createRouter, TIMEOUT_MS_MAX } from './adapter-router.ts';
 import type { ConnectReason } from './connect-reason.ts';
-import { countDecompressed } from './decompressed-bytes.ts';
+import { decompressedMessages, kDecompressed } from './counted-messages.ts';
 import { EnvelopeEnds } from './unit-ends.ts';
 import { WholeStream } from './whole-stream.ts';
 
@@ -107,7 +107,7 @@ export interface ConnectAdapter {
 
 const WRITE_MAX_BYTES = 256 * 1_048_576;
 const COMPRESS_MIN_BYTES = 1_024;
-const ENCODING_HEADERS = ['content-encoding', 'grpc-encoding', 'connect-content-encoding'];
+const ENVELOPE_ENCODINGS = ['grpc-encoding', 'connect-content-encoding'];
 
 /**
  * Builds the adapter. Order of checks: credential, method, verb, content type, body. Body-less
@@ -343,8 +343,8 @@ class Calls {
     request: UniversalRequest,
     requestId: string,
   ): void {
-    void this.#counted(request, () =>
-      handler(request).then(
+    void this.#counted(request, (counted) =>
+      handler(counted).then(
         (response) => respondToStream(stream, response, requestId),
         (error: unknown) => this.#failHttp2(stream, handler, contentType, error, request),
       ),
@@ -389,8 +389,8 @@ class Calls {
     requestId: string,
   ): void {
     const isWhole = handler.method.methodKind === 'unary';
-    void this.#counted(request, () =>
-      handler(request).then(
+    void this.#counted(request, (counted) =>
+      handler(counted).then(
         (response) => respondToExchange(exchange, response, requestId, isWhole),
         (error: unknown) => {
           this.#report(handler, error, request);
@@ -402,12 +402,28 @@ class Calls {
     );
   }
 
-  /** What compressed messages become counts as the caller's. `work` never rejects. */
-  #counted(request: UniversalRequest, work: () => Promise<void>): Promise<void> {
+  /** What compressed messages become counts as the caller's until `work`, which never rejects, is done. */
+  async #counted(
+    request: UniversalRequest,
+    work: (request: UniversalRequest) => Promise<void>,
+  ): Promise<void> {
     const { header, contextValues } = request;
-    if (!ENCODING_HEADERS.some((name) => header.has(name))) return work();
+    const isWhole = header.has('content-encoding');
+    const isEnveloped = ENVELOPE_ENCODINGS.some((name) => header.get(name) === 'gzip');
+    if (!isWhole && !isEnveloped) return work(request);
     const owner = contextValues?.get(kCredential).caller.name ?? NO_OWNER;
-    return countDecompressed(this.#budget, owner, work);
+    const hold = this.#budget.open(owner, { cutForRoom: holdsOn });
+    contextValues?.set(kDecompressed, hold);
+    const { body } = request;
+    const isOpen = isEnveloped && isStreamType(header.get('content-type') ?? '');
+    const { readMaxBytes } = this.#options;
+    const plain =
+      isOpen && isIterable(body) ? decompressedMessages(body, readMaxBytes, hold) : body;
+    try {
+      await work({ ...request, body: plain });
+    } finally {
+      hold.release();
+    }
   }
 
   #failHttp2(
@@ -493,6 +509,20 @@ function setTimeLeft(headers: Headers, leftMs: number): void {
 
 /** Eight digits. */
 const GRPC_TIMEOUT_MAX = 99_999_999;
+
+function isStreamType(contentType: string): boolean {
+  return (
+    contentType.startsWith('application/grpc') || contentType.startsWith('application/connect+')
+  );
+}
+
+function isIterable(body: UniversalRequest['body']): body is AsyncIterable<Uint8Array> {
+  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+}
+
+function holdsOn(): void {
+  // Never called: it waits for nobody.
+}
 
 function isReadWhole(handler: UniversalHandler): boolean {
   const { methodKind } = handler.method;
