@@ -1,7 +1,6 @@
 import type { BodyDeadlines, SlowBody } from './body-deadlines.ts';
 import type { BodyLease, BodyPool } from './body-pool.ts';
 import type { HeaderFields } from './header-fields.ts';
-import { NodeResponse } from './node-message.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 import { statusLine } from './status-line.ts';
 
@@ -26,7 +25,7 @@ const NO_HEADERS: readonly string[] = [];
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * One HTTP/1.1 request and its answer on uWebSockets.js, or on node:http in its form. The request side (`header`, `path`,
+ * One HTTP/1 request and its answer. The request side (`header`, `path`,
  * `readBody`…) may be used only synchronously inside the handler; the answer side at any time, and
  * does nothing once the client has gone. Hot: one object and one closure a request.
  */
@@ -352,16 +351,10 @@ export class HttpExchange implements SlowBody {
 
   #writeHead(statusCode: number, contentType: string, extra: readonly string[]): void {
     if (statusCode !== 200) this.#res.writeStatus(statusLine(statusCode));
-    // One call into uWebSockets.js, which writes a value as it is, for all fields: it costs more than their bytes.
-    const isJoined = contentType !== '' && !(this.#res instanceof NodeResponse);
-    let joined = contentType;
+    if (contentType !== '') this.#res.writeHeader('content-type', contentType);
     for (let i = 0; i + 1 < extra.length; i += 2) {
-      const name = extra[i] as string;
-      const value = extra[i + 1] as string;
-      if (isJoined) joined += `\r\n${name}: ${value}`;
-      else this.#res.writeHeader(name, value);
+      this.#res.writeHeader(extra[i] as string, extra[i + 1] as string);
     }
-    if (contentType !== '') this.#res.writeHeader('content-type', joined);
   }
 
   #offer(body: Uint8Array): void {

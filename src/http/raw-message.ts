@@ -1,6 +1,5 @@
-/** What an exchange needs of the request: of uWebSockets.js, or of node:http in its form. */
+/** What an exchange needs of the request. Usable until its handler returns. */
 export interface RawRequest {
-  getHeader(lowerCaseName: string): string;
   forEach(onHeader: (name: string, value: string) => void): void;
   getUrl(): string;
   getCaseSensitiveMethod(): string;
@@ -8,7 +7,7 @@ export interface RawRequest {
   getParameter(index: number): string | undefined;
 }
 
-/** What an exchange needs of the answer. Semantics are those of uWebSockets.js. */
+/** What an exchange needs of the answer. */
 export interface RawResponse {
   onAborted(handler: () => void): unknown;
   onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
