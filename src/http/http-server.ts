@@ -325,7 +325,10 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     const known = this.#fixedRoutes.get(pattern);
     const byMethod = known?.byMethod ?? new Map<string, Take>();
     if (method !== '') byMethod.set(method, take);
-    this.#fixedRoutes.set(pattern, { byMethod, others: method === '' ? take : (known?.others ?? take) });
+    this.#fixedRoutes.set(pattern, {
+      byMethod,
+      others: method === '' ? take : (known?.others ?? take),
+    });
   }
 
   /** Hot. Every request of HTTP/1 comes in here. What no route takes, as `*`, is the fallback's. */

@@ -56,7 +56,7 @@ const NO_BODY = 0;
 const SIZED = 1;
 const CHUNKED = 2;
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
-const NOTHING = new ArrayBuffer(0);
+const NOTHING = new Uint8Array(0);
 
 /**
  * One connection of HTTP/1 (RFC 9112): cuts what comes into requests, one of which is answered at a time, and refuses what
@@ -128,7 +128,8 @@ export class Http1Connection implements Http1Answering {
     const more = bytes.subarray(0, count);
     const all = Buffer.concat([this.#release(), more]);
     // A head that comes byte by byte is looked at line by line.
-    if (this.#phase === 'head' && all.length < HEADER_BYTES_MAX && !more.includes(LF)) this.#hold(all);
+    if (this.#phase === 'head' && all.length < HEADER_BYTES_MAX && !more.includes(LF))
+      this.#hold(all);
     else this.#consume(all, all.length);
   }
 
@@ -335,7 +336,7 @@ export class Http1Connection implements Http1Answering {
     if (response === null) this.#discardBody(end - from, isLast);
     else if (count > 0 || isLast) {
       this.#deadlineTick = this.#host.tick + this.#host.ticks.body;
-      if (response.takesBody) response.bodyCame(copyOf(bytes, from, count), isLast);
+      if (response.takesBody) response.bodyCame(bytes.subarray(from, from + count), isLast);
     }
     return end;
   }
@@ -455,7 +456,8 @@ export class Http1Connection implements Http1Answering {
   }
 
   #checkStall(tick: number, stallTicks: number): void {
-    const queued = (this.#socket as unknown as { _handle: { writeQueueSize?: number } | null })._handle;
+    const queued = (this.#socket as unknown as { _handle: { writeQueueSize?: number } | null })
+      ._handle;
     const bytes = (queued?.writeQueueSize ?? 0) + this.#socket.writableLength;
     if (bytes !== this.#queuedBytes) {
       this.#queuedBytes = bytes;
@@ -468,11 +470,6 @@ export class Http1Connection implements Http1Answering {
     const fd = descriptorOf(this.#socket);
     return peek !== null && fd >= 0 && peek.peek(fd, scratch.subarray(0, 1)) > 0;
   }
-}
-
-function copyOf(bytes: Buffer, from: number, count: number): ArrayBuffer {
-  const start = bytes.byteOffset + from;
-  return bytes.buffer.slice(start, start + count) as ArrayBuffer;
 }
 
 /** Is `option` among those of Connection, which are in lower case? */

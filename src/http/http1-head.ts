@@ -22,7 +22,8 @@ const ABSOLUTE = /^https?:\/\/([^/?#]*)([^#]*)$/i;
 
 /** tchar of RFC 9110 §5.6.2: 1, and 2 for those that lower case changes. */
 const TOKEN = new Uint8Array(256);
-for (const char of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz") TOKEN[char.charCodeAt(0)] = 1;
+for (const char of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
+  TOKEN[char.charCodeAt(0)] = 1;
 for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZ') TOKEN[char.charCodeAt(0)] = 2;
 
 /**
@@ -83,7 +84,9 @@ export class Http1Head implements RawRequest {
     this.#text = bytes.toString('latin1', from, end);
     this.#method = this.#text.slice(0, methodEnd - from);
     this.#parameters = [];
-    return this.#target(this.#text.slice(targetStart - from, targetEnd - from)) ? end : HEAD_REFUSED;
+    return this.#target(this.#text.slice(targetStart - from, targetEnd - from))
+      ? end
+      : HEAD_REFUSED;
   }
 
   /** The minor version of what stands at `from`, or HEAD_PARTIAL or HEAD_REFUSED. */

@@ -45,7 +45,7 @@ export class Http1Response implements RawResponse {
   #isChunked = false;
   #givenBytes = 0;
   #onAborted: (() => void) | null = null;
-  #onData: ((chunk: ArrayBuffer, isLast: boolean) => void) | null = null;
+  #onData: ((chunk: Uint8Array, isLast: boolean) => void) | null = null;
   #onWritable: ((offset: number) => boolean) | null = null;
 
   constructor(connection: Http1Answering, form: AnswerForm) {
@@ -68,7 +68,7 @@ export class Http1Response implements RawResponse {
   }
 
   /** A part of the body came. */
-  bodyCame(chunk: ArrayBuffer, isLast: boolean): void {
+  bodyCame(chunk: Uint8Array, isLast: boolean): void {
     this.#onData?.(chunk, isLast);
   }
 
@@ -87,7 +87,7 @@ export class Http1Response implements RawResponse {
     this.#onAborted = handler;
   }
 
-  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): void {
+  onData(handler: (chunk: Uint8Array, isLast: boolean) => void): void {
     this.#onData = handler;
   }
 
@@ -140,7 +140,11 @@ export class Http1Response implements RawResponse {
     if (closeConnection) this.#isKept = false;
     if (!this.#isHeadSent) {
       const length =
-        body === undefined ? 0 : typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+        body === undefined
+          ? 0
+          : typeof body === 'string'
+            ? Buffer.byteLength(body)
+            : body.byteLength;
       this.#sendHead(this.#hasLength ? `content-length: ${length}\r\n` : '', body);
     } else {
       if (body !== undefined) this.write(body);
@@ -152,7 +156,10 @@ export class Http1Response implements RawResponse {
   endWithoutBody(contentLength?: number, closeConnection = false): void {
     if (this.#isClosed) return;
     if (closeConnection) this.#isKept = false;
-    this.#sendHead(contentLength === undefined ? '' : `content-length: ${contentLength}\r\n`, undefined);
+    this.#sendHead(
+      contentLength === undefined ? '' : `content-length: ${contentLength}\r\n`,
+      undefined,
+    );
     this.#answered();
   }
 
@@ -177,11 +184,8 @@ export class Http1Response implements RawResponse {
     if (!this.#isClosed) this.#connection.drop();
   }
 
-  getRemoteAddressAsText(): ArrayBuffer {
-    const text = Buffer.from(this.#connection.remoteAddress, 'latin1');
-    const copy = new ArrayBuffer(text.byteLength);
-    new Uint8Array(copy).set(text);
-    return copy;
+  getRemoteAddress(): string {
+    return this.#connection.remoteAddress;
   }
 
   #sendHead(lengthField: string, body: string | Uint8Array | undefined): void {

@@ -10,7 +10,8 @@ export interface RawRequest {
 /** What an exchange needs of the answer. */
 export interface RawResponse {
   onAborted(handler: () => void): unknown;
-  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
+  /** A chunk is the connection's again on return; a connection without a body gives an empty last one. */
+  onData(handler: (chunk: Uint8Array, isLast: boolean) => void): unknown;
   pause(): unknown;
   resume(): unknown;
   cork(handler: () => void): unknown;
@@ -25,5 +26,5 @@ export interface RawResponse {
   /** The handler is told how many bytes of the body have been taken. */
   onWritable(handler: (offset: number) => boolean): unknown;
   close(): unknown;
-  getRemoteAddressAsText(): ArrayBuffer;
+  getRemoteAddress(): string;
 }
