@@ -52,7 +52,8 @@ export type HttpServerOptions = {
 /** A listener for one port. Routes are added before `listen`; `stop` is final and idempotent. */
 export interface HttpServer {
   /** `pattern` is one of `/a`, `/a/:b` and `/a/*`. Other verbs on it answer 405. */
-  route(method: HttpMethod, pattern: string, handler: HttpHandler): void;
+  /** Where `needsHost` is false, requests without a Host (HTTP/1.0 alone has such) pass the guard: those of health checks. */
+  route(method: HttpMethod, pattern: string, handler: HttpHandler, needsHost?: boolean): void;
   /** Takes every request that no route takes. */
   fallback(handler: HttpHandler): void;
   /** Errors: rejects with LISTEN error of the system as its cause (port taken, no right to it). */
@@ -150,12 +151,15 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     return this.#http1.connectionCount + http2Count + (this.#sniffing?.sniffingCount ?? 0);
   }
 
-  route(method: HttpMethod, pattern: string, handler: HttpHandler): void {
+  route(method: HttpMethod, pattern: string, handler: HttpHandler, needsHost = true): void {
     let methods = this.#methodsOfPattern.get(pattern);
     if (methods === undefined) this.#methodsOfPattern.set(pattern, (methods = new Set()));
     assert(!methods.has(method), 'a route is registered once');
     methods.add(method);
-    const guarded = this.#guarded(handler);
+    const named = this.#guarded(handler);
+    const guarded: Take = needsHost
+      ? named
+      : (exchange) => (exchange.header('host') === '' ? handler : named)(exchange);
     this.#routes.push({ method, match: new RouteMatch(pattern), take: guarded });
   }
 

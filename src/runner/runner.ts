@@ -251,6 +251,7 @@ class ServingRunner implements Runner {
     const server = createHttpServer({
       host,
       port,
+      limits: { http1IdleMs: this.#settings.httpIdleMs },
       onIncident: createIncidentLog(eventLogOf(logger), clock),
     });
     this.#servers.push(server);

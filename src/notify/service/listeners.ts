@@ -57,6 +57,7 @@ export function createInternalServer(parts: ListenerParts): HttpServer {
   const server = createHttpServer({
     host: settings.host,
     port: settings.internalPort,
+    limits: { http1IdleMs: settings.httpIdleMs },
     hostGuard: createHostGuard(settings, onIncident),
     onIncident,
   });
@@ -117,7 +118,10 @@ export function createClientServer(parts: ListenerParts): HttpServer {
   const server = createHttpServer({
     host: settings.host,
     port: settings.clientPort,
-    limits: { connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE },
+    limits: {
+      connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE,
+      http1IdleMs: settings.httpIdleMs,
+    },
     hostGuard: createHostGuard(settings, onIncident),
     onIncident,
   });

@@ -3,6 +3,7 @@ import {
   commitOption,
   databaseUrlOption,
   directoryOption,
+  http1IdleOption,
   hostByTokensOption,
   portOption,
 } from '../../config/common-options.ts';
@@ -38,6 +39,7 @@ export const NOTIFY_OPTIONS = {
     'Port of /metrics, /healthz, /health and /livez. 0 takes a free one.',
     9090,
   ),
+  httpIdleMs: http1IdleOption('NOTIFY_HTTP_IDLE_MS'),
   serviceAuthTokens: secretListOption({
     env: 'NOTIFY_SERVICE_AUTH_TOKENS',
     description:

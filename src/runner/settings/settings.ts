@@ -4,6 +4,7 @@ import {
   allowedHostsOption,
   commitOption,
   directoryOption,
+  http1IdleOption,
   logLevelOption,
   optionalPortOption,
   portOption,
@@ -48,6 +49,7 @@ export const RUNNER_OPTIONS = {
     fallbackText: 'localhost',
     ...ADDRESS,
   }),
+  httpIdleMs: http1IdleOption('RUNNER_HTTP_IDLE_MS'),
   workspace: directoryOption(
     'RUNNER_WORKSPACE',
     'The project directory, whose `.github/workflows` are run; the first argument of the command line wins over it. State lies in `.runner` below it.',
