@@ -356,6 +356,11 @@ export class Http1Connection implements Http1Answering {
   #refuse(statusCode: 400 | 405 | 417 | 431 | 505, problem: string): void {
     const response = this.#response;
     this.#response = null;
+    if (response === null && this.#body !== NO_BODY) {
+      // The request has its answer; another one would be taken for that of the next.
+      this.#close();
+      return;
+    }
     if (response !== null) {
       response.aborted();
       if (response.hasBegun) {

@@ -114,7 +114,7 @@ export class Http1Listener implements Http1Host {
           return true;
         },
       },
-    } as net.SocketConstructorOpts);
+    });
     socket.setNoDelay(true);
     const connection = this.#add(socket);
     socket.resume();

@@ -188,3 +188,15 @@ test('what is refused is refused in the form of other errors', async () => {
   });
   expect(wrong).toEqual([]);
 });
+
+test('a body that turns out malformed behind its answer is no second answer', async () => {
+  const target = await start();
+  const client = new RawClient(target.port);
+  client.socket.write(
+    'PUT /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n',
+  );
+  await client.until('405');
+  client.socket.write('nonsense\r\n\r\n');
+  await client.closed;
+  expect(statusesOf(client.received)).toEqual([405]);
+});
