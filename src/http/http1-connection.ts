@@ -135,7 +135,7 @@ export class Http1Connection implements Http1Answering {
 
   /** Closes an idle connection, unless something has come that was not read yet. Returns whether it did. */
   closeIdle(): boolean {
-    if (this.#phase !== 'idle' || this.#hasUnread()) return false;
+    if (this.#phase !== 'idle' || this.#held !== null || this.#hasUnread()) return false;
     this.drop();
     return true;
   }
@@ -419,7 +419,8 @@ export class Http1Connection implements Http1Answering {
 
   #readOn(): void {
     if (this.#isReading || this.#phase === 'gone' || this.#isBodyPaused) return;
-    if (this.#held !== null) return;
+    // The rest of half a head is still to come.
+    if (this.#held !== null && this.#phase !== 'head') return;
     this.#isReading = true;
     this.#socket.resume();
   }

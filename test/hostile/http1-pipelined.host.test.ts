@@ -29,7 +29,7 @@ test('ten times ten thousand requests behind each other hold up nobody', async (
     await until(() =>
       clients.every((one) => one.isClosed() || one.receivedBytes() > REQUESTS * 100),
     );
-    expect(clients.filter((one) => one.isClosed())).toEqual([]);
+    expect(clients.filter((one) => one.isClosed()).length).toBe(0);
     for (const { socket } of clients) socket.destroy();
   });
   printToll('requests behind each other', toll);
