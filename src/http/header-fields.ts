@@ -16,6 +16,8 @@ export class HeaderFields {
   #encodings = 0;
   #credentials = 0;
   #problem = '';
+  /** It has no Host at all, as HTTP/1.0 may. */
+  isNameless = false;
   /** Of Content-Length; 0 when absent. */
   contentLength = 0;
   /** Of Connection, all fields of that name, in lower case. */
@@ -39,6 +41,7 @@ export class HeaderFields {
     this.connection = '';
     this.expectation = '';
     request.forEach(this.#add);
+    this.isNameless = request.isNameless;
     if (this.#problem !== '') return this.#problem;
     if (this.#hosts !== 1) return 'one Host is needed';
     if (this.#lengths > 0 && this.#encodings > 0) {

@@ -159,7 +159,7 @@ class OwnHttpServer implements HttpServer, ExchangeHost {
     const named = this.#guarded(handler);
     const guarded: Take = needsHost
       ? named
-      : (exchange) => (exchange.header('host') === '' ? handler : named)(exchange);
+      : (exchange) => (this.headerFields.isNameless ? handler : named)(exchange);
     this.#routes.push({ method, match: new RouteMatch(pattern), take: guarded });
   }
 

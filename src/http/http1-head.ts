@@ -41,6 +41,7 @@ export class Http1Head implements RawRequest {
   #parameters: readonly string[] = [];
   /** 1 for HTTP/1.1, 0 for HTTP/1.0. */
   minorVersion = 1;
+  isNameless = false;
   problem = '';
   statusCode: 400 | 431 | 505 = 400;
 
@@ -197,6 +198,7 @@ export class Http1Head implements RawRequest {
       }
     }
     // HTTP/1.0 has none.
+    this.isNameless = !hasHost && this.minorVersion === 0 && this.#authority === undefined;
     if (!hasHost && this.minorVersion === 0) onHeader('host', this.#authority ?? '');
   }
 

@@ -38,6 +38,7 @@ export class Http1Response implements RawResponse {
   readonly #isHead: boolean;
   readonly #isHttp10: boolean;
   #isKept: boolean;
+  #isKeptSaid = false;
   #isClosed = false;
   #head = 'HTTP/1.1 200 OK\r\n';
   #hasLength = true;
@@ -114,7 +115,8 @@ export class Http1Response implements RawResponse {
   }
 
   writeHeader(name: string, value: string): void {
-    if (name === 'connection') this.#isKept = false;
+    if (name === 'connection' && value === 'close') this.#isKept = false;
+    else if (name === 'connection') this.#isKeptSaid = true;
     else this.#head += `${name}: ${value}\r\n`;
   }
 
@@ -192,7 +194,7 @@ export class Http1Response implements RawResponse {
     this.#isHeadSent = true;
     const connection = this.#connection;
     const kept = this.#isKept
-      ? this.#isHttp10
+      ? this.#isHttp10 || this.#isKeptSaid
         ? `connection: keep-alive\r\n${connection.keptField}`
         : connection.keptField
       : 'connection: close\r\n';

@@ -1,5 +1,7 @@
 /** What an exchange needs of the request. Usable until its handler returns. */
 export interface RawRequest {
+  /** It has no Host at all, as HTTP/1.0 may: `forEach` gives an empty one. */
+  readonly isNameless: boolean;
   forEach(onHeader: (name: string, value: string) => void): void;
   getUrl(): string;
   getCaseSensitiveMethod(): string;
