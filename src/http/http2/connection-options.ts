@@ -23,8 +23,9 @@ export const RESET_PER_SECOND = 33;
 export const WINDOW_BYTES = 1_048_576;
 /** Given back to the peer when so much of a window is used. */
 export const WINDOW_STEP_BYTES = WINDOW_BYTES / 2;
-/** Resets in one read, by whomever, after which other connections have their turn. */
+/** Resets by whomever, and bytes of header blocks, after which other connections have their turn. */
 export const RESETS_A_TURN = 16;
+export const BLOCK_BYTES_A_TURN = 8_192;
 export const SETTINGS_PER_FRAME_MAX = 32;
 /** Streams refused one after another, since there were too many. */
 export const REJECTED_STREAMS_MAX = 100;

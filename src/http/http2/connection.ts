@@ -8,20 +8,20 @@ import {
   REJECTED_STREAMS_MAX,
   RESET_BURST,
   RESET_PER_SECOND,
-  RESETS_A_TURN,
   SETTINGS_PER_FRAME_MAX,
-  UNREAD_BYTES_MAX,
   WINDOW_BYTES,
-  WINDOW_STEP_BYTES,
 } from './connection-options.ts';
 import { FrameCutter, type FrameSink, uint32At } from './frame-cutter.ts';
 import { type BlockHead, HeaderBlocks } from './header-blocks.ts';
 import { KnownStreams } from './known-streams.ts';
 import { OwnStream, type StreamCarrier } from './own-stream.ts';
 import * as h2 from './protocol.ts';
+import { ReadTurns } from './read-turns.ts';
+import { ReceiveWindow } from './receive-window.ts';
 import { areTrailers, type RequestHead } from './request-head.ts';
 import { SendSide } from './send-side.ts';
 import { ownSettings, readSettings, SETTING_BYTES } from './settings.ts';
+import { StallWatch } from './stall-watch.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 const PRIORITY_BYTES = 5;
@@ -29,7 +29,6 @@ const PING_BYTES = 8;
 const GOAWAY_BYTES_MIN = 8;
 /** A frame that has not come whole and takes more is what the connection has its memory for. */
 const HELD_ROOM_SPARE = 8_192;
-const LOOKS_A_STALL = 2;
 
 /**
  * One connection of HTTP/2 without TLS, the server's side (RFC 9113): takes frames from a socket, keeps windows and states, and
@@ -44,18 +43,13 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   readonly #streams = new Map<number, OwnStream>();
   readonly #known = new KnownStreams();
   readonly #resets = new TokenBucket(RESET_BURST, RESET_PER_SECOND);
-  #resetsOfTurn = 0;
-  /** Of what was read: what is left for the next turn. */
-  #rest: Buffer | null = null;
   #prefaceBytes = 0;
   #isGreeted = false;
   /** The peer has acknowledged our settings. */
   #isAcknowledged = false;
   #isAskedToGo = false;
   #peerWindow = h2.WINDOW_FIRST;
-  #receiveWindow = WINDOW_BYTES;
-  #owedBytes = 0;
-  #unreadBytes = 0;
+  readonly #window: ReceiveWindow;
   #queuedBytes = 0;
   #rejectedCount = 0;
   /** No new streams are taken. */
@@ -65,10 +59,8 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #hasPeerLeft = false;
   readonly #handshake: NodeJS.Timeout;
   readonly #idle: NodeJS.Timeout;
-  /** Set while something waits for the peer to take it. */
-  #stall: NodeJS.Timeout | null = null;
-  #takenBytesSeen = -1;
-  #stillLooks = 0;
+  readonly #turns: ReadTurns;
+  readonly #stall: StallWatch;
 
   /** Greets the peer; the bytes of `socket` are still unread. */
   constructor(socket: Socket, options: ConnectionOptions) {
@@ -79,6 +71,24 @@ export class Http2Connection implements FrameSink, StreamCarrier {
       () => options.onCount(-1),
       () => this.waits(),
     );
+    this.#window = new ReceiveWindow(this.sender);
+    this.#turns = new ReadTurns(socket, this.sender, (rest) => {
+      if (!this.#isOver) this.#read(rest);
+    });
+    this.#stall = new StallWatch({
+      stallMs: options.answerStallMs,
+      sender: this.sender,
+      streams: this.#streams,
+      onStream: (stream) => {
+        const taken = `${stream.sentBytes} bytes of an answer`;
+        options.onIncident('answer_stalled', `nothing behind ${taken} was read`);
+        this.#resetAs(stream.id, h2.ENHANCE_YOUR_CALM);
+      },
+      onConnection: () => {
+        options.onIncident('answer_stalled', 'a peer of HTTP/2 reads nothing');
+        this.destroy();
+      },
+    });
     this.#blocks = new HeaderBlocks(options.headerBytesMax);
     this.#handshake = setTimeout(() => this.destroy(), options.handshakeMs);
     this.#handshake.unref();
@@ -128,36 +138,22 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #came(chunk: Buffer): void {
     if (this.#isOver) return;
     this.#idle.refresh();
-    if (this.#rest === null) this.#read(chunk);
-    else this.#rest = Buffer.concat([this.#rest, chunk]);
+    if (!this.#turns.holds(chunk)) this.#read(chunk);
   }
 
   #read(chunk: Buffer): void {
-    this.#resetsOfTurn = 0;
+    this.#turns.begin();
     this.sender.isHeld = true;
     try {
       let from = 0;
       if (this.#prefaceBytes < h2.PREFACE.length) from = this.#readPreface(chunk);
       if (from < chunk.length && !this.#isOver) from = this.#cutter.cut(chunk, from, this);
-      if (from < chunk.length && !this.#isOver) this.#leaveRest(chunk.subarray(from));
+      if (this.#turns.isSpent && !this.#isOver) this.#turns.leave(chunk.subarray(from));
       if (this.#cutter.heldRoom > HELD_ROOM_SPARE) this.#blocks.forget();
     } finally {
       this.sender.isHeld = false;
       this.sender.flush();
     }
-  }
-
-  /** Streams that are opened and reset cost us more than the peer: others have their turn first. */
-  #leaveRest(rest: Buffer): void {
-    this.#rest = rest;
-    this.#socket.pause();
-    setImmediate(() => {
-      const chunk = this.#rest;
-      this.#rest = null;
-      if (this.#isOver || chunk === null) return;
-      this.#read(chunk);
-      if (this.#rest === null && !this.#isOver && !this.sender.isBacklogged) this.#socket.resume();
-    });
   }
 
   #readPreface(chunk: Buffer): number {
@@ -189,7 +185,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     } else if (!this.#isGreeted && (type !== h2.SETTINGS || (flags & h2.ACK) !== 0)) {
       this.#fail(h2.PROTOCOL_ERROR, 'the first frame is none of settings');
     } else this.#dispatch(type, flags, id, bytes, from, to);
-    return !this.#isOver && this.#resetsOfTurn < RESETS_A_TURN;
+    return !this.#isOver && !this.#turns.isSpent;
   }
 
   #dispatch(
@@ -230,12 +226,9 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     let from = begin;
     let to = end;
     if (id === 0) return this.#fail(h2.PROTOCOL_ERROR, 'data of no stream');
-    this.#receiveWindow -= end - begin;
-    if (this.#receiveWindow < 0) {
+    if (!this.#window.take(end - begin)) {
       return this.#fail(h2.FLOW_CONTROL_ERROR, 'more data than the window of the connection');
     }
-    this.#owedBytes += end - begin;
-    if (this.#owedBytes >= WINDOW_STEP_BYTES) this.#openWindow();
     if ((flags & h2.PADDED) !== 0) {
       const padding = from < to ? (bytes[from] as number) : 0;
       from += 1;
@@ -328,6 +321,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   }
 
   #blockCame({ id, isLast, isSelfDependent }: BlockHead, block: Uint8Array): void {
+    this.#turns.countBlock(block.length);
     if (!this.#blocks.decode(block)) {
       return this.#fail(h2.COMPRESSION_ERROR, 'a header block is broken');
     }
@@ -409,7 +403,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   }
 
   #countReset(): void {
-    this.#resetsOfTurn += 1;
+    this.#turns.countReset();
     if (!this.#resets.take()) this.#fail(h2.ENHANCE_YOUR_CALM, 'too many streams were reset');
   }
 
@@ -542,23 +536,11 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   }
 
   unread(bytes: number): void {
-    this.#unreadBytes += bytes;
-    if (bytes < 0 && this.#owedBytes >= WINDOW_STEP_BYTES) this.#openWindow();
+    if (!this.#isOver) this.#window.unread(bytes);
   }
 
   consumed(stream: OwnStream, bytes: number): void {
-    stream.owedBytes += bytes;
-    if (stream.owedBytes < WINDOW_STEP_BYTES || stream.isRemoteEnded || stream.destroyed) return;
-    this.sender.numberFrame(h2.WINDOW_UPDATE, stream.id, stream.owedBytes);
-    stream.receiveWindow += stream.owedBytes;
-    stream.owedBytes = 0;
-  }
-
-  #openWindow(): void {
-    if (this.#unreadBytes > UNREAD_BYTES_MAX || this.#isOver) return;
-    this.sender.numberFrame(h2.WINDOW_UPDATE, 0, this.#owedBytes);
-    this.#receiveWindow += this.#owedBytes;
-    this.#owedBytes = 0;
+    this.#window.consumed(stream, bytes);
   }
 
   answered(stream: OwnStream): void {
@@ -605,38 +587,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   }
 
   waits(): void {
-    if (this.#stall !== null || this.#isOver) return;
-    this.#stall = setTimeout(() => this.#look(), this.#options.answerStallMs / LOOKS_A_STALL);
-    this.#stall.unref();
-  }
-
-  /** Gives up answers of which nothing has left for too long, and the connection where the kernel is rid of nothing. */
-  #look(): void {
-    this.#stall = null;
-    const { takenBytes, isBacklogged } = this.sender;
-    this.#stillLooks = takenBytes === this.#takenBytesSeen ? this.#stillLooks + 1 : 0;
-    this.#takenBytesSeen = takenBytes;
-    if (isBacklogged && this.#stillLooks >= LOOKS_A_STALL) {
-      this.#options.onIncident('answer_stalled', 'a peer of HTTP/2 reads nothing');
-      this.destroy();
-      return;
-    }
-    let isWaiting = isBacklogged;
-    for (const stream of this.#streams.values()) {
-      if (!stream.isWaiting) stream.sentBytesSeen = -1;
-      else if (this.#hasStalled(stream)) {
-        const taken = `${stream.sentBytes} bytes of an answer`;
-        this.#options.onIncident('answer_stalled', `nothing behind ${taken} was read`);
-        this.#resetAs(stream.id, h2.ENHANCE_YOUR_CALM);
-      } else isWaiting = true;
-    }
-    if (isWaiting) this.waits();
-  }
-
-  #hasStalled(stream: OwnStream): boolean {
-    stream.stillLooks = stream.sentBytes === stream.sentBytesSeen ? stream.stillLooks + 1 : 0;
-    stream.sentBytesSeen = stream.sentBytes;
-    return stream.stillLooks >= LOOKS_A_STALL;
+    if (!this.#isOver) this.#stall.begin();
   }
 
   #quiet(): void {
@@ -648,7 +599,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #closed(): void {
     clearTimeout(this.#handshake);
     clearTimeout(this.#idle);
-    if (this.#stall !== null) clearTimeout(this.#stall);
+    this.#stall.stop();
     this.#isOver = true;
     this.#blocks.drop();
     for (const stream of this.#streams.values()) this.#streamOver(stream);
