@@ -18,7 +18,9 @@ import { createGroupService } from '../gateway/rpc/group-service.ts';
 import { createSeatService } from '../gateway/rpc/seat-service.ts';
 import { createWorkspaceService } from '../gateway/rpc/workspace-service.ts';
 import { createTupleService } from '../gateway/tuples/tuple-service.ts';
+import { BodyBudget } from '../http/body-budget.ts';
 import { HostAllowList } from '../http/host-allow-list.ts';
+import { registerBodyMetrics } from '../observability/body-metrics.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
 import { HeldBySlots } from '../protocol/held-shards.ts';
@@ -109,7 +111,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   metrics.readBudget.set(config.maxCheckReads);
   metrics.indexLimit.set(config.indexBytes);
   const stages = config.stageTimes ? measureStages(metrics.store, config.workers) : undefined;
+  const bodyBudget = new BodyBudget({ bytesMax: config.bodyMemoryBytes });
+  registerBodyMetrics(metrics.store, 'gatehouse', bodyBudget);
   const gateway = createGateway({
+    bodyBudget,
     host: config.host,
     port: config.connectPort,
     metricsPort: config.metricsPort,

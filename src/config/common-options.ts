@@ -9,6 +9,7 @@ import {
   listOption,
   type Option,
   optionalIntegerOption,
+  type Resolved,
   textOption,
 } from './option.ts';
 
@@ -104,4 +105,37 @@ export function commitOption(env: string, use: string): Option<string> {
     fallbackText: 'unknown',
     ...PRINTABLE,
   });
+}
+
+const MIB = 1024 * 1024;
+/** Of the memory of the machine or container. */
+const BODY_MEMORY_PART = 8;
+const BODY_MEMORY_DERIVED = { min: 64 * MIB, max: 256 * MIB };
+/** Bodies of the largest size that the memory for bodies has room for, two of them in the share of a caller. */
+export const BODIES_HELD_MIN = 4;
+
+/** Memory that the request bodies of a process may take together. `bodyBytesOf`: the largest one, by the options above. */
+export function bodyMemoryOption(
+  env: string,
+  bodyBytesOf: (resolved: Resolved) => number,
+): Option<number> {
+  const { min, max } = BODY_MEMORY_DERIVED;
+  const plain = integerOption({
+    env,
+    description:
+      'Memory that request bodies may take together, from their first byte to the end of their calls; one caller may take half of it. Beyond it a request is refused (`BODY_MEMORY_EXHAUSTED`), after unfinished bodies of which nothing came for a second.',
+    fallback: 0,
+    min: 8 * MIB,
+    max: 1024 * 1024 * MIB,
+    unit: 'bytes',
+  });
+  return {
+    ...plain,
+    fallback: ({ memoryBytes }, resolved) => {
+      const part = Math.floor(memoryBytes / BODY_MEMORY_PART);
+      const derived = Math.min(max, Math.max(min, part));
+      return Math.max(derived, BODIES_HELD_MIN * bodyBytesOf(resolved));
+    },
+    fallbackText: `an eighth of the memory, from 64 to 256 MiB, and at least ${BODIES_HELD_MIN} bodies of the largest size`,
+  };
 }

@@ -3,6 +3,7 @@ import {
   PRINTABLE,
   allowedHostsOption,
   behindProxyOption,
+  bodyMemoryOption,
   commitOption,
   databaseUrlOption,
   directoryOption,
@@ -237,6 +238,9 @@ export const OPTIONS = {
     max: GIB,
     unit: 'bytes',
   }),
+  bodyMemoryBytes: bodyMemoryOption('GATEWAY_BODY_MEMORY_BYTES', ({ maxBodyBytes }) =>
+    Number(maxBodyBytes ?? 0),
+  ),
   maxWriteUpdates: integerOption({
     env: 'GATEWAY_MAX_WRITE_UPDATES',
     description: 'Updates in one WriteRelationTuples.',

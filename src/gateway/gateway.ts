@@ -10,6 +10,7 @@ import { AuthzService } from '../gen/workspace/v1/authz_service_pb.ts';
 import { GroupService } from '../gen/workspace/v1/group_service_pb.ts';
 import { SeatService } from '../gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../gen/workspace/v1/workspace_service_pb.ts';
+import { BodyBudget } from '../http/body-budget.ts';
 import type { HostAllowList } from '../http/host-allow-list.ts';
 import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
@@ -61,6 +62,8 @@ export type GatewayOptions = {
   readonly held?: { readonly rpc: readonly number[]; readonly metrics: number } | undefined;
   /** What requests of both ports may be addressed to; undefined: any name, since callers have tokens. */
   readonly hosts: HostAllowList | undefined;
+  /** Of all request bodies of the process; default one of its own. */
+  readonly bodyBudget?: BodyBudget | undefined;
   readonly readiness: Readiness;
   readonly renderMetrics: () => Promise<string>;
   readonly onIncident: (event: string, detail: string) => void;
@@ -145,6 +148,7 @@ class ListenerPair implements Gateway {
   readonly #options: GatewayOptions;
   readonly #server: HttpServer;
   readonly #metricsServer: HttpServer;
+  readonly #bodyBudget: BodyBudget;
   readonly #health = new HealthState();
   readonly #draining = new AbortController();
   #adapter: ConnectAdapter | null = null;
@@ -159,7 +163,10 @@ class ListenerPair implements Gateway {
     this.#options = options;
     for (const service of SERVICES) this.#health.setServing(service.typeName, false);
     const { host, port, held, onIncident } = options;
+    const bodyBudget = options.bodyBudget ?? new BodyBudget();
+    this.#bodyBudget = bodyBudget;
     this.#server = createHttpServer({
+      bodyBudget,
       host,
       port,
       descriptors: held?.rpc,
@@ -216,6 +223,7 @@ class ListenerPair implements Gateway {
     assert(this.#adapter === null, 'a gateway is given its calls once');
     const { callers } = options.credentials;
     const { onIncident } = this.#options;
+    const bodyBudget = this.#bodyBudget;
     const onOutOfScope: OnRefused = ({ service, method }, caller) =>
       onIncident('scope_refused', `${caller}: ${service}/${method}`);
     const guarded = <Service extends DescService>(
@@ -238,6 +246,7 @@ class ListenerPair implements Gateway {
       },
       authorize: createAuthorize(options.credentials),
       onOutOfScope,
+      bodyBudget,
       readMaxBytes: options.bodyBytesMax,
       compressMinBytes: COMPRESS_MIN_BYTES,
       drainSignal: this.#draining.signal,
@@ -253,7 +262,7 @@ class ListenerPair implements Gateway {
     this.#fsck = { admit, onOutOfScope, runs: options.fsck };
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
-    const parts = { ...options, callers, general: adapter, compressMinBytes };
+    const parts = { ...options, callers, general: adapter, compressMinBytes, bodyBudget };
     const { stages } = this.#options;
     const carriers = stages?.calls;
     const framed = new FramedDecisions({ ...parts, onIncident, carriers });

@@ -6,6 +6,7 @@ import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js';
 import { AppError } from '../shared/app-error.ts';
 import { assert } from '../shared/assert.ts';
 import type { CallStages } from '../shared/stage-times.ts';
+import { BodyBudget } from './body-budget.ts';
 import { BodyDeadlines } from './body-deadlines.ts';
 import { HeaderFields } from './header-fields.ts';
 import { isStreamAccepted, type HostGuard } from './host-guard.ts';
@@ -49,6 +50,8 @@ export type HttpServerOptions = {
         readonly isPortShared?: boolean | undefined;
       }
     | undefined;
+  /** Of all request bodies of the process; default one of its own. */
+  readonly bodyBudget?: BodyBudget | undefined;
   /** Told of each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
   readonly stages?: Pick<CallStages, 'arrived'> | undefined;
   /** Absent: requests may be addressed to any name, and nothing is looked at. */
@@ -116,6 +119,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
   readonly #routes: Route[] = [];
   readonly #methodsOfPattern = new Map<string, Set<HttpMethod>>();
   readonly bodyDeadlines: BodyDeadlines;
+  readonly bodyBudget: BodyBudget;
   #fallback: HttpHandler = (exchange) => exchange.sendEmpty(404);
   #peek: SocketPeek | null = null;
   #sniffing: SniffingListener | null = null;
@@ -131,6 +135,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     this.#options = options;
     this.#limits = { ...HTTP_LIMITS_DEFAULT, ...options.limits };
     this.bodyDeadlines = new BodyDeadlines(this.#limits.bodyTimeoutMs);
+    this.bodyBudget = options.bodyBudget ?? new BodyBudget();
     if (options.http2 === undefined) this.#peek = loadSocketPeek();
     this.#http2 = options.http2 === undefined ? null : this.#createHttp2(options.http2);
     this.#unusual = new Http1Fallback({
@@ -147,9 +152,9 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
 
   #createHttp2(http2: NonNullable<HttpServerOptions['http2']>): Http2Connections {
     const onIncident = (event: string, detail: string): void => this.#incident(event, detail);
-    const { bodyDeadlines } = this;
+    const { bodyDeadlines, bodyBudget } = this;
     const onStream = guardedStreams(http2.onStream, this.#options.hostGuard);
-    const options = { onStream, limits: this.#limits, bodyDeadlines, onIncident };
+    const options = { onStream, limits: this.#limits, bodyDeadlines, bodyBudget, onIncident };
     this.#peek = http2.isPortShared === false ? null : loadSocketPeek();
     if (http2.framing !== 'node' && this.#peek !== null) {
       return new OwnHttp2Listener(options);

@@ -31,6 +31,7 @@ import {
   parseTimeout,
   trailerMux,
 } from '@connectrpc/connect/protocol-connect';
+import { gunzipCounted } from '../../http/gunzip-counted.ts';
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { kCredential } from '../callers/caller.ts';
@@ -40,6 +41,7 @@ import { outgoingError, untilAborted, type ErrorPolicy } from './adapter-guard.t
 import { kRequestId } from './adapter-request-id.ts';
 import { ERROR_JSON, httpStatusOfCode, malformedJson } from './connect-error.ts';
 import type { ConnectReason } from './connect-reason.ts';
+import { kDecompressed } from './counted-messages.ts';
 import { encodedJsonOf } from './encoded-answer.ts';
 import { assertKnownVersion } from './protocol-version.ts';
 
@@ -147,7 +149,10 @@ async function readBody(
   const bytes = await request.body.whole;
   if (bytes.byteLength > maxBytes) throw bodyTooLarge(maxBytes);
   if (compression === null) return bytes;
-  return compression.decompress(bytes, maxBytes);
+  const hold = request.contextValues?.get(kDecompressed) ?? null;
+  return hold === null
+    ? compression.decompress(bytes, maxBytes)
+    : gunzipCounted(bytes, maxBytes, hold);
 }
 
 function decode(

@@ -8,6 +8,7 @@ import {
   type Interceptor,
 } from '@connectrpc/connect';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import { BodyBudget, NO_OWNER } from '../../http/body-budget.ts';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
@@ -19,11 +20,11 @@ import type { OnRefused } from '../callers/guarded-service.ts';
 import { RULES } from '../callers/method-rules.ts';
 import {
   cancelled,
+  ENVELOPE_BYTES,
   streamedBodyOfExchange,
   streamedBodyOfStream,
   WholeBody,
   wholeBodyOfExchange,
-  wholeBodyOfStream,
 } from './adapter-body.ts';
 import type { CallFailure, ErrorPolicy } from './adapter-guard.ts';
 import { respondToExchange } from './adapter-http1.ts';
@@ -33,6 +34,9 @@ import { kRequestId } from './adapter-request-id.ts';
 import { createRouter, TIMEOUT_MS_MAX } from './adapter-router.ts';
 import { connectErrorFromAppError } from './connect-error.ts';
 import type { ConnectReason } from './connect-reason.ts';
+import { decompressedMessages, kDecompressed } from './counted-messages.ts';
+import { EnvelopeEnds } from './unit-ends.ts';
+import { WholeStream } from './whole-stream.ts';
 
 /** Who calls a method, or why nobody is let in; a promise where that takes a look at what was not seen before. */
 export type Admission = Credential | AppError;
@@ -50,6 +54,8 @@ export type ConnectAdapterOptions = {
    * nobody's scopes are looked at here.
    */
   readonly onOutOfScope?: OnRefused | undefined;
+  /** Of all request bodies of the process; default one of its own. */
+  readonly bodyBudget?: BodyBudget | undefined;
   /** Per message, compressed and not. */
   readonly readMaxBytes: number;
   /** Per message; default 256 MiB. */
@@ -109,6 +115,7 @@ export interface ConnectAdapter {
 
 const WRITE_MAX_BYTES = 256 * 1_048_576;
 const COMPRESS_MIN_BYTES = 1_024;
+const ENVELOPE_ENCODINGS = ['grpc-encoding', 'connect-content-encoding'];
 
 /**
  * Builds the adapter. Order of checks: credential, method, verb, content type, body. Body-less
@@ -148,6 +155,7 @@ type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
 class Calls {
   readonly #options: ConnectAdapterOptions;
   readonly #policy: ErrorPolicy;
+  readonly #budget: BodyBudget;
   readonly #handlers = new Map<string, UniversalHandler>();
 
   constructor(
@@ -157,6 +165,7 @@ class Calls {
   ) {
     this.#options = options;
     this.#policy = policy;
+    this.#budget = options.bodyBudget ?? new BodyBudget();
     for (const handler of handlers) this.#handlers.set(handler.requestPath, handler);
   }
 
@@ -171,6 +180,7 @@ class Calls {
     const admission = this.#admission(head.path, (name) => exchange.header(name));
     if (admission instanceof Promise) this.#holdHttp1(exchange, head, handler, admission);
     else if (!this.#refusedHttp1(exchange, head, handler, admission)) {
+      if (!(admission instanceof AppError)) exchange.bodyOwner = admission.caller.name;
       this.#openHttp1(exchange, head, handler)(admission);
     }
   }
@@ -199,10 +209,11 @@ class Calls {
     if (handler === undefined) return () => undefined;
     const body = isReadWhole(handler)
       ? wholeBodyOfExchange(exchange, this.#options.readMaxBytes, controller.signal)
-      : streamedBodyOfExchange(exchange, controller.signal);
+      : streamedBodyOfExchange(exchange, this.#ends(), controller.signal);
     const headers = exchange.headers();
     return (credential) => {
       if (credential instanceof AppError) return;
+      exchange.bodyOwner = credential.caller.name;
       const request = requestOf('1.1', head, headers, body, controller.signal, credential);
       this.#callHttp1(exchange, handler, request, head.requestId);
     };
@@ -264,7 +275,7 @@ class Calls {
       this.#admitted(stream, incoming, deadlines, path, admission);
       return;
     }
-    // Nothing of the body is read before.
+    // Of its body there is what waits in the meantime, as that of nobody.
     void admission.catch(internalError).then((known) => {
       if (!stream.destroyed) this.#admitted(stream, incoming, deadlines, path, known);
     });
@@ -287,11 +298,24 @@ class Calls {
       return;
     }
     const signal = signalOfStream(stream);
+    stream.bodyOwner = admission.caller.name;
     const body = isReadWhole(handler)
-      ? wholeBodyOfStream(stream, this.#options.readMaxBytes, deadlines, signal)
-      : streamedBodyOfStream(stream, signal);
+      ? this.#wholeBody(stream, deadlines, signal)
+      : streamedBodyOfStream(stream, this.#ends(), this.#budget, signal);
     const request = requestOf('2.0', head, headersFromHttp2(incoming), body, signal, admission);
     this.#callHttp2(stream, handler, contentType, request, requestId);
+  }
+
+  #wholeBody(stream: Http2RequestStream, deadlines: BodyDeadlines, signal: AbortSignal): WholeBody {
+    const { readMaxBytes: messageBytesMax } = this.#options;
+    const bytesMax = messageBytesMax + ENVELOPE_BYTES;
+    const options = { bytesMax, messageBytesMax, deadlines, budget: this.#budget };
+    const owner = stream.bodyOwner ?? NO_OWNER;
+    return new WholeBody(new WholeStream(stream, options, owner, signal).whole);
+  }
+
+  #ends(): EnvelopeEnds {
+    return new EnvelopeEnds(this.#options.readMaxBytes);
   }
 
   handleBufferedStream(
@@ -327,9 +351,11 @@ class Calls {
     request: UniversalRequest,
     requestId: string,
   ): void {
-    handler(request).then(
-      (response) => respondToStream(stream, response, requestId),
-      (error: unknown) => this.#failHttp2(stream, handler, contentType, error, request),
+    void this.#counted(request, (counted) =>
+      handler(counted).then(
+        (response) => respondToStream(stream, response, requestId),
+        (error: unknown) => this.#failHttp2(stream, handler, contentType, error, request),
+      ),
     );
   }
 
@@ -384,15 +410,41 @@ class Calls {
     requestId: string,
   ): void {
     const isWhole = handler.method.methodKind === 'unary';
-    handler(request).then(
-      (response) => respondToExchange(exchange, response, requestId, isWhole),
-      (error: unknown) => {
-        this.#report(handler, error, request);
-        const contentType = request.header.get('content-type') ?? '';
-        const response = refusal(contentType, internalError(error), this.#policy.present);
-        return respondToExchange(exchange, response, requestId, true);
-      },
+    void this.#counted(request, (counted) =>
+      handler(counted).then(
+        (response) => respondToExchange(exchange, response, requestId, isWhole),
+        (error: unknown) => {
+          this.#report(handler, error, request);
+          const contentType = request.header.get('content-type') ?? '';
+          const response = refusal(contentType, internalError(error), this.#policy.present);
+          return respondToExchange(exchange, response, requestId, true);
+        },
+      ),
     );
+  }
+
+  /** What compressed messages become counts as the caller's until `work`, which never rejects, is done. */
+  async #counted(
+    request: UniversalRequest,
+    work: (request: UniversalRequest) => Promise<void>,
+  ): Promise<void> {
+    const { header, contextValues } = request;
+    const isWhole = header.has('content-encoding');
+    const isEnveloped = ENVELOPE_ENCODINGS.some((name) => header.get(name) === 'gzip');
+    if (!isWhole && !isEnveloped) return work(request);
+    const owner = contextValues?.get(kCredential).caller.name ?? NO_OWNER;
+    const hold = this.#budget.open(owner, { cutForRoom: holdsOn });
+    contextValues?.set(kDecompressed, hold);
+    const { body } = request;
+    const isOpen = isEnveloped && isStreamType(header.get('content-type') ?? '');
+    const { readMaxBytes } = this.#options;
+    const plain =
+      isOpen && isIterable(body) ? decompressedMessages(body, readMaxBytes, hold) : body;
+    try {
+      await work({ ...request, body: plain });
+    } finally {
+      hold.release();
+    }
   }
 
   #failHttp2(
@@ -478,6 +530,20 @@ function setTimeLeft(headers: Headers, leftMs: number): void {
 
 /** Eight digits. */
 const GRPC_TIMEOUT_MAX = 99_999_999;
+
+function isStreamType(contentType: string): boolean {
+  return (
+    contentType.startsWith('application/grpc') || contentType.startsWith('application/connect+')
+  );
+}
+
+function isIterable(body: UniversalRequest['body']): body is AsyncIterable<Uint8Array> {
+  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+}
+
+function holdsOn(): void {
+  // Never called: it waits for nobody.
+}
 
 function isReadWhole(handler: UniversalHandler): boolean {
   const { methodKind } = handler.method;

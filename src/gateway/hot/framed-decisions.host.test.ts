@@ -1,6 +1,7 @@
 import http2 from 'node:http2';
 import { expect, onTestFinished, test } from 'vitest';
 import { callersOf } from '../../../test/support/callers.ts';
+import { BodyBudget } from '../../http/body-budget.ts';
 import { createHttpServer } from '../../http/http-server.ts';
 import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import { FramedDecisions } from './framed-decisions.ts';
@@ -53,6 +54,7 @@ async function serve(): Promise<{
       handleBufferedStream: unexpected,
     },
     bodyBytesMax: 1_000_000,
+    bodyBudget: new BodyBudget(),
     compressMinBytes: 1_024,
     timeoutMsMax: 30_000,
     onIncident: (event) => incidents.push(event),

@@ -54,6 +54,7 @@ export class FramedDecisions {
     this.#ofWeb = { ...options, stages: options.carriers?.http1 };
     this.#parts = {
       bodies: new BodyPool(),
+      budget: options.bodyBudget,
       late: new LateBodies(),
       unread: new UnreadAnswers(UNREAD_BYTES_MAX),
       onUnread: (bytes) => {

@@ -141,10 +141,14 @@ export class RawDecisions {
       call.refuse(refusal);
       return;
     }
+    exchange.bodyOwner = credential.caller.name;
     exchange.readBody(
       bodyBytesMax,
-      (body, lease) => this.#received(call, body, lease),
-      ignoreTooLarge,
+      (body, lease, none) => {
+        if (none === null) this.#received(call, body, lease);
+        else call.refuse(none);
+      },
+      null,
       this.#bodies,
       Number(length),
     );
@@ -428,8 +432,4 @@ function timeoutOf(header: string, timeoutMsMax: number): number {
 function acceptsGzip(acceptEncoding: string): boolean {
   if (acceptEncoding === '') return false;
   return acceptEncoding.split(',').some((name) => name.trim() === 'gzip');
-}
-
-function ignoreTooLarge(): void {
-  // Bodies are taken only with a declared length below the limit.
 }

@@ -73,10 +73,15 @@ export class RawWrites {
     credential.caller.admits();
     const givenId = exchange.header(REQUEST_ID_HEADER);
     const encodings = exchange.header('accept-encoding');
+    exchange.bodyOwner = credential.caller.name;
     exchange.readBody(
       bodyBytesMax,
-      (body) => this.#write(exchange, credential, requestIdOf(givenId), encodings, body),
-      ignoreTooLarge,
+      (body, _lease, none) => {
+        const requestId = requestIdOf(givenId);
+        if (none === null) this.#write(exchange, credential, requestId, encodings, body);
+        else sendConnectError(exchange, none, requestId);
+      },
+      null,
     );
   }
 
@@ -120,8 +125,4 @@ export class RawWrites {
     }
     sendConnectError(exchange, shown, requestId);
   }
-}
-
-function ignoreTooLarge(): void {
-  // Bodies are taken only with a declared length below the limit.
 }

@@ -7,6 +7,7 @@ import { AppError } from '../../shared/app-error.ts';
 import { type PlacedRule, mustRule } from '../callers/method-rules.ts';
 import { streamedBodyOfExchange } from '../connect/adapter-body.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
+import { LineEnds } from '../connect/unit-ends.ts';
 import { finishWith, StalledError, writeTo } from './slow-reader.ts';
 import { tuplesToLines } from './tuple-bytes.ts';
 import {
@@ -58,11 +59,14 @@ export function addTupleRoutes(
     const isPlain = LINES_TYPES.has(type) && (encoding === '' || encoding === 'identity');
     const asked = importRequestOf(exchange.query());
     const stopped = new AbortController();
+    const lineBytesMax = parts()?.bodyBytesMax ?? 0;
     let body: AsyncIterable<Uint8Array> | undefined;
-    const read = (): AsyncIterable<Uint8Array> => streamedBodyOfExchange(exchange, stopped.signal);
+    const read = (): AsyncIterable<Uint8Array> =>
+      streamedBodyOfExchange(exchange, new LineEnds(lineBytesMax), stopped.signal);
     const begin = (call: TupleCall): void => {
       if (!reachesAnywhere(call, IMPORT_RULE)) return;
       if (!isPlain) return exchange.sendEmpty(415, ['x-request-id', call.requestId]);
+      exchange.bodyOwner = call.credential.caller.name;
       call.signal.addEventListener('abort', () => stopped.abort(call.signal.reason), {
         once: true,
       });

@@ -1,3 +1,4 @@
+import type { UnreadBytes } from './own-stream.ts';
 import type { Http2Headers, Http2RequestStream } from './request-stream.ts';
 
 /** Bounds of a connection and who is told of it. */
@@ -7,6 +8,8 @@ export type ConnectionOptions = {
   readonly idleMs: number;
   readonly handshakeMs: number;
   readonly onStream: (stream: Http2RequestStream, headers: Http2Headers) => void;
+  /** Where bytes of bodies wait for their readers, as those of `owner`; '' where it is not known who calls. */
+  readonly newUnread: (owner: string) => UnreadBytes;
   /** A stream was opened (1), or is over and its answer with the kernel (-1). */
   readonly onCount: (change: 1 | -1) => void;
   /** The socket has closed. */

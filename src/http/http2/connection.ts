@@ -16,7 +16,7 @@ import {
 import { FrameCutter, type FrameSink, uint32At } from './frame-cutter.ts';
 import { type BlockHead, HeaderBlocks } from './header-blocks.ts';
 import { KnownStreams } from './known-streams.ts';
-import { OwnStream, type StreamCarrier } from './own-stream.ts';
+import { OwnStream, type StreamCarrier, type UnreadBytes } from './own-stream.ts';
 import * as h2 from './protocol.ts';
 import { areTrailers, type RequestHead } from './request-head.ts';
 import { SendSide } from './send-side.ts';
@@ -241,12 +241,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
       return this.#resetAs(stream.id, h2.ENHANCE_YOUR_CALM);
     }
     if (count < windowBytes) this.consumed(stream, windowBytes - count);
-    if (count > 0) {
-      const data = bytes.subarray(from, to);
-      // A small part of a read would keep all of it until the rest comes.
-      const isShared = isLast || count * 2 >= bytes.length;
-      stream.dataCame(isShared ? data : Uint8Array.prototype.slice.call(data), !isLast);
-    }
+    if (count > 0) stream.dataCame(bytes.subarray(from, to));
     if (isLast && !stream.destroyed) this.#requestEnded(stream);
   }
 
@@ -508,6 +503,10 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   unread(bytes: number): void {
     this.#unreadBytes += bytes;
     if (bytes < 0 && this.#owedBytes >= WINDOW_STEP_BYTES) this.#openWindow();
+  }
+
+  newUnread(owner: string): UnreadBytes {
+    return this.#options.newUnread(owner);
   }
 
   consumed(stream: OwnStream, bytes: number): void {

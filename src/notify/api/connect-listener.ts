@@ -8,7 +8,8 @@ import {
   type DescService,
   type Message,
 } from '@bufbuild/protobuf';
-import { bodyTooLarge, gunzipLimited } from '../../http/gunzip-limited.ts';
+import { gunzipCounted } from '../../http/gunzip-counted.ts';
+import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { HttpServer } from '../../http/http-server.ts';
 import { requestIdOf } from '../../http/request-id.ts';
@@ -87,7 +88,8 @@ export function serveConnect(options: ConnectListenerOptions): void {
 function take(options: ConnectListenerOptions, method: Method, exchange: HttpExchange): void {
   const call = beginCall(options, method, exchange);
   const { requestId } = call;
-  if (!options.authenticator.accepts(exchange.header('authorization'))) {
+  const token = options.authenticator.tokenOf(exchange.header('authorization'));
+  if (token < 0) {
     const problem = 'a service token is needed: Authorization: Bearer';
     return call.fail(new AppError('CREDENTIAL_INVALID', problem));
   }
@@ -102,6 +104,7 @@ function take(options: ConnectListenerOptions, method: Method, exchange: HttpExc
     exchange.sendEmpty(415, ['accept-post', types, 'x-request-id', requestId]);
     return call.ended('invalid_argument');
   }
+  exchange.bodyOwner = `token-${token}`;
   // Until the body is there, nothing is done for a client that goes.
   exchange.onAborted(() => call.ended('canceled'));
   exchange.readBody(
@@ -110,7 +113,7 @@ function take(options: ConnectListenerOptions, method: Method, exchange: HttpExc
       exchange.onAborted(() => undefined);
       void answer(options, method, head, call, body);
     },
-    () => call.fail(bodyTooLarge(options.bodyBytesMax)),
+    (refusal) => call.fail(refusal ?? bodyTooLarge(options.bodyBytesMax)),
   );
 }
 
@@ -171,9 +174,10 @@ async function answer(
   call: Call,
   body: Uint8Array,
 ): Promise<void> {
-  const { requestId } = call;
+  const { requestId, exchange } = call;
+  const hold = exchange.bodyBudget.open(exchange.bodyOwner, { cutForRoom: holdsOn });
   try {
-    const bytes = isGzip ? await gunzipLimited(body, options.bodyBytesMax) : body;
+    const bytes = isGzip ? await gunzipCounted(body, options.bodyBytesMax, hold) : body;
     const request = decode(method.input, contentType, bytes);
     // Nothing is begun whose answer nobody waits for.
     if (timeoutMs === 0) throw deadlineExceeded(timeoutMs);
@@ -186,7 +190,13 @@ async function answer(
     call.ended('ok');
   } catch (error) {
     call.fail(error);
+  } finally {
+    hold.release();
   }
+}
+
+function holdsOn(): void {
+  // Never called: it waits for nobody.
 }
 
 /** Errors: BODY_MALFORMED, or FIELD_INVALID for names of enums, which say what is wrong but never quote a value. */

@@ -13,6 +13,8 @@ const CODE_OF_REASON: Readonly<Record<string, Code | undefined>> = {
   FIELD_INVALID: Code.InvalidArgument,
   FIELD_REQUIRED: Code.InvalidArgument,
   BODY_TOO_LARGE: Code.ResourceExhausted,
+  BODY_MEMORY_EXHAUSTED: Code.ResourceExhausted,
+  BODY_IN_CRUMBS: Code.ResourceExhausted,
   CREDENTIAL_INVALID: Code.Unauthenticated,
   HOST_NOT_ALLOWED: Code.PermissionDenied,
   STREAM_TOKEN_INVALID: Code.Unauthenticated,

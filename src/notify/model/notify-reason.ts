@@ -17,6 +17,8 @@ export type CommonReason =
   | 'FIELD_INVALID'
   | 'FIELD_REQUIRED'
   | 'BODY_TOO_LARGE'
+  | 'BODY_MEMORY_EXHAUSTED' // request bodies already take all that they, or those of this caller, may
+  | 'BODY_IN_CRUMBS'
   | 'CREDENTIAL_INVALID'
   | 'HOST_NOT_ALLOWED' // Host or :authority names another service
   | 'METHOD_UNKNOWN'

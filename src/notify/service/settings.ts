@@ -1,6 +1,7 @@
 import {
   allowedHostsOption,
   behindProxyOption,
+  bodyMemoryOption,
   commitOption,
   databaseUrlOption,
   directoryOption,
@@ -118,6 +119,7 @@ export const NOTIFY_OPTIONS = {
     min: 1,
     max: 10_000,
   }),
+  bodyMemoryBytes: bodyMemoryOption('NOTIFY_BODY_MEMORY_BYTES', () => 0),
   bufferEventsMax: integerOption({
     env: 'NOTIFY_CONNECTION_BUFFER_EVENTS',
     description:
