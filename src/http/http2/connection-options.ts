@@ -38,6 +38,8 @@ export const BLOCK_BYTES_MAX = 65_536;
 /** Of one that has not come whole: what each connection may hold, and what all of them may hold beyond that. */
 export const BLOCK_BYTES_SPARE = 8_192;
 export const BLOCKS_BYTES_MAX = 4 * 1_048_576;
+/** A frame that has not come whole and takes more is what the connection has its memory for. */
+export const HELD_ROOM_SPARE = 8_192;
 /** Streams that we reset remembered; what the peer has sent before it knew is not its fault. */
 export const KNOWN_RESETS_MAX = 512;
 /** Answers to SETTINGS and PING, and resets, that the peer has not taken. */

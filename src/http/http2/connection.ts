@@ -4,6 +4,7 @@ import {
   BODY_FRAMES_SPARE,
   type ConnectionOptions,
   FAREWELL_MS,
+  HELD_ROOM_SPARE,
   QUEUED_BYTES_MAX,
   REJECTED_STREAMS_MAX,
   RESET_BURST,
@@ -23,12 +24,6 @@ import { SendSide } from './send-side.ts';
 import { ownSettings, readSettings, SETTING_BYTES } from './settings.ts';
 import { StallWatch } from './stall-watch.ts';
 import { TokenBucket } from './token-bucket.ts';
-
-const PRIORITY_BYTES = 5;
-const PING_BYTES = 8;
-const GOAWAY_BYTES_MIN = 8;
-/** A frame that has not come whole and takes more is what the connection has its memory for. */
-const HELD_ROOM_SPARE = 8_192;
 
 /**
  * One connection of HTTP/2 without TLS, the server's side (RFC 9113): takes frames from a socket, keeps windows and states, and
@@ -79,15 +74,9 @@ export class Http2Connection implements FrameSink, StreamCarrier {
       stallMs: options.answerStallMs,
       sender: this.sender,
       streams: this.#streams,
-      onStream: (stream) => {
-        const taken = `${stream.sentBytes} bytes of an answer`;
-        options.onIncident('answer_stalled', `nothing behind ${taken} was read`);
-        this.#resetAs(stream.id, h2.ENHANCE_YOUR_CALM);
-      },
-      onConnection: () => {
-        options.onIncident('answer_stalled', 'a peer of HTTP/2 reads nothing');
-        this.destroy();
-      },
+      onIncident: options.onIncident,
+      onStream: (stream) => this.#resetAs(stream.id, h2.ENHANCE_YOUR_CALM),
+      onConnection: () => this.destroy(),
     });
     this.#blocks = new HeaderBlocks(options.headerBytesMax);
     this.#handshake = setTimeout(() => this.destroy(), options.handshakeMs);
@@ -293,11 +282,11 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     }
     let isSelfDependent = false;
     if ((flags & h2.PRIORITIZED) !== 0) {
-      if (from + PRIORITY_BYTES > end) {
+      if (from + h2.PRIORITY_BYTES > end) {
         return this.#fail(h2.FRAME_SIZE_ERROR, 'a priority is cut short');
       }
       isSelfDependent = (uint32At(bytes, from) & 0x7fff_ffff) === id;
-      from += PRIORITY_BYTES;
+      from += h2.PRIORITY_BYTES;
     }
     if (from > to) return this.#fail(h2.PROTOCOL_ERROR, 'padding is longer than its frame');
     const isLast = (flags & h2.END_STREAM) !== 0;
@@ -409,7 +398,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
 
   #priority(id: number, bytes: Uint8Array, from: number, to: number): void {
     if (id === 0) return this.#fail(h2.PROTOCOL_ERROR, 'priority of no stream');
-    const isCut = to - from !== PRIORITY_BYTES;
+    const isCut = to - from !== h2.PRIORITY_BYTES;
     if (!isCut && (uint32At(bytes, from) & 0x7fff_ffff) !== id) return;
     const code = isCut ? h2.FRAME_SIZE_ERROR : h2.PROTOCOL_ERROR;
     if (this.#streams.has(id)) this.#resetAs(id, code);
@@ -474,7 +463,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
 
   #ping(flags: number, id: number, bytes: Uint8Array, from: number, to: number): void {
     if (id !== 0) return this.#fail(h2.PROTOCOL_ERROR, 'ping of a stream');
-    if (to - from !== PING_BYTES) {
+    if (to - from !== h2.PING_BYTES) {
       return this.#fail(h2.FRAME_SIZE_ERROR, 'a ping is of another length');
     }
     if ((flags & h2.ACK) !== 0) return;
@@ -490,7 +479,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
 
   #goaway(id: number, bytes: Uint8Array, from: number, to: number): void {
     if (id !== 0) return this.#fail(h2.PROTOCOL_ERROR, 'goaway of a stream');
-    if (to - from < GOAWAY_BYTES_MIN)
+    if (to - from < h2.GOAWAY_BYTES_MIN)
       return this.#fail(h2.FRAME_SIZE_ERROR, 'a goaway is cut short');
     const code = uint32At(bytes, from + 4);
     this.#hasPeerLeft = true;

@@ -7,6 +7,7 @@ export type StallWatchOptions = {
   readonly stallMs: number;
   readonly sender: SendSide;
   readonly streams: ReadonlyMap<number, OwnStream>;
+  readonly onIncident: (event: string, detail: string) => void;
   /** Nothing of the stream's answer has left for too long. */
   readonly onStream: (stream: OwnStream) => void;
   /** The kernel is rid of nothing of the whole connection. */
@@ -40,16 +41,25 @@ export class StallWatch {
   /** O(open streams). */
   #look(): void {
     this.#timer = null;
-    const { sender, streams, onStream, onConnection } = this.#options;
+    const { sender, streams, onIncident, onStream, onConnection } = this.#options;
     const { takenBytes, isBacklogged } = sender;
     this.#stillLooks = takenBytes === this.#takenBytesSeen ? this.#stillLooks + 1 : 0;
     this.#takenBytesSeen = takenBytes;
-    if (isBacklogged && this.#stillLooks >= LOOKS_A_STALL) return onConnection();
+    if (isBacklogged && this.#stillLooks >= LOOKS_A_STALL) {
+      onIncident('answer_stalled', 'a peer of HTTP/2 reads nothing');
+      onConnection();
+      return;
+    }
     let isWaiting = isBacklogged;
     for (const stream of streams.values()) {
       if (!stream.isWaiting) stream.sentBytesSeen = -1;
-      else if (hasStalled(stream)) onStream(stream);
-      else isWaiting = true;
+      else if (hasStalled(stream)) {
+        onIncident(
+          'answer_stalled',
+          `nothing was read behind ${stream.sentBytes} bytes of an answer`,
+        );
+        onStream(stream);
+      } else isWaiting = true;
     }
     if (isWaiting) this.begin();
   }
