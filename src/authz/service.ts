@@ -124,6 +124,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     readiness,
     renderMetrics: metrics.render,
     onIncident: createIncidentLog(log, systemClock),
+    answerStallMs: config.streamStallSeconds * 1_000,
+    onUnread: (bytes) => {
+      metrics.unreadAnswers.inc();
+      metrics.unreadBytes.inc(bytes);
+    },
+    onStalled: () => metrics.stalledAnswers.inc(),
     stages: stages?.times,
   });
   const undo = [() => opening.then((database) => database.stop(), ignoreWhileFailing)];
@@ -388,10 +394,6 @@ export function createCalls(
     scopes,
     meter,
     fsck: createFsckRuns(shards, log),
-    onUnread: (bytes) => {
-      metrics.unreadAnswers.inc();
-      metrics.unreadBytes.inc(bytes);
-    },
     report: (failure) => reportFailure(log, failure),
   };
 }

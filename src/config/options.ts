@@ -224,7 +224,7 @@ export const OPTIONS = {
   streamStallSeconds: integerOption({
     env: 'GATEWAY_STREAM_STALL_SECONDS',
     description:
-      'A reader of GET /v1/watch or GET /v1/tuples who takes nothing for this long gets an error, and is let go.',
+      'A reader of any answer or stream who takes nothing for this long, and at most half of it longer, is let go; of GET /v1/watch and GET /v1/tuples with an error.',
     fallback: 60,
     min: 1,
     max: 3_600,

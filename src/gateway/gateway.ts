@@ -14,8 +14,10 @@ import { BodyBudget } from '../http/body-budget.ts';
 import type { HostAllowList } from '../http/host-allow-list.ts';
 import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
+import { HTTP_LIMITS_DEFAULT } from '../http/http-limits.ts';
 import { createHttpServer, type Http2Framing, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
+import { UNREAD_BYTES_MAX, UnreadAnswers } from '../http/unread-answers.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -67,6 +69,11 @@ export type GatewayOptions = {
   readonly readiness: Readiness;
   readonly renderMetrics: () => Promise<string>;
   readonly onIncident: (event: string, detail: string) => void;
+  /** An answer whose reader takes nothing for this long is given up; default a minute. */
+  readonly answerStallMs?: number | undefined;
+  /** Counts an answer that was given up as nobody read it, or as its reader stood still. */
+  readonly onUnread?: ((bytes: number) => void) | undefined;
+  readonly onStalled?: (() => void) | undefined;
   /** Absent where stages are not measured. */
   readonly stages?: StageTimes | undefined;
 };
@@ -94,8 +101,6 @@ export type CallOptions = {
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
   readonly report: ConnectAdapterOptions['report'];
-  /** Counts an answer over HTTP/2 that was given up as nobody read it. */
-  readonly onUnread?: ((bytes: number) => void) | undefined;
   readonly fsck: FsckRuns;
   /** Absent where no questions are recorded. */
   readonly recorder?: QuestionRecorder | undefined;
@@ -125,6 +130,8 @@ export interface Gateway {
   readonly inFlightCount: number;
 }
 
+/** The event of an answer whose reader stood still. */
+const ANSWER_STALLED = 'answer_stalled';
 /** Answers shorter than this are not compressed. */
 const COMPRESS_MIN_BYTES = 1_024;
 const SERVICES = [
@@ -149,6 +156,7 @@ class ListenerPair implements Gateway {
   readonly #server: HttpServer;
   readonly #metricsServer: HttpServer;
   readonly #bodyBudget: BodyBudget;
+  readonly #unread: UnreadAnswers;
   readonly #health = new HealthState();
   readonly #draining = new AbortController();
   #adapter: ConnectAdapter | null = null;
@@ -162,14 +170,30 @@ class ListenerPair implements Gateway {
   constructor(options: GatewayOptions) {
     this.#options = options;
     for (const service of SERVICES) this.#health.setServing(service.typeName, false);
-    const { host, port, held, onIncident } = options;
+    const { host, port, held } = options;
     const bodyBudget = options.bodyBudget ?? new BodyBudget();
     this.#bodyBudget = bodyBudget;
+    const onIncident = (event: string, detail: string): void => {
+      if (event === ANSWER_STALLED) options.onStalled?.();
+      options.onIncident(event, detail);
+    };
+    const answerStallMs = options.answerStallMs ?? HTTP_LIMITS_DEFAULT.answerStallMs;
+    this.#unread = new UnreadAnswers({
+      bytesMax: UNREAD_BYTES_MAX,
+      stallMs: answerStallMs,
+      onDropped: (bytes, isStalled) => {
+        if (!isStalled) options.onUnread?.(bytes);
+        const event = isStalled ? ANSWER_STALLED : 'answer_unread';
+        onIncident(event, `an answer of ${bytes} bytes was not read`);
+      },
+    });
     this.#server = createHttpServer({
       bodyBudget,
       host,
       port,
       descriptors: held?.rpc,
+      limits: { answerStallMs },
+      unread: this.#unread,
       http2: {
         framing: options.http2Framing,
         onStream: (stream, headers, deadlines) => {
@@ -249,6 +273,7 @@ class ListenerPair implements Gateway {
       bodyBudget,
       readMaxBytes: options.bodyBytesMax,
       compressMinBytes: COMPRESS_MIN_BYTES,
+      unread: this.#unread,
       drainSignal: this.#draining.signal,
       report: options.report,
       onFailure: (rpc, failure, shown) => options.meter.failedOutside(rpc, failure, shown),
@@ -265,7 +290,7 @@ class ListenerPair implements Gateway {
     const parts = { ...options, callers, general: adapter, compressMinBytes, bodyBudget };
     const { stages } = this.#options;
     const carriers = stages?.calls;
-    const framed = new FramedDecisions({ ...parts, onIncident, carriers });
+    const framed = new FramedDecisions({ ...parts, unread: this.#unread, carriers });
     this.#framedDecisions = framed;
     this.#rawDecisions = new RawDecisions({
       ...parts,

@@ -8,6 +8,7 @@ import type { HeaderFields } from './header-fields.ts';
 import { NodeResponse } from './node-message.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 import { statusLine } from './status-line.ts';
+import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';
 
 /** What an exchange needs of its server. */
 export interface ExchangeHost {
@@ -15,6 +16,7 @@ export interface ExchangeHost {
   readonly discardBytesMax: number;
   readonly bodyDeadlines: BodyDeadlines;
   readonly bodyBudget: BodyBudget;
+  readonly unread: UnreadAnswers;
   /** Of the request that is being taken. */
   readonly headerFields: HeaderFields;
   exchangeBegan(): void;
@@ -38,7 +40,10 @@ const NO_BYTES = new Uint8Array(0);
  * `readBody`…) may be used only synchronously inside the handler; the answer side at any time, and
  * does nothing once the client has gone. Hot: one object and one closure a request.
  */
-export class HttpExchange implements SlowBody {
+export class HttpExchange implements SlowBody, UnreadAnswer {
+  /** Of an answer that waits for the client, and what it has taken of it. */
+  unreadBytes = 0;
+  progress = 0;
   readonly #res: RawResponse;
   readonly #req: RawRequest;
   readonly #host: ExchangeHost;
@@ -399,6 +404,11 @@ export class HttpExchange implements SlowBody {
     if (this.#state !== 'ended') this.#res.close();
   }
 
+  /** Nobody reads the answer (called by whoever holds those). */
+  drop(): void {
+    this.abort();
+  }
+
   /** The body took too long (called by the listener's deadlines). */
   cut(): void {
     this.abort();
@@ -422,7 +432,10 @@ export class HttpExchange implements SlowBody {
     if (this.#closeAfter || this.#host.isDraining) this.#res.writeHeader('connection', 'close');
     const [, isDone] = this.#res.tryEnd(body, body.byteLength);
     if (isDone) return this.#end();
+    this.unreadBytes = body.byteLength;
+    this.#host.unread.add(this);
     this.#res.onWritable((offset) => {
+      this.progress = offset;
       const [hasRoom, isNowDone] = this.#res.tryEnd(body.subarray(offset), body.byteLength);
       if (isNowDone) this.#end();
       return hasRoom;
@@ -459,6 +472,7 @@ export class HttpExchange implements SlowBody {
   #end(): void {
     if (this.#state === 'ended') return;
     this.#state = 'ended';
+    if (this.unreadBytes > 0) this.#host.unread.remove(this);
     this.#bodyDone();
     this.#intake?.release();
     this.#onBodyOver?.();

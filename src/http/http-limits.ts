@@ -16,6 +16,8 @@ export type HttpLimits = {
   readonly http2HeaderBytesMax: number;
   /** An HTTP/2 connection without an open stream is closed after this long. */
   readonly http2IdleMs: number;
+  /** An answer whose reader takes nothing for this long, and at most half of it longer, is given up. */
+  readonly answerStallMs: number;
   /** An HTTP/2 connection that has not finished its handshake by then is closed. */
   readonly http2HandshakeMs: number;
 };
@@ -34,4 +36,5 @@ export const HTTP_LIMITS_DEFAULT: HttpLimits = {
   http2HeaderBytesMax: HEADER_BYTES_MAX,
   http2IdleMs: 120_000,
   http2HandshakeMs: 10_000,
+  answerStallMs: 60_000,
 };

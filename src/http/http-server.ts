@@ -24,6 +24,7 @@ import { refuseMessage } from './refused-message.ts';
 import { RouteMatch } from './route-match.ts';
 import { SniffingListener, listenOn } from './sniffing-listener.ts';
 import { loadSocketPeek, type SocketPeek } from './socket-peek.ts';
+import { UNREAD_BYTES_MAX, UnreadAnswers } from './unread-answers.ts';
 
 export type HttpHandler = (exchange: HttpExchange) => void;
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -54,6 +55,8 @@ export type HttpServerOptions = {
   readonly bodyBudget?: BodyBudget | undefined;
   /** Told of each request of HTTP/1.1 before its headers are read; absent where stages are not measured. */
   readonly stages?: Pick<CallStages, 'arrived'> | undefined;
+  /** Where answers are held that nobody reads; absent: the listener has its own, of `UNREAD_BYTES_MAX`. */
+  readonly unread?: UnreadAnswers | undefined;
   /** Absent: requests may be addressed to any name, and nothing is looked at. */
   readonly hostGuard?: HostGuard | undefined;
   /** Told of what no request can be told of: refused connections, broken HTTP/2 sessions. */
@@ -120,6 +123,7 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
   readonly #methodsOfPattern = new Map<string, Set<HttpMethod>>();
   readonly bodyDeadlines: BodyDeadlines;
   readonly bodyBudget: BodyBudget;
+  readonly unread: UnreadAnswers;
   #fallback: HttpHandler = (exchange) => exchange.sendEmpty(404);
   #peek: SocketPeek | null = null;
   #sniffing: SniffingListener | null = null;
@@ -136,6 +140,16 @@ class UwsHttpServer implements HttpServer, ExchangeHost {
     this.#limits = { ...HTTP_LIMITS_DEFAULT, ...options.limits };
     this.bodyDeadlines = new BodyDeadlines(this.#limits.bodyTimeoutMs);
     this.bodyBudget = options.bodyBudget ?? new BodyBudget();
+    this.unread =
+      options.unread ??
+      new UnreadAnswers({
+        bytesMax: UNREAD_BYTES_MAX,
+        stallMs: this.#limits.answerStallMs,
+        onDropped: (bytes, isStalled) => {
+          const event = isStalled ? 'answer_stalled' : 'answer_unread';
+          this.#incident(event, `an answer of ${bytes} bytes was not read`);
+        },
+      });
     if (options.http2 === undefined) this.#peek = loadSocketPeek();
     this.#http2 = options.http2 === undefined ? null : this.#createHttp2(options.http2);
     this.#unusual = new Http1Fallback({

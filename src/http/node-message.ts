@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HTTP_LIMITS_DEFAULT } from './http-limits.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 
 /** A request of node:http in the form of uWebSockets.js. */
@@ -66,6 +67,9 @@ export class NodeRequest implements RawRequest {
     return this.#parameters[index];
   }
 }
+
+/** How long a client may take nothing of an answer that is complete. */
+const STALL_MS = HTTP_LIMITS_DEFAULT.answerStallMs;
 
 /** An answer of node:http in the form of uWebSockets.js. */
 export class NodeResponse implements RawResponse {
@@ -136,7 +140,10 @@ export class NodeResponse implements RawResponse {
     this.#givenBytes += chunk.byteLength;
     const isDone = this.#givenBytes >= totalBytes;
     const hasRoom = chunk.byteLength === 0 ? !response.writableNeedDrain : response.write(chunk);
-    if (isDone) response.end();
+    if (isDone) {
+      response.end();
+      this.#watch();
+    }
     return [hasRoom, isDone];
   }
 
@@ -152,6 +159,19 @@ export class NodeResponse implements RawResponse {
     if (closeConnection) this.#response.setHeader('connection', 'close');
     if (body === undefined) this.#response.end();
     else this.#response.end(body);
+    this.#watch();
+  }
+
+  /** A socket of which nothing leaves is closed: node:http holds what is left of its answer. */
+  #watch(): void {
+    const { socket } = this.#request;
+    if (socket.writableLength === 0) return;
+    const destroy = (): void => void socket.destroy();
+    socket.setTimeout(STALL_MS, destroy);
+    this.#response.once('finish', () => {
+      socket.off('timeout', destroy);
+      socket.setTimeout(0);
+    });
   }
 
   getRemoteAddressAsText(): ArrayBuffer {

@@ -23,6 +23,7 @@ export class OwnHttp2Listener implements Http2Connections {
       headerBytesMax: limits.http2HeaderBytesMax,
       idleMs: limits.http2IdleMs,
       handshakeMs: limits.http2HandshakeMs,
+      answerStallMs: limits.answerStallMs,
       onStream: (stream, headers) => onStream(stream, headers, bodyDeadlines),
       newUnread: (owner) => new CountedUnreadBytes(bodyBudget, owner),
       onCount: (change) => this.#count(change),

@@ -14,6 +14,7 @@ import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import { requestIdOf } from '../../http/request-id.ts';
+import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../http/unread-answers.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type Credential, kCredential, NOBODY } from '../callers/caller.ts';
 import type { OnRefused } from '../callers/guarded-service.ts';
@@ -28,7 +29,7 @@ import {
 } from './adapter-body.ts';
 import type { CallFailure, ErrorPolicy } from './adapter-guard.ts';
 import { respondToExchange } from './adapter-http1.ts';
-import { headersFromHttp2, respondToStream } from './adapter-http2.ts';
+import { headersFromHttp2, refuseStream, respondToStream } from './adapter-http2.ts';
 import { refusal } from './adapter-refusal.ts';
 import { kRequestId } from './adapter-request-id.ts';
 import { createRouter, TIMEOUT_MS_MAX } from './adapter-router.ts';
@@ -73,6 +74,8 @@ export type ConnectAdapterOptions = {
   readonly report: (failure: CallFailure) => void;
   /** Told of every failed call that had a handler: its method, what failed, and what is answered. */
   readonly onFailure?: ErrorPolicy['onFailure'];
+  /** Where answers are held that nobody reads; absent: the adapter has its own, of `UNREAD_BYTES_MAX`. */
+  readonly unread?: UnreadAnswers | undefined;
   /** Types that google.protobuf.Any may hold in JSON. */
   readonly registry?: Registry | undefined;
   /** How errors are presented; default adds google.rpc.ErrorInfo. */
@@ -116,6 +119,7 @@ export interface ConnectAdapter {
 const WRITE_MAX_BYTES = 256 * 1_048_576;
 const COMPRESS_MIN_BYTES = 1_024;
 const ENVELOPE_ENCODINGS = ['grpc-encoding', 'connect-content-encoding'];
+const STALL_MS = 60_000;
 
 /**
  * Builds the adapter. Order of checks: credential, method, verb, content type, body. Body-less
@@ -156,6 +160,7 @@ class Calls {
   readonly #options: ConnectAdapterOptions;
   readonly #policy: ErrorPolicy;
   readonly #budget: BodyBudget;
+  readonly #unread: UnreadAnswers;
   readonly #handlers = new Map<string, UniversalHandler>();
 
   constructor(
@@ -166,6 +171,8 @@ class Calls {
     this.#options = options;
     this.#policy = policy;
     this.#budget = options.bodyBudget ?? new BodyBudget();
+    this.#unread =
+      options.unread ?? new UnreadAnswers({ bytesMax: UNREAD_BYTES_MAX, stallMs: STALL_MS });
     for (const handler of handlers) this.#handlers.set(handler.requestPath, handler);
   }
 
@@ -294,7 +301,7 @@ class Calls {
     const head = { path, requestId, contentType, method: textOf(incoming[':method']) };
     const early = this.#early(head, handler, admission);
     if (early !== null || handler === undefined || admission instanceof AppError) {
-      void respondToStream(stream, early ?? { status: 404 }, requestId);
+      void refuseStream(stream, early ?? { status: 404 }, requestId, this.#unread);
       return;
     }
     const signal = signalOfStream(stream);
@@ -330,7 +337,7 @@ class Calls {
     const contentType = textOf(incoming['content-type']);
     const handler = this.#handlers.get(path);
     if (handler === undefined) {
-      void respondToStream(stream, { status: 404 }, requestId);
+      void refuseStream(stream, { status: 404 }, requestId, this.#unread);
       return;
     }
     const headers = headersFromHttp2(incoming);
@@ -353,7 +360,7 @@ class Calls {
   ): void {
     void this.#counted(request, (counted) =>
       handler(counted).then(
-        (response) => respondToStream(stream, response, requestId),
+        (response) => respondToStream(stream, response, requestId, this.#unread, ownerOf(request)),
         (error: unknown) => this.#failHttp2(stream, handler, contentType, error, request),
       ),
     );
@@ -412,7 +419,7 @@ class Calls {
     const isWhole = handler.method.methodKind === 'unary';
     void this.#counted(request, (counted) =>
       handler(counted).then(
-        (response) => respondToExchange(exchange, response, requestId, isWhole),
+        (response) => respondToExchange(exchange, response, requestId, isWhole, this.#unread),
         (error: unknown) => {
           this.#report(handler, error, request);
           const contentType = request.header.get('content-type') ?? '';
@@ -456,7 +463,8 @@ class Calls {
   ): Promise<void> {
     this.#report(handler, error, request);
     const response = refusal(contentType, internalError(error), this.#policy.present);
-    return respondToStream(stream, response, request.contextValues?.get(kRequestId) ?? '');
+    const requestId = request.contextValues?.get(kRequestId) ?? '';
+    return respondToStream(stream, response, requestId, this.#unread, ownerOf(request));
   }
 
   #report(handler: UniversalHandler, error: unknown, { contextValues }: UniversalRequest): void {
@@ -511,6 +519,11 @@ function clampTimeouts(header: Headers): void {
   const secondsOfUnit = parts[2] === 'H' ? 3_600 : parts[2] === 'M' ? 60 : 1;
   const secondsMax = Math.floor(TIMEOUT_MS_MAX / 1_000);
   if (Number(parts[1]) * secondsOfUnit > secondsMax) header.set('grpc-timeout', `${secondsMax}S`);
+}
+
+/** Who an answer is for. */
+function ownerOf({ contextValues }: UniversalRequest): object | undefined {
+  return contextValues?.get(kCredential).caller;
 }
 
 /** Aborted when the stream has closed, answered or not. */

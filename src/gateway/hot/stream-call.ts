@@ -5,6 +5,7 @@ import { BodyIntake } from '../../http/body-intake.ts';
 import type { BodyPool } from '../../http/body-pool.ts';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import { requestIdOf } from '../../http/request-id.ts';
+import type { UnreadAnswer, UnreadAnswers } from '../../http/unread-answers.ts';
 import { AppError, type InternalReason } from '../../shared/app-error.ts';
 import type { Credential } from '../callers/caller.ts';
 import { gzipCompression } from '../connect/adapter-compression.ts';
@@ -23,7 +24,6 @@ import { type DecisionAnswer, DecisionCall, type DecisionCallOptions } from './d
 import { ENVELOPE_BYTES } from './envelope.ts';
 import type { AwaitedBody, LateBodies } from './late-bodies.ts';
 import type { HotMethod } from './raw-decisions.ts';
-import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';
 
 export type StreamCallOptions = DecisionCallOptions & {
   readonly general: Pick<ConnectAdapter, 'handleBufferedStream'>;
@@ -36,8 +36,6 @@ export type StreamCallParts = {
   readonly budget: BodyBudget;
   readonly late: LateBodies;
   readonly unread: UnreadAnswers;
-  /** Told of each answer that was given up as nobody read it, and its bytes. */
-  readonly onUnread: (bytes: number) => void;
 };
 
 type OutgoingHead = Record<string, string | number>;
@@ -98,6 +96,14 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     return this.#issuedId;
   }
 
+  get owner(): object {
+    return this.credential.caller;
+  }
+
+  get progress(): number | undefined {
+    return this.#stream.sentBytes;
+  }
+
   get isBodyAwaited(): boolean {
     return this.#isBodyAwaited;
   }
@@ -108,7 +114,6 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   }
 
   drop(): void {
-    this.#parts.onUnread(this.unreadBytes);
     // Unlike CANCEL it does not wait for the data that the caller does not take.
     this.#stream.close(ENHANCE_YOUR_CALM);
   }

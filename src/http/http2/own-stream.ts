@@ -39,6 +39,8 @@ export interface StreamCarrier {
   unread(bytes: number): void;
   /** Where bytes wait, as those of `owner`. */
   newUnread(owner: string): UnreadBytes;
+  /** Data of an answer waits for windows, or for the socket. */
+  waits(): void;
   /** The answer is complete. */
   answered(stream: OwnStream): void;
   reset(stream: OwnStream, code: number): void;
@@ -66,6 +68,11 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   readonly contentLength: number;
   receivedBytes = 0;
   frameCount = 0;
+  /** Bytes of the answer's data that have left. */
+  sentBytes = 0;
+  /** For whoever looks whether it goes on: those at the last look, and looks since then that found no more. */
+  sentBytesSeen = -1;
+  stillLooks = 0;
   /** The peer has ended the request. */
   isRemoteEnded = false;
   /** We have ended the answer. */
@@ -237,10 +244,10 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   send(framesMax: number): void {
     const sender = this.#sender;
     for (let frames = 0; this.#outgoing !== null; frames++) {
-      if (this.sendWindow <= 0) return;
+      if (this.sendWindow <= 0) return this.#carrier.waits();
       if (frames >= framesMax || sender.sendWindow <= 0 || !sender.canSend) {
         sender.await(this);
-        return;
+        return this.#carrier.waits();
       }
       this.#sendFrame(Math.min(FRAME_BYTES_MAX, this.sendWindow, sender.sendWindow));
     }
@@ -264,6 +271,7 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
       else outgoing.shift();
     } else this.#sentOfFirst += count;
     this.#outgoingBytes -= count;
+    this.sentBytes += count;
     this.#carrier.queued(-count);
     const isLast = this.#isEnding && this.#outgoing === null && !this.#isTrailed;
     this.#sender.sendData(this, data, isLast);

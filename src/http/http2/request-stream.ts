@@ -15,6 +15,8 @@ export interface Http2RequestStream {
   readonly closed: boolean;
   /** The body was read to its end. */
   readonly readableEnded: boolean;
+  /** Bytes of the answer's body that have left; absent where only whole writes are known to have. */
+  readonly sentBytes?: number | undefined;
   /** The whole answer has been sent. */
   readonly writableFinished: boolean;
   /**
