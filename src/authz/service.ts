@@ -119,6 +119,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     port: config.connectPort,
     metricsPort: config.metricsPort,
     http2Framing: config.http2Framing,
+    httpIdleMs: config.httpIdleMs,
     held: heldSockets(config),
     hosts: hasCallers(config) ? undefined : new HostAllowList(config),
     readiness,

@@ -26,6 +26,19 @@ export function portOption(env: string, description: string, fallback: number): 
   return integerOption({ env, description, fallback, ...PORT_RANGE });
 }
 
+/** How long a connection of HTTP/1.1 is kept on which nothing is asked. */
+export function http1IdleOption(env: string): Option<number> {
+  return integerOption({
+    env,
+    description:
+      'A connection of HTTP/1.1 on which nothing was asked for so long is closed. Longer than balancers and pools of clients keep theirs (nginx 75 s, Go 90 s), so that they close first: no request is then on its way to a connection that is closed. Answers say it in `Keep-Alive`.',
+    fallback: 120_000,
+    min: 1_000,
+    max: 3_600_000,
+    unit: 'ms',
+  });
+}
+
 /** As `portOption`; unset: there is no such listener. */
 export function optionalPortOption(env: string, description: string): Option<number | undefined> {
   return optionalIntegerOption({ env, description, ...PORT_RANGE });

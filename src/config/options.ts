@@ -8,6 +8,7 @@ import {
   databaseUrlOption,
   directoryOption,
   hostOption,
+  http1IdleOption,
   logLevelOption,
   portOption,
 } from './common-options.ts';
@@ -66,6 +67,7 @@ export const OPTIONS = {
     fallback: 'own',
     values: ['own', 'node'],
   }),
+  httpIdleMs: http1IdleOption('GATEWAY_HTTP_IDLE_MS'),
   instanceName: textOption({
     env: 'GATEWAY_INSTANCE_NAME',
     description: 'In each log line as `process`, where several instances write to one log.',

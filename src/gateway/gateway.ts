@@ -14,7 +14,7 @@ import { BodyBudget } from '../http/body-budget.ts';
 import type { HostAllowList } from '../http/host-allow-list.ts';
 import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
-import { HTTP_LIMITS_DEFAULT } from '../http/http-limits.ts';
+import { HTTP_LIMITS_DEFAULT, type HttpLimits } from '../http/http-limits.ts';
 import { createHttpServer, type Http2Framing, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import { UNREAD_BYTES_MAX, UnreadAnswers } from '../http/unread-answers.ts';
@@ -60,6 +60,8 @@ export type GatewayOptions = {
   readonly metricsPort: number;
   /** Whose framing HTTP/2 has; see HttpServerOptions. */
   readonly http2Framing?: Http2Framing | undefined;
+  /** A connection of HTTP/1.1 on which nothing is asked is closed after this long. */
+  readonly httpIdleMs?: number | undefined;
   /** Sockets of a supervisor that listen already; then nothing is accepted before `accept`. */
   readonly held?: { readonly rpc: readonly number[]; readonly metrics: number } | undefined;
   /** What requests of both ports may be addressed to; undefined: any name, since callers have tokens. */
@@ -192,7 +194,7 @@ class ListenerPair implements Gateway {
       host,
       port,
       descriptors: held?.rpc,
-      limits: { answerStallMs },
+      limits: { ...limitsOf(options), answerStallMs },
       unread: this.#unread,
       http2: {
         framing: options.http2Framing,
@@ -345,11 +347,16 @@ function createMetricsServer(options: GatewayOptions): HttpServer {
   const { host, metricsPort: port, held, onIncident } = options;
   const descriptors = held === undefined ? undefined : [held.metrics];
   const hostGuard = hostGuardOf(options);
-  const server = createHttpServer({ host, port, descriptors, onIncident, hostGuard });
+  const limits = limitsOf(options);
+  const server = createHttpServer({ host, port, descriptors, limits, onIncident, hostGuard });
   addHealthRoutes(server, options.readiness);
   addMetricsRoute(server, { contentType: METRICS_CONTENT_TYPE, render: options.renderMetrics });
   server.fallback(sendNotFound);
   return server;
+}
+
+function limitsOf({ httpIdleMs }: GatewayOptions): Partial<HttpLimits> {
+  return httpIdleMs === undefined ? {} : { http1IdleMs: httpIdleMs };
 }
 
 function hostGuardOf({ hosts, onIncident }: GatewayOptions): HostGuard | undefined {

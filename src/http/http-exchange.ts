@@ -5,7 +5,6 @@ import { BodyIntake } from './body-intake.ts';
 import type { BodyLease, BodyPool } from './body-pool.ts';
 import { bodyTooLarge } from './gunzip-limited.ts';
 import type { HeaderFields } from './header-fields.ts';
-import { NodeResponse } from './node-message.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 import { statusLine } from './status-line.ts';
 import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';
@@ -36,7 +35,7 @@ const NO_HEADERS: readonly string[] = [];
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * One HTTP/1.1 request and its answer on uWebSockets.js, or on node:http in its form. The request side (`header`, `path`,
+ * One HTTP/1 request and its answer. The request side (`header`, `path`,
  * `readBody`…) may be used only synchronously inside the handler; the answer side at any time, and
  * does nothing once the client has gone. Hot: one object and one closure a request.
  */
@@ -103,12 +102,8 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
 
   /** The address of the peer as text; IPv4 as such also on an IPv6 socket. */
   remoteAddress(): string {
-    const text = Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1');
-    if (text.startsWith('::ffff:')) return text.slice(7);
-    return text.replace(
-      /^(?:0{4}:){5}ffff:([0-9a-f]{2})([0-9a-f]{2}):([0-9a-f]{2})([0-9a-f]{2})$/i,
-      dotted,
-    );
+    const text = this.#res.getRemoteAddress();
+    return text.startsWith('::ffff:') ? text.slice(7) : text;
   }
 
   /** True until an answer begins or the client has gone. */
@@ -169,7 +164,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
         isOver = true;
         const lease = pool === undefined ? null : pool.take(bytes);
         if (lease === null) return this.#give(copyOf(chunk), null, pool, onBody);
-        lease.bytes.set(new Uint8Array(chunk));
+        lease.bytes.set(chunk);
         onBody(lease.bytes, lease, null);
         return;
       }
@@ -180,7 +175,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
         // Whoever is cut may be so within a call of another connection: its answer waits for the turn to end.
         setImmediate(() => this.#refuseBody(refusal, true, maxBytes, onBody, onRefused));
       });
-      const outcome = this.#intake.add(new Uint8Array(chunk), isLast);
+      const outcome = this.#intake.add(chunk, isLast);
       if (outcome === 'more') return;
       isOver = true;
       this.#bodyDone();
@@ -247,7 +242,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
   streamBody(onChunk: (chunk: Uint8Array, isLast: boolean) => void, onOver: () => void): void {
     this.#onBodyOver = onOver;
     this.#res.onData((chunk, isLast) => {
-      if (this.#state !== 'ended') onChunk(new Uint8Array(chunk), isLast);
+      if (this.#state !== 'ended') onChunk(chunk, isLast);
     });
   }
 
@@ -336,7 +331,7 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
     if (this.#state !== 'open') return;
     this.#state = 'sending';
     this.#sizedTotal = totalBytes;
-    // Once for all parts: uWebSockets.js forgets a handler that is set while one is called.
+    // Once for all parts.
     this.#res.onWritable((offset) => this.#offerPart(offset));
     this.#res.cork(() => {
       this.#writeHead(statusCode, contentType, extra);
@@ -416,16 +411,10 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
 
   #writeHead(statusCode: number, contentType: string, extra: readonly string[]): void {
     if (statusCode !== 200) this.#res.writeStatus(statusLine(statusCode));
-    // One call into uWebSockets.js, which writes a value as it is, for all fields: it costs more than their bytes.
-    const isJoined = contentType !== '' && !(this.#res instanceof NodeResponse);
-    let joined = contentType;
+    if (contentType !== '') this.#res.writeHeader('content-type', contentType);
     for (let i = 0; i + 1 < extra.length; i += 2) {
-      const name = extra[i] as string;
-      const value = extra[i + 1] as string;
-      if (isJoined) joined += `\r\n${name}: ${value}`;
-      else this.#res.writeHeader(name, value);
+      this.#res.writeHeader(extra[i] as string, extra[i + 1] as string);
     }
-    if (contentType !== '') this.#res.writeHeader('content-type', joined);
   }
 
   #offer(body: Uint8Array): void {
@@ -491,21 +480,13 @@ export class HttpExchange implements SlowBody, UnreadAnswer {
 }
 
 /**
- * uWebSockets.js takes a chunk back on return. Short copies come from Buffer's pool: an ArrayBuffer of
+ * The connection takes a chunk back on return. Short copies come from Buffer's pool: an ArrayBuffer of
  * their own costs a fifth of the whole request (35 k against 43 k requests a CPU-second measured).
  */
-function copyOf(chunk: ArrayBuffer): Uint8Array {
+function copyOf(chunk: Uint8Array): Uint8Array {
   const copy = Buffer.allocUnsafe(chunk.byteLength);
-  copy.set(new Uint8Array(chunk));
+  copy.set(chunk);
   return copy;
-}
-
-/** An IPv4-mapped IPv6 address as uWebSockets.js spells it, in the usual form. */
-function dotted(_text: string, ...bytes: string[]): string {
-  return bytes
-    .slice(0, 4)
-    .map((byte) => Number.parseInt(byte, 16))
-    .join('.');
 }
 
 function doNothing(): void {

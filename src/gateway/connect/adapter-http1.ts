@@ -75,7 +75,7 @@ async function gather(iterator: AsyncIterator<Uint8Array>): Promise<Uint8Array> 
 function extraHeaders(response: UniversalResponse, requestId: string): string[] {
   const extra = ['x-request-id', requestId];
   response.header?.forEach((value, name) => {
-    // uWebSockets.js writes the length itself.
+    // The connection writes the length itself.
     if (name !== 'content-type' && name !== 'content-length') extra.push(name, value);
   });
   if (response.status === 405) extra.push('allow', 'POST');

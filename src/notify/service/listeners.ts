@@ -60,6 +60,7 @@ export function createInternalServer(parts: ListenerParts): HttpServer {
     host: settings.host,
     port: settings.internalPort,
     bodyBudget: parts.bodyBudget,
+    limits: { http1IdleMs: settings.httpIdleMs },
     hostGuard: createHostGuard(settings, onIncident),
     onIncident,
   });
@@ -121,7 +122,10 @@ export function createClientServer(parts: ListenerParts): HttpServer {
     host: settings.host,
     port: settings.clientPort,
     bodyBudget: parts.bodyBudget,
-    limits: { connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE },
+    limits: {
+      connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE,
+      http1IdleMs: settings.httpIdleMs,
+    },
     hostGuard: createHostGuard(settings, onIncident),
     onIncident,
   });

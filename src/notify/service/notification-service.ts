@@ -127,6 +127,7 @@ export async function startNotificationService(
     const metricsServer = createHttpServer({
       host: settings.host,
       port: settings.metricsPort,
+      limits: { http1IdleMs: settings.httpIdleMs },
       hostGuard: createHostGuard(settings, onIncident),
       onIncident,
     });

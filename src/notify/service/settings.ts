@@ -6,6 +6,7 @@ import {
   databaseUrlOption,
   directoryOption,
   hostOption,
+  http1IdleOption,
   portOption,
 } from '../../config/common-options.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
@@ -40,6 +41,7 @@ export const NOTIFY_OPTIONS = {
     'Port of /metrics, /healthz, /health and /livez. 0 takes a free one.',
     9090,
   ),
+  httpIdleMs: http1IdleOption('NOTIFY_HTTP_IDLE_MS'),
   serviceAuthTokens: secretListOption({
     env: 'NOTIFY_SERVICE_AUTH_TOKENS',
     description:

@@ -5,6 +5,7 @@ import {
   behindProxyOption,
   commitOption,
   directoryOption,
+  http1IdleOption,
   logLevelOption,
   BODIES_HELD_MIN,
   bodyMemoryOption,
@@ -54,6 +55,7 @@ export const RUNNER_OPTIONS = {
     ...ADDRESS,
   }),
   isBehindProxy: behindProxyOption('RUNNER_BEHIND_PROXY', 'HOST'),
+  httpIdleMs: http1IdleOption('RUNNER_HTTP_IDLE_MS'),
   workspace: directoryOption(
     'RUNNER_WORKSPACE',
     'The project directory, whose `.github/workflows` are run; the first argument of the command line wins over it. State lies in `.runner` below it.',

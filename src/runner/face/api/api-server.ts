@@ -93,7 +93,9 @@ class Api {
       request = readRequest(exchange, requestId);
       const { headers, method, path } = request;
       const { access } = this.#options;
-      access.requireHost(headers, this.#port());
+      // A health check of HTTP/1.0 has no Host; no page can send such a request.
+      const isNameless = path === '/health' && (headers.get('host') ?? '') === '';
+      if (!isNameless) access.requireHost(headers, this.#port());
       access.requireOrigin(headers, isApiPath(path));
       common = [...common, ...access.corsHeaders(headers)];
       if (method === 'OPTIONS') {
