@@ -65,6 +65,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
       socket,
       () => options.onCount(-1),
       () => this.waits(),
+      () => this.#turns.goOn(),
     );
     this.#window = new ReceiveWindow(this.sender);
     this.#turns = new ReadTurns(socket, this.sender, (rest) => {

@@ -13,6 +13,7 @@ export class ReadTurns {
   #resets = 0;
   #blockBytes = 0;
   #rest: Buffer | null = null;
+  #isAsked = false;
 
   /** `onTurn` gets what was left, which may be nothing. */
   constructor(socket: Socket, sender: SendSide, onTurn: (rest: Buffer) => void) {
@@ -48,10 +49,24 @@ export class ReadTurns {
   leave(rest: Buffer): void {
     this.#rest = rest;
     this.#socket.pause();
+    this.#askTurn();
+  }
+
+  /** The peer takes again what we send: what was left is read, then what comes. */
+  goOn(): void {
+    if (this.#rest === null) this.#socket.resume();
+    else this.#askTurn();
+  }
+
+  #askTurn(): void {
+    if (this.#isAsked) return;
+    this.#isAsked = true;
     setImmediate(() => {
+      this.#isAsked = false;
       const left = this.#rest;
+      // Who takes no answers has no more made for it: `goOn` follows.
+      if (left === null || this.#socket.destroyed || this.#sender.isBacklogged) return;
       this.#rest = null;
-      if (left === null || this.#socket.destroyed) return;
       this.#onTurn(left);
       if (this.#rest === null && !this.#sender.isBacklogged) this.#socket.resume();
     });

@@ -26,6 +26,7 @@ export class SendSide implements StreamSender {
   readonly #socket: Socket;
   readonly #onOver: (stream: OwnStream) => void;
   readonly #onBacklog: () => void;
+  readonly #onRelief: () => void;
   readonly #output = new FrameOutput();
   /** Streams whose data waits for the connection. */
   readonly #waiting = new Set<OwnStream>();
@@ -41,11 +42,17 @@ export class SendSide implements StreamSender {
   #isLast = false;
   #patienceMs = 0;
 
-  /** `onBacklog` is told when the kernel takes no more. */
-  constructor(socket: Socket, onOver: (stream: OwnStream) => void, onBacklog: () => void) {
+  /** `onBacklog` is told when the kernel takes no more, `onRelief` when it has taken what there was: then the socket is to be read again. */
+  constructor(
+    socket: Socket,
+    onOver: (stream: OwnStream) => void,
+    onBacklog: () => void,
+    onRelief: () => void,
+  ) {
     this.#socket = socket;
     this.#onOver = onOver;
     this.#onBacklog = onBacklog;
+    this.#onRelief = onRelief;
   }
 
   /** Whether data may be given to the socket now. */
@@ -196,7 +203,7 @@ export class SendSide implements StreamSender {
     this.sendWaiting();
     if (!this.#isBacklogged || socket.writableLength > 0) return;
     this.#isBacklogged = false;
-    socket.resume();
+    this.#onRelief();
   }
 
   #tell(ended: readonly OwnStream[]): void {
