@@ -30,16 +30,28 @@ export const DEPTH_MAX = 128;
 /** White space in one place of a JSON body. */
 export const SPACE_BYTES_MAX = 65_536;
 
+/** How many items a list may have, and what to say of one with more, of which `field` is the path from the request. */
+export type ItemsLimit = {
+  readonly max: number;
+  /** Default: `tooManyItems`. */
+  readonly error?: ((field: string, max: number) => AppError) | undefined;
+};
+
 /** Bounds of fields, by the full name of the field, as `workspace.v1.BatchCheckRequest.items`. */
 export type DecodeLimits = {
   /** Items of lists; LIST_ITEMS_MAX where absent. */
-  readonly items?: ReadonlyMap<string, number> | undefined;
+  readonly items?: ReadonlyMap<string, ItemsLimit> | undefined;
   /** Bytes of texts; TEXT_BYTES_MAX where absent. */
   readonly textBytes?: ReadonlyMap<string, number> | undefined;
 };
 
 /** A list with more items than it may have; none of them is built. */
-export function tooManyItems(field: string, count: number, limit: number): AppError {
+export function tooManyItems(
+  field: string,
+  count: number,
+  { max: limit, error }: ItemsLimit,
+): AppError {
+  if (error !== undefined) return error(field, limit);
   return new AppError<DecodingReason>(
     'BATCH_TOO_LARGE',
     `${field}: ${count} items, at most ${limit}`,

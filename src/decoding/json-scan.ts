@@ -108,7 +108,7 @@ export class JsonScan {
     this.#enter();
     this.#at += 1;
     const from = this.#at;
-    const runs = new ListRuns(field.itemsMax);
+    const runs = new ListRuns(field.items.max, false);
     const fields = this.#itemFields;
     if (!this.#isEmpty(CLOSING_BRACKET)) {
       do {
@@ -213,7 +213,10 @@ export class JsonScan {
     if (this.#unknown > UNKNOWN_MAX) {
       const field = this.#path.text();
       const where = field === '' ? 'the body' : field;
-      throw malformed(`${where}: holds more than ${UNKNOWN_MAX} values that it has no field for`, field);
+      throw malformed(
+        `${where}: holds more than ${UNKNOWN_MAX} values that it has no field for`,
+        field,
+      );
     }
     if (byte === QUOTE) {
       this.#text(TEXT_BYTES_MAX, false);

@@ -19,14 +19,28 @@ import {
   tooManyItems,
   UNSCANNED_BYTES_MAX,
 } from './decode-limits.ts';
+import { joined } from './joined.ts';
 import { JsonScan, JsonSyntaxProblem } from './json-scan.ts';
 import { type FieldShape, MessageShapes } from './message-shape.ts';
-import { ProtoScan, ProtoSyntaxProblem } from './proto-scan.ts';
 import { wholeMessage, wrapped } from './proto-pieces.ts';
+import { ProtoScan, ProtoSyntaxProblem } from './proto-scan.ts';
 import { DECODE_TURNS, runInSlices } from './slice-queue.ts';
 
 /** Asked once what a message has besides its lists and long texts is known, before these are built. Throws to refuse it. */
 export type Admit = (rest: Message) => void;
+
+/** Up to where a body is not scanned, is scanned in one go, and is then decoded in one go. */
+export type DecodeSizes = {
+  readonly unscannedBytesMax: number;
+  readonly scannedAtOnceBytesMax: number;
+  readonly decodedAtOnceValuesMax: number;
+};
+
+const SIZES: DecodeSizes = {
+  unscannedBytesMax: UNSCANNED_BYTES_MAX,
+  scannedAtOnceBytesMax: SCANNED_AT_ONCE_BYTES_MAX,
+  decodedAtOnceValuesMax: DECODED_AT_ONCE_VALUES_MAX,
+};
 
 type JsonOptions = Partial<JsonReadOptions> | undefined;
 
@@ -43,9 +57,11 @@ const strictPart = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  */
 export class MessageDecoder {
   readonly #shapes: MessageShapes;
+  readonly #sizes: DecodeSizes;
 
-  constructor(limits: DecodeLimits = {}) {
+  constructor(limits: DecodeLimits = {}, sizes: DecodeSizes = SIZES) {
     this.#shapes = new MessageShapes(limits);
+    this.#sizes = sizes;
   }
 
   decode(
@@ -67,10 +83,10 @@ export class MessageDecoder {
     admit: Admit | undefined,
   ): Message | Promise<Message> {
     const whole = (): Message => fromJsonString(desc, textOf(strictUtf8, bytes), json);
-    if (bytes.length <= UNSCANNED_BYTES_MAX) return whole();
+    if (bytes.length <= this.#sizes.unscannedBytesMax) return whole();
     const scan = new JsonScan(bytes, this.#shapes.of(desc));
     const steps = scan.steps();
-    if (bytes.length <= SCANNED_AT_ONCE_BYTES_MAX) {
+    if (bytes.length <= this.#sizes.scannedAtOnceBytesMax) {
       try {
         runWhole(steps);
       } catch (error) {
@@ -78,8 +94,8 @@ export class MessageDecoder {
         if (error instanceof JsonSyntaxProblem) return whole();
         throw error;
       }
-      const isOver = scan.lists.some(({ path, count }) => count > itemsMaxOf(path));
-      if (scan.values <= DECODED_AT_ONCE_VALUES_MAX && !isOver) return whole();
+      const isOver = tooLongIn(scan) !== null;
+      if (scan.values <= this.#sizes.decodedAtOnceValuesMax && !isOver) return whole();
     }
     return buildJson(desc, bytes, json, scan, steps, admit);
   }
@@ -89,17 +105,17 @@ export class MessageDecoder {
     bytes: Uint8Array,
     admit: Admit | undefined,
   ): Message | Promise<Message> {
-    if (bytes.length <= UNSCANNED_BYTES_MAX) return fromBinary(desc, bytes);
+    if (bytes.length <= this.#sizes.unscannedBytesMax) return fromBinary(desc, bytes);
     const scan = new ProtoScan(bytes, this.#shapes.of(desc));
     const steps = scan.steps();
-    if (bytes.length <= SCANNED_AT_ONCE_BYTES_MAX) {
+    if (bytes.length <= this.#sizes.scannedAtOnceBytesMax) {
       try {
         runWhole(steps);
       } catch (error) {
         if (error instanceof ProtoSyntaxProblem) return fromBinary(desc, bytes);
         throw error;
       }
-      if (scan.values <= DECODED_AT_ONCE_VALUES_MAX && scan.tooMany === null) {
+      if (scan.values <= this.#sizes.decodedAtOnceValuesMax && scan.tooMany === null) {
         return fromBinary(desc, bytes);
       }
     }
@@ -128,10 +144,8 @@ async function buildJson(
   await DECODE_TURNS.turn();
   const message = fromJsonString(desc, textOf(strictUtf8, restOfJson(bytes, scan)), json);
   admit?.(message);
-  for (const { path, count } of scan.lists) {
-    const itemsMax = itemsMaxOf(path);
-    if (count > itemsMax) throw tooManyItems(nameOf(path), count, itemsMax);
-  }
+  const tooLong = tooLongIn(scan);
+  if (tooLong !== null) throw tooLong;
   await runInSlices(jsonParts(desc, bytes, json, scan, message), DECODE_TURNS);
   return message;
 }
@@ -220,16 +234,17 @@ function mustBeShort(parts: readonly Uint8Array[], textBytes = 0): Uint8Array {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   const bytesMax = REST_BYTES_MAX + textBytes;
   if (length > bytesMax) throw fieldTooLarge('the body', bytesMax, 'bytes besides its lists');
-  const [only] = parts;
-  return only !== undefined && parts.length === 1 ? only : Buffer.concat(parts);
+  return joined(parts);
 }
 
-function itemsMaxOf(path: readonly FieldShape[]): number {
-  return path.at(-1)?.itemsMax ?? 0;
-}
-
-function nameOf(path: readonly FieldShape[]): string {
-  return path.map(({ name }) => name).join('.');
+/** Why a list is refused that was found, or null. */
+function tooLongIn({ lists }: JsonScan): Error | null {
+  for (const { path, count } of lists) {
+    const items = path.at(-1)?.items;
+    if (items === undefined || count <= items.max) continue;
+    return tooManyItems(path.map(({ name }) => name).join('.'), count, items);
+  }
+  return null;
 }
 
 function textOf(decoder: typeof strictUtf8, bytes: Uint8Array): string {

@@ -1,6 +1,7 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import {
   type DecodeLimits,
+  type ItemsLimit,
   LIST_ITEMS_MAX,
   TEXT_BYTES_MAX,
   TOKEN_BYTES_MAX,
@@ -28,7 +29,7 @@ export type FieldShape = {
   readonly isList: boolean;
   readonly isMap: boolean;
   /** Of a list. */
-  readonly itemsMax: number;
+  readonly items: ItemsLimit;
   /** Of a text or token as it comes. */
   readonly bytesMax: number;
   /** Bytes of a value that is no text and no message; 0: a varint. */
@@ -36,6 +37,8 @@ export type FieldShape = {
   /** Of messages; of a map that of its entries. */
   readonly message: () => MessageShape;
 };
+
+const NO_LIMIT_OF_ITS_OWN: ItemsLimit = { max: LIST_ITEMS_MAX };
 
 /** Shapes under one set of limits, made when they are first asked for. */
 export class MessageShapes {
@@ -79,7 +82,7 @@ export class MessageShapes {
       kind,
       isList: fieldKind === 'list',
       isMap: fieldKind === 'map',
-      itemsMax: this.#limits.items?.get(fullName) ?? LIST_ITEMS_MAX,
+      items: this.#limits.items?.get(fullName) ?? NO_LIMIT_OF_ITS_OWN,
       bytesMax: kind === 'text' ? textMax : TOKEN_BYTES_MAX,
       fixedBytes: fixedBytesOf(field.scalar),
       message: () => this.#messageOf(field),
@@ -103,7 +106,9 @@ function reachesLists(desc: DescMessage, seen: Set<DescMessage>): boolean {
 }
 
 /** What protobuf writes in JSON in another way than as an object. */
-const STRUCT_TYPES = new Set(['Struct', 'Value', 'ListValue'].map((one) => `google.protobuf.${one}`));
+const STRUCT_TYPES = new Set(
+  ['Struct', 'Value', 'ListValue'].map((one) => `google.protobuf.${one}`),
+);
 
 function kindOf({ message, scalar, fieldKind }: DescField): FieldKind {
   if (fieldKind === 'map') return 'struct';

@@ -1,16 +1,17 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { joined } from './joined.ts';
 import type { FieldShape } from './message-shape.ts';
 import type { RestPiece } from './proto-scan.ts';
 
 /** The bytes of a message that is made of `pieces` of `bytes`. O(bytes). */
 export function wholeMessage(bytes: Uint8Array, pieces: readonly RestPiece[]): Uint8Array {
-  const parts = pieces.map((piece) =>
-    piece.field === null
-      ? bytes.subarray(piece.from, piece.to)
-      : asField(piece.field, wholeMessage(bytes, piece.pieces)),
+  return joined(
+    pieces.map((piece) =>
+      piece.field === null
+        ? bytes.subarray(piece.from, piece.to)
+        : asField(piece.field, wholeMessage(bytes, piece.pieces)),
+    ),
   );
-  const [only] = parts;
-  return only !== undefined && parts.length === 1 ? only : Buffer.concat(parts);
 }
 
 /** Fields of a message that hangs on another by `parents`, as fields of that one. */

@@ -76,7 +76,7 @@ export class ProtoScan {
     this.#enter();
     const parents = this.#path.fields();
     const counts = new Map<FieldShape, number>();
-    const runs = new ListRuns(Infinity);
+    const runs = new ListRuns(Infinity, true);
     const outer = this.#itemFields;
     let restFrom = this.#at;
     let restFields = outer;
@@ -98,7 +98,7 @@ export class ProtoScan {
           counts.set(field, count);
           runs.add(from, this.#at, this.values - valuesBefore);
           restFrom = this.#at;
-          if (count > field.itemsMax) this.#isOver(field, counts);
+          if (count > field.items.max) this.#isOver(field, counts);
         } else {
           this.#itemFields = restFields;
           this.#countField();
@@ -136,7 +136,7 @@ export class ProtoScan {
   #isOver(field: FieldShape, counts: ReadonlyMap<FieldShape, number>): void {
     if (this.tooMany !== null) return;
     const name = this.#path.text();
-    this.tooMany = () => tooManyItems(name, counts.get(field) ?? 0, field.itemsMax);
+    this.tooMany = () => tooManyItems(name, counts.get(field) ?? 0, field.items);
   }
 
   /** One record of a list: how many items it has. */
@@ -149,8 +149,8 @@ export class ProtoScan {
     const bytes = end - this.#at;
     let count = 0;
     // Of more than there can be it is enough to know that they are more.
-    if (bytes > field.itemsMax * VARINT_BYTES_MAX) {
-      count = field.itemsMax + 1;
+    if (bytes > field.items.max * VARINT_BYTES_MAX) {
+      count = field.items.max + 1;
       this.#at = end;
     } else for (; this.#at < end; count++) this.#scalar(field.fixedBytes);
     this.values += count;
@@ -347,8 +347,7 @@ export class ProtoScan {
 
   #isStepOver(): boolean {
     this.#fieldsSinceStep += 1;
-    const isOver =
-      this.#at - this.#steppedAt >= STEP_BYTES || this.#fieldsSinceStep >= STEP_FIELDS;
+    const isOver = this.#at - this.#steppedAt >= STEP_BYTES || this.#fieldsSinceStep >= STEP_FIELDS;
     if (!isOver) return false;
     this.#steppedAt = this.#at;
     this.#fieldsSinceStep = 0;

@@ -27,20 +27,23 @@ const RUN_VALUES = 256;
 export class ListRuns {
   count = 0;
   readonly #itemsMax: number;
+  readonly #gapIsEnd: boolean;
   readonly #runs: number[] = [];
   #from = -1;
   #to = -1;
   #values = 0;
 
-  constructor(itemsMax: number) {
+  /** `gapIsEnd`: what lies between two items is no part of the list. */
+  constructor(itemsMax: number, gapIsEnd: boolean) {
     this.#itemsMax = itemsMax;
+    this.#gapIsEnd = gapIsEnd;
   }
 
   add(from: number, to: number, values: number): void {
     this.count += 1;
     if (this.count > this.#itemsMax) return;
     const isFull = to - this.#from > RUN_BYTES || this.#values + values > RUN_VALUES;
-    if (this.#from >= 0 && isFull) this.#close();
+    if (isFull || (this.#gapIsEnd && from !== this.#to)) this.#close();
     if (this.#from < 0) this.#from = from;
     this.#to = to;
     this.#values += values;
