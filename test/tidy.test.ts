@@ -91,6 +91,7 @@ const TABLE: ImportTable = {
     'protocol',
   ],
   'gateway/rpc': [
+    'decoding',
     'gateway/callers',
     'gateway/connect',
     'gateway/reads',
@@ -142,6 +143,7 @@ const TABLE: ImportTable = {
     'services',
   ],
   'gateway/tuples': [
+    'decoding',
     'gateway/callers',
     'gateway/connect',
     'gateway/rpc',
@@ -350,6 +352,7 @@ const TABLE: ImportTable = {
   'notify/channels': ['notify/core', 'notify/model', 'observability'],
   'notify/live': ['http', 'notify/core', 'notify/model', 'observability'],
   'notify/api': [
+    'decoding',
     'gen/google',
     'gen/notify',
     'http',

@@ -8,7 +8,7 @@ export const SCANNED_AT_ONCE_BYTES_MAX = 65_536;
 /** What is scanned, and has no more values than this, is decoded in one go. */
 export const DECODED_AT_ONCE_VALUES_MAX = 1_024;
 /** Members and list entries of a google.protobuf.Struct, those within them counted too. */
-export const STRUCT_VALUES_MAX = 4_096;
+export const STRUCT_VALUES_MAX = 8_192;
 /** Bytes of one, as they come. */
 export const STRUCT_BYTES_MAX = 262_144;
 /** Bytes of one item of a list, as they come. */
@@ -16,7 +16,7 @@ export const ITEM_BYTES_MAX = 1_114_112;
 /** Bytes of what is left of a message without its lists and long texts. */
 export const REST_BYTES_MAX = 524_288;
 /** Fields of one item of a list, those within it counted too, and of a message without its lists. */
-export const FIELDS_MAX = 32_768;
+export const FIELDS_MAX = 65_536;
 /** Items of a list that has no limit of its own. */
 export const LIST_ITEMS_MAX = 131_072;
 /** Bytes of a text, as they come, that has no limit of its own. */
@@ -59,7 +59,7 @@ export function tooManyItems(
   );
 }
 
-/** A field with more of something than it may have, as "holds more than 4096 values". */
+/** A field with more of something than it may have, as "holds more than 8192 values". */
 export function fieldTooLarge(field: string, limit: number, unit: string): AppError {
   return new AppError<DecodingReason>(
     'FIELD_TOO_LARGE',

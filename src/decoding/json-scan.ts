@@ -55,19 +55,38 @@ export class JsonScan {
   #itemFields = 0;
   #structAt = 0;
   #structValues = 0;
+  #valuesMax = STRUCT_VALUES_MAX;
+  #structBytesMax = STRUCT_BYTES_MAX;
 
   constructor(bytes: Uint8Array, root: MessageShape) {
     this.#bytes = bytes;
     this.#root = root;
   }
 
+  /**
+   * Of JSON that no message describes, in one go: at most `valuesMax` members and list entries, `bytesMax` bytes, DEPTH_MAX levels.
+   * Errors: FIELD_TOO_LARGE and BODY_MALFORMED without a field, JsonSyntaxProblem.
+   */
+  assertBounds(valuesMax: number, bytesMax: number): void {
+    if (this.#bytes.length > bytesMax) throw fieldTooLarge('the text', bytesMax, 'bytes');
+    this.#valuesMax = valuesMax;
+    this.#structBytesMax = bytesMax;
+    this.#skipMark();
+    this.#structValue(this.#peek());
+    if (!Number.isNaN(this.#peek())) throw this.#syntax();
+  }
+
   /** To be run to its end. Each step is short. */
   *steps(): Generator<void, void> {
-    const isMarked = BYTE_ORDER_MARK.every((byte, i) => this.#bytes[i] === byte);
-    this.#at = isMarked ? BYTE_ORDER_MARK.length : 0;
+    this.#skipMark();
     if (this.#peek() === OPENING_BRACE) yield* this.#message(this.#root);
     else this.#opaque();
     if (!Number.isNaN(this.#peek())) throw this.#syntax();
+  }
+
+  #skipMark(): void {
+    const isMarked = BYTE_ORDER_MARK.every((byte, i) => this.#bytes[i] === byte);
+    this.#at = isMarked ? BYTE_ORDER_MARK.length : 0;
   }
 
   /** A message that hangs on the root by single messages. */
@@ -134,13 +153,13 @@ export class JsonScan {
     this.values += 1;
     if (byte === QUOTE) {
       const isStruct = field.kind === 'struct';
-      this.#text(isStruct ? TEXT_BYTES_MAX : field.bytesMax, field.kind === 'token');
+      this.#text(isStruct ? this.#structBytesMax : field.bytesMax, field.kind === 'token');
     } else if (byte !== OPENING_BRACE && byte !== OPENING_BRACKET) this.#word();
     else if (field.kind === 'struct') {
       this.#structValues = 0;
       this.#structAt = this.#at;
       this.#structValue(byte);
-      this.#countBytes(this.#structAt, STRUCT_BYTES_MAX);
+      this.#countBytes(this.#structAt, this.#structBytesMax);
     } else if (field.kind === 'message' && byte === OPENING_BRACE) this.#object(field.message());
     else this.#opaque();
   }
@@ -179,7 +198,7 @@ export class JsonScan {
   /** A value within a Struct. */
   #structValue(byte: number): void {
     if (byte === QUOTE) {
-      this.#text(TEXT_BYTES_MAX, false);
+      this.#text(this.#structBytesMax, false);
       return;
     }
     if (byte !== OPENING_BRACE && byte !== OPENING_BRACKET) return this.#word();
@@ -191,15 +210,15 @@ export class JsonScan {
     do {
       this.values += 1;
       this.#structValues += 1;
-      if (this.#structValues > STRUCT_VALUES_MAX) {
-        throw fieldTooLarge(this.#path.text(), STRUCT_VALUES_MAX, 'values');
+      if (this.#structValues > this.#valuesMax) {
+        throw fieldTooLarge(this.#path.text(), this.#valuesMax, 'values');
       }
       if (isObject) {
         if (this.#peek() !== QUOTE) throw this.#syntax();
         this.#text(TEXT_BYTES_MAX, false);
         this.#expectColon();
       }
-      this.#countBytes(this.#structAt, STRUCT_BYTES_MAX);
+      this.#countBytes(this.#structAt, this.#structBytesMax);
       this.#structValue(this.#peek());
     } while (this.#hasNext(closing));
     this.#leave();

@@ -123,6 +123,14 @@ export class MessageDecoder {
   }
 }
 
+/** Large messages of which every field is known, so that nobody needs to look through them for that. */
+const withoutUnknown = new WeakSet<Message>();
+
+/** Whether it is known of a message that it has no unknown fields, at any depth; false: nobody looked. O(1). */
+export function isWithoutUnknown(message: Message): boolean {
+  return withoutUnknown.has(message);
+}
+
 function runWhole(steps: Iterator<void, void>): void {
   while (steps.next().done !== true);
 }
@@ -147,6 +155,7 @@ async function buildJson(
   const tooLong = tooLongIn(scan);
   if (tooLong !== null) throw tooLong;
   await runInSlices(jsonParts(desc, bytes, json, scan, message), DECODE_TURNS);
+  withoutUnknown.add(message);
   return message;
 }
 
@@ -212,6 +221,7 @@ async function buildBinary(
   admit?.(message);
   if (scan.tooMany !== null) throw scan.tooMany();
   await runInSlices(binaryParts(desc, bytes, scan, message), DECODE_TURNS);
+  if (scan.unknown === 0) withoutUnknown.add(message);
   return message;
 }
 

@@ -48,6 +48,8 @@ export class ProtoScan {
   /** The first list with too many items: what to say once it is known that the caller may ask at all. */
   tooMany: (() => Error) | null = null;
   values = 0;
+  /** Fields that their messages do not have. */
+  unknown = 0;
   /** Bytes of the longest text outside of lists. */
   longestText = 0;
   readonly #bytes: Uint8Array;
@@ -56,7 +58,6 @@ export class ProtoScan {
   #at = 0;
   #steppedAt = 0;
   #fieldsSinceStep = 0;
-  #unknown = 0;
   #itemFields = 0;
   #structDepth = 0;
   #structValues = 0;
@@ -258,9 +259,9 @@ export class ProtoScan {
   /** A field that the message does not have: of these there are only some. */
   #skip(shape: MessageShape | null, tag: number): void {
     const [number, wireType] = [tag >>> 3, tag & 7];
-    this.#unknown += 1;
+    this.unknown += 1;
     this.values += 1;
-    if (this.#unknown > UNKNOWN_MAX) {
+    if (this.unknown > UNKNOWN_MAX) {
       const name = shape?.desc.typeName ?? 'the message';
       throw malformed(`${name}: unknown field number ${number}`, this.#path.text());
     }
