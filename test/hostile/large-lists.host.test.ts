@@ -57,6 +57,20 @@ const MESSAGES: readonly LargeMessage[] = [
     answer: OVER,
   },
   {
+    name: '2.7 million updates, not compressed',
+    method: 'workspace.v1.AuthzService/WriteRelationTuples',
+    body: `{"updates":[${'{},'.repeat(EMPTY)}{}]}`,
+    answer: OVER,
+    count: 6,
+  },
+  {
+    name: '2.7 million items, not compressed',
+    method: 'workspace.v1.AuthzService/BatchCheck',
+    body: emptyItems,
+    answer: OVER,
+    count: 6,
+  },
+  {
     name: '2.7 million contextual tuples',
     method: 'gatehouse.v1.QueryService/Check',
     body: `{"scope":{"contextual_tuples":[${'{},'.repeat(EMPTY)}{}]}}`,

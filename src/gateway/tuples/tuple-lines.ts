@@ -12,6 +12,8 @@ import type { TuplesReason } from './tuples-reason.ts';
 const NEWLINE = 0x0a;
 /** Lines of one batch: others get their turn between batches. */
 const BATCH_LINES = 256;
+/** Bytes of lines that are read in one go. */
+const PIECE_BYTES = 32_768;
 /** Of parameters there are at most 64 KiB, however they are written. */
 const LINE_BOUNDS: JsonBounds = { valuesMax: STRUCT_VALUES_MAX + 64, bytesMax: 524_288 };
 
@@ -50,14 +52,28 @@ export async function* tuplesOfLines(
       const whole = Buffer.concat([...carry, chunk.subarray(0, end)]);
       carry = end + 1 < chunk.byteLength ? [chunk.subarray(end + 1)] : [];
       carried = chunk.byteLength - end - 1;
-      for (const batch of parse(whole)) {
-        yield batch;
-        await DECODE_TURNS.turn();
+      for (const piece of piecesOf(whole)) {
+        for (const batch of parse(piece)) {
+          yield batch;
+          await DECODE_TURNS.turn();
+        }
+        if (piece.length < whole.length) await DECODE_TURNS.turn();
       }
     }
     if (carried > lineBytesMax) throw lineTooLong(line + 1, lineBytesMax);
   }
   if (carried > 0) yield* parse(Buffer.concat(carry));
+}
+
+/** Whole lines, without the newline behind the last one; a long one is a piece of its own. */
+function* piecesOf(lines: Uint8Array): Generator<Uint8Array> {
+  for (let from = 0; ;) {
+    const end = lines.indexOf(NEWLINE, from + PIECE_BYTES);
+    const to = end < 0 ? lines.length : end;
+    yield lines.subarray(from, to);
+    if (to === lines.length) return;
+    from = to + 1;
+  }
 }
 
 function decoded(decoder: TextDecoder, bytes: Uint8Array, line: number): string {
