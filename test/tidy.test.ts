@@ -242,6 +242,7 @@ const TABLE: ImportTable = {
     'runner/storage',
   ],
   'runner/sync': [
+    'decoding',
     'runner/host/git',
     'runner/host/sandbox',
     'runner/model',
@@ -257,6 +258,7 @@ const TABLE: ImportTable = {
     'runner/step-output',
   ],
   'runner/face/api': [
+    'decoding',
     'http',
     'runner/face/events',
     'runner/language',

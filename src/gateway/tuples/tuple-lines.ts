@@ -17,6 +17,11 @@ const PIECE_BYTES = 32_768;
 /** Of parameters there are at most 64 KiB, however they are written. */
 const LINE_BOUNDS: JsonBounds = { valuesMax: STRUCT_VALUES_MAX + 64, bytesMax: 524_288 };
 
+/** Bytes of a line at most, where a body has at most `bodyBytesMax`. */
+export function lineBytesMaxOf(bodyBytesMax: number): number {
+  return Math.min(bodyBytesMax, LINE_BOUNDS.bytesMax);
+}
+
 /**
  * Reads lines of JSON, each a RelationTuple, or `{"tuple":{…}}` as exports have it. Lines of an export that hold no
  * tuple (`cursor`, `end`) and empty ones are passed over; `error`, which says that an export was cut short, is refused.
