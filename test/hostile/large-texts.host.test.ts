@@ -78,7 +78,7 @@ const MESSAGES: readonly LargeMessage[] = [
       JSON.stringify({
         namespaces: Array.from({ length: 150 }, (_, n) => ({
           name: `n${n}`,
-          relations: Array.from({ length: 250 }, (_, r) => ({ name: `r${r}` })),
+          relations: Array.from({ length: 250 }, (__, r) => ({ name: `r${r}` })),
         })),
       }),
     ),

@@ -32,6 +32,7 @@ export class BuiltMessages {
 
   /** The body for Connect. What is no whole message, or longer than `bytesMax`, is left to it to refuse. Errors: those of `build`. */
   async *bodyOf(body: AsyncIterable<Uint8Array>, bytesMax: number): AsyncGenerator<Uint8Array> {
+    const placeholder = this.#placeholder;
     for await (const bytes of body) {
       let leftFrom = 0;
       for (let at = 0; at + ENVELOPE_BYTES <= bytes.length;) {
@@ -43,7 +44,7 @@ export class BuiltMessages {
           if (leftFrom < at) yield bytes.subarray(leftFrom, at);
           const message = await this.#build(bytes.subarray(from, end), this.#sent === 0);
           this.#built.set(this.#sent, message);
-          yield this.#placeholder;
+          yield placeholder;
           leftFrom = end;
         }
         this.#sent += 1;
