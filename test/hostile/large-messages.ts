@@ -19,8 +19,11 @@ export type LargeMessage = {
   readonly count?: number | undefined;
 };
 
+/** Where it is sent. */
+export type LargeTarget = Pick<Service, 'pid' | 'baseUrl' | 'metricsUrl' | 'token' | 'adminSecret'>;
+
 /** Sends it as a caller who may call the method, and holds the stall to its bound. */
-export async function sendLarge(service: Service, message: LargeMessage): Promise<Toll> {
+export async function sendLarge(service: LargeTarget, message: LargeMessage): Promise<Toll> {
   const { pid, metricsUrl } = service;
   const { name, count = 1, type = 'application/json', answer } = message;
   const answers: (readonly [number, string])[] = [];
@@ -41,7 +44,7 @@ export async function sendLarge(service: Service, message: LargeMessage): Promis
 }
 
 async function sendConnect(
-  { baseUrl, token, adminSecret }: Service,
+  { baseUrl, token, adminSecret }: LargeTarget,
   { method, type = 'application/json', body, isGzip = false }: LargeMessage,
 ): Promise<readonly [number, string]> {
   const response = await fetch(`${baseUrl}/${method}`, {
@@ -58,7 +61,7 @@ async function sendConnect(
 }
 
 function sendGrpc(
-  { baseUrl, token }: Service,
+  { baseUrl, token }: LargeTarget,
   { method, type = '', body, isGzip = false }: LargeMessage,
 ): Promise<readonly [number, string]> {
   const session = http2.connect(baseUrl);
