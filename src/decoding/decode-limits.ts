@@ -27,8 +27,6 @@ export const TOKEN_BYTES_MAX = 256;
 export const UNKNOWN_MAX = 64;
 /** Levels; protobuf itself takes 100 of messages. */
 export const DEPTH_MAX = 128;
-/** White space in one place of a JSON body. */
-export const SPACE_BYTES_MAX = 65_536;
 
 /** How many items a list may have, and what to say of one with more, of which `field` is the path from the request. */
 export type ItemsLimit = {

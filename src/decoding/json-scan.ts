@@ -4,7 +4,6 @@ import {
   fieldTooLarge,
   ITEM_BYTES_MAX,
   malformed,
-  SPACE_BYTES_MAX,
   STRUCT_BYTES_MAX,
   STRUCT_VALUES_MAX,
   TEXT_BYTES_MAX,
@@ -23,8 +22,9 @@ const CLOSING_BRACE = 0x7d;
 const OPENING_BRACKET = 0x5b;
 const CLOSING_BRACKET = 0x5d;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
-/** Shorter texts stay where they are. */
+/** Shorter texts, and less white space, stay where they are. */
 const LONG_TEXT_BYTES = 16_384;
+const LONG_SPACE_BYTES = 1_024;
 /** Bytes between two steps. */
 const STEP_BYTES = 65_536;
 
@@ -42,6 +42,8 @@ export class JsonSyntaxProblem extends Error {}
 export class JsonScan {
   readonly lists: FoundList[] = [];
   readonly texts: FoundText[] = [];
+  /** White space that need not be kept. */
+  readonly spaces: { readonly from: number; readonly to: number }[] = [];
   /** Values of all kinds. */
   values = 0;
   readonly #bytes: Uint8Array;
@@ -79,8 +81,10 @@ export class JsonScan {
   /** To be run to its end. Each step is short. */
   *steps(): Generator<void, void> {
     this.#skipMark();
+    yield* this.#space();
     if (this.#peek() === OPENING_BRACE) yield* this.#message(this.#root);
     else this.#opaque();
+    yield* this.#space();
     if (!Number.isNaN(this.#peek())) throw this.#syntax();
   }
 
@@ -93,9 +97,12 @@ export class JsonScan {
   *#message(shape: MessageShape): Generator<void, void> {
     this.#enter();
     this.#at += 1;
+    yield* this.#space();
     if (this.#isEmpty(CLOSING_BRACE)) return;
     do {
+      yield* this.#space();
       const field = this.#key(shape);
+      yield* this.#space();
       if (field === undefined) this.#opaque();
       else {
         this.#path.push(field);
@@ -108,6 +115,7 @@ export class JsonScan {
         } else this.#single(field, byte);
         this.#path.pop();
       }
+      yield* this.#space();
       if (this.#isStepOver()) yield;
     } while (this.#hasNext(CLOSING_BRACE));
     this.#leave();
@@ -355,22 +363,36 @@ export class JsonScan {
 
   /** The next byte that is no white space; NaN at the end. */
   #peek(): number {
-    const bytes = this.#bytes;
     const from = this.#at;
-    let at = from;
-    for (; ; at++) {
+    this.#skipSpace(this.#bytes.length);
+    this.#noteSpace(from);
+    return this.#bytes[this.#at] ?? Number.NaN;
+  }
+
+  /** Skips white space up to `end`. */
+  #skipSpace(end: number): void {
+    const bytes = this.#bytes;
+    let at = this.#at;
+    for (; at < end; at++) {
       const byte = bytes[at];
-      if (byte === undefined) break;
-      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) {
-        this.#at = at;
-        return byte;
-      }
-      if (at - from > SPACE_BYTES_MAX) {
-        throw malformed(`more than ${SPACE_BYTES_MAX} bytes of white space in one place`);
-      }
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break;
     }
     this.#at = at;
-    return Number.NaN;
+  }
+
+  #noteSpace(from: number): void {
+    if (this.#at - from > LONG_SPACE_BYTES) this.spaces.push({ from, to: this.#at });
+  }
+
+  /** White space, of which there may be as much as fits into a body, where nobody has to wait for its end. */
+  *#space(): Generator<void, void> {
+    for (;;) {
+      const from = this.#at;
+      this.#skipSpace(Math.min(this.#bytes.length, from + STEP_BYTES));
+      this.#noteSpace(from);
+      if (this.#at < from + STEP_BYTES) return;
+      yield;
+    }
   }
 
   #enter(): void {

@@ -159,16 +159,19 @@ async function buildJson(
   return message;
 }
 
-/** The body with its lists and long texts empty. */
-function restOfJson(bytes: Uint8Array, { lists, texts }: JsonScan): Uint8Array {
+/** The body with its lists and long texts empty, and without long white space. */
+function restOfJson(bytes: Uint8Array, { lists, texts, spaces }: JsonScan): Uint8Array {
   const gaps = [
+    ...spaces,
     ...lists.map(({ from, to }) => ({ from, to })),
     // Their quotes stay.
     ...texts.map(({ from, to }) => ({ from: from + 1, to: to - 1 })),
-  ].toSorted((a, b) => a.from - b.from);
+  ].toSorted((a, b) => a.from - b.from || b.to - a.to);
   const parts: Uint8Array[] = [];
   let at = 0;
   for (const { from, to } of gaps) {
+    // Within a gap that was left out.
+    if (from < at) continue;
     parts.push(bytes.subarray(at, from));
     at = to;
   }

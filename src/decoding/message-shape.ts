@@ -3,6 +3,7 @@ import {
   type DecodeLimits,
   type ItemsLimit,
   LIST_ITEMS_MAX,
+  REST_BYTES_MAX,
   TEXT_BYTES_MAX,
   TOKEN_BYTES_MAX,
 } from './decode-limits.ts';
@@ -74,7 +75,9 @@ export class MessageShapes {
     const { name, number, fieldKind } = field;
     const fullName = `${desc.typeName}.${name}`;
     const kind = kindOf(field);
-    const textMax = this.#limits.textBytes?.get(fullName) ?? TEXT_BYTES_MAX;
+    // Bytes are no work: the library keeps them where they are.
+    const ownMax = field.scalar === ScalarType.BYTES ? REST_BYTES_MAX : TEXT_BYTES_MAX;
+    const textMax = this.#limits.textBytes?.get(fullName) ?? ownMax;
     return {
       field,
       name,
