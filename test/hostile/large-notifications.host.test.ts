@@ -1,10 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { test } from 'vitest';
-import {
-  type NotifyProcess,
-  SERVICE_TOKEN,
-  startNotify,
-} from '../notify/support/notify-process.ts';
+import { SERVICE_TOKEN, startNotify } from '../notify/support/notify-process.ts';
 import { type LargeMessage, sendLarge } from './large-messages.ts';
 
 const NOTIFY = 'notify.v1.NotifyService/Notify';
