@@ -105,6 +105,8 @@ export type Metrics = PartMetrics & {
   readonly threadReplicas: ThreadReplicaMetrics;
   /** Answers whose readers stood still. */
   readonly stalledAnswers: Counter;
+  /** By reason. */
+  readonly messagesRefused: Counter;
   /** Answers that nobody read, and their bytes. */
   readonly unreadAnswers: Counter;
   readonly unreadBytes: Counter;
@@ -288,6 +290,11 @@ function instanceMetrics(store: MetricStore) {
       'gatehouse_stalled_answers_total',
       'Answers that were given up, since their readers took nothing for too long.',
     ),
+    messagesRefused: store.counter({
+      name: 'gatehouse_messages_refused_total',
+      help: 'Requests refused before they were built, since they hold more than they may, by reason.',
+      labelNames: ['reason'],
+    }),
     unreadAnswers: counter(
       'gatehouse_http2_unread_answers_total',
       'Answers that were given up, since nobody read them and they were too many.',

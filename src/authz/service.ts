@@ -45,6 +45,7 @@ import type { PostgresWatch } from './postgres-watch.ts';
 import { READ_BUDGET_FLOOR } from './project-services.ts';
 import { createReadAccounting, type ReadAccounting } from './read-accounting.ts';
 import { RecentShards } from './recent-shards.ts';
+import { requestLimits } from './request-limits.ts';
 import { createServices, type Services } from './services.ts';
 import { measureStages, type MeasuredStages } from './stage-metrics.ts';
 import { warmUp } from './warm-up.ts';
@@ -357,6 +358,8 @@ export function createCalls(
   return {
     credentials,
     bodyBytesMax: config.maxBodyBytes,
+    decodeLimits: requestLimits(config),
+    onMessageRefused: (reason) => metrics.messagesRefused.inc({ reason }),
     timeoutMsMax,
     authz: createAuthzService({
       tuples,

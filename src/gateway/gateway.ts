@@ -1,5 +1,6 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
+import type { DecodeLimits } from '../decoding/decode-limits.ts';
 import { BudgetService } from '../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../gen/gatehouse/v1/model_service_pb.ts';
 import { QueryService } from '../gen/gatehouse/v1/query_service_pb.ts';
@@ -84,6 +85,9 @@ export type GatewayOptions = {
 export type CallOptions = {
   readonly credentials: Credentials;
   readonly bodyBytesMax: number;
+  /** What requests may hold besides, and who is told of those that hold more, by the reason. */
+  readonly decodeLimits: DecodeLimits;
+  readonly onMessageRefused: (reason: string) => void;
   /** Deadline of a call whose caller states none, and the longest that one may state. */
   readonly timeoutMsMax: number;
   readonly authz: ServiceImpl<typeof AuthzService>;
@@ -273,6 +277,8 @@ class ListenerPair implements Gateway {
       authorize: createAuthorize(options.credentials),
       onOutOfScope,
       bodyBudget,
+      decodeLimits: options.decodeLimits,
+      onMessageRefused: options.onMessageRefused,
       readMaxBytes: options.bodyBytesMax,
       compressMinBytes: COMPRESS_MIN_BYTES,
       unread: this.#unread,

@@ -8,6 +8,7 @@ import {
   type Interceptor,
 } from '@connectrpc/connect';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import type { DecodeLimits } from '../../decoding/decode-limits.ts';
 import { BodyBudget, NO_OWNER } from '../../http/body-budget.ts';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
@@ -32,10 +33,13 @@ import { respondToExchange } from './adapter-http1.ts';
 import { headersFromHttp2, refuseStream, respondToStream } from './adapter-http2.ts';
 import { refusal } from './adapter-refusal.ts';
 import { kRequestId } from './adapter-request-id.ts';
-import { createRouter, TIMEOUT_MS_MAX } from './adapter-router.ts';
+import { createRouter, jsonOptionsOf } from './adapter-router.ts';
+import { BuiltMessages, kBuilt } from './built-messages.ts';
+import { clampTimeouts, setTimeLeft } from './call-timeouts.ts';
 import { connectErrorFromAppError } from './connect-error.ts';
 import type { ConnectReason } from './connect-reason.ts';
 import { decompressedMessages, kDecompressed } from './counted-messages.ts';
+import { MessageDecoding } from './message-decoding.ts';
 import { EnvelopeEnds } from './unit-ends.ts';
 import { WholeStream } from './whole-stream.ts';
 
@@ -55,6 +59,10 @@ export type ConnectAdapterOptions = {
    * nobody's scopes are looked at here.
    */
   readonly onOutOfScope?: OnRefused | undefined;
+  /** What requests may hold; see docs/ARCHITECTURE.md for what holds without them. */
+  readonly decodeLimits?: DecodeLimits | undefined;
+  /** Told of each request that holds more, by its reason. */
+  readonly onMessageRefused?: ((reason: string) => void) | undefined;
   /** Of all request bodies of the process; default one of its own. */
   readonly bodyBudget?: BodyBudget | undefined;
   /** Per message, compressed and not. */
@@ -132,16 +140,24 @@ export function createConnectAdapter(options: ConnectAdapterOptions): ConnectAda
     present: options.presentError,
     onFailure: options.onFailure,
   };
+  const json = jsonOptionsOf(options.registry);
+  const decoding = new MessageDecoding({
+    limits: options.decodeLimits,
+    json,
+    onOutOfScope: options.onOutOfScope,
+    onRefused: options.onMessageRefused,
+  });
   const router = createRouter({
     policy,
+    decoding,
+    json,
     writeMaxBytes: options.writeMaxBytes ?? WRITE_MAX_BYTES,
     compressMinBytes: options.compressMinBytes ?? COMPRESS_MIN_BYTES,
     interceptors: options.interceptors ?? [],
     drainSignal: options.drainSignal,
-    registry: options.registry,
   });
   options.routes(router);
-  const calls = new Calls(options, policy, router.handlers);
+  const calls = new Calls(options, policy, decoding, router.handlers);
   return {
     handleHttp1: (exchange) => calls.handleHttp1(exchange),
     handleBuffered: (exchange, path, headers, body, requestId, credential) =>
@@ -159,6 +175,7 @@ type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
 class Calls {
   readonly #options: ConnectAdapterOptions;
   readonly #policy: ErrorPolicy;
+  readonly #decoding: MessageDecoding;
   readonly #budget: BodyBudget;
   readonly #unread: UnreadAnswers;
   readonly #handlers = new Map<string, UniversalHandler>();
@@ -166,10 +183,12 @@ class Calls {
   constructor(
     options: ConnectAdapterOptions,
     policy: ErrorPolicy,
+    decoding: MessageDecoding,
     handlers: readonly UniversalHandler[],
   ) {
     this.#options = options;
     this.#policy = policy;
+    this.#decoding = decoding;
     this.#budget = options.bodyBudget ?? new BodyBudget();
     this.#unread =
       options.unread ?? new UnreadAnswers({ bytesMax: UNREAD_BYTES_MAX, stallMs: STALL_MS });
@@ -358,7 +377,7 @@ class Calls {
     request: UniversalRequest,
     requestId: string,
   ): void {
-    void this.#counted(request, (counted) =>
+    void this.#counted(handler, request, (counted) =>
       handler(counted).then(
         (response) => respondToStream(stream, response, requestId, this.#unread, ownerOf(request)),
         (error: unknown) => this.#failHttp2(stream, handler, contentType, error, request),
@@ -417,7 +436,7 @@ class Calls {
     requestId: string,
   ): void {
     const isWhole = handler.method.methodKind === 'unary';
-    void this.#counted(request, (counted) =>
+    void this.#counted(handler, request, (counted) =>
       handler(counted).then(
         (response) => respondToExchange(exchange, response, requestId, isWhole, this.#unread),
         (error: unknown) => {
@@ -432,13 +451,14 @@ class Calls {
 
   /** What compressed messages become counts as the caller's until `work`, which never rejects, is done. */
   async #counted(
+    handler: UniversalHandler,
     request: UniversalRequest,
     work: (request: UniversalRequest) => Promise<void>,
   ): Promise<void> {
     const { header, contextValues } = request;
     const isWhole = header.has('content-encoding');
     const isEnveloped = ENVELOPE_ENCODINGS.some((name) => header.get(name) === 'gzip');
-    if (!isWhole && !isEnveloped) return work(request);
+    if (!isWhole && !isEnveloped) return work(this.#built(handler, request));
     const owner = contextValues?.get(kCredential).caller.name ?? NO_OWNER;
     const hold = this.#budget.open(owner, { cutForRoom: holdsOn });
     contextValues?.set(kDecompressed, hold);
@@ -448,10 +468,24 @@ class Calls {
     const plain =
       isOpen && isIterable(body) ? decompressedMessages(body, readMaxBytes, hold) : body;
     try {
-      await work({ ...request, body: plain });
+      await work(this.#built(handler, { ...request, body: plain }));
     } finally {
       hold.release();
     }
+  }
+
+  /** Messages in envelopes are built here where they are not small: Connect would build them whole. */
+  #built(handler: UniversalHandler, request: UniversalRequest): UniversalRequest {
+    const { header, body, contextValues } = request;
+    const type = header.get('content-type') ?? '';
+    if (!isStreamType(type) || !isIterable(body)) return request;
+    const isJson = type.includes('+json');
+    const credential = contextValues?.get(kCredential);
+    const built = new BuiltMessages(isJson, (message, isFirst) =>
+      this.#decoding.decode(handler.method, !isJson, message, credential, isFirst),
+    );
+    contextValues?.set(kBuilt, built);
+    return { ...request, body: built.bodyOf(body, this.#options.readMaxBytes) };
   }
 
   #failHttp2(
@@ -507,20 +541,6 @@ function requestOf(
   };
 }
 
-/** A deadline beyond what timers can hold would fire at once; it is as good as the longest one. */
-function clampTimeouts(header: Headers): void {
-  const connect = header.get('connect-timeout-ms');
-  if (connect !== null && Number(connect) > TIMEOUT_MS_MAX && /^\d{1,10}$/.test(connect)) {
-    header.set('connect-timeout-ms', String(TIMEOUT_MS_MAX));
-  }
-  const grpc = header.get('grpc-timeout');
-  const parts = grpc === null ? null : /^(\d{1,8})([HMS])$/.exec(grpc);
-  if (parts === null) return;
-  const secondsOfUnit = parts[2] === 'H' ? 3_600 : parts[2] === 'M' ? 60 : 1;
-  const secondsMax = Math.floor(TIMEOUT_MS_MAX / 1_000);
-  if (Number(parts[1]) * secondsOfUnit > secondsMax) header.set('grpc-timeout', `${secondsMax}S`);
-}
-
 /** Who an answer is for. */
 function ownerOf({ contextValues }: UniversalRequest): object | undefined {
   return contextValues?.get(kCredential).caller;
@@ -532,17 +552,6 @@ function signalOfStream(stream: Http2RequestStream): AbortSignal {
   stream.once('close', () => controller.abort(cancelled()));
   return controller.signal;
 }
-
-/** Says of a call that has waited what is left of its time, in the header that it said it with; a longer time than fits is left. */
-function setTimeLeft(headers: Headers, leftMs: number): void {
-  const ms = Math.max(1, Math.ceil(leftMs));
-  if (ms > GRPC_TIMEOUT_MAX) return;
-  if (headers.has('grpc-timeout')) headers.set('grpc-timeout', `${ms}m`);
-  else headers.set('connect-timeout-ms', String(ms));
-}
-
-/** Eight digits. */
-const GRPC_TIMEOUT_MAX = 99_999_999;
 
 function isStreamType(contentType: string): boolean {
   return (

@@ -16,6 +16,7 @@ export const CODE_OF_REASON = {
   FIELD_INVALID: Code.InvalidArgument,
   FIELD_REQUIRED: Code.InvalidArgument,
   BODY_TOO_LARGE: Code.ResourceExhausted,
+  FIELD_TOO_LARGE: Code.ResourceExhausted,
   BODY_MEMORY_EXHAUSTED: Code.ResourceExhausted,
   BODY_IN_CRUMBS: Code.ResourceExhausted,
   MODEL_INVALID: Code.InvalidArgument,

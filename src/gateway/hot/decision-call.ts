@@ -155,6 +155,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
 
   #route(message: Uint8Array): void {
     this.#message = message;
+    if (message.length > this.hot.bytesMax) return this.fallBack();
     const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
     const isPlain =
       this.head.format === 'json'

@@ -19,7 +19,7 @@ import {
   type TupleCall,
   type TupleRoutesParts,
 } from './tuple-calls.ts';
-import { tuplesOfLines } from './tuple-lines.ts';
+import { lineBytesMaxOf, tuplesOfLines } from './tuple-lines.ts';
 import { exportRequestOf, type ImportQuery, importRequestOf } from './tuple-queries.ts';
 
 const EXPORT_PATH = '/v1/tuples';
@@ -59,7 +59,7 @@ export function addTupleRoutes(
     const isPlain = LINES_TYPES.has(type) && (encoding === '' || encoding === 'identity');
     const asked = importRequestOf(exchange.query());
     const stopped = new AbortController();
-    const lineBytesMax = parts()?.bodyBytesMax ?? 0;
+    const lineBytesMax = lineBytesMaxOf(parts()?.bodyBytesMax ?? 0);
     let body: AsyncIterable<Uint8Array> | undefined;
     const read = (): AsyncIterable<Uint8Array> =>
       streamedBodyOfExchange(exchange, new LineEnds(lineBytesMax), stopped.signal);
@@ -134,7 +134,7 @@ async function receiveImport(
       requestId,
       deadlineMs: Infinity,
     };
-    const tuples = tuplesOfLines(body, parts.bodyBytesMax);
+    const tuples = tuplesOfLines(body, lineBytesMaxOf(parts.bodyBytesMax));
     const result = await parts.tupleImport.import({ ...asked, meta, signal }, tuples);
     exchange.send(200, 'application/json', importAnswer(result), ['x-request-id', requestId]);
   } catch (error) {

@@ -74,6 +74,7 @@ export function createInternalServer(parts: ListenerParts): HttpServer {
       if (method === NotifyService.method.notify.localName) metrics.request(code);
       log.rpc(procedure, durationMs, requestId);
     },
+    onMessageRefused: metrics.messageRefused,
     onInternalError: (rpc, requestId, error) => {
       logger.error({ rpc, request_id: requestId, error }, 'call_failed');
     },
