@@ -37,6 +37,7 @@ const TABLE: ImportTable = {
   observability: [],
   model: [],
   'http/http2': [],
+  decoding: [],
   http: ['http/http2'],
   cache: ['model'],
   protocol: ['model'],
@@ -72,7 +73,14 @@ const TABLE: ImportTable = {
   'workers/shard': ['cache', 'model', 'protocol', 'store', 'workers/jobs', 'workers/questions'],
   'workers/slot': ['model', 'protocol', 'workers/shard'],
   'gateway/callers': ['gen/gatehouse', 'gen/grpc', 'gen/workspace', 'http'],
-  'gateway/connect': ['gateway/callers', 'gen/google', 'gen/workspace', 'http', 'http/http2'],
+  'gateway/connect': [
+    'decoding',
+    'gateway/callers',
+    'gen/google',
+    'gen/workspace',
+    'http',
+    'http/http2',
+  ],
   'gateway/reads': ['gateway/connect', 'model', 'protocol', 'services'],
   'gateway/hot': [
     'gateway/callers',
@@ -83,6 +91,7 @@ const TABLE: ImportTable = {
     'protocol',
   ],
   'gateway/rpc': [
+    'decoding',
     'gateway/callers',
     'gateway/connect',
     'gateway/reads',
@@ -134,6 +143,7 @@ const TABLE: ImportTable = {
     'services',
   ],
   'gateway/tuples': [
+    'decoding',
     'gateway/callers',
     'gateway/connect',
     'gateway/rpc',
@@ -146,6 +156,7 @@ const TABLE: ImportTable = {
     'services/watch',
   ],
   gateway: [
+    'decoding',
     'gateway/callers',
     'gateway/connect',
     'gateway/hot',
@@ -231,6 +242,7 @@ const TABLE: ImportTable = {
     'runner/storage',
   ],
   'runner/sync': [
+    'decoding',
     'runner/host/git',
     'runner/host/sandbox',
     'runner/model',
@@ -246,6 +258,7 @@ const TABLE: ImportTable = {
     'runner/step-output',
   ],
   'runner/face/api': [
+    'decoding',
     'http',
     'runner/face/events',
     'runner/language',
@@ -341,6 +354,7 @@ const TABLE: ImportTable = {
   'notify/channels': ['notify/core', 'notify/model', 'observability'],
   'notify/live': ['http', 'notify/core', 'notify/model', 'observability'],
   'notify/api': [
+    'decoding',
     'gen/google',
     'gen/notify',
     'http',
@@ -367,6 +381,7 @@ const TABLE: ImportTable = {
     'assertions',
     'cache',
     'config',
+    'decoding',
     'engine/bound',
     'gateway',
     'gateway/budgets',

@@ -2,6 +2,7 @@ import type { Code } from '@connectrpc/connect';
 import type { AssertionsReason } from '../assertions/assertions-reason.ts';
 import type { CacheReason } from '../cache/cache-reason.ts';
 import type { ConfigReason } from '../config/config-reason.ts';
+import type { DecodingReason } from '../decoding/decoding-reason.ts';
 import type { EngineReason } from '../engine/bound/engine-reason.ts';
 import type { CallersReason } from '../gateway/callers/callers-reason.ts';
 import { CODE_OF_REASON } from '../gateway/connect/connect-error.ts';
@@ -24,6 +25,7 @@ export type AuthzReason =
   | ConfigReason
   | StopReason
   | HttpReason
+  | DecodingReason
   | ModelReason
   | AssertionsReason
   | EngineReason

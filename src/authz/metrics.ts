@@ -103,7 +103,11 @@ export type Metrics = PartMetrics & {
   readonly spreadShards: Gauge;
   /** Of replicas on the gateway's thread. */
   readonly threadReplicas: ThreadReplicaMetrics;
-  /** Answers over HTTP/2 that nobody read, and their bytes. */
+  /** Answers whose readers stood still. */
+  readonly stalledAnswers: Counter;
+  /** By reason. */
+  readonly messagesRefused: Counter;
+  /** Answers that nobody read, and their bytes. */
   readonly unreadAnswers: Counter;
   readonly unreadBytes: Counter;
   readonly poolConnections: Gauge;
@@ -282,9 +286,18 @@ function instanceMetrics(store: MetricStore) {
     DURATION_BOUNDS_SECONDS,
   );
   return {
+    stalledAnswers: counter(
+      'gatehouse_stalled_answers_total',
+      'Answers that were given up, since their readers took nothing for too long.',
+    ),
+    messagesRefused: store.counter({
+      name: 'gatehouse_messages_refused_total',
+      help: 'Requests refused before they were built, since they hold more than they may, by reason.',
+      labelNames: ['reason'],
+    }),
     unreadAnswers: counter(
       'gatehouse_http2_unread_answers_total',
-      'Answers over HTTP/2 that were given up, since nobody read them and they were too many.',
+      'Answers that were given up, since nobody read them and they were too many.',
     ),
     unreadBytes: counter('gatehouse_http2_unread_bytes_total', 'What those answers took.'),
     spreadShards: gauge('gatehouse_spread_shards', 'Shards that several workers answer for.'),

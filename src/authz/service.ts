@@ -18,7 +18,9 @@ import { createGroupService } from '../gateway/rpc/group-service.ts';
 import { createSeatService } from '../gateway/rpc/seat-service.ts';
 import { createWorkspaceService } from '../gateway/rpc/workspace-service.ts';
 import { createTupleService } from '../gateway/tuples/tuple-service.ts';
+import { BodyBudget } from '../http/body-budget.ts';
 import { HostAllowList } from '../http/host-allow-list.ts';
+import { registerBodyMetrics } from '../observability/body-metrics.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { type EventLog, eventLogOf, type Logger } from '../observability/logger.ts';
 import { HeldBySlots } from '../protocol/held-shards.ts';
@@ -43,6 +45,7 @@ import type { PostgresWatch } from './postgres-watch.ts';
 import { READ_BUDGET_FLOOR } from './project-services.ts';
 import { createReadAccounting, type ReadAccounting } from './read-accounting.ts';
 import { RecentShards } from './recent-shards.ts';
+import { requestLimits } from './request-limits.ts';
 import { createServices, type Services } from './services.ts';
 import { measureStages, type MeasuredStages } from './stage-metrics.ts';
 import { warmUp } from './warm-up.ts';
@@ -109,16 +112,26 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   metrics.readBudget.set(config.maxCheckReads);
   metrics.indexLimit.set(config.indexBytes);
   const stages = config.stageTimes ? measureStages(metrics.store, config.workers) : undefined;
+  const bodyBudget = new BodyBudget({ bytesMax: config.bodyMemoryBytes });
+  registerBodyMetrics(metrics.store, 'gatehouse', bodyBudget);
   const gateway = createGateway({
+    bodyBudget,
     host: config.host,
     port: config.connectPort,
     metricsPort: config.metricsPort,
     http2Framing: config.http2Framing,
+    httpIdleMs: config.httpIdleMs,
     held: heldSockets(config),
     hosts: hasCallers(config) ? undefined : new HostAllowList(config),
     readiness,
     renderMetrics: metrics.render,
     onIncident: createIncidentLog(log, systemClock),
+    answerStallMs: config.streamStallSeconds * 1_000,
+    onUnread: (bytes) => {
+      metrics.unreadAnswers.inc();
+      metrics.unreadBytes.inc(bytes);
+    },
+    onStalled: () => metrics.stalledAnswers.inc(),
     stages: stages?.times,
   });
   const undo = [() => opening.then((database) => database.stop(), ignoreWhileFailing)];
@@ -345,6 +358,8 @@ export function createCalls(
   return {
     credentials,
     bodyBytesMax: config.maxBodyBytes,
+    decodeLimits: requestLimits(config),
+    onMessageRefused: (reason) => metrics.messagesRefused.inc({ reason }),
     timeoutMsMax,
     authz: createAuthzService({
       tuples,
@@ -383,10 +398,6 @@ export function createCalls(
     scopes,
     meter,
     fsck: createFsckRuns(shards, log),
-    onUnread: (bytes) => {
-      metrics.unreadAnswers.inc();
-      metrics.unreadBytes.inc(bytes);
-    },
     report: (failure) => reportFailure(log, failure),
   };
 }

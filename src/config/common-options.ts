@@ -9,6 +9,7 @@ import {
   listOption,
   type Option,
   optionalIntegerOption,
+  type Resolved,
   textOption,
 } from './option.ts';
 
@@ -23,6 +24,19 @@ export const ADDRESS = { pattern: /^[A-Za-z0-9.:_-]{1,255}$/, rule: 'an IP addre
 /** A port to listen on; 0 takes a free one. */
 export function portOption(env: string, description: string, fallback: number): Option<number> {
   return integerOption({ env, description, fallback, ...PORT_RANGE });
+}
+
+/** How long a connection of HTTP/1.1 is kept on which nothing is asked. */
+export function http1IdleOption(env: string): Option<number> {
+  return integerOption({
+    env,
+    description:
+      'A connection of HTTP/1.1 on which nothing was asked for so long is closed. Longer than balancers and pools of clients keep theirs (nginx 75 s, Go 90 s), so that they close first: no request is then on its way to a connection that is closed. Answers say it in `Keep-Alive`.',
+    fallback: 120_000,
+    min: 1_000,
+    max: 3_600_000,
+    unit: 'ms',
+  });
 }
 
 /** As `portOption`; unset: there is no such listener. */
@@ -104,4 +118,37 @@ export function commitOption(env: string, use: string): Option<string> {
     fallbackText: 'unknown',
     ...PRINTABLE,
   });
+}
+
+const MIB = 1024 * 1024;
+/** Of the memory of the machine or container. */
+const BODY_MEMORY_PART = 8;
+const BODY_MEMORY_DERIVED = { min: 64 * MIB, max: 256 * MIB };
+/** Bodies of the largest size that the memory for bodies has room for, two of them in the share of a caller. */
+export const BODIES_HELD_MIN = 4;
+
+/** Memory that the request bodies of a process may take together. `bodyBytesOf`: the largest one, by the options above. */
+export function bodyMemoryOption(
+  env: string,
+  bodyBytesOf: (resolved: Resolved) => number,
+): Option<number> {
+  const { min, max } = BODY_MEMORY_DERIVED;
+  const plain = integerOption({
+    env,
+    description:
+      'Memory that request bodies may take together, from their first byte to the end of their calls; one caller may take half of it. Beyond it a request is refused (`BODY_MEMORY_EXHAUSTED`), after unfinished bodies of which nothing came for a second.',
+    fallback: 0,
+    min: 8 * MIB,
+    max: 1024 * 1024 * MIB,
+    unit: 'bytes',
+  });
+  return {
+    ...plain,
+    fallback: ({ memoryBytes }, resolved) => {
+      const part = Math.floor(memoryBytes / BODY_MEMORY_PART);
+      const derived = Math.min(max, Math.max(min, part));
+      return Math.max(derived, BODIES_HELD_MIN * bodyBytesOf(resolved));
+    },
+    fallbackText: `an eighth of the memory, from 64 to 256 MiB, and at least ${BODIES_HELD_MIN} bodies of the largest size`,
+  };
 }

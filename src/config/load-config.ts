@@ -1,3 +1,4 @@
+import { BODIES_HELD_MIN } from './common-options.ts';
 import { loadOptions, redactedOptions, type Environment } from './load-options.ts';
 import type { Machine } from './option.ts';
 import { OPTIONS, type Config } from './options.ts';
@@ -27,6 +28,12 @@ function contradictions(config: Config): string[] {
   if (config.shardQueueMax > config.workerQueueMax) {
     problems.push(
       `${OPTIONS.shardQueueMax.env}: must not exceed ${OPTIONS.workerQueueMax.env} (${config.workerQueueMax})`,
+    );
+  }
+  const bodyMemoryMin = BODIES_HELD_MIN * config.maxBodyBytes;
+  if (config.bodyMemoryBytes < bodyMemoryMin) {
+    problems.push(
+      `${OPTIONS.bodyMemoryBytes.env}: must be at least ${bodyMemoryMin}, ${BODIES_HELD_MIN} times ${OPTIONS.maxBodyBytes.env}`,
     );
   }
   if (config.recordFile !== undefined && config.recordQuestionsEvery === 0) {

@@ -3,10 +3,12 @@ import {
   PRINTABLE,
   allowedHostsOption,
   behindProxyOption,
+  bodyMemoryOption,
   commitOption,
   databaseUrlOption,
   directoryOption,
   hostOption,
+  http1IdleOption,
   logLevelOption,
   portOption,
 } from './common-options.ts';
@@ -65,6 +67,7 @@ export const OPTIONS = {
     fallback: 'own',
     values: ['own', 'node'],
   }),
+  httpIdleMs: http1IdleOption('GATEWAY_HTTP_IDLE_MS'),
   instanceName: textOption({
     env: 'GATEWAY_INSTANCE_NAME',
     description: 'In each log line as `process`, where several instances write to one log.',
@@ -223,7 +226,7 @@ export const OPTIONS = {
   streamStallSeconds: integerOption({
     env: 'GATEWAY_STREAM_STALL_SECONDS',
     description:
-      'A reader of GET /v1/watch or GET /v1/tuples who takes nothing for this long gets an error, and is let go.',
+      'A reader of any answer or stream who takes nothing for this long, and at most half of it longer, is let go; of GET /v1/watch and GET /v1/tuples with an error.',
     fallback: 60,
     min: 1,
     max: 3_600,
@@ -237,6 +240,9 @@ export const OPTIONS = {
     max: GIB,
     unit: 'bytes',
   }),
+  bodyMemoryBytes: bodyMemoryOption('GATEWAY_BODY_MEMORY_BYTES', ({ maxBodyBytes }) =>
+    Number(maxBodyBytes ?? 0),
+  ),
   maxWriteUpdates: integerOption({
     env: 'GATEWAY_MAX_WRITE_UPDATES',
     description: 'Updates in one WriteRelationTuples.',

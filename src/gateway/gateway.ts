@@ -1,5 +1,6 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
+import type { DecodeLimits } from '../decoding/decode-limits.ts';
 import { BudgetService } from '../gen/gatehouse/v1/budget_service_pb.ts';
 import { ModelService } from '../gen/gatehouse/v1/model_service_pb.ts';
 import { QueryService } from '../gen/gatehouse/v1/query_service_pb.ts';
@@ -10,11 +11,14 @@ import { AuthzService } from '../gen/workspace/v1/authz_service_pb.ts';
 import { GroupService } from '../gen/workspace/v1/group_service_pb.ts';
 import { SeatService } from '../gen/workspace/v1/seat_service_pb.ts';
 import { WorkspaceService } from '../gen/workspace/v1/workspace_service_pb.ts';
+import { BodyBudget } from '../http/body-budget.ts';
 import type { HostAllowList } from '../http/host-allow-list.ts';
 import type { HostGuard } from '../http/host-guard.ts';
 import type { HttpExchange } from '../http/http-exchange.ts';
+import { HTTP_LIMITS_DEFAULT, type HttpLimits } from '../http/http-limits.ts';
 import { createHttpServer, type Http2Framing, type HttpServer } from '../http/http-server.ts';
 import { requestIdOf } from '../http/request-id.ts';
+import { UNREAD_BYTES_MAX, UnreadAnswers } from '../http/unread-answers.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
 import type { ShardClient } from '../protocol/shard-client.ts';
 import { AppError } from '../shared/app-error.ts';
@@ -57,13 +61,22 @@ export type GatewayOptions = {
   readonly metricsPort: number;
   /** Whose framing HTTP/2 has; see HttpServerOptions. */
   readonly http2Framing?: Http2Framing | undefined;
+  /** A connection of HTTP/1.1 on which nothing is asked is closed after this long. */
+  readonly httpIdleMs?: number | undefined;
   /** Sockets of a supervisor that listen already; then nothing is accepted before `accept`. */
   readonly held?: { readonly rpc: readonly number[]; readonly metrics: number } | undefined;
   /** What requests of both ports may be addressed to; undefined: any name, since callers have tokens. */
   readonly hosts: HostAllowList | undefined;
+  /** Of all request bodies of the process; default one of its own. */
+  readonly bodyBudget?: BodyBudget | undefined;
   readonly readiness: Readiness;
   readonly renderMetrics: () => Promise<string>;
   readonly onIncident: (event: string, detail: string) => void;
+  /** An answer whose reader takes nothing for this long is given up; default a minute. */
+  readonly answerStallMs?: number | undefined;
+  /** Counts an answer that was given up as nobody read it, or as its reader stood still. */
+  readonly onUnread?: ((bytes: number) => void) | undefined;
+  readonly onStalled?: (() => void) | undefined;
   /** Absent where stages are not measured. */
   readonly stages?: StageTimes | undefined;
 };
@@ -72,6 +85,9 @@ export type GatewayOptions = {
 export type CallOptions = {
   readonly credentials: Credentials;
   readonly bodyBytesMax: number;
+  /** What requests may hold besides, and who is told of those that hold more, by the reason. */
+  readonly decodeLimits: DecodeLimits;
+  readonly onMessageRefused: (reason: string) => void;
   /** Deadline of a call whose caller states none, and the longest that one may state. */
   readonly timeoutMsMax: number;
   readonly authz: ServiceImpl<typeof AuthzService>;
@@ -91,8 +107,6 @@ export type CallOptions = {
   readonly scopes: ReadScopes;
   readonly meter: DecisionMeter;
   readonly report: ConnectAdapterOptions['report'];
-  /** Counts an answer over HTTP/2 that was given up as nobody read it. */
-  readonly onUnread?: ((bytes: number) => void) | undefined;
   readonly fsck: FsckRuns;
   /** Absent where no questions are recorded. */
   readonly recorder?: QuestionRecorder | undefined;
@@ -122,6 +136,8 @@ export interface Gateway {
   readonly inFlightCount: number;
 }
 
+/** The event of an answer whose reader stood still. */
+const ANSWER_STALLED = 'answer_stalled';
 /** Answers shorter than this are not compressed. */
 const COMPRESS_MIN_BYTES = 1_024;
 const SERVICES = [
@@ -145,6 +161,8 @@ class ListenerPair implements Gateway {
   readonly #options: GatewayOptions;
   readonly #server: HttpServer;
   readonly #metricsServer: HttpServer;
+  readonly #bodyBudget: BodyBudget;
+  readonly #unread: UnreadAnswers;
   readonly #health = new HealthState();
   readonly #draining = new AbortController();
   #adapter: ConnectAdapter | null = null;
@@ -158,11 +176,30 @@ class ListenerPair implements Gateway {
   constructor(options: GatewayOptions) {
     this.#options = options;
     for (const service of SERVICES) this.#health.setServing(service.typeName, false);
-    const { host, port, held, onIncident } = options;
+    const { host, port, held } = options;
+    const bodyBudget = options.bodyBudget ?? new BodyBudget();
+    this.#bodyBudget = bodyBudget;
+    const onIncident = (event: string, detail: string): void => {
+      if (event === ANSWER_STALLED) options.onStalled?.();
+      options.onIncident(event, detail);
+    };
+    const answerStallMs = options.answerStallMs ?? HTTP_LIMITS_DEFAULT.answerStallMs;
+    this.#unread = new UnreadAnswers({
+      bytesMax: UNREAD_BYTES_MAX,
+      stallMs: answerStallMs,
+      onDropped: (bytes, isStalled) => {
+        if (!isStalled) options.onUnread?.(bytes);
+        const event = isStalled ? ANSWER_STALLED : 'answer_unread';
+        onIncident(event, `an answer of ${bytes} bytes was not read`);
+      },
+    });
     this.#server = createHttpServer({
+      bodyBudget,
       host,
       port,
       descriptors: held?.rpc,
+      limits: { ...limitsOf(options), answerStallMs },
+      unread: this.#unread,
       http2: {
         framing: options.http2Framing,
         onStream: (stream, headers, deadlines) => {
@@ -216,6 +253,7 @@ class ListenerPair implements Gateway {
     assert(this.#adapter === null, 'a gateway is given its calls once');
     const { callers } = options.credentials;
     const { onIncident } = this.#options;
+    const bodyBudget = this.#bodyBudget;
     const onOutOfScope: OnRefused = ({ service, method }, caller) =>
       onIncident('scope_refused', `${caller}: ${service}/${method}`);
     const guarded = <Service extends DescService>(
@@ -238,8 +276,12 @@ class ListenerPair implements Gateway {
       },
       authorize: createAuthorize(options.credentials),
       onOutOfScope,
+      bodyBudget,
+      decodeLimits: options.decodeLimits,
+      onMessageRefused: options.onMessageRefused,
       readMaxBytes: options.bodyBytesMax,
       compressMinBytes: COMPRESS_MIN_BYTES,
+      unread: this.#unread,
       drainSignal: this.#draining.signal,
       report: options.report,
       onFailure: (rpc, failure, shown) => options.meter.failedOutside(rpc, failure, shown),
@@ -253,10 +295,10 @@ class ListenerPair implements Gateway {
     this.#fsck = { admit, onOutOfScope, runs: options.fsck };
     if (options.isHotPathEnabled === false) return;
     const compressMinBytes = COMPRESS_MIN_BYTES;
-    const parts = { ...options, callers, general: adapter, compressMinBytes };
+    const parts = { ...options, callers, general: adapter, compressMinBytes, bodyBudget };
     const { stages } = this.#options;
     const carriers = stages?.calls;
-    const framed = new FramedDecisions({ ...parts, onIncident, carriers });
+    const framed = new FramedDecisions({ ...parts, unread: this.#unread, carriers });
     this.#framedDecisions = framed;
     this.#rawDecisions = new RawDecisions({
       ...parts,
@@ -311,11 +353,16 @@ function createMetricsServer(options: GatewayOptions): HttpServer {
   const { host, metricsPort: port, held, onIncident } = options;
   const descriptors = held === undefined ? undefined : [held.metrics];
   const hostGuard = hostGuardOf(options);
-  const server = createHttpServer({ host, port, descriptors, onIncident, hostGuard });
+  const limits = limitsOf(options);
+  const server = createHttpServer({ host, port, descriptors, limits, onIncident, hostGuard });
   addHealthRoutes(server, options.readiness);
   addMetricsRoute(server, { contentType: METRICS_CONTENT_TYPE, render: options.renderMetrics });
   server.fallback(sendNotFound);
   return server;
+}
+
+function limitsOf({ httpIdleMs }: GatewayOptions): Partial<HttpLimits> {
+  return httpIdleMs === undefined ? {} : { http1IdleMs: httpIdleMs };
 }
 
 function hostGuardOf({ hosts, onIncident }: GatewayOptions): HostGuard | undefined {

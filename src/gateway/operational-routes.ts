@@ -12,11 +12,13 @@ const ALIVE = '{"status":"ok"}';
 
 /** /healthz and /readyz, which bypass the credential check; for both ports. */
 export function addHealthRoutes(server: HttpServer, readiness: Readiness): void {
-  server.route('GET', '/healthz', (exchange) => exchange.send(200, JSON_TYPE, ALIVE));
-  server.route('GET', '/readyz', (exchange) => {
+  const alive = (exchange: HttpExchange): void => exchange.send(200, JSON_TYPE, ALIVE);
+  const ready = (exchange: HttpExchange): void => {
     const report = readiness.report();
     exchange.send(report.statusCode, JSON_TYPE, report.body);
-  });
+  };
+  server.route('GET', '/healthz', alive, false);
+  server.route('GET', '/readyz', ready, false);
 }
 
 /** /metrics in the text exposition format; for the metrics port only. */

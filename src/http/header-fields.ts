@@ -1,7 +1,6 @@
-import { isDigits } from './first-request.ts';
+import { isDigits } from './content-length.ts';
 import type { RawRequest } from './raw-message.ts';
 
-/** More than uWebSockets.js and node:http let through. */
 const FIELDS_MAX = 128;
 
 /**
@@ -15,26 +14,45 @@ export class HeaderFields {
   #hosts = 0;
   #lengths = 0;
   #encodings = 0;
+  #credentials = 0;
   #problem = '';
+  /** It has no Host at all, as HTTP/1.0 may. */
+  isNameless = false;
+  /** Of Content-Length; 0 when absent. */
+  contentLength = 0;
+  /** Of Connection, all fields of that name, in lower case. */
+  connection = '';
+  /** Of Expect, in lower case. */
+  expectation = '';
   readonly #add = (name: string, value: string): void => this.#field(name, value);
 
   /**
    * Reads the fields of `request`. Returns what makes the message one that another reader may end elsewhere,
-   * or '' (RFC 9112 §§3.2, 6.1–6.3). Cost: a call and two strings a field.
+   * or who asks it (RFC 9112 §§3.2, 6.1–6.3, RFC 9110 §5.3), or ''. Cost: a call and two strings a field.
    */
   read(request: RawRequest): string {
     this.#count = 0;
     this.#hosts = 0;
     this.#lengths = 0;
     this.#encodings = 0;
+    this.#credentials = 0;
     this.#problem = '';
+    this.contentLength = 0;
+    this.connection = '';
+    this.expectation = '';
     request.forEach(this.#add);
+    this.isNameless = request.isNameless;
     if (this.#problem !== '') return this.#problem;
     if (this.#hosts !== 1) return 'one Host is needed';
     if (this.#lengths > 0 && this.#encodings > 0) {
       return 'Content-Length and Transfer-Encoding exclude each other';
     }
     return '';
+  }
+
+  /** Is the body in chunks? */
+  get isChunked(): boolean {
+    return this.#encodings > 0;
   }
 
   /** The value of a field by its lower-case name, of several the first; '' when absent. */
@@ -59,6 +77,17 @@ export class HeaderFields {
     this.#values[this.#count] = value;
     this.#count += 1;
     switch (name.length) {
+      case 6:
+        if (name === 'expect') this.expectation = value.toLowerCase();
+        return;
+      case 10:
+        if (name === 'connection') this.connection += `${value.toLowerCase()},`;
+        return;
+      case 13:
+        if (name !== 'authorization') return;
+        this.#credentials += 1;
+        if (this.#credentials > 1) this.#problem = 'Authorization is given twice';
+        return;
       case 4:
         if (name === 'host') this.#hosts += 1;
         return;
@@ -67,6 +96,7 @@ export class HeaderFields {
         this.#lengths += 1;
         if (this.#lengths > 1) this.#problem = 'Content-Length is given twice';
         else if (!isDigits(value)) this.#problem = 'Content-Length is no number';
+        else this.contentLength = Number(value);
         return;
       case 17:
         if (name !== 'transfer-encoding') return;

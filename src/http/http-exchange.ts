@@ -1,36 +1,48 @@
+import type { AppError } from '../shared/app-error.ts';
+import { type BodyBudget, NO_OWNER } from './body-budget.ts';
 import type { BodyDeadlines, SlowBody } from './body-deadlines.ts';
+import { BodyIntake } from './body-intake.ts';
 import type { BodyLease, BodyPool } from './body-pool.ts';
+import { bodyTooLarge } from './gunzip-limited.ts';
 import type { HeaderFields } from './header-fields.ts';
-import { NodeResponse } from './node-message.ts';
 import type { RawRequest, RawResponse } from './raw-message.ts';
 import { statusLine } from './status-line.ts';
+import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';
 
 /** What an exchange needs of its server. */
 export interface ExchangeHost {
   readonly isDraining: boolean;
   readonly discardBytesMax: number;
   readonly bodyDeadlines: BodyDeadlines;
+  readonly bodyBudget: BodyBudget;
+  readonly unread: UnreadAnswers;
   /** Of the request that is being taken. */
   readonly headerFields: HeaderFields;
   exchangeBegan(): void;
   exchangeEnded(): void;
 }
 
+/** Takes a body, and the lease of its memory where it is lent. `refusal`: there is none; only where nobody else is told of it. */
+export type OnBody = (body: Uint8Array, lease: BodyLease | null, refusal: AppError | null) => void;
+
 type State = 'open' | 'sending' | 'ended';
 
 /** Above this a body is offered in parts as the client takes them, instead of copied whole. */
 const SEND_WHOLE_BYTES_MAX = 65_536;
-/** Once this part of a declared body has come, it has memory for the whole. */
-const WHOLE_PARTS_MAX = 32;
+/** A body that comes in one piece and is no longer counts against no budget: there are as many as sockets are read at once. */
+const UNCOUNTED_BYTES_MAX = 65_536;
 const NO_HEADERS: readonly string[] = [];
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * One HTTP/1.1 request and its answer on uWebSockets.js, or on node:http in its form. The request side (`header`, `path`,
+ * One HTTP/1 request and its answer. The request side (`header`, `path`,
  * `readBody`…) may be used only synchronously inside the handler; the answer side at any time, and
  * does nothing once the client has gone. Hot: one object and one closure a request.
  */
-export class HttpExchange implements SlowBody {
+export class HttpExchange implements SlowBody, UnreadAnswer {
+  /** Of an answer that waits for the client, and what it has taken of it. */
+  unreadBytes = 0;
+  progress = 0;
   readonly #res: RawResponse;
   readonly #req: RawRequest;
   readonly #host: ExchangeHost;
@@ -40,6 +52,10 @@ export class HttpExchange implements SlowBody {
   #isPaused = false;
   #sizedTotal = 0;
   #sizedGiven = 0;
+  #bodyOwner = NO_OWNER;
+  #intake: BodyIntake | null = null;
+  #onBodyOver: (() => void) | null = null;
+  #onCut: (refusal: AppError) => void = doNothing;
   #part: Uint8Array = NO_BYTES;
   #partStart = 0;
   #abortListener: (() => void) | null = null;
@@ -86,12 +102,8 @@ export class HttpExchange implements SlowBody {
 
   /** The address of the peer as text; IPv4 as such also on an IPv6 socket. */
   remoteAddress(): string {
-    const text = Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1');
-    if (text.startsWith('::ffff:')) return text.slice(7);
-    return text.replace(
-      /^(?:0{4}:){5}ffff:([0-9a-f]{2})([0-9a-f]{2}):([0-9a-f]{2})([0-9a-f]{2})$/i,
-      dotted,
-    );
+    const text = this.#res.getRemoteAddress();
+    return text.startsWith('::ffff:') ? text.slice(7) : text;
   }
 
   /** True until an answer begins or the client has gone. */
@@ -109,11 +121,28 @@ export class HttpExchange implements SlowBody {
     this.#abortListener = listener;
   }
 
+  /** Whose share of the budget of bodies this one counts against; NO_OWNER until it is known who calls. */
+  get bodyOwner(): string {
+    return this.#bodyOwner;
+  }
+
+  set bodyOwner(owner: string) {
+    this.#bodyOwner = owner;
+    const full = this.#intake?.moveTo(owner) ?? null;
+    if (full !== null) this.#onCut(full);
+  }
+
+  /** The budget of all bodies of the process. */
+  get bodyBudget(): BodyBudget {
+    return this.#host.bodyBudget;
+  }
+
   /**
    * Collects the body. `onBody` gets a copy that nobody else writes to, at most `maxBytes` long (a
-   * short one shares its ArrayBuffer with others: copy before transferring it to another thread);
-   * `onTooLarge` is called instead after the rest was thrown away up to the listener's discard
-   * limit, so that the client can read the answer. One of them is called, unless the client goes or
+   * short one shares its ArrayBuffer with others: copy before transferring it to another thread).
+   * `onRefused` is called instead of one that is longer, with null, or that there is no room for or that comes in crumbs, with the
+   * error; where it is null `onBody` is told. Before it the rest was thrown away up to the listener's discard limit, so that the client can read the
+   * answer. One of them is called, unless the client goes or
    * is cut for taking longer than the listener's body timeout: then only the abort listener is.
    *
    * With a `pool` the body may lie in memory that is lent: `onBody` then gets the lease as well, and must
@@ -122,73 +151,98 @@ export class HttpExchange implements SlowBody {
    */
   readBody(
     maxBytes: number,
-    onBody: (body: Uint8Array, lease: BodyLease | null) => void,
-    onTooLarge: () => void,
+    onBody: OnBody,
+    onRefused: ((refusal: AppError | null) => void) | null,
     pool?: BodyPool,
     declaredBytes = 0,
   ): void {
-    const cutoff = maxBytes + this.#host.discardBytesMax;
-    const parts: Uint8Array[] = [];
-    // What is declared is copied to where it belongs; only a client that sends has memory taken for it.
-    let whole: BodyLease | null = null;
-    let size = 0;
-    let isRefused = false;
+    let isOver = false;
     this.#res.onData((chunk, isLast) => {
-      if (isRefused || this.#state !== 'open') return;
-      size += chunk.byteLength;
+      if (isOver || this.#state !== 'open') return;
+      const bytes = chunk.byteLength;
+      if (this.#intake === null && isLast && bytes <= UNCOUNTED_BYTES_MAX && bytes <= maxBytes) {
+        isOver = true;
+        const lease = pool === undefined ? null : pool.take(bytes);
+        if (lease === null) return this.#give(copyOf(chunk), null, pool, onBody);
+        lease.bytes.set(chunk);
+        onBody(lease.bytes, lease, null);
+        return;
+      }
       if (!isLast) this.#expectBody();
-      if (size > maxBytes) {
-        parts.length = 0;
-        if (!isLast && size <= cutoff) return;
-        isRefused = true;
-        this.#closeAfter = !isLast;
+      this.#intake ??= this.#newIntake(maxBytes, pool, declaredBytes, (refusal) => {
+        isOver = true;
         this.#bodyDone();
-        onTooLarge();
-        return;
-      }
-      if (whole === null && !isLast && pool !== undefined && declaredBytes <= maxBytes) {
-        if (size * WHOLE_PARTS_MAX >= declaredBytes) {
-          whole = pool.takeLarge(declaredBytes);
-          placeAll(parts, whole.bytes);
-          parts.length = 0;
-        }
-      }
-      if (whole !== null) {
-        whole.bytes.set(new Uint8Array(chunk), size - chunk.byteLength);
-        if (!isLast) return;
-        this.#bodyDone();
-        onBody(whole.bytes, whole);
-        return;
-      }
-      if (!isLast) {
-        parts.push(copyOf(chunk));
-        return;
-      }
+        // Whoever is cut may be so within a call of another connection: its answer waits for the turn to end.
+        setImmediate(() => this.#refuseBody(refusal, true, maxBytes, onBody, onRefused));
+      });
+      const outcome = this.#intake.add(chunk, isLast);
+      if (outcome === 'more') return;
+      isOver = true;
       this.#bodyDone();
-      const lease = parts.length === 0 && pool !== undefined ? pool.take(size) : null;
-      if (lease !== null) {
-        lease.bytes.set(new Uint8Array(chunk));
-        onBody(lease.bytes, lease);
-      } else {
-        const part = copyOf(chunk);
-        const body = parts.length === 0 ? part : join(parts, part, size);
-        if (pool !== undefined) onBody(body, null);
-        else {
-          setImmediate(() => {
-            if (this.#state === 'open') onBody(body, null);
-          });
-        }
+      if (outcome === 'refused') {
+        const { refusal } = this.#intake;
+        this.#refuseBody(refusal, !isLast, maxBytes, onBody, onRefused);
+        return;
       }
+      const { bytes: whole, lease } = this.#intake.takeWhole();
+      this.#give(whole, lease, pool, onBody);
+    });
+  }
+
+  #newIntake(
+    bytesMax: number,
+    pool: BodyPool | undefined,
+    declaredBytes: number,
+    onCut: (refusal: AppError) => void,
+  ): BodyIntake {
+    const { discardBytesMax, bodyBudget: budget } = this.#host;
+    const owner = this.#bodyOwner;
+    this.#onCut = onCut;
+    return new BodyIntake({
+      bytesMax,
+      discardBytesMax,
+      budget,
+      owner,
+      pool,
+      declaredBytes,
+      onCut,
+    });
+  }
+
+  #refuseBody(
+    refusal: AppError | null,
+    isRestOpen: boolean,
+    maxBytes: number,
+    onBody: OnBody,
+    onRefused: ((refusal: AppError | null) => void) | null,
+  ): void {
+    if (this.#state !== 'open') return;
+    this.#closeAfter = isRestOpen;
+    if (onRefused !== null) onRefused(refusal);
+    else onBody(NO_BYTES, null, refusal ?? bodyTooLarge(maxBytes));
+  }
+
+  #give(
+    body: Uint8Array,
+    lease: BodyLease | null,
+    pool: BodyPool | undefined,
+    onBody: OnBody,
+  ): void {
+    if (pool !== undefined) return onBody(body, lease, null);
+    setImmediate(() => {
+      if (this.#state === 'open') onBody(body, null, null);
     });
   }
 
   /**
-   * Passes the body on chunk by chunk (each a copy); `pauseBody` and `resumeBody` hold it back.
-   * No limit on the whole, no deadline: for streams, whose messages are bounded one by one.
+   * Passes the body on chunk by chunk (each is valid until `onChunk` returns); `pauseBody` and `resumeBody` hold it back.
+   * No limit on the whole, no deadline: for streams, whose messages are bounded one by one. `onOver` is called once the answer
+   * is complete or the client has gone.
    */
-  streamBody(onChunk: (chunk: Uint8Array, isLast: boolean) => void): void {
+  streamBody(onChunk: (chunk: Uint8Array, isLast: boolean) => void, onOver: () => void): void {
+    this.#onBodyOver = onOver;
     this.#res.onData((chunk, isLast) => {
-      if (this.#state !== 'ended') onChunk(copyOf(chunk), isLast);
+      if (this.#state !== 'ended') onChunk(chunk, isLast);
     });
   }
 
@@ -277,7 +331,7 @@ export class HttpExchange implements SlowBody {
     if (this.#state !== 'open') return;
     this.#state = 'sending';
     this.#sizedTotal = totalBytes;
-    // Once for all parts: uWebSockets.js forgets a handler that is set while one is called.
+    // Once for all parts.
     this.#res.onWritable((offset) => this.#offerPart(offset));
     this.#res.cork(() => {
       this.#writeHead(statusCode, contentType, extra);
@@ -345,6 +399,11 @@ export class HttpExchange implements SlowBody {
     if (this.#state !== 'ended') this.#res.close();
   }
 
+  /** Nobody reads the answer (called by whoever holds those). */
+  drop(): void {
+    this.abort();
+  }
+
   /** The body took too long (called by the listener's deadlines). */
   cut(): void {
     this.abort();
@@ -352,23 +411,20 @@ export class HttpExchange implements SlowBody {
 
   #writeHead(statusCode: number, contentType: string, extra: readonly string[]): void {
     if (statusCode !== 200) this.#res.writeStatus(statusLine(statusCode));
-    // One call into uWebSockets.js, which writes a value as it is, for all fields: it costs more than their bytes.
-    const isJoined = contentType !== '' && !(this.#res instanceof NodeResponse);
-    let joined = contentType;
+    if (contentType !== '') this.#res.writeHeader('content-type', contentType);
     for (let i = 0; i + 1 < extra.length; i += 2) {
-      const name = extra[i] as string;
-      const value = extra[i + 1] as string;
-      if (isJoined) joined += `\r\n${name}: ${value}`;
-      else this.#res.writeHeader(name, value);
+      this.#res.writeHeader(extra[i] as string, extra[i + 1] as string);
     }
-    if (contentType !== '') this.#res.writeHeader('content-type', joined);
   }
 
   #offer(body: Uint8Array): void {
     if (this.#closeAfter || this.#host.isDraining) this.#res.writeHeader('connection', 'close');
     const [, isDone] = this.#res.tryEnd(body, body.byteLength);
     if (isDone) return this.#end();
+    this.unreadBytes = body.byteLength;
+    this.#host.unread.add(this);
     this.#res.onWritable((offset) => {
+      this.progress = offset;
       const [hasRoom, isNowDone] = this.#res.tryEnd(body.subarray(offset), body.byteLength);
       if (isNowDone) this.#end();
       return hasRoom;
@@ -405,7 +461,11 @@ export class HttpExchange implements SlowBody {
   #end(): void {
     if (this.#state === 'ended') return;
     this.#state = 'ended';
+    if (this.unreadBytes > 0) this.#host.unread.remove(this);
     this.#bodyDone();
+    this.#intake?.release();
+    this.#onBodyOver?.();
+    this.#onBodyOver = null;
     this.#abortListener = null;
     this.#host.exchangeEnded();
   }
@@ -420,34 +480,15 @@ export class HttpExchange implements SlowBody {
 }
 
 /**
- * uWebSockets.js takes a chunk back on return. Short copies come from Buffer's pool: an ArrayBuffer of
+ * The connection takes a chunk back on return. Short copies come from Buffer's pool: an ArrayBuffer of
  * their own costs a fifth of the whole request (35 k against 43 k requests a CPU-second measured).
  */
-function copyOf(chunk: ArrayBuffer): Uint8Array {
+function copyOf(chunk: Uint8Array): Uint8Array {
   const copy = Buffer.allocUnsafe(chunk.byteLength);
-  copy.set(new Uint8Array(chunk));
+  copy.set(chunk);
   return copy;
 }
 
-/** An IPv4-mapped IPv6 address as uWebSockets.js spells it, in the usual form. */
-function dotted(_text: string, ...bytes: string[]): string {
-  return bytes
-    .slice(0, 4)
-    .map((byte) => Number.parseInt(byte, 16))
-    .join('.');
-}
-
-function join(parts: readonly Uint8Array[], last: Uint8Array, size: number): Uint8Array {
-  const whole = new Uint8Array(size);
-  placeAll(parts, whole);
-  whole.set(last, size - last.byteLength);
-  return whole;
-}
-
-function placeAll(parts: readonly Uint8Array[], whole: Uint8Array): void {
-  let offset = 0;
-  for (const part of parts) {
-    whole.set(part, offset);
-    offset += part.byteLength;
-  }
+function doNothing(): void {
+  // Nothing is read of the body.
 }

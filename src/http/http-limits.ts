@@ -4,18 +4,24 @@ export type HttpLimits = {
   readonly connectionsMax: number;
   /** Connections whose protocol is not known yet; the oldest one is closed for a new one. */
   readonly sniffingMax: number;
-  /** A connection that has not sent its first 16 bytes by then is closed. */
+  /** A connection whose first head has not come whole by then is closed, and a kept one whose next head takes that long. */
   readonly sniffTimeoutMs: number;
   /** A request body that has not arrived whole by then is cut. */
   readonly bodyTimeoutMs: number;
   /** Bytes read and thrown away after a body passed its limit, so that the answer can be delivered. */
   readonly discardBytesMax: number;
+  /** An HTTP/1.1 connection on which nothing is asked is closed after this long. */
+  readonly http1IdleMs: number;
+  /** Bytes of requests that came behind unanswered ones, of all connections of HTTP/1.1 together. */
+  readonly pipelinedBytesMax: number;
   /** Streams open at once on one HTTP/2 connection. */
   readonly http2StreamsMax: number;
   /** Bytes of the header block of one HTTP/2 request (HTTP/1.1: `HEADER_BYTES_MAX`). */
   readonly http2HeaderBytesMax: number;
   /** An HTTP/2 connection without an open stream is closed after this long. */
   readonly http2IdleMs: number;
+  /** An answer whose reader takes nothing for this long, and at most half of it longer, is given up. */
+  readonly answerStallMs: number;
   /** An HTTP/2 connection that has not finished its handshake by then is closed. */
   readonly http2HandshakeMs: number;
 };
@@ -30,8 +36,11 @@ export const HTTP_LIMITS_DEFAULT: HttpLimits = {
   sniffTimeoutMs: 5_000,
   bodyTimeoutMs: 30_000,
   discardBytesMax: 32 * 1_048_576,
+  http1IdleMs: 120_000,
+  pipelinedBytesMax: 32 * 1_048_576,
   http2StreamsMax: 256,
   http2HeaderBytesMax: HEADER_BYTES_MAX,
   http2IdleMs: 120_000,
   http2HandshakeMs: 10_000,
+  answerStallMs: 60_000,
 };

@@ -1,2 +1,7 @@
 /** Why a request cannot be read, and what went wrong below it. */
-export type HttpReason = 'BODY_MALFORMED' | 'BODY_TOO_LARGE' | 'INTERNAL';
+export type HttpReason =
+  | 'BODY_MALFORMED'
+  | 'BODY_TOO_LARGE'
+  | 'BODY_MEMORY_EXHAUSTED' // all of a share is held: metadata.share, .limit_bytes, .retry_after_ms
+  | 'BODY_IN_CRUMBS'
+  | 'INTERNAL';

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { BodyBudget } from './body-budget.ts';
 import type { BodyDeadlines } from './body-deadlines.ts';
 import type { HttpLimits } from './http-limits.ts';
 import type { Http2Headers, Http2RequestStream } from './http2/request-stream.ts';
@@ -14,6 +15,7 @@ export type Http2ConnectionsOptions = {
   readonly onStream: Http2StreamHandler;
   readonly limits: HttpLimits;
   readonly bodyDeadlines: BodyDeadlines;
+  readonly bodyBudget: BodyBudget;
   readonly onIncident: (event: string, detail: string) => void;
 };
 

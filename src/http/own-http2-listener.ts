@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Http2Connections, Http2ConnectionsOptions } from './http2-connections.ts';
 import { Http2Connection } from './http2/connection.ts';
+import { CountedUnreadBytes } from './unread-bytes.ts';
 
 /** HTTP/2 on framing of our own: see http2/connection.ts, which keeps the bounds. */
 export class OwnHttp2Listener implements Http2Connections {
@@ -16,13 +17,15 @@ export class OwnHttp2Listener implements Http2Connections {
   }
 
   take(socket: Socket): void {
-    const { onStream, limits, bodyDeadlines, onIncident } = this.#options;
+    const { onStream, limits, bodyDeadlines, bodyBudget, onIncident } = this.#options;
     const connection: Http2Connection = new Http2Connection(socket, {
       streamsMax: limits.http2StreamsMax,
       headerBytesMax: limits.http2HeaderBytesMax,
       idleMs: limits.http2IdleMs,
       handshakeMs: limits.http2HandshakeMs,
+      answerStallMs: limits.answerStallMs,
       onStream: (stream, headers) => onStream(stream, headers, bodyDeadlines),
+      newUnread: (owner) => new CountedUnreadBytes(bodyBudget, owner),
       onCount: (change) => this.#count(change),
       onClose: () => this.#connections.delete(connection),
       onIncident,

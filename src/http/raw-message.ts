@@ -1,6 +1,7 @@
-/** What an exchange needs of the request: of uWebSockets.js, or of node:http in its form. */
+/** What an exchange needs of the request. Usable until its handler returns. */
 export interface RawRequest {
-  getHeader(lowerCaseName: string): string;
+  /** It has no Host at all, as HTTP/1.0 may: `forEach` gives an empty one. */
+  readonly isNameless: boolean;
   forEach(onHeader: (name: string, value: string) => void): void;
   getUrl(): string;
   getCaseSensitiveMethod(): string;
@@ -8,10 +9,11 @@ export interface RawRequest {
   getParameter(index: number): string | undefined;
 }
 
-/** What an exchange needs of the answer. Semantics are those of uWebSockets.js. */
+/** What an exchange needs of the answer. */
 export interface RawResponse {
   onAborted(handler: () => void): unknown;
-  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown;
+  /** A chunk is the connection's again on return; a connection without a body gives an empty last one. */
+  onData(handler: (chunk: Uint8Array, isLast: boolean) => void): unknown;
   pause(): unknown;
   resume(): unknown;
   cork(handler: () => void): unknown;
@@ -26,5 +28,5 @@ export interface RawResponse {
   /** The handler is told how many bytes of the body have been taken. */
   onWritable(handler: (offset: number) => boolean): unknown;
   close(): unknown;
-  getRemoteAddressAsText(): ArrayBuffer;
+  getRemoteAddress(): string;
 }

@@ -1,10 +1,12 @@
-/** A pattern of uWebSockets.js: segments, `:name` for any one, `*` at the end for any rest. */
+/** A pattern of paths: segments, `:name` for any one, `*` at the end for any rest. */
 export class RouteMatch {
   readonly #segments: readonly string[];
-  /** As uWebSockets.js prefers them: a fixed segment before a parameter before a rest. */
+  readonly pattern: string;
+  /** What is preferred: a fixed segment before a parameter before a rest. */
   readonly rank: number;
 
   constructor(pattern: string) {
+    this.pattern = pattern;
     this.#segments = pattern.split('/');
     this.rank = pattern.endsWith('*') ? 2 : pattern.includes('/:') ? 1 : 0;
   }

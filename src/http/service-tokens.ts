@@ -6,6 +6,8 @@ export interface Authenticator {
   readonly enabled: boolean;
   /** Hot. `header` is the whole header value, '' when absent. O(sum of token lengths), no allocation. */
   accepts(header: string): boolean;
+  /** As `accepts`; the place of the token among those configured, -1 where it is none, 0 where every caller is trusted. */
+  tokenOf(header: string): number;
 }
 
 /** Length of `Bearer ` with its space. */
@@ -46,15 +48,19 @@ class TokenAuthenticator implements ReplaceableAuthenticator {
   }
 
   accepts(header: string): boolean {
-    if (!this.enabled) return true;
+    return this.tokenOf(header) >= 0;
+  }
+
+  tokenOf(header: string): number {
+    if (!this.enabled) return 0;
     const start = bearerStart(header);
-    return start >= 0 && isAmong(header, start, this.#tokens);
+    return start < 0 ? -1 : placeAmong(header, start, this.#tokens);
   }
 }
 
 /** Whether `given` is one of `secrets`, all of which are compared; time depends on their lengths only. */
 export function isOneOfSecrets(given: string, secrets: readonly string[]): boolean {
-  return isAmong(given, 0, secrets);
+  return placeAmong(given, 0, secrets) >= 0;
 }
 
 /** Hot. Where the token of an `Authorization` header begins, -1 where its scheme is another one. */
@@ -70,12 +76,14 @@ export function isSecretAt(text: string, start: number, secret: string): boolean
   return differs(text, start, secret) === 0;
 }
 
-function isAmong(text: string, start: number, secrets: readonly string[]): boolean {
+function placeAmong(text: string, start: number, secrets: readonly string[]): number {
   let found = 0;
   for (let i = 0; i < secrets.length; i++) {
-    found |= differs(text, start, secrets[i] as string) === 0 ? 1 : 0;
+    const isSame = differs(text, start, secrets[i] as string) === 0 ? 1 : 0;
+    // The last one of equals, in the same steps whichever it is.
+    found = isSame * (i + 1) + (1 - isSame) * found;
   }
-  return found === 1;
+  return found - 1;
 }
 
 function hasBearerScheme(header: string): boolean {

@@ -1,5 +1,5 @@
 import net from 'node:net';
-import { firstRequestOf } from './first-request.ts';
+import { isFirstHeadWhole } from './first-head.ts';
 import { HEADER_BYTES_MAX } from './http-limits.ts';
 import { describePortHolder } from './port-holder.ts';
 import { PEEK_AGAIN, PEEK_FAILED, POLLIN, type SocketPeek } from './socket-peek.ts';
@@ -17,10 +17,8 @@ export type SniffingListenerOptions = {
   readonly peek: SocketPeek;
   /** False closes a new connection at once. */
   readonly admits: () => boolean;
-  /** Takes over the descriptor of an HTTP/1.1 connection with its bytes still unread, which begin with a plain request. */
+  /** Takes over the descriptor of a connection with its bytes still unread, which begin with a head of HTTP/1, or with what is none. */
   readonly onHttp1: (fd: number) => void;
-  /** Takes over a paused socket whose bytes, still unread, begin with any other request of HTTP/1, or with none. */
-  readonly onUnusualHttp1: (socket: net.Socket) => void;
   /** Takes over a paused socket whose bytes, still unread, begin with the HTTP/2 preface. */
   readonly onHttp2: (socket: net.Socket) => void;
   readonly onIncident: (event: string, detail: string) => void;
@@ -29,7 +27,7 @@ export type SniffingListenerOptions = {
 /** A connection by its descriptor, and by the socket that owns it where Node.js made one. */
 type Accepted = { readonly fd: number; readonly socket: net.Socket | null };
 type Waiting = Accepted & { readonly sinceMs: number };
-type Protocol = 'http1' | 'unusual' | 'http2' | 'unknown' | 'gone';
+type Protocol = 'http1' | 'http2' | 'unknown' | 'gone';
 
 /** No HTTP/1.1 method begins so; the whole preface is checked by whoever frames HTTP/2. */
 const PREFACE = [0x50, 0x52, 0x49]; // "PRI"
@@ -57,8 +55,7 @@ const END_MS = 1_000;
 
 /**
  * One port for two protocols: accepts, looks at the first bytes without taking them, and hands the connection to
- * uWebSockets.js, to the framing of HTTP/2, or, where the first request is not of the plain form, to node:http. A connection
- * whose first head has not come after `sniffTimeoutMs` is closed; at most `sniffingMax` of them wait, the oldest makes room.
+ * the framing of HTTP/1 or of HTTP/2. A connection whose first head has not come after `sniffTimeoutMs` is closed; at most `sniffingMax` of them wait, the oldest makes room.
  * Takes all that wait at once, so that who connects does not wait behind requests.
  * Cost: two system calls for a connection whose first bytes arrived with it (nearly all of them,
  * by deferred accept); silent ones share one timer.
@@ -67,7 +64,7 @@ export class SniffingListener {
   readonly #options: SniffingListenerOptions;
   readonly #server: net.Server;
   /** Head and, for what is behind it, some more: what is longer is refused by those that it is handed to. */
-  readonly #first = new Uint8Array(HEADER_BYTES_MAX + 1);
+  readonly #first = Buffer.allocUnsafeSlow(HEADER_BYTES_MAX + 1);
   /** In order of arrival, so the first one is the oldest. */
   readonly #waiting = new Set<Waiting>();
   #polled = new Int32Array(0);
@@ -240,11 +237,10 @@ export class SniffingListener {
     const protocol = fd < 0 ? 'gone' : this.#protocolOf(fd);
     if (protocol === 'http1') this.#handOver(fd, accepted.socket);
     else if (protocol === 'gone') this.#drop(accepted);
-    else if (protocol !== 'unknown') {
+    else if (protocol === 'http2') {
       const socket = accepted.socket ?? pausedSocket(fd);
       socket.off('error', ignoreResetBeforeFirstByte);
-      if (protocol === 'http2') this.#options.onHttp2(socket);
-      else this.#options.onUnusualHttp1(socket);
+      this.#options.onHttp2(socket);
     }
     return protocol;
   }
@@ -273,10 +269,9 @@ export class SniffingListener {
 
   #http1Of(count: number): Protocol {
     if (count < REQUEST_LINE_BYTES_MIN) return 'unknown';
-    const request = firstRequestOf(this.#first, count);
-    if (request === 'plain') return 'http1';
-    // A head that is too long is refused as such.
-    return request === 'unusual' || count === this.#first.length ? 'unusual' : 'unknown';
+    // What is no head, or too long, is refused by whoever takes it.
+    const isWhole = count === this.#first.length || isFirstHeadWhole(this.#first, count);
+    return isWhole ? 'http1' : 'unknown';
   }
 }
 

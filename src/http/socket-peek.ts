@@ -14,6 +14,11 @@ export type SocketPeek = {
    * Cost: one system call, about 50 ns an entry.
    */
   poll(polled: Int32Array, count: number): void;
+  /**
+   * Hands the kernel the first `length` of `bytes`, never blocks. Returns how many it took, PEEK_AGAIN when it has no room,
+   * PEEK_FAILED else. Cost: one system call and about 0.5 µs.
+   */
+  send(fd: number, bytes: Uint8Array, length: number): number;
   /** A second descriptor of the same socket, or -1. */
   duplicate(fd: number): number;
   /** The descriptor of a connection that waits at `listenFd`, which does not block; -1 when none does. */
@@ -60,6 +65,7 @@ export function loadSocketPeek(): SocketPeek | null {
 function bind(koffi: Koffi): SocketPeek {
   const libc = koffi.load(null);
   const recv = libc.func('int64_t recv(int fd, _Out_ uint8_t *buf, size_t len, int flags)');
+  const send = libc.func('int64_t send(int fd, const uint8_t *buf, size_t len, int flags)');
   const dup = libc.func('int dup(int fd)');
   const isLinux = process.platform === 'linux';
   const nfds = isLinux ? 'unsigned long' : 'unsigned int';
@@ -73,10 +79,16 @@ function bind(koffi: Koffi): SocketPeek {
     : libc.func('int accept(int fd, void *address, void *length)');
   const fcntl = libc.func('int fcntl(int fd, int command, ...)');
   const flags = MSG_PEEK | (isLinux ? 0x40 : 0x80); // MSG_DONTWAIT
+  const sendFlags = isLinux ? 0x4040 : 0x80; // MSG_NOSIGNAL, MSG_DONTWAIT
   const again = koffi.os.errno['EAGAIN'];
   return {
     peek(fd, into) {
       const count = recv(fd, into, into.length, flags);
+      if (count >= 0) return count;
+      return koffi.errno() === again ? PEEK_AGAIN : PEEK_FAILED;
+    },
+    send(fd, bytes, length) {
+      const count = send(fd, bytes, length, sendFlags);
       if (count >= 0) return count;
       return koffi.errno() === again ? PEEK_AGAIN : PEEK_FAILED;
     },

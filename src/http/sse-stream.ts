@@ -61,7 +61,7 @@ export class SseStream {
     if (this.#waitingBytes > 0 || !this.#exchange.write(text)) this.#hold(text);
   }
 
-  /** uWebSockets.js keeps what the kernel does not take; here it is only counted. */
+  /** The connection keeps what the kernel does not take; here it is only counted. */
   #hold(text: string): void {
     if (this.#waitingBytes > 0) this.#exchange.write(text);
     else {

@@ -1,7 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { BodyBudget } from '../http/body-budget.ts';
 import { createHttpServer, type HttpServer } from '../http/http-server.ts';
 import { plainTextWarning } from '../http/plain-text-warning.ts';
+import { registerBodyMetrics } from '../observability/body-metrics.ts';
 import { createIncidentLog } from '../observability/incident-log.ts';
 import { eventLogOf, type Logger } from '../observability/logger.ts';
 import { METRICS_CONTENT_TYPE } from '../observability/metric-store.ts';
@@ -92,6 +94,7 @@ class ServingRunner implements Runner {
   readonly #settings: RunnerSettings;
   readonly #options: RunnerOptions;
   readonly #servers: HttpServer[];
+  readonly #bodyBudget: BodyBudget;
   #port = 0;
   #inboxPort: number | undefined;
   #metricsPort: number | undefined;
@@ -107,6 +110,12 @@ class ServingRunner implements Runner {
     this.#options = options;
     this.parts = parts;
     this.#servers = servers;
+    const { bodyMemoryBytes: bytesMax } = settings;
+    // Webhooks prove by their bodies who sends them.
+    this.#bodyBudget = new BodyBudget({ bytesMax, unauthenticatedBytesMax: bytesMax / 2 });
+    if (parts.metrics !== undefined) {
+      registerBodyMetrics(parts.metrics.store, 'runner', this.#bodyBudget);
+    }
   }
 
   get port(): number {
@@ -258,6 +267,8 @@ class ServingRunner implements Runner {
     const server = createHttpServer({
       host,
       port,
+      bodyBudget: this.#bodyBudget,
+      limits: { http1IdleMs: this.#settings.httpIdleMs },
       onIncident: createIncidentLog(eventLogOf(logger), clock),
     });
     this.#servers.push(server);

@@ -158,7 +158,10 @@ test.each([
   ['1.1', undefined],
   ['1.1', ''],
 ] as const)('HTTP/%s, Host %s: no name is none of ours', async (version, host) => {
-  const ways = ['hot path, JSON', 'general path', 'health on the port of calls', 'metrics'];
+  const isNameless = version === '1.0' && host === undefined;
+  // Health says nothing of anybody, and no page sends such a request.
+  const health = isNameless ? [] : ['health on the port of calls'];
+  const ways = ['hot path, JSON', 'general path', ...health, 'metrics'];
   const statuses = ways.map(async (way) => {
     const request = REQUESTS[way];
     if (request === undefined) throw new Error(way);
@@ -167,6 +170,12 @@ test.each([
   });
   // The HTTP layer refuses or drops some of them by itself: what counts is that none is served.
   for (const status of await Promise.all(statuses)) expect([0, 400, 403, 505]).toContain(status);
+  if (!isNameless) return;
+  for (const url of [service.baseUrl, service.metricsUrl]) {
+    for (const path of ['/healthz', '/readyz']) {
+      expect((await hostRequest(url, path, undefined, { version })).status).toBe(200);
+    }
+  }
 });
 
 test('what was accepted last opens nothing for what comes next', async () => {

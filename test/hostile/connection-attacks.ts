@@ -16,6 +16,8 @@ export type Attack = {
   readonly isReading: boolean;
   /** Nothing of it is wrong enough to end the connection. */
   readonly staysOpen: boolean;
+  /** What it takes is bounded for all connections together. */
+  readonly isShared?: boolean;
 };
 
 const KIB = 1_024;
@@ -222,7 +224,12 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   'nothing but the greeting': attackOf([], true, true),
   ...all(EVICTING, true, true),
   ...all(REMEMBERED, true, true),
-  ...all(UNFINISHED, true, false),
+  ...Object.fromEntries(
+    Object.entries(all(UNFINISHED, true, false)).map(([name, attack]) => [
+      name,
+      { ...attack, isShared: name.includes('header block') || name.includes('all of it') },
+    ]),
+  ),
   ...all(STREAMS, true, false),
   ...all(UNREAD, false, false),
 };

@@ -8,6 +8,8 @@ export type RawClientsOptions = {
   readonly parts: readonly Uint8Array[];
   /** False: nothing that comes is read. */
   readonly isReading: boolean;
+  /** Connections that send at the same time; default 50. */
+  readonly atOnce?: number | undefined;
 };
 
 export type RawClients = {

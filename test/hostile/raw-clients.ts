@@ -7,8 +7,7 @@ import type { RawClientsOptions } from './raw-clients-of.ts';
 
 /** Between two parts, so that they are read one by one. */
 const PAUSE_MS = 2;
-const AT_ONCE = 50;
-const { port, count, parts, isReading } = workerData as RawClientsOptions;
+const { port, count, parts, isReading, atOnce = 50 } = workerData as RawClientsOptions;
 const sockets: net.Socket[] = [];
 
 async function open(): Promise<void> {
@@ -26,8 +25,8 @@ async function open(): Promise<void> {
   }
 }
 
-for (let from = 0; from < count; from += AT_ONCE) {
-  const opened = Array.from({ length: Math.min(AT_ONCE, count - from) }, () => open());
+for (let from = 0; from < count; from += atOnce) {
+  const opened = Array.from({ length: Math.min(atOnce, count - from) }, () => open());
   await Promise.all(opened);
 }
 parentPort?.once('message', () => {

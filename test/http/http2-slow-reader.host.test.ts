@@ -1,6 +1,7 @@
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import { BodyBudget } from '../../src/http/body-budget.ts';
 import { createHttpServer } from '../../src/http/http-server.ts';
 import type { Http2RequestStream } from '../../src/http/http2/request-stream.ts';
 import {
@@ -39,6 +40,8 @@ test('a connection takes no more than 64 MiB that nobody reads, and goes on when
     port: 0,
     limits: { http2StreamsMax: 200, http2IdleMs: 60_000 },
     http2: { onStream: (stream) => void streams.push(stream) },
+    // More than the bound of a connection, also for who is not known.
+    bodyBudget: new BodyBudget({ bytesMax: 1024 * MIB }),
     onIncident: () => undefined,
   });
   onTestFinished(() => server.stop(0));

@@ -26,7 +26,7 @@ function settled(target: TestServer): Promise<void> {
 
 describe('finding out the protocol', () => {
   test('HTTP/1.1 and HTTP/2 on one port', async () => {
-    const target = await start();
+    const target = await start({ limits: { http1IdleMs: 100 } });
     expect((await fetch(`${target.baseUrl}/healthz`)).status).toBe(200);
     const session = http2.connect(target.baseUrl);
     const stream = session.request({ ':path': '/healthz-of-http2', ':method': 'POST' });

@@ -3,11 +3,12 @@ import { createRegistry } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
 import { NOBODY } from '../../src/gateway/callers/caller.ts';
 import type { CallFailure } from '../../src/gateway/connect/adapter-guard.ts';
-import { createConnectAdapter } from '../../src/gateway/connect/adapter.ts';
+import { type Authorize, createConnectAdapter } from '../../src/gateway/connect/adapter.ts';
 import { HealthState } from '../../src/gateway/rpc/health-service.ts';
 import { reflectionRoutes } from '../../src/gateway/rpc/reflection-service.ts';
 import { Health } from '../../src/gen/grpc/health/v1/health_pb.ts';
 import { AuthzService, type CheckRequest } from '../../src/gen/workspace/v1/authz_service_pb.ts';
+import type { BodyBudget } from '../../src/http/body-budget.ts';
 import type { HttpLimits } from '../../src/http/http-limits.ts';
 import {
   createHttpServer,
@@ -43,6 +44,9 @@ export async function startServer(
     readonly isPortShared?: boolean;
     readonly framing?: Http2Framing;
     readonly hasCredential?: boolean;
+    /** In place of the one that knows a good credential from others. */
+    readonly authorize?: Authorize;
+    readonly bodyBudget?: BodyBudget;
   } = {},
 ): Promise<TestServer> {
   const failures: CallFailure[] = [];
@@ -70,10 +74,13 @@ export async function startServer(
       health.routes(router);
       reflectionRoutes(router, [AuthzService, Health]);
     },
-    authorize: (_path, header) =>
-      options.hasCredential === true && header('authorization') !== GOOD_TOKEN
-        ? new AppError('CREDENTIAL_INVALID', 'the service credential is missing or wrong')
-        : NOBODY,
+    bodyBudget: options.bodyBudget,
+    authorize:
+      options.authorize ??
+      ((_path, header) =>
+        options.hasCredential === true && header('authorization') !== GOOD_TOKEN
+          ? new AppError('CREDENTIAL_INVALID', 'the service credential is missing or wrong')
+          : NOBODY),
     readMaxBytes: READ_MAX_BYTES,
     drainSignal: drain.signal,
     registry: createRegistry(file_connectrpc_conformance_v1_service),
@@ -83,6 +90,7 @@ export async function startServer(
     host: '127.0.0.1',
     port: 0,
     limits: options.limits,
+    bodyBudget: options.bodyBudget,
     http2: {
       onStream: adapter.handleHttp2,
       isPortShared: options.isPortShared,

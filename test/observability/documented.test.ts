@@ -3,7 +3,9 @@ import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { createMetrics } from '../../src/authz/metrics.ts';
 import { measureStages } from '../../src/authz/stage-metrics.ts';
+import { BodyBudget } from '../../src/http/body-budget.ts';
 import { createNotifyMetrics } from '../../src/notify/service/metrics.ts';
+import { registerBodyMetrics } from '../../src/observability/body-metrics.ts';
 import { MetricStore } from '../../src/observability/metric-store.ts';
 import { registerProcessMetrics } from '../../src/observability/process-metrics.ts';
 import { RunnerMetrics } from '../../src/runner/parts/runner-metrics.ts';
@@ -54,6 +56,7 @@ async function processFamilies(): Promise<readonly string[]> {
 /** With the families that are there only where they were asked for. */
 function renderAll(): Promise<string> {
   const metrics = createMetrics(BUILD);
+  registerBodyMetrics(metrics.store, 'gatehouse', new BodyBudget());
   measureStages(metrics.store, 1);
   return metrics.render();
 }
@@ -62,17 +65,27 @@ const SERVICES = [
   { title: 'Authorization service', render: renderAll },
   {
     title: 'Workflow runner',
-    render: () =>
-      new RunnerMetrics({
+    render: () => {
+      const metrics = new RunnerMetrics({
         counts: () => ({ queued: 0, inProgress: 0 }),
         refused: () => 0,
         hub: () => ({ subscribers: 0, published: 0, dropped: 0 }),
         build: BUILD,
         queuedMax: 1,
         activeMax: 1,
-      }).store.render(),
+      });
+      registerBodyMetrics(metrics.store, 'runner', new BodyBudget());
+      return metrics.store.render();
+    },
   },
-  { title: 'Notification service', render: () => createNotifyMetrics('1', 'c').render() },
+  {
+    title: 'Notification service',
+    render: () => {
+      const metrics = createNotifyMetrics('1', 'c');
+      metrics.bodies(new BodyBudget());
+      return metrics.render();
+    },
+  },
 ];
 
 test('the series of the process are documented for all services', async () => {

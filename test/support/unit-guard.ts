@@ -8,7 +8,7 @@ import dgram from 'node:dgram';
 import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 import { constants } from 'node:os';
-import { afterAll, afterEach, vi } from 'vitest';
+import { afterAll, afterEach } from 'vitest';
 
 const CHILD_FUNCTIONS = [
   'exec',
@@ -46,11 +46,7 @@ Object.assign(net.Socket.prototype, { connect: forbidden('net.Socket.connect') }
 Object.assign(dgram.Socket.prototype, { bind: forbidden('dgram.Socket.bind') });
 syncBuiltinESMExports();
 
-// Neither goes through Node's own modules: the HTTP server, and posix_spawn of src/shared/native-spawn.ts.
-vi.mock('uWebSockets.js', async (load) => ({
-  ...(await load<object>()),
-  App: forbidden('App of uWebSockets.js'),
-}));
+// It does not go through Node's own modules: posix_spawn of src/shared/native-spawn.ts.
 const loadAddon = process.dlopen.bind(process);
 process.dlopen = (target: { exports: object }, filename: string, flags?: number): void => {
   loadAddon(target, filename, flags ?? constants.dlopen.RTLD_LAZY);

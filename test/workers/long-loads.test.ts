@@ -9,12 +9,12 @@ const nowMs = (): number => performance.timeOrigin + performance.now();
 test('a caller that would wait in vain is refused while the load goes on; one with patience is served', async () => {
   const { actor, source, ask, runShort, ready, commit } = start();
   for (let n = 0; n < 40; n++) commit(`d${n}`);
-  // By what has come so far a thousand rows take minutes.
+  // By what has come so far a hundred thousand rows take hours.
   source.rowsPerSlice = 1;
   source.pauseMs = 100;
-  source.estimate = 1_000;
+  source.estimate = 100_000;
   const hasty = ask({ waitUntilMs: nowMs() + 15_000 });
-  const patient = ask({ waitUntilMs: nowMs() + 3_600_000 });
+  const patient = ask({ waitUntilMs: nowMs() + 86_400_000 });
   const swept = (): string | undefined => {
     actor.sweep(nowMs());
     return hasty.reason;
@@ -34,6 +34,12 @@ test('a caller that would wait in vain is refused while the load goes on; one wi
   expect(ask({ waitUntilMs: nowMs() + 5_000 }).reason).toBeUndefined();
 });
 
+test('the few rows of a small tenant are waited for, however slowly they come', () => {
+  const forecast = new LoadForecast(0);
+  forecast.expect(200);
+  expect(forecast.leftMs(1, 600)).toBeUndefined();
+});
+
 test('without an estimate, or near the end, callers wait', async () => {
   const { actor, source, ask, runShort, ready, commit } = start();
   for (let n = 0; n < 10; n++) commit(`d${n}`);
@@ -50,12 +56,12 @@ test('without an estimate, or near the end, callers wait', async () => {
 test('what is left follows from the rows so far', () => {
   const forecast = new LoadForecast(1_000);
   expect(forecast.leftMs(100, 5_000)).toBeUndefined();
-  forecast.expect(500);
+  forecast.expect(500_000);
   expect(forecast.leftMs(0, 5_000)).toBeUndefined();
-  expect(forecast.leftMs(100, 1_400)).toBeUndefined();
-  expect(forecast.leftMs(100, 5_000)).toBe(16_000);
+  expect(forecast.leftMs(100_000, 1_400)).toBeUndefined();
+  expect(forecast.leftMs(100_000, 5_000)).toBe(16_000);
   // There are more than were expected.
-  expect(forecast.leftMs(700, 5_000)).toBe(0);
+  expect(forecast.leftMs(700_000, 5_000)).toBe(0);
   expect([isInVain(16_000, 9_000), isInVain(16_000, 10_000), isInVain(1_900, 1)]).toEqual([
     true,
     false,

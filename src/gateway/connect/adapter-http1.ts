@@ -1,19 +1,24 @@
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import type { HttpExchange } from '../../http/http-exchange.ts';
+import type { UnreadAnswers } from '../../http/unread-answers.ts';
 import { BytesBody } from './adapter-body.ts';
 
 type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
 
+/** Written at a time: each that is taken is progress. */
+const PART_BYTES = 16_384;
+
 /**
  * Writes a universal response to an HTTP/1.1 exchange. `isWhole` gathers the parts of the body and
  * sends them at once with a length, as suits every unary call; else each part goes out as it comes
- * and a slow client holds the handler back. Never throws: a broken body drops the connection.
+ * and a slow client holds the handler back, and is held in `unread` meanwhile. Never throws: a broken body drops the connection.
  */
 export async function respondToExchange(
   exchange: HttpExchange,
   response: UniversalResponse,
   requestId: string,
   isWhole: boolean,
+  unread?: UnreadAnswers,
 ): Promise<void> {
   const { body } = response;
   const extra = extraHeaders(response, requestId);
@@ -32,9 +37,7 @@ export async function respondToExchange(
     // Handlers may set headers until their first message: begin only now.
     exchange.begin(response.status, contentType, extra);
     for (; step.done !== true; step = await iterator.next()) {
-      if (!exchange.write(step.value)) {
-        await new Promise<void>((resolve) => exchange.onWritable(resolve));
-      }
+      await writePart(exchange, step.value, unread);
       if (exchange.isEnded) return;
     }
     exchange.finish();
@@ -43,6 +46,20 @@ export async function respondToExchange(
     exchange.abort();
   } finally {
     iterator.return?.().catch(ignoreEnded);
+  }
+}
+
+async function writePart(
+  exchange: HttpExchange,
+  bytes: Uint8Array,
+  unread: UnreadAnswers | undefined,
+): Promise<void> {
+  for (let from = 0; from < bytes.length && !exchange.isEnded; from += PART_BYTES) {
+    if (exchange.write(bytes.subarray(from, from + PART_BYTES))) continue;
+    const held = { unreadBytes: bytes.length, progress: from, drop: () => exchange.abort() };
+    unread?.add(held);
+    await new Promise<void>((resolve) => exchange.onWritable(resolve));
+    unread?.remove(held);
   }
 }
 
@@ -58,7 +75,7 @@ async function gather(iterator: AsyncIterator<Uint8Array>): Promise<Uint8Array> 
 function extraHeaders(response: UniversalResponse, requestId: string): string[] {
   const extra = ['x-request-id', requestId];
   response.header?.forEach((value, name) => {
-    // uWebSockets.js writes the length itself.
+    // The connection writes the length itself.
     if (name !== 'content-type' && name !== 'content-length') extra.push(name, value);
   });
   if (response.status === 405) extra.push('allow', 'POST');

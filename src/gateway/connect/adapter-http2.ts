@@ -1,7 +1,9 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http2';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
+import type { UnreadAnswers } from '../../http/unread-answers.ts';
 import { BytesBody } from './adapter-body.ts';
+import { StreamAnswer } from './stream-answer.ts';
 
 type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
 
@@ -18,14 +20,17 @@ export function headersFromHttp2(incoming: IncomingHttpHeaders): Headers {
 }
 
 /**
- * Writes a universal response, trailers included, to an HTTP/2 stream under its flow control. Never
- * throws: a stream that the client has reset is left alone.
+ * Writes a universal response, trailers included, to an HTTP/2 stream under its flow control. What waits for its reader is held in
+ * `unread`, of `owner`. Never throws: a stream that the client has reset is left alone.
  */
 export async function respondToStream(
   stream: Http2RequestStream,
   response: UniversalResponse,
   requestId: string,
+  unread?: UnreadAnswers,
+  owner?: object,
 ): Promise<void> {
+  const answer = new StreamAnswer(stream, unread, owner);
   const iterator = response.body?.[Symbol.asyncIterator]();
   try {
     if (response.body === undefined || iterator === undefined) {
@@ -35,7 +40,7 @@ export async function respondToStream(
     if (response.body instanceof BytesBody && response.trailer === undefined) {
       if (!canWrite(stream)) return;
       stream.respond(headOf(response, requestId));
-      stream.end(response.body.bytes);
+      await answer.end(response.body.bytes);
       return;
     }
     let step = await iterator.next();
@@ -49,9 +54,9 @@ export async function respondToStream(
     });
     for (; step.done !== true; step = await iterator.next()) {
       if (!canWrite(stream)) return;
-      if (!stream.write(step.value)) await drained(stream);
+      await answer.write(step.value);
     }
-    stream.end();
+    if (canWrite(stream)) await answer.end(NO_BYTES);
   } catch {
     // The protocol handlers turn failures into trailers; what still throws is a reset stream.
     if (!stream.destroyed) stream.close(INTERNAL_ERROR);
@@ -61,11 +66,34 @@ export async function respondToStream(
   }
 }
 
-/** NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR */
+const NO_BYTES = new Uint8Array(0);
+/** NGHTTP2_NO_ERROR, NGHTTP2_INTERNAL_ERROR, NGHTTP2_ENHANCE_YOUR_CALM */
 const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
+const ENHANCE_YOUR_CALM = 11;
 /** How long a client may go on sending to a call that is answered. */
 const LATE_BODY_MS = 1_000;
+/** How long a refusal waits for its reader. */
+const REFUSAL_MS = 1_000;
+
+/**
+ * As `respondToStream`, for a call that no handler sees. It waits only a moment for who does not read: nobody is known to have
+ * a right to our memory.
+ */
+export async function refuseStream(
+  stream: Http2RequestStream,
+  response: UniversalResponse,
+  requestId: string,
+  unread?: UnreadAnswers,
+): Promise<void> {
+  await respondToStream(stream, response, requestId, unread);
+  if (stream.writableFinished || !canWrite(stream)) return;
+  const timer = setTimeout(() => {
+    if (!stream.writableFinished && canWrite(stream)) stream.close(ENHANCE_YOUR_CALM);
+  }, REFUSAL_MS);
+  timer.unref();
+  stream.once('close', () => clearTimeout(timer));
+}
 
 /**
  * What the client still sends is thrown away, so that it does not wait for our window; if it does not
@@ -89,18 +117,6 @@ export function letGo(stream: Http2RequestStream): void {
 
 function canWrite(stream: Http2RequestStream): boolean {
   return !stream.destroyed && !stream.closed;
-}
-
-function drained(stream: Http2RequestStream): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      stream.off('drain', done);
-      stream.off('close', done);
-      resolve();
-    };
-    stream.once('drain', done);
-    stream.once('close', done);
-  });
 }
 
 function headOf(response: UniversalResponse, requestId: string): OutgoingHttpHeaders {

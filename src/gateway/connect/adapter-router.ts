@@ -23,7 +23,9 @@ import { gzipCompression } from './adapter-compression.ts';
 import { createGuard, type ErrorPolicy } from './adapter-guard.ts';
 import { kRequestId } from './adapter-request-id.ts';
 import { createUnaryConnectHandler } from './adapter-unary.ts';
+import { putInBuilt } from './built-messages.ts';
 import type { ConnectReason } from './connect-reason.ts';
+import type { MessageDecoding } from './message-decoding.ts';
 import { knownVersionOnly } from './protocol-version.ts';
 
 export type RouterOptions = {
@@ -31,8 +33,9 @@ export type RouterOptions = {
   readonly writeMaxBytes: number;
   readonly compressMinBytes: number;
   readonly interceptors: readonly Interceptor[];
-  /** Types that google.protobuf.Any may hold in JSON. */
-  readonly registry: Registry | undefined;
+  readonly decoding: MessageDecoding;
+  /** Of `jsonOptionsOf`. */
+  readonly json: Partial<JsonReadOptions & JsonWriteOptions>;
   readonly drainSignal: AbortSignal | undefined;
 };
 
@@ -42,6 +45,13 @@ const JSON_OPTIONS: Partial<JsonReadOptions & JsonWriteOptions> = {
   alwaysEmitImplicit: true,
   ignoreUnknownFields: false,
 };
+/** How requests and answers are read and written in JSON. `registry`: types that google.protobuf.Any may hold. */
+export function jsonOptionsOf(
+  registry: Registry | undefined,
+): Partial<JsonReadOptions & JsonWriteOptions> {
+  return registry === undefined ? JSON_OPTIONS : { ...JSON_OPTIONS, registry };
+}
+
 const COMPRESSIONS: Compression[] = [gzipCompression];
 /** Of timers; a longer deadline is as good as none. */
 export const TIMEOUT_MS_MAX = 2 ** 31 - 1;
@@ -76,8 +86,7 @@ export function createRouter(options: RouterOptions): ConnectRouter {
 }
 
 function protocolsOf(options: RouterOptions): ProtocolHandlerFactory[] {
-  const { registry } = options;
-  const json = registry === undefined ? JSON_OPTIONS : { ...JSON_OPTIONS, registry };
+  const { json } = options;
   const guard = createGuard(
     options.policy,
     (request) => request.contextValues.get(kRequestId),
@@ -90,7 +99,7 @@ function protocolsOf(options: RouterOptions): ProtocolHandlerFactory[] {
     writeMaxBytes: options.writeMaxBytes,
     maxTimeoutMs: TIMEOUT_MS_MAX,
     jsonOptions: json,
-    interceptors: [guard, ...options.interceptors],
+    interceptors: [guard, putInBuilt, ...options.interceptors],
   });
   const unaryOptions = {
     policy: options.policy,
@@ -99,10 +108,11 @@ function protocolsOf(options: RouterOptions): ProtocolHandlerFactory[] {
     compressions: COMPRESSIONS,
     interceptors: [...options.interceptors],
     json,
+    decoding: options.decoding,
   };
   const connectStreams = createConnectFactory({
     ...shared,
-    interceptors: [guard, knownVersionOnly, ...options.interceptors],
+    interceptors: [guard, knownVersionOnly, putInBuilt, ...options.interceptors],
   });
   const connect: ProtocolHandlerFactory = Object.assign(
     (spec: MethodImplSpec) =>

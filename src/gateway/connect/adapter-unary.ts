@@ -1,6 +1,4 @@
 import {
-  fromBinary,
-  fromJsonString,
   toBinary,
   toJsonString,
   type DescMessage,
@@ -31,6 +29,7 @@ import {
   parseTimeout,
   trailerMux,
 } from '@connectrpc/connect/protocol-connect';
+import { gunzipCounted } from '../../http/gunzip-counted.ts';
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { kCredential } from '../callers/caller.ts';
@@ -38,9 +37,11 @@ import { isChange } from '../callers/method-rules.ts';
 import { BytesBody, WholeBody } from './adapter-body.ts';
 import { outgoingError, untilAborted, type ErrorPolicy } from './adapter-guard.ts';
 import { kRequestId } from './adapter-request-id.ts';
-import { ERROR_JSON, httpStatusOfCode, malformedJson } from './connect-error.ts';
+import { ERROR_JSON, httpStatusOfCode } from './connect-error.ts';
 import type { ConnectReason } from './connect-reason.ts';
+import { kDecompressed } from './counted-messages.ts';
 import { encodedJsonOf } from './encoded-answer.ts';
+import type { MessageDecoding } from './message-decoding.ts';
 import { assertKnownVersion } from './protocol-version.ts';
 
 type MethodSpec = Parameters<typeof invokeUnaryImplementation>[0];
@@ -55,12 +56,12 @@ export type UnaryOptions = {
   readonly compressions: Compression[];
   readonly interceptors: Interceptor[];
   readonly json: Partial<JsonReadOptions & JsonWriteOptions>;
+  readonly decoding: MessageDecoding;
 };
 
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 /** Why the signal of a call is aborted when it has ended; a constant, since a stack costs more. */
 const COMPLETE = new AppError<ConnectReason>('CANCELLED', 'the call is complete');
-const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
 const utf8 = new TextEncoder();
 
 /**
@@ -105,7 +106,9 @@ export function createUnaryConnectHandler(
       if (timeout.error !== undefined) throw timeout.error;
       const call = async (): Promise<Message> => {
         const bytes = await readBody(request, compression.request, options.policy.readMaxBytes);
-        const input = decode(method.input, type.binary, bytes, options.json);
+        const credential = request.contextValues?.get(kCredential);
+        const decoded = options.decoding.decode(method, type.binary, bytes, credential, true);
+        const input = decoded instanceof Promise ? await decoded : decoded;
         return invokeUnaryImplementation(spec, context, input, options.interceptors);
       };
       const output = await untilAborted(call(), context.signal, mayChange);
@@ -147,36 +150,10 @@ async function readBody(
   const bytes = await request.body.whole;
   if (bytes.byteLength > maxBytes) throw bodyTooLarge(maxBytes);
   if (compression === null) return bytes;
-  return compression.decompress(bytes, maxBytes);
-}
-
-function decode(
-  desc: DescMessage,
-  isBinary: boolean,
-  bytes: Uint8Array,
-  json: UnaryOptions['json'],
-): Message {
-  if (isBinary) return decodeBinary(desc, bytes);
-  let text: string;
-  try {
-    text = strictUtf8.decode(bytes);
-  } catch (error) {
-    throw new AppError<ConnectReason>('BODY_MALFORMED', 'the body is not valid UTF-8', {}, error);
-  }
-  try {
-    return fromJsonString(desc, text, json);
-  } catch (error) {
-    throw malformedJson(error as Error, desc);
-  }
-}
-
-function decodeBinary(desc: DescMessage, bytes: Uint8Array): Message {
-  try {
-    return fromBinary(desc, bytes);
-  } catch (error) {
-    const problem = `the message cannot be decoded: ${(error as Error).message}`;
-    throw new AppError<ConnectReason>('BODY_MALFORMED', problem, {}, error);
-  }
+  const hold = request.contextValues?.get(kDecompressed) ?? null;
+  return hold === null
+    ? compression.decompress(bytes, maxBytes)
+    : gunzipCounted(bytes, maxBytes, hold);
 }
 
 function encode(

@@ -8,31 +8,40 @@ import {
   type Interceptor,
 } from '@connectrpc/connect';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import type { DecodeLimits } from '../../decoding/decode-limits.ts';
+import { BodyBudget, NO_OWNER } from '../../http/body-budget.ts';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import { requestIdOf } from '../../http/request-id.ts';
+import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../http/unread-answers.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { type Credential, kCredential, NOBODY } from '../callers/caller.ts';
 import type { OnRefused } from '../callers/guarded-service.ts';
 import { RULES } from '../callers/method-rules.ts';
 import {
   cancelled,
+  ENVELOPE_BYTES,
   streamedBodyOfExchange,
   streamedBodyOfStream,
   WholeBody,
   wholeBodyOfExchange,
-  wholeBodyOfStream,
 } from './adapter-body.ts';
 import type { CallFailure, ErrorPolicy } from './adapter-guard.ts';
 import { respondToExchange } from './adapter-http1.ts';
-import { headersFromHttp2, respondToStream } from './adapter-http2.ts';
+import { headersFromHttp2, refuseStream, respondToStream } from './adapter-http2.ts';
 import { refusal } from './adapter-refusal.ts';
 import { kRequestId } from './adapter-request-id.ts';
-import { createRouter, TIMEOUT_MS_MAX } from './adapter-router.ts';
+import { createRouter, jsonOptionsOf } from './adapter-router.ts';
+import { BuiltMessages, kBuilt } from './built-messages.ts';
+import { clampTimeouts, setTimeLeft } from './call-timeouts.ts';
 import { connectErrorFromAppError } from './connect-error.ts';
 import type { ConnectReason } from './connect-reason.ts';
+import { decompressedMessages, kDecompressed } from './counted-messages.ts';
+import { MessageDecoding } from './message-decoding.ts';
+import { EnvelopeEnds } from './unit-ends.ts';
+import { WholeStream } from './whole-stream.ts';
 
 /** Who calls a method, or why nobody is let in; a promise where that takes a look at what was not seen before. */
 export type Admission = Credential | AppError;
@@ -50,6 +59,12 @@ export type ConnectAdapterOptions = {
    * nobody's scopes are looked at here.
    */
   readonly onOutOfScope?: OnRefused | undefined;
+  /** What requests may hold; see docs/ARCHITECTURE.md for what holds without them. */
+  readonly decodeLimits?: DecodeLimits | undefined;
+  /** Told of each request that holds more, by its reason. */
+  readonly onMessageRefused?: ((reason: string) => void) | undefined;
+  /** Of all request bodies of the process; default one of its own. */
+  readonly bodyBudget?: BodyBudget | undefined;
   /** Per message, compressed and not. */
   readonly readMaxBytes: number;
   /** Per message; default 256 MiB. */
@@ -67,6 +82,8 @@ export type ConnectAdapterOptions = {
   readonly report: (failure: CallFailure) => void;
   /** Told of every failed call that had a handler: its method, what failed, and what is answered. */
   readonly onFailure?: ErrorPolicy['onFailure'];
+  /** Where answers are held that nobody reads; absent: the adapter has its own, of `UNREAD_BYTES_MAX`. */
+  readonly unread?: UnreadAnswers | undefined;
   /** Types that google.protobuf.Any may hold in JSON. */
   readonly registry?: Registry | undefined;
   /** How errors are presented; default adds google.rpc.ErrorInfo. */
@@ -109,6 +126,8 @@ export interface ConnectAdapter {
 
 const WRITE_MAX_BYTES = 256 * 1_048_576;
 const COMPRESS_MIN_BYTES = 1_024;
+const ENVELOPE_ENCODINGS = ['grpc-encoding', 'connect-content-encoding'];
+const STALL_MS = 60_000;
 
 /**
  * Builds the adapter. Order of checks: credential, method, verb, content type, body. Body-less
@@ -121,16 +140,24 @@ export function createConnectAdapter(options: ConnectAdapterOptions): ConnectAda
     present: options.presentError,
     onFailure: options.onFailure,
   };
+  const json = jsonOptionsOf(options.registry);
+  const decoding = new MessageDecoding({
+    limits: options.decodeLimits,
+    json,
+    onOutOfScope: options.onOutOfScope,
+    onRefused: options.onMessageRefused,
+  });
   const router = createRouter({
     policy,
+    decoding,
+    json,
     writeMaxBytes: options.writeMaxBytes ?? WRITE_MAX_BYTES,
     compressMinBytes: options.compressMinBytes ?? COMPRESS_MIN_BYTES,
     interceptors: options.interceptors ?? [],
     drainSignal: options.drainSignal,
-    registry: options.registry,
   });
   options.routes(router);
-  const calls = new Calls(options, policy, router.handlers);
+  const calls = new Calls(options, policy, decoding, router.handlers);
   return {
     handleHttp1: (exchange) => calls.handleHttp1(exchange),
     handleBuffered: (exchange, path, headers, body, requestId, credential) =>
@@ -148,15 +175,23 @@ type UniversalResponse = Awaited<ReturnType<UniversalHandler>>;
 class Calls {
   readonly #options: ConnectAdapterOptions;
   readonly #policy: ErrorPolicy;
+  readonly #decoding: MessageDecoding;
+  readonly #budget: BodyBudget;
+  readonly #unread: UnreadAnswers;
   readonly #handlers = new Map<string, UniversalHandler>();
 
   constructor(
     options: ConnectAdapterOptions,
     policy: ErrorPolicy,
+    decoding: MessageDecoding,
     handlers: readonly UniversalHandler[],
   ) {
     this.#options = options;
     this.#policy = policy;
+    this.#decoding = decoding;
+    this.#budget = options.bodyBudget ?? new BodyBudget();
+    this.#unread =
+      options.unread ?? new UnreadAnswers({ bytesMax: UNREAD_BYTES_MAX, stallMs: STALL_MS });
     for (const handler of handlers) this.#handlers.set(handler.requestPath, handler);
   }
 
@@ -171,6 +206,7 @@ class Calls {
     const admission = this.#admission(head.path, (name) => exchange.header(name));
     if (admission instanceof Promise) this.#holdHttp1(exchange, head, handler, admission);
     else if (!this.#refusedHttp1(exchange, head, handler, admission)) {
+      if (!(admission instanceof AppError)) exchange.bodyOwner = admission.caller.name;
       this.#openHttp1(exchange, head, handler)(admission);
     }
   }
@@ -199,10 +235,11 @@ class Calls {
     if (handler === undefined) return () => undefined;
     const body = isReadWhole(handler)
       ? wholeBodyOfExchange(exchange, this.#options.readMaxBytes, controller.signal)
-      : streamedBodyOfExchange(exchange, controller.signal);
+      : streamedBodyOfExchange(exchange, this.#ends(), controller.signal);
     const headers = exchange.headers();
     return (credential) => {
       if (credential instanceof AppError) return;
+      exchange.bodyOwner = credential.caller.name;
       const request = requestOf('1.1', head, headers, body, controller.signal, credential);
       this.#callHttp1(exchange, handler, request, head.requestId);
     };
@@ -264,7 +301,7 @@ class Calls {
       this.#admitted(stream, incoming, deadlines, path, admission);
       return;
     }
-    // Nothing of the body is read before.
+    // Of its body there is what waits in the meantime, as that of nobody.
     void admission.catch(internalError).then((known) => {
       if (!stream.destroyed) this.#admitted(stream, incoming, deadlines, path, known);
     });
@@ -283,15 +320,28 @@ class Calls {
     const head = { path, requestId, contentType, method: textOf(incoming[':method']) };
     const early = this.#early(head, handler, admission);
     if (early !== null || handler === undefined || admission instanceof AppError) {
-      void respondToStream(stream, early ?? { status: 404 }, requestId);
+      void refuseStream(stream, early ?? { status: 404 }, requestId, this.#unread);
       return;
     }
     const signal = signalOfStream(stream);
+    stream.bodyOwner = admission.caller.name;
     const body = isReadWhole(handler)
-      ? wholeBodyOfStream(stream, this.#options.readMaxBytes, deadlines, signal)
-      : streamedBodyOfStream(stream, signal);
+      ? this.#wholeBody(stream, deadlines, signal)
+      : streamedBodyOfStream(stream, this.#ends(), this.#budget, signal);
     const request = requestOf('2.0', head, headersFromHttp2(incoming), body, signal, admission);
     this.#callHttp2(stream, handler, contentType, request, requestId);
+  }
+
+  #wholeBody(stream: Http2RequestStream, deadlines: BodyDeadlines, signal: AbortSignal): WholeBody {
+    const { readMaxBytes: messageBytesMax } = this.#options;
+    const bytesMax = messageBytesMax + ENVELOPE_BYTES;
+    const options = { bytesMax, messageBytesMax, deadlines, budget: this.#budget };
+    const owner = stream.bodyOwner ?? NO_OWNER;
+    return new WholeBody(new WholeStream(stream, options, owner, signal).whole);
+  }
+
+  #ends(): EnvelopeEnds {
+    return new EnvelopeEnds(this.#options.readMaxBytes);
   }
 
   handleBufferedStream(
@@ -306,7 +356,7 @@ class Calls {
     const contentType = textOf(incoming['content-type']);
     const handler = this.#handlers.get(path);
     if (handler === undefined) {
-      void respondToStream(stream, { status: 404 }, requestId);
+      void refuseStream(stream, { status: 404 }, requestId, this.#unread);
       return;
     }
     const headers = headersFromHttp2(incoming);
@@ -327,9 +377,11 @@ class Calls {
     request: UniversalRequest,
     requestId: string,
   ): void {
-    handler(request).then(
-      (response) => respondToStream(stream, response, requestId),
-      (error: unknown) => this.#failHttp2(stream, handler, contentType, error, request),
+    void this.#counted(handler, request, (counted) =>
+      handler(counted).then(
+        (response) => respondToStream(stream, response, requestId, this.#unread, ownerOf(request)),
+        (error: unknown) => this.#failHttp2(stream, handler, contentType, error, request),
+      ),
     );
   }
 
@@ -384,15 +436,56 @@ class Calls {
     requestId: string,
   ): void {
     const isWhole = handler.method.methodKind === 'unary';
-    handler(request).then(
-      (response) => respondToExchange(exchange, response, requestId, isWhole),
-      (error: unknown) => {
-        this.#report(handler, error, request);
-        const contentType = request.header.get('content-type') ?? '';
-        const response = refusal(contentType, internalError(error), this.#policy.present);
-        return respondToExchange(exchange, response, requestId, true);
-      },
+    void this.#counted(handler, request, (counted) =>
+      handler(counted).then(
+        (response) => respondToExchange(exchange, response, requestId, isWhole, this.#unread),
+        (error: unknown) => {
+          this.#report(handler, error, request);
+          const contentType = request.header.get('content-type') ?? '';
+          const response = refusal(contentType, internalError(error), this.#policy.present);
+          return respondToExchange(exchange, response, requestId, true);
+        },
+      ),
     );
+  }
+
+  /** What compressed messages become counts as the caller's until `work`, which never rejects, is done. */
+  async #counted(
+    handler: UniversalHandler,
+    request: UniversalRequest,
+    work: (request: UniversalRequest) => Promise<void>,
+  ): Promise<void> {
+    const { header, contextValues } = request;
+    const isWhole = header.has('content-encoding');
+    const isEnveloped = ENVELOPE_ENCODINGS.some((name) => header.get(name) === 'gzip');
+    if (!isWhole && !isEnveloped) return work(this.#built(handler, request));
+    const owner = contextValues?.get(kCredential).caller.name ?? NO_OWNER;
+    const hold = this.#budget.open(owner, { cutForRoom: holdsOn });
+    contextValues?.set(kDecompressed, hold);
+    const { body } = request;
+    const isOpen = isEnveloped && isStreamType(header.get('content-type') ?? '');
+    const { readMaxBytes } = this.#options;
+    const plain =
+      isOpen && isIterable(body) ? decompressedMessages(body, readMaxBytes, hold) : body;
+    try {
+      await work(this.#built(handler, { ...request, body: plain }));
+    } finally {
+      hold.release();
+    }
+  }
+
+  /** Messages in envelopes are built here where they are not small: Connect would build them whole. */
+  #built(handler: UniversalHandler, request: UniversalRequest): UniversalRequest {
+    const { header, body, contextValues } = request;
+    const type = header.get('content-type') ?? '';
+    if (!isStreamType(type) || !isIterable(body)) return request;
+    const isJson = type.includes('+json');
+    const credential = contextValues?.get(kCredential);
+    const built = new BuiltMessages(isJson, (message, isFirst) =>
+      this.#decoding.decode(handler.method, !isJson, message, credential, isFirst),
+    );
+    contextValues?.set(kBuilt, built);
+    return { ...request, body: built.bodyOf(body, this.#options.readMaxBytes) };
   }
 
   #failHttp2(
@@ -404,7 +497,8 @@ class Calls {
   ): Promise<void> {
     this.#report(handler, error, request);
     const response = refusal(contentType, internalError(error), this.#policy.present);
-    return respondToStream(stream, response, request.contextValues?.get(kRequestId) ?? '');
+    const requestId = request.contextValues?.get(kRequestId) ?? '';
+    return respondToStream(stream, response, requestId, this.#unread, ownerOf(request));
   }
 
   #report(handler: UniversalHandler, error: unknown, { contextValues }: UniversalRequest): void {
@@ -447,18 +541,9 @@ function requestOf(
   };
 }
 
-/** A deadline beyond what timers can hold would fire at once; it is as good as the longest one. */
-function clampTimeouts(header: Headers): void {
-  const connect = header.get('connect-timeout-ms');
-  if (connect !== null && Number(connect) > TIMEOUT_MS_MAX && /^\d{1,10}$/.test(connect)) {
-    header.set('connect-timeout-ms', String(TIMEOUT_MS_MAX));
-  }
-  const grpc = header.get('grpc-timeout');
-  const parts = grpc === null ? null : /^(\d{1,8})([HMS])$/.exec(grpc);
-  if (parts === null) return;
-  const secondsOfUnit = parts[2] === 'H' ? 3_600 : parts[2] === 'M' ? 60 : 1;
-  const secondsMax = Math.floor(TIMEOUT_MS_MAX / 1_000);
-  if (Number(parts[1]) * secondsOfUnit > secondsMax) header.set('grpc-timeout', `${secondsMax}S`);
+/** Who an answer is for. */
+function ownerOf({ contextValues }: UniversalRequest): object | undefined {
+  return contextValues?.get(kCredential).caller;
 }
 
 /** Aborted when the stream has closed, answered or not. */
@@ -468,16 +553,19 @@ function signalOfStream(stream: Http2RequestStream): AbortSignal {
   return controller.signal;
 }
 
-/** Says of a call that has waited what is left of its time, in the header that it said it with; a longer time than fits is left. */
-function setTimeLeft(headers: Headers, leftMs: number): void {
-  const ms = Math.max(1, Math.ceil(leftMs));
-  if (ms > GRPC_TIMEOUT_MAX) return;
-  if (headers.has('grpc-timeout')) headers.set('grpc-timeout', `${ms}m`);
-  else headers.set('connect-timeout-ms', String(ms));
+function isStreamType(contentType: string): boolean {
+  return (
+    contentType.startsWith('application/grpc') || contentType.startsWith('application/connect+')
+  );
 }
 
-/** Eight digits. */
-const GRPC_TIMEOUT_MAX = 99_999_999;
+function isIterable(body: UniversalRequest['body']): body is AsyncIterable<Uint8Array> {
+  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+}
+
+function holdsOn(): void {
+  // Never called: it waits for nobody.
+}
 
 function isReadWhole(handler: UniversalHandler): boolean {
   const { methodKind } = handler.method;

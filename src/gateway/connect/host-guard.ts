@@ -4,7 +4,7 @@ import type { HostGuard } from '../../http/host-guard.ts';
 import { requestIdOf } from '../../http/request-id.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { respondToExchange } from './adapter-http1.ts';
-import { respondToStream } from './adapter-http2.ts';
+import { refuseStream } from './adapter-http2.ts';
 import { refusal } from './adapter-refusal.ts';
 import { sendConnectError } from './connect-error.ts';
 import type { ConnectReason } from './connect-reason.ts';
@@ -41,7 +41,7 @@ export function createHostGuard(
       const requestId = requestIdOf(textOf(headers['x-request-id']));
       const contentType = headers['content-type'] ?? '';
       const error = refused(authorityOf(headers));
-      void respondToStream(stream, refusal(contentType, error), requestId);
+      void refuseStream(stream, refusal(contentType, error), requestId);
     },
   };
 }

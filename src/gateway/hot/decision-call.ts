@@ -1,5 +1,6 @@
+import type { BodyBudget, BodyHold } from '../../http/body-budget.ts';
 import type { BodyLease } from '../../http/body-pool.ts';
-import { gunzipLimited } from '../../http/gunzip-limited.ts';
+import { gunzipCounted } from '../../http/gunzip-counted.ts';
 import type {
   CallOrigin,
   Cancellable,
@@ -7,7 +8,7 @@ import type {
   RawScope,
   ReadScope,
 } from '../../protocol/shard-client.ts';
-import { type AppError, errorFromData } from '../../shared/app-error.ts';
+import { AppError, errorFromData } from '../../shared/app-error.ts';
 import type { Credential } from '../callers/caller.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 import { deadlineExceeded } from '../connect/connect-error.ts';
@@ -26,7 +27,10 @@ import { createScopeScan, scanJsonScope, scanProtoScope } from './scope-scan.ts'
 export type DecisionCallOptions = Pick<
   RawDecisionsOptions,
   'shards' | 'scopes' | 'meter' | 'bodyBytesMax' | 'compressMinBytes' | 'recorder' | 'stages'
->;
+> & {
+  /** Of all request bodies of the process. */
+  readonly bodyBudget: BodyBudget;
+};
 
 /** A plain yes or no, or the bytes of an answer in the format of the call. Valid until the call returns. */
 export type DecisionAnswer = 'allowed' | 'denied' | Uint8Array;
@@ -50,6 +54,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
   readonly #startedMs = performance.now();
   #message: Uint8Array = NO_BYTES;
   #lease: BodyLease | null = null;
+  #decompressed: BodyHold | null = null;
   #expected = NO_SCOPE;
   #running: Cancellable | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -109,13 +114,20 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     const found = messageOf(this.head, body, this.options.bodyBytesMax);
     if (found === null || this.#isRecorded(body.length)) return this.fallBack();
     if (!found.isCompressed) return this.#route(found.message);
-    gunzipLimited(found.message, this.options.bodyBytesMax).then(
+    const hold = this.options.bodyBudget.open(this.caller, { cutForRoom: holdsOn });
+    this.#decompressed = hold;
+    gunzipCounted(found.message, this.options.bodyBytesMax, hold).then(
       (message) => {
-        if (!this.#isEnded) this.#route(message);
+        if (this.#isEnded) hold.release();
+        else this.#route(message);
       },
-      // A bomb, or no gzip: the general path says which.
-      () => {
-        if (!this.#isEnded) this.fallBack();
+      (error: unknown) => {
+        hold.release();
+        if (this.#isEnded) return;
+        const isFull = error instanceof AppError && error.reason === 'BODY_MEMORY_EXHAUSTED';
+        // A bomb, or no gzip: the general path says which.
+        if (isFull) this.fail(error);
+        else this.fallBack();
       },
     );
   }
@@ -143,6 +155,7 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
 
   #route(message: Uint8Array): void {
     this.#message = message;
+    if (message.length > this.hot.bytesMax) return this.fallBack();
     const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
     const isPlain =
       this.head.format === 'json'
@@ -262,9 +275,15 @@ export abstract class DecisionCall implements ParkedCall, CallOrigin {
     this.#timer = null;
     this.#lease?.release();
     this.#lease = null;
+    this.#decompressed?.release();
+    this.#decompressed = null;
     this.#message = NO_BYTES;
     this.body = NO_BYTES;
   }
+}
+
+function holdsOn(): void {
+  // Never called: it waits for nobody.
 }
 
 function timedOut(call: DecisionCall): void {

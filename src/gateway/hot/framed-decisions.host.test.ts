@@ -1,7 +1,9 @@
 import http2 from 'node:http2';
 import { expect, onTestFinished, test } from 'vitest';
 import { callersOf } from '../../../test/support/callers.ts';
+import { BodyBudget } from '../../http/body-budget.ts';
 import { createHttpServer } from '../../http/http-server.ts';
+import { UNREAD_BYTES_MAX, UnreadAnswers } from '../../http/unread-answers.ts';
 import type { ReadScope, ShardClient } from '../../protocol/shard-client.ts';
 import { FramedDecisions } from './framed-decisions.ts';
 
@@ -53,10 +55,17 @@ async function serve(): Promise<{
       handleBufferedStream: unexpected,
     },
     bodyBytesMax: 1_000_000,
+    bodyBudget: new BodyBudget(),
     compressMinBytes: 1_024,
     timeoutMsMax: 30_000,
-    onIncident: (event) => incidents.push(event),
-    onUnread: (bytes) => unread.push(bytes),
+    unread: new UnreadAnswers({
+      bytesMax: UNREAD_BYTES_MAX,
+      stallMs: 60_000,
+      onDropped: (bytes, isStalled) => {
+        incidents.push(isStalled ? 'answer_stalled' : 'answer_unread');
+        unread.push(bytes);
+      },
+    }),
   });
   const server = createHttpServer({
     host: '127.0.0.1',
@@ -93,7 +102,7 @@ test('of 100 lists that nobody reads the oldest are reset, and others are served
   const resetCount = LISTS - 63;
   while (codes.length < resetCount) await new Promise((resolve) => setTimeout(resolve, 5));
   expect(new Set(codes)).toEqual(new Set([http2.constants.NGHTTP2_ENHANCE_YOUR_CALM]));
-  expect(incidents).toEqual(Array.from({ length: resetCount }, () => 'http2_unread'));
+  expect(incidents).toEqual(Array.from({ length: resetCount }, () => 'answer_unread'));
   expect(unread, 'each is counted with its envelope').toEqual(
     Array.from({ length: resetCount }, () => LIST_BYTES + 5),
   );

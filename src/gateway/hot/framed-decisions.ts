@@ -3,6 +3,7 @@ import type { BodyDeadlines } from '../../http/body-deadlines.ts';
 import { BodyPool } from '../../http/body-pool.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
+import type { UnreadAnswers } from '../../http/unread-answers.ts';
 import type { CallStages, Carrier } from '../../shared/stage-times.ts';
 import type { Credential, CredentialSource } from '../callers/caller.ts';
 import type { ConnectAdapter } from '../connect/adapter.ts';
@@ -12,7 +13,6 @@ import { ENVELOPE_BYTES } from './envelope.ts';
 import { LateBodies } from './late-bodies.ts';
 import { HOT_METHODS, type HotMethod } from './raw-decisions.ts';
 import { StreamCall, type StreamCallOptions, type StreamCallParts } from './stream-call.ts';
-import { UnreadAnswers } from './unread-answers.ts';
 import { WebCall, type WebCallOptions } from './web-call.ts';
 
 export type FramedDecisionsOptions = StreamCallOptions &
@@ -22,17 +22,14 @@ export type FramedDecisionsOptions = StreamCallOptions &
       ConnectAdapter,
       'handleHttp1' | 'handleHttp2' | 'handleBuffered' | 'handleBufferedStream'
     >;
-    readonly onIncident: (event: string, detail: string) => void;
-    /** Counts an answer that was given up as nobody read it. */
-    readonly onUnread?: ((bytes: number) => void) | undefined;
+    /** Where answers are held that nobody reads. */
+    readonly unread: UnreadAnswers;
     /** Deadline of a call whose caller states none, and the longest that one may state. */
     readonly timeoutMsMax: number;
     /** Where stages are measured. */
     readonly carriers?: Readonly<Record<Carrier, CallStages>> | undefined;
   };
 
-/** Of answers that nobody reads, over all connections. */
-const UNREAD_BYTES_MAX = 64 * 1_048_576;
 const HOT_METHOD_OF_PATH: ReadonlyMap<string, HotMethod> = new Map(
   HOT_METHODS.map((hot) => [hot.path, hot]),
 );
@@ -54,12 +51,9 @@ export class FramedDecisions {
     this.#ofWeb = { ...options, stages: options.carriers?.http1 };
     this.#parts = {
       bodies: new BodyPool(),
+      budget: options.bodyBudget,
       late: new LateBodies(),
-      unread: new UnreadAnswers(UNREAD_BYTES_MAX),
-      onUnread: (bytes) => {
-        options.onUnread?.(bytes);
-        options.onIncident('http2_unread', `an answer of ${bytes} bytes was not read`);
-      },
+      unread: options.unread,
     };
   }
 

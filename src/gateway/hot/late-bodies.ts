@@ -3,6 +3,8 @@ import type { BodyDeadlines, SlowBody } from '../../http/body-deadlines.ts';
 /** A call whose body may still be coming. */
 export interface AwaitedBody extends SlowBody {
   readonly isBodyAwaited: boolean;
+  /** The turn of the loop is over in which its headers came. */
+  bodyIsLate(): void;
 }
 
 /**
@@ -15,7 +17,11 @@ export class LateBodies {
   readonly #look = (): void => {
     const fresh = this.#fresh;
     this.#fresh = [];
-    for (const body of fresh) if (body.isBodyAwaited) this.#deadlines?.add(body);
+    for (const body of fresh) {
+      if (!body.isBodyAwaited) continue;
+      this.#deadlines?.add(body);
+      body.bodyIsLate();
+    }
   };
 
   /** Hot. `deadlines` is the listener's, the same each time. */

@@ -1,8 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http2';
+import type { BodyBudget } from '../../http/body-budget.ts';
 import type { BodyDeadlines } from '../../http/body-deadlines.ts';
+import { BodyIntake } from '../../http/body-intake.ts';
 import type { BodyPool } from '../../http/body-pool.ts';
 import type { Http2RequestStream } from '../../http/http2/request-stream.ts';
 import { requestIdOf } from '../../http/request-id.ts';
+import type { UnreadAnswer, UnreadAnswers } from '../../http/unread-answers.ts';
 import { AppError, type InternalReason } from '../../shared/app-error.ts';
 import type { Credential } from '../callers/caller.ts';
 import { gzipCompression } from '../connect/adapter-compression.ts';
@@ -21,7 +24,6 @@ import { type DecisionAnswer, DecisionCall, type DecisionCallOptions } from './d
 import { ENVELOPE_BYTES } from './envelope.ts';
 import type { AwaitedBody, LateBodies } from './late-bodies.ts';
 import type { HotMethod } from './raw-decisions.ts';
-import type { UnreadAnswer, UnreadAnswers } from './unread-answers.ts';
 
 export type StreamCallOptions = DecisionCallOptions & {
   readonly general: Pick<ConnectAdapter, 'handleBufferedStream'>;
@@ -30,10 +32,10 @@ export type StreamCallOptions = DecisionCallOptions & {
 /** What the calls of one listener share. */
 export type StreamCallParts = {
   readonly bodies: BodyPool;
+  /** Of the bodies that come in several chunks, or late. */
+  readonly budget: BodyBudget;
   readonly late: LateBodies;
   readonly unread: UnreadAnswers;
-  /** Told of each answer that was given up as nobody read it, and its bytes. */
-  readonly onUnread: (bytes: number) => void;
 };
 
 type OutgoingHead = Record<string, string | number>;
@@ -57,7 +59,8 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   readonly #deadlines: BodyDeadlines;
   readonly #bytesMax: number;
   #chunk: Uint8Array | null = null;
-  #chunks: Uint8Array[] | null = null;
+  #intake: BodyIntake | null = null;
+  #isLate = false;
   #size = 0;
   #isBodyAwaited = true;
   #issuedId = '';
@@ -93,6 +96,14 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
     return this.#issuedId;
   }
 
+  get owner(): object {
+    return this.credential.caller;
+  }
+
+  get progress(): number | undefined {
+    return this.#stream.sentBytes;
+  }
+
   get isBodyAwaited(): boolean {
     return this.#isBodyAwaited;
   }
@@ -103,51 +114,82 @@ export class StreamCall extends DecisionCall implements AwaitedBody, UnreadAnswe
   }
 
   drop(): void {
-    this.#parts.onUnread(this.unreadBytes);
     // Unlike CANCEL it does not wait for the data that the caller does not take.
     this.#stream.close(ENHANCE_YOUR_CALM);
+  }
+
+  bodyIsLate(): void {
+    this.#isLate = true;
+    this.#gatherFirst();
   }
 
   #came(chunk: Uint8Array): void {
     this.#size += chunk.byteLength;
     if (!this.#isBodyAwaited || this.isEnded) return; // answered or refused: the rest is thrown away
-    if (this.#size > this.#bytesMax) {
-      this.#bodyDone();
-      this.fallBack();
-    } else if (this.#chunk === null) this.#chunk = chunk;
-    else (this.#chunks ??= [this.#chunk]).push(chunk);
+    if (this.#intake === null && this.#chunk === null && !this.#isLate) {
+      if (this.#size > this.#bytesMax) this.#tooLarge();
+      else this.#chunk = chunk;
+      return;
+    }
+    this.#gatherFirst();
+    this.#gather(chunk);
+  }
+
+  /** A chunk lies in the memory of all that was read with it, and is not kept. */
+  #gatherFirst(): void {
+    const chunk = this.#chunk;
+    this.#chunk = null;
+    if (chunk !== null) this.#gather(chunk);
+  }
+
+  #gather(chunk: Uint8Array): void {
+    this.#intake ??= new BodyIntake({
+      bytesMax: this.#bytesMax,
+      discardBytesMax: 0,
+      budget: this.#parts.budget,
+      owner: this.caller,
+      pool: undefined,
+      declaredBytes: 0,
+      onCut: (error) => this.#refuseBody(error),
+    });
+    const outcome = this.#intake.add(chunk, false);
+    const { refusal } = this.#intake;
+    if (refusal !== null) this.#refuseBody(refusal);
+    else if (outcome === 'refused') this.#tooLarge();
+  }
+
+  #tooLarge(): void {
+    this.#bodyDone();
+    this.fallBack();
+  }
+
+  #refuseBody(error: AppError): void {
+    if (this.#isBodyAwaited) this.#bodyDone();
+    if (!this.isEnded) this.fail(error);
   }
 
   #complete(): void {
     if (!this.#isBodyAwaited) return;
     const chunk = this.#chunk;
-    const chunks = this.#chunks;
-    this.#bodyDone();
-    // A chunk lies in the memory of all that was read with it, and is not kept.
+    const intake = this.#intake;
     const lease = this.#parts.bodies.take(this.#size);
     const body = lease?.bytes ?? Buffer.allocUnsafe(this.#size);
-    if (chunks === null) {
-      if (chunk !== null) body.set(chunk);
-    } else {
-      let at = 0;
-      for (const part of chunks) {
-        body.set(part, at);
-        at += part.byteLength;
-      }
-    }
+    if (intake !== null) intake.copyTo(body);
+    else if (chunk !== null) body.set(chunk);
+    this.#bodyDone();
     this.take(body, lease);
   }
 
   #bodyDone(): void {
     this.#isBodyAwaited = false;
     this.#chunk = null;
-    this.#chunks = null;
     this.#deadlines.remove(this);
   }
 
   #closed(): void {
     if (this.#isBodyAwaited) this.#bodyDone();
     if (this.unreadBytes > 0) this.#parts.unread.remove(this);
+    this.#intake?.release();
     this.gone();
   }
 

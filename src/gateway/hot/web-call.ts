@@ -41,10 +41,14 @@ export class WebCall extends DecisionCall {
     this.requestId = requestIdOf(exchange.header(REQUEST_ID_HEADER));
     this.#headers = KEPT_HEADERS.map((name) => exchange.header(name));
     exchange.onAborted(() => this.gone());
+    exchange.bodyOwner = credential.caller.name;
     exchange.readBody(
       options.bodyBytesMax + ENVELOPE_BYTES,
-      (body, lease) => this.take(body, lease),
-      ignoreTooLarge,
+      (body, lease, none) => {
+        if (none === null) this.take(body, lease);
+        else if (!this.isEnded) this.fail(none);
+      },
+      null,
       bodies,
       declaredBytes,
     );
@@ -94,8 +98,4 @@ export class WebCall extends DecisionCall {
       this.credential,
     );
   }
-}
-
-function ignoreTooLarge(): void {
-  // Bodies are taken only with a declared length below the limit.
 }

@@ -57,6 +57,9 @@ const TUPLE_MEMBERS = membersOf(
 const SUBJECT_MEMBERS = membersOf('user_id', 'set', 'wildcard');
 const SET_MEMBERS = membersOf('namespace', 'object_id', 'relation');
 
+/** Read in one go. */
+const UPDATES_MAX = 10_000;
+
 /** What is not plain: the general path reads it, and tells what is wrong with it, if anything is. */
 class NotPlain extends Error {}
 const NOT_PLAIN = new NotPlain('not plain');
@@ -111,6 +114,7 @@ class WriteScan {
     }
     for (;;) {
       updates.push(this.#update());
+      if (updates.length > UPDATES_MAX) throw NOT_PLAIN;
       const code = this.#next();
       if (code === CLOSING_BRACKET) return updates;
       if (code !== COMMA) throw NOT_PLAIN;

@@ -7,7 +7,8 @@ import type { ServicesReason } from '../../services/services-reason.ts';
 import { AppError } from '../../shared/app-error.ts';
 import { sharedNowMs } from '../connect/call-context.ts';
 
-const FILES_MAX = 100;
+/** Files of assertions of one request at most. */
+export const FILES_MAX = 100;
 const NAME_CHARACTERS_MAX = 500;
 
 export type AssertionTestsOptions = {

@@ -27,7 +27,8 @@ export type AskedQuestions = {
   readonly tenantId: string;
 };
 
-const GIVEN_MAX = 10_000;
+/** Questions that a request may give. */
+export const GIVEN_MAX = 10_000;
 const SAMPLED_MAX = 100_000;
 const RECORDED_MAX = 100_000;
 /** Fresh seeds stay exact in JSON readers that know no 64-bit integers. */

@@ -17,7 +17,7 @@ import type { ReadScopes } from '../reads/read-scopes.ts';
 import { structText } from '../rpc/query-from-proto.ts';
 
 /** Contextual tuples of one request at most. */
-const CONTEXTUAL_TUPLES_MAX = 100;
+export const CONTEXTUAL_TUPLES_MAX = 100;
 
 /** What the methods of QueryService work with. */
 export type QueryOptions = CallDefaults & {

@@ -8,7 +8,7 @@ import { askQuestion, type QueryOptions, scopedQuery } from './query-scope.ts';
 import { askedSubject } from './question-from-proto.ts';
 
 /** As many as a namespace may declare. */
-const RELATIONS_MAX = 256;
+export const RELATIONS_MAX = 256;
 
 /** The relations of a subject on one object, and the objects of many on which it holds one. */
 export function relationHandlers(

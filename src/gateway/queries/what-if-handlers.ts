@@ -11,14 +11,14 @@ import { askQuestion, type QueryOptions, scopedQuery } from './query-scope.ts';
 import { questionFromProto } from './question-from-proto.ts';
 
 /** Updates of one question at most, however many a write may have: they are laid over the index in one step. */
-const UPDATES_MAX = 1_000;
+export const WHAT_IF_UPDATES_MAX = 1_000;
 
 /** Which questions would change their answer. */
 export function whatIfHandlers(
   options: QueryOptions,
 ): Pick<ServiceImpl<typeof QueryService>, 'whatIf'> {
   const { meter, batchItemsMax, rules } = options;
-  const updatesMax = Math.min(UPDATES_MAX, options.updatesMax);
+  const updatesMax = Math.min(WHAT_IF_UPDATES_MAX, options.updatesMax);
   const check = (question: ProtoQuestion, field: string) => questionFromProto(field, question);
   return {
     whatIf: (request, call) =>

@@ -1,4 +1,5 @@
 import type { Message } from '@bufbuild/protobuf';
+import { isWithoutUnknown } from '../../decoding/message-decoder.ts';
 import { AppError } from '../../shared/app-error.ts';
 import type { RpcReason } from './rpc-reason.ts';
 
@@ -13,6 +14,7 @@ const STRUCT_FIELDS: ReadonlySet<string> = new Set(['context', 'conditionParams'
  * Errors: BODY_MALFORMED. O(fields).
  */
 export function assertNoUnknownFields(message: Message, depth = 0): void {
+  if (depth === 0 && isWithoutUnknown(message)) return;
   const { $unknown: unknown } = message;
   if (unknown !== undefined && unknown.length > 0) {
     throw new AppError<RpcReason>(

@@ -1,5 +1,8 @@
 import { TextDecoder } from 'node:util';
 import { fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { STRUCT_VALUES_MAX, UNSCANNED_BYTES_MAX } from '../../decoding/decode-limits.ts';
+import { assertJsonBounds, type JsonBounds } from '../../decoding/json-bounds.ts';
+import { DECODE_TURNS } from '../../decoding/slice-queue.ts';
 import { RelationTupleSchema } from '../../gen/workspace/v1/authz_service_pb.ts';
 import { fieldError } from '../../model/field-error.ts';
 import type { RawSubject, RawTuple } from '../../services/tuple-requests.ts';
@@ -9,6 +12,15 @@ import type { TuplesReason } from './tuples-reason.ts';
 const NEWLINE = 0x0a;
 /** Lines of one batch: others get their turn between batches. */
 const BATCH_LINES = 256;
+/** Bytes of lines that are read in one go. */
+const PIECE_BYTES = 32_768;
+/** Of parameters there are at most 64 KiB, however they are written. */
+const LINE_BOUNDS: JsonBounds = { valuesMax: STRUCT_VALUES_MAX + 64, bytesMax: 524_288 };
+
+/** Bytes of a line at most, where a body has at most `bodyBytesMax`. */
+export function lineBytesMaxOf(bodyBytesMax: number): number {
+  return Math.min(bodyBytesMax, LINE_BOUNDS.bytesMax);
+}
 
 /**
  * Reads lines of JSON, each a RelationTuple, or `{"tuple":{…}}` as exports have it. Lines of an export that hold no
@@ -45,11 +57,28 @@ export async function* tuplesOfLines(
       const whole = Buffer.concat([...carry, chunk.subarray(0, end)]);
       carry = end + 1 < chunk.byteLength ? [chunk.subarray(end + 1)] : [];
       carried = chunk.byteLength - end - 1;
-      yield* parse(whole);
+      for (const piece of piecesOf(whole)) {
+        for (const batch of parse(piece)) {
+          yield batch;
+          await DECODE_TURNS.turn();
+        }
+        if (piece.length < whole.length) await DECODE_TURNS.turn();
+      }
     }
     if (carried > lineBytesMax) throw lineTooLong(line + 1, lineBytesMax);
   }
   if (carried > 0) yield* parse(Buffer.concat(carry));
+}
+
+/** Whole lines, without the newline behind the last one; a long one is a piece of its own. */
+function* piecesOf(lines: Uint8Array): Generator<Uint8Array> {
+  for (let from = 0; ;) {
+    const end = lines.indexOf(NEWLINE, from + PIECE_BYTES);
+    const to = end < 0 ? lines.length : end;
+    yield lines.subarray(from, to);
+    if (to === lines.length) return;
+    from = to + 1;
+  }
 }
 
 function decoded(decoder: TextDecoder, bytes: Uint8Array, line: number): string {
@@ -63,6 +92,7 @@ function decoded(decoder: TextDecoder, bytes: Uint8Array, line: number): string 
 function tupleOfLine(text: string, line: number): RawTuple | undefined {
   if (text === '' || text.trim() === '') return undefined;
   let json: unknown;
+  assertBounds(text, line);
   try {
     json = JSON.parse(text);
   } catch (error) {
@@ -78,6 +108,16 @@ function tupleOfLine(text: string, line: number): RawTuple | undefined {
     json = tuple;
   } else if (('cursor' in json || 'end' in json) && !('namespace' in json)) return undefined;
   return plainTuple(json as JsonObjectLike) ?? messageOf(json as JsonValue, line);
+}
+
+/** A line that is no short one holds at most what a Struct may. */
+function assertBounds(text: string, line: number): void {
+  if (text.length <= UNSCANNED_BYTES_MAX) return;
+  try {
+    assertJsonBounds(Buffer.from(text), LINE_BOUNDS);
+  } catch (error) {
+    throw lineError(line, (error as Error).message, error);
+  }
 }
 
 type JsonObjectLike = Readonly<Record<string, unknown>>;

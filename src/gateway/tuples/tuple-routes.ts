@@ -7,6 +7,7 @@ import { AppError } from '../../shared/app-error.ts';
 import { type PlacedRule, mustRule } from '../callers/method-rules.ts';
 import { streamedBodyOfExchange } from '../connect/adapter-body.ts';
 import { errorBody, sendConnectError } from '../connect/connect-error.ts';
+import { LineEnds } from '../connect/unit-ends.ts';
 import { finishWith, StalledError, writeTo } from './slow-reader.ts';
 import { tuplesToLines } from './tuple-bytes.ts';
 import {
@@ -18,7 +19,7 @@ import {
   type TupleCall,
   type TupleRoutesParts,
 } from './tuple-calls.ts';
-import { tuplesOfLines } from './tuple-lines.ts';
+import { lineBytesMaxOf, tuplesOfLines } from './tuple-lines.ts';
 import { exportRequestOf, type ImportQuery, importRequestOf } from './tuple-queries.ts';
 
 const EXPORT_PATH = '/v1/tuples';
@@ -58,11 +59,14 @@ export function addTupleRoutes(
     const isPlain = LINES_TYPES.has(type) && (encoding === '' || encoding === 'identity');
     const asked = importRequestOf(exchange.query());
     const stopped = new AbortController();
+    const lineBytesMax = lineBytesMaxOf(parts()?.bodyBytesMax ?? 0);
     let body: AsyncIterable<Uint8Array> | undefined;
-    const read = (): AsyncIterable<Uint8Array> => streamedBodyOfExchange(exchange, stopped.signal);
+    const read = (): AsyncIterable<Uint8Array> =>
+      streamedBodyOfExchange(exchange, new LineEnds(lineBytesMax), stopped.signal);
     const begin = (call: TupleCall): void => {
       if (!reachesAnywhere(call, IMPORT_RULE)) return;
       if (!isPlain) return exchange.sendEmpty(415, ['x-request-id', call.requestId]);
+      exchange.bodyOwner = call.credential.caller.name;
       call.signal.addEventListener('abort', () => stopped.abort(call.signal.reason), {
         once: true,
       });
@@ -130,7 +134,7 @@ async function receiveImport(
       requestId,
       deadlineMs: Infinity,
     };
-    const tuples = tuplesOfLines(body, parts.bodyBytesMax);
+    const tuples = tuplesOfLines(body, lineBytesMaxOf(parts.bodyBytesMax));
     const result = await parts.tupleImport.import({ ...asked, meta, signal }, tuples);
     exchange.send(200, 'application/json', importAnswer(result), ['x-request-id', requestId]);
   } catch (error) {

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { WireType } from '@bufbuild/protobuf/wire';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { DECODE_TURNS } from '../../decoding/slice-queue.ts';
 import {
   type ImportTuplesRequest,
   type StreamTuplesRequest,
@@ -179,7 +180,7 @@ async function* batchesOf(
   first: ImportTuplesRequest,
   rest: AsyncIterator<ImportTuplesRequest>,
 ): AsyncGenerator<readonly RawTuple[]> {
-  yield first.tuples;
+  yield* batchesIn(first.tuples);
   for (;;) {
     const { done, value } = await rest.next();
     if (done === true) return;
@@ -187,6 +188,18 @@ async function* batchesOf(
     if (value.options !== undefined) {
       throw fieldError('options', 'belong to the first message of the stream');
     }
-    yield value.tuples;
+    yield* batchesIn(value.tuples);
+  }
+}
+
+/** Tuples that are checked in one go. */
+const BATCH_TUPLES = 1_024;
+
+/** All of a message; others get their turn between two batches of it. */
+async function* batchesIn(tuples: readonly RawTuple[]): AsyncGenerator<readonly RawTuple[]> {
+  if (tuples.length <= BATCH_TUPLES) return yield tuples;
+  for (let from = 0; from < tuples.length; from += BATCH_TUPLES) {
+    yield tuples.slice(from, from + BATCH_TUPLES);
+    await DECODE_TURNS.turn();
   }
 }

@@ -1,3 +1,4 @@
+import type { UnreadBytes } from './own-stream.ts';
 import type { Http2Headers, Http2RequestStream } from './request-stream.ts';
 
 /** Bounds of a connection and who is told of it. */
@@ -6,7 +7,11 @@ export type ConnectionOptions = {
   readonly headerBytesMax: number;
   readonly idleMs: number;
   readonly handshakeMs: number;
+  /** An answer of which nothing leaves for this long, and at most half of it longer, is given up. */
+  readonly answerStallMs: number;
   readonly onStream: (stream: Http2RequestStream, headers: Http2Headers) => void;
+  /** Where bytes of bodies wait for their readers, as those of `owner`; '' where it is not known who calls. */
+  readonly newUnread: (owner: string) => UnreadBytes;
   /** A stream was opened (1), or is over and its answer with the kernel (-1). */
   readonly onCount: (change: 1 | -1) => void;
   /** The socket has closed. */
@@ -21,6 +26,9 @@ export const RESET_PER_SECOND = 33;
 export const WINDOW_BYTES = 1_048_576;
 /** Given back to the peer when so much of a window is used. */
 export const WINDOW_STEP_BYTES = WINDOW_BYTES / 2;
+/** Resets by whomever, and bytes of header blocks, after which other connections have their turn. */
+export const RESETS_A_TURN = 16;
+export const BLOCK_BYTES_A_TURN = 8_192;
 export const SETTINGS_PER_FRAME_MAX = 32;
 /** Streams refused one after another, since there were too many. */
 export const REJECTED_STREAMS_MAX = 100;
@@ -33,6 +41,8 @@ export const BLOCK_BYTES_MAX = 65_536;
 /** Of one that has not come whole: what each connection may hold, and what all of them may hold beyond that. */
 export const BLOCK_BYTES_SPARE = 8_192;
 export const BLOCKS_BYTES_MAX = 4 * 1_048_576;
+/** A frame that has not come whole and takes more is what the connection has its memory for. */
+export const HELD_ROOM_SPARE = 8_192;
 /** Streams that we reset remembered; what the peer has sent before it knew is not its fault. */
 export const KNOWN_RESETS_MAX = 512;
 /** Answers to SETTINGS and PING, and resets, that the peer has not taken. */

@@ -4,28 +4,26 @@ import {
   BODY_FRAMES_SPARE,
   type ConnectionOptions,
   FAREWELL_MS,
+  HELD_ROOM_SPARE,
   QUEUED_BYTES_MAX,
   REJECTED_STREAMS_MAX,
   RESET_BURST,
   RESET_PER_SECOND,
   SETTINGS_PER_FRAME_MAX,
-  UNREAD_BYTES_MAX,
   WINDOW_BYTES,
-  WINDOW_STEP_BYTES,
 } from './connection-options.ts';
 import { FrameCutter, type FrameSink, uint32At } from './frame-cutter.ts';
 import { type BlockHead, HeaderBlocks } from './header-blocks.ts';
 import { KnownStreams } from './known-streams.ts';
-import { OwnStream, type StreamCarrier } from './own-stream.ts';
+import { OwnStream, type StreamCarrier, type UnreadBytes } from './own-stream.ts';
 import * as h2 from './protocol.ts';
+import { ReadTurns } from './read-turns.ts';
+import { ReceiveWindow } from './receive-window.ts';
 import { areTrailers, type RequestHead } from './request-head.ts';
 import { SendSide } from './send-side.ts';
 import { ownSettings, readSettings, SETTING_BYTES } from './settings.ts';
+import { StallWatch } from './stall-watch.ts';
 import { TokenBucket } from './token-bucket.ts';
-
-const PRIORITY_BYTES = 5;
-const PING_BYTES = 8;
-const GOAWAY_BYTES_MIN = 8;
 
 /**
  * One connection of HTTP/2 without TLS, the server's side (RFC 9113): takes frames from a socket, keeps windows and states, and
@@ -46,9 +44,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #isAcknowledged = false;
   #isAskedToGo = false;
   #peerWindow = h2.WINDOW_FIRST;
-  #receiveWindow = WINDOW_BYTES;
-  #owedBytes = 0;
-  #unreadBytes = 0;
+  readonly #window: ReceiveWindow;
   #queuedBytes = 0;
   #rejectedCount = 0;
   /** No new streams are taken. */
@@ -58,13 +54,31 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #hasPeerLeft = false;
   readonly #handshake: NodeJS.Timeout;
   readonly #idle: NodeJS.Timeout;
-  #sentBytesBefore = 0;
+  readonly #turns: ReadTurns;
+  readonly #stall: StallWatch;
 
   /** Greets the peer; the bytes of `socket` are still unread. */
   constructor(socket: Socket, options: ConnectionOptions) {
     this.#socket = socket;
     this.#options = options;
-    this.sender = new SendSide(socket, () => options.onCount(-1));
+    this.sender = new SendSide(
+      socket,
+      () => options.onCount(-1),
+      () => this.waits(),
+      () => this.#turns.goOn(),
+    );
+    this.#window = new ReceiveWindow(this.sender);
+    this.#turns = new ReadTurns(socket, this.sender, (rest) => {
+      if (!this.#isOver) this.#read(rest);
+    });
+    this.#stall = new StallWatch({
+      stallMs: options.answerStallMs,
+      sender: this.sender,
+      streams: this.#streams,
+      onIncident: options.onIncident,
+      onStream: (stream) => this.#resetAs(stream.id, h2.ENHANCE_YOUR_CALM),
+      onConnection: () => this.destroy(),
+    });
     this.#blocks = new HeaderBlocks(options.headerBytesMax);
     this.#handshake = setTimeout(() => this.destroy(), options.handshakeMs);
     this.#handshake.unref();
@@ -114,11 +128,18 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #came(chunk: Buffer): void {
     if (this.#isOver) return;
     this.#idle.refresh();
+    if (!this.#turns.holds(chunk)) this.#read(chunk);
+  }
+
+  #read(chunk: Buffer): void {
+    this.#turns.begin();
     this.sender.isHeld = true;
     try {
       let from = 0;
       if (this.#prefaceBytes < h2.PREFACE.length) from = this.#readPreface(chunk);
-      if (from < chunk.length && !this.#isOver) this.#cutter.cut(chunk, from, this);
+      if (from < chunk.length && !this.#isOver) from = this.#cutter.cut(chunk, from, this);
+      if (this.#turns.isSpent && !this.#isOver) this.#turns.leave(chunk.subarray(from));
+      if (this.#cutter.heldRoom > HELD_ROOM_SPARE) this.#blocks.forget();
     } finally {
       this.sender.isHeld = false;
       this.sender.flush();
@@ -154,7 +175,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     } else if (!this.#isGreeted && (type !== h2.SETTINGS || (flags & h2.ACK) !== 0)) {
       this.#fail(h2.PROTOCOL_ERROR, 'the first frame is none of settings');
     } else this.#dispatch(type, flags, id, bytes, from, to);
-    return !this.#isOver;
+    return !this.#isOver && !this.#turns.isSpent;
   }
 
   #dispatch(
@@ -195,12 +216,9 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     let from = begin;
     let to = end;
     if (id === 0) return this.#fail(h2.PROTOCOL_ERROR, 'data of no stream');
-    this.#receiveWindow -= end - begin;
-    if (this.#receiveWindow < 0) {
+    if (!this.#window.take(end - begin)) {
       return this.#fail(h2.FLOW_CONTROL_ERROR, 'more data than the window of the connection');
     }
-    this.#owedBytes += end - begin;
-    if (this.#owedBytes >= WINDOW_STEP_BYTES) this.#openWindow();
     if ((flags & h2.PADDED) !== 0) {
       const padding = from < to ? (bytes[from] as number) : 0;
       from += 1;
@@ -241,12 +259,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
       return this.#resetAs(stream.id, h2.ENHANCE_YOUR_CALM);
     }
     if (count < windowBytes) this.consumed(stream, windowBytes - count);
-    if (count > 0) {
-      const data = bytes.subarray(from, to);
-      // A small part of a read would keep all of it until the rest comes.
-      const isShared = isLast || count * 2 >= bytes.length;
-      stream.dataCame(isShared ? data : Uint8Array.prototype.slice.call(data), !isLast);
-    }
+    if (count > 0) stream.dataCame(bytes.subarray(from, to));
     if (isLast && !stream.destroyed) this.#requestEnded(stream);
   }
 
@@ -265,11 +278,11 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     }
     let isSelfDependent = false;
     if ((flags & h2.PRIORITIZED) !== 0) {
-      if (from + PRIORITY_BYTES > end) {
+      if (from + h2.PRIORITY_BYTES > end) {
         return this.#fail(h2.FRAME_SIZE_ERROR, 'a priority is cut short');
       }
       isSelfDependent = (uint32At(bytes, from) & 0x7fff_ffff) === id;
-      from += PRIORITY_BYTES;
+      from += h2.PRIORITY_BYTES;
     }
     if (from > to) return this.#fail(h2.PROTOCOL_ERROR, 'padding is longer than its frame');
     const isLast = (flags & h2.END_STREAM) !== 0;
@@ -293,6 +306,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   }
 
   #blockCame({ id, isLast, isSelfDependent }: BlockHead, block: Uint8Array): void {
+    this.#turns.countBlock(block.length);
     if (!this.#blocks.decode(block)) {
       return this.#fail(h2.COMPRESSION_ERROR, 'a header block is broken');
     }
@@ -374,12 +388,13 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   }
 
   #countReset(): void {
+    this.#turns.countReset();
     if (!this.#resets.take()) this.#fail(h2.ENHANCE_YOUR_CALM, 'too many streams were reset');
   }
 
   #priority(id: number, bytes: Uint8Array, from: number, to: number): void {
     if (id === 0) return this.#fail(h2.PROTOCOL_ERROR, 'priority of no stream');
-    const isCut = to - from !== PRIORITY_BYTES;
+    const isCut = to - from !== h2.PRIORITY_BYTES;
     if (!isCut && (uint32At(bytes, from) & 0x7fff_ffff) !== id) return;
     const code = isCut ? h2.FRAME_SIZE_ERROR : h2.PROTOCOL_ERROR;
     if (this.#streams.has(id)) this.#resetAs(id, code);
@@ -444,7 +459,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
 
   #ping(flags: number, id: number, bytes: Uint8Array, from: number, to: number): void {
     if (id !== 0) return this.#fail(h2.PROTOCOL_ERROR, 'ping of a stream');
-    if (to - from !== PING_BYTES) {
+    if (to - from !== h2.PING_BYTES) {
       return this.#fail(h2.FRAME_SIZE_ERROR, 'a ping is of another length');
     }
     if ((flags & h2.ACK) !== 0) return;
@@ -460,7 +475,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
 
   #goaway(id: number, bytes: Uint8Array, from: number, to: number): void {
     if (id !== 0) return this.#fail(h2.PROTOCOL_ERROR, 'goaway of a stream');
-    if (to - from < GOAWAY_BYTES_MIN)
+    if (to - from < h2.GOAWAY_BYTES_MIN)
       return this.#fail(h2.FRAME_SIZE_ERROR, 'a goaway is cut short');
     const code = uint32At(bytes, from + 4);
     this.#hasPeerLeft = true;
@@ -506,23 +521,15 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   }
 
   unread(bytes: number): void {
-    this.#unreadBytes += bytes;
-    if (bytes < 0 && this.#owedBytes >= WINDOW_STEP_BYTES) this.#openWindow();
+    if (!this.#isOver) this.#window.unread(bytes);
+  }
+
+  newUnread(owner: string): UnreadBytes {
+    return this.#options.newUnread(owner);
   }
 
   consumed(stream: OwnStream, bytes: number): void {
-    stream.owedBytes += bytes;
-    if (stream.owedBytes < WINDOW_STEP_BYTES || stream.isRemoteEnded || stream.destroyed) return;
-    this.sender.numberFrame(h2.WINDOW_UPDATE, stream.id, stream.owedBytes);
-    stream.receiveWindow += stream.owedBytes;
-    stream.owedBytes = 0;
-  }
-
-  #openWindow(): void {
-    if (this.#unreadBytes > UNREAD_BYTES_MAX || this.#isOver) return;
-    this.sender.numberFrame(h2.WINDOW_UPDATE, 0, this.#owedBytes);
-    this.#receiveWindow += this.#owedBytes;
-    this.#owedBytes = 0;
+    this.#window.consumed(stream, bytes);
   }
 
   answered(stream: OwnStream): void {
@@ -568,15 +575,11 @@ export class Http2Connection implements FrameSink, StreamCarrier {
     this.sender.leave(patienceMs);
   }
 
+  waits(): void {
+    if (!this.#isOver) this.#stall.begin();
+  }
+
   #quiet(): void {
-    const { bytesWritten } = this.#socket;
-    const isStuck = this.sender.isBacklogged && bytesWritten === this.#sentBytesBefore;
-    this.#sentBytesBefore = bytesWritten;
-    if (isStuck) {
-      this.#options.onIncident('http2_session', 'the peer reads nothing');
-      this.destroy();
-      return;
-    }
     if (this.#streams.size === 0) this.close();
     if (!this.#isOver) this.#idle.refresh();
   }
@@ -585,6 +588,7 @@ export class Http2Connection implements FrameSink, StreamCarrier {
   #closed(): void {
     clearTimeout(this.#handshake);
     clearTimeout(this.#idle);
+    this.#stall.stop();
     this.#isOver = true;
     this.#blocks.drop();
     for (const stream of this.#streams.values()) this.#streamOver(stream);

@@ -26,28 +26,40 @@ export class FrameCutter {
   #held: Buffer | null = null;
   #filled = 0;
 
+  /** Bytes of the memory that a frame has which has not come whole. */
+  get heldRoom(): number {
+    return this.#held === null ? 0 : this.#held.length;
+  }
+
   /** Bytes held of a frame that has not come whole. */
   get heldBytes(): number {
     return this.#headFilled + this.#filled;
   }
 
-  /** Hot. Gives `sink` all frames that `chunk`, from `from` on, makes whole. */
-  cut(chunk: Uint8Array, from: number, sink: FrameSink): void {
+  /**
+   * Hot. Gives `sink` all frames that `chunk`, from `from` on, makes whole. Returns where it goes on behind a frame after which the
+   * sink wanted no more; else the chunk's length.
+   */
+  cut(chunk: Uint8Array, from: number, sink: FrameSink): number {
     let at = from;
     if (this.#headFilled > 0) {
       at = this.#goOn(chunk, at, sink);
-      if (at < 0) return;
+      if (at < 0) return -at - 1;
     }
     while (at + FRAME_HEAD_BYTES <= chunk.length) {
       const length = lengthAt(chunk, at);
-      if (length > FRAME_BYTES_MAX) return sink.frameTooLong();
+      if (length > FRAME_BYTES_MAX) {
+        sink.frameTooLong();
+        return chunk.length;
+      }
       const begin = at + FRAME_HEAD_BYTES;
       const end = begin + length;
       if (end > chunk.length) break;
-      if (!given(sink, chunk, at, chunk, begin, end)) return;
+      if (!given(sink, chunk, at, chunk, begin, end)) return end;
       at = end;
     }
     if (at < chunk.length) this.#hold(chunk, at);
+    return chunk.length;
   }
 
   #hold(chunk: Uint8Array, from: number): void {
@@ -63,11 +75,11 @@ export class FrameCutter {
     this.#filled = rest.length;
   }
 
-  /** Where the chunk goes on behind the frame that was held; -1 where nothing more is to be cut of it. */
+  /** Where the chunk goes on behind the frame that was held; -1 less that where nothing more is to be cut now. */
   #goOn(chunk: Uint8Array, from: number, sink: FrameSink): number {
     let at = from;
     while (this.#headFilled < FRAME_HEAD_BYTES) {
-      if (at === chunk.length) return -1;
+      if (at === chunk.length) return -1 - at;
       this.#head[this.#headFilled] = chunk[at] as number;
       this.#headFilled += 1;
       at += 1;
@@ -76,7 +88,7 @@ export class FrameCutter {
       const length = lengthAt(this.#head, 0);
       if (length > FRAME_BYTES_MAX) {
         sink.frameTooLong();
-        return -1;
+        return -1 - chunk.length;
       }
       this.#held = Buffer.allocUnsafeSlow(length);
     }
@@ -85,11 +97,11 @@ export class FrameCutter {
     held.set(chunk.subarray(at, at + count), this.#filled);
     this.#filled += count;
     at += count;
-    if (this.#filled < held.length) return -1;
+    if (this.#filled < held.length) return -1 - at;
     this.#headFilled = 0;
     this.#held = null;
     this.#filled = 0;
-    return given(sink, this.#head, 0, held, 0, held.length) ? at : -1;
+    return given(sink, this.#head, 0, held, 0, held.length) ? at : -1 - at;
   }
 }
 

@@ -68,10 +68,15 @@ export class HeaderBlocks {
     this.#bytes = 0;
     this.#continuations = 0;
     // A list that takes several frames is hardly one that was seen before.
+    this.forget();
+    return this.#hold(part);
+  }
+
+  /** Gives up what only spares work. */
+  forget(): void {
     this.#lastHead = null;
     this.#lastFields = NO_FIELDS;
     this.#decoder.forget();
-    return this.#hold(part);
   }
 
   /** False for more of a block than anybody needs, or than there is room for. */

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { OutgoingHttpHeaders } from 'node:http2';
-import { CANCEL, FRAME_BYTES_MAX, NO_ERROR } from './protocol.ts';
+import { CANCEL, ENHANCE_YOUR_CALM, FRAME_BYTES_MAX, NO_ERROR } from './protocol.ts';
 import type { Http2RequestStream } from './request-stream.ts';
 
 /** What a stream asks of its connection for its answer. */
@@ -15,6 +15,19 @@ export interface StreamSender {
   await(stream: OwnStream): void;
 }
 
+/** Bytes of a body that wait for its reader. */
+export interface UnreadBytes {
+  readonly length: number;
+  /** Copies the chunk. False: there is no room for it. */
+  add(chunk: Uint8Array): boolean;
+  /** The oldest bytes that lie together; none where nothing is held. */
+  shift(): Uint8Array;
+  /** Counts against another owner. False: it has no room for them. */
+  moveTo(owner: string): boolean;
+  /** Drops all. Idempotent. */
+  release(): void;
+}
+
 /** What it tells its connection. */
 export interface StreamCarrier {
   readonly sender: StreamSender;
@@ -24,6 +37,10 @@ export interface StreamCarrier {
   consumed(stream: OwnStream, bytes: number): void;
   /** Bytes that no reader has taken have grown, or shrunk. */
   unread(bytes: number): void;
+  /** Where bytes wait, as those of `owner`. */
+  newUnread(owner: string): UnreadBytes;
+  /** Data of an answer waits for windows, or for the socket. */
+  waits(): void;
   /** The answer is complete. */
   answered(stream: OwnStream): void;
   reset(stream: OwnStream, code: number): void;
@@ -31,8 +48,6 @@ export interface StreamCarrier {
 
 /** Answers up to this are written on without a pause. */
 const HIGH_WATER_BYTES = 16_384;
-/** Chunks that an iteration holds before its stream is paused. */
-const CHUNKS_AHEAD_MAX = 4;
 const NO_BYTES = new Uint8Array();
 /** Answers that have no body whatever is said. */
 const BODILESS = new Set([204, 205, 304]);
@@ -53,6 +68,11 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   readonly contentLength: number;
   receivedBytes = 0;
   frameCount = 0;
+  /** Bytes of the answer's data that have left. */
+  sentBytes = 0;
+  /** For whoever looks whether it goes on: those at the last look, and looks since then that found no more. */
+  sentBytesSeen = -1;
+  stillLooks = 0;
   /** The peer has ended the request. */
   isRemoteEnded = false;
   /** We have ended the answer. */
@@ -64,7 +84,8 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   #isHeadOnly: boolean;
   #isFlowing = false;
   #isDraining = false;
-  #incoming: Uint8Array[] | null = null;
+  #bodyOwner = '';
+  #incoming: UnreadBytes | null = null;
   #outgoing: Uint8Array[] | null = null;
   /** Of the first chunk that goes out: what has gone. */
   #sentOfFirst = 0;
@@ -174,54 +195,25 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
     return this;
   }
 
-  async *iterator(_options: {
-    readonly destroyOnReturn: false;
-  }): AsyncGenerator<Uint8Array, void, undefined> {
-    const chunks: Uint8Array[] = [];
-    let isComplete = this.readableEnded;
-    let wake: () => void = doNothing;
-    const came = (chunk: Uint8Array): void => {
-      if (chunks.push(chunk) >= CHUNKS_AHEAD_MAX) this.pause();
-      wake();
-    };
-    const ended = (): void => {
-      isComplete = true;
-      wake();
-    };
-    const closed = (): void => wake();
-    this.on('data', came);
-    this.on('end', ended);
-    this.on('close', closed);
-    try {
-      for (;;) {
-        const chunk = chunks.shift();
-        if (chunk !== undefined) yield chunk;
-        else if (isComplete) return;
-        else if (this.destroyed) throw new Error('the stream was closed before its body ended');
-        else {
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-            this.resume();
-          });
-        }
-      }
-    } finally {
-      this.off('data', came);
-      this.off('end', ended);
-      this.off('close', closed);
-    }
+  get bodyOwner(): string {
+    return this.#bodyOwner;
   }
 
-  /** Hot. Data has come; it lies in memory of its own where `isKept`, else where more does that was read with it. */
-  dataCame(chunk: Uint8Array, isKept: boolean): void {
+  set bodyOwner(owner: string) {
+    this.#bodyOwner = owner;
+    if (this.#incoming !== null && !this.#incoming.moveTo(owner)) this.close(ENHANCE_YOUR_CALM);
+  }
+
+  /** Hot. Data has come; it lies where more does that was read with it. */
+  dataCame(chunk: Uint8Array): void {
     if (this.#isFlowing && this.#incoming === null) {
       this.emit('data', chunk);
       this.#carrier.consumed(this, chunk.length);
       return;
     }
     this.#carrier.unread(chunk.length);
-    // `slice` of a Buffer copies nothing.
-    (this.#incoming ??= []).push(isKept ? chunk : Uint8Array.prototype.slice.call(chunk));
+    this.#incoming ??= this.#carrier.newUnread(this.#bodyOwner);
+    if (!this.#incoming.add(chunk)) this.close(ENHANCE_YOUR_CALM);
   }
 
   /** Hot. The peer has ended the request. */
@@ -234,8 +226,11 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   drain(): void {
     this.#isDraining = false;
     while (this.#isFlowing && this.#incoming !== null && !this.destroyed) {
-      const chunk = this.#incoming.shift() as Uint8Array;
-      if (this.#incoming.length === 0) this.#incoming = null;
+      const chunk = this.#incoming.shift();
+      if (this.#incoming.length === 0) {
+        this.#incoming.release();
+        this.#incoming = null;
+      }
       this.#carrier.unread(-chunk.length);
       this.emit('data', chunk);
       this.#carrier.consumed(this, chunk.length);
@@ -249,10 +244,10 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   send(framesMax: number): void {
     const sender = this.#sender;
     for (let frames = 0; this.#outgoing !== null; frames++) {
-      if (this.sendWindow <= 0) return;
+      if (this.sendWindow <= 0) return this.#carrier.waits();
       if (frames >= framesMax || sender.sendWindow <= 0 || !sender.canSend) {
         sender.await(this);
-        return;
+        return this.#carrier.waits();
       }
       this.#sendFrame(Math.min(FRAME_BYTES_MAX, this.sendWindow, sender.sendWindow));
     }
@@ -276,6 +271,7 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
       else outgoing.shift();
     } else this.#sentOfFirst += count;
     this.#outgoingBytes -= count;
+    this.sentBytes += count;
     this.#carrier.queued(-count);
     const isLast = this.#isEnding && this.#outgoing === null && !this.#isTrailed;
     this.#sender.sendData(this, data, isLast);
@@ -296,8 +292,8 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
   /** The stream is over, or is to be nothing more; 'close' is for the connection to tell. */
   over(): void {
     this.destroyed = true;
-    let unread = 0;
-    if (this.#incoming !== null) for (const chunk of this.#incoming) unread += chunk.length;
+    const unread = this.#incoming?.length ?? 0;
+    this.#incoming?.release();
     if (unread > 0) this.#carrier.unread(-unread);
     if (this.#outgoingBytes > 0) this.#carrier.queued(-this.#outgoingBytes);
     this.#incoming = null;
@@ -328,8 +324,4 @@ export class OwnStream extends EventEmitter implements Http2RequestStream {
 
 function drainIncoming(stream: OwnStream): void {
   stream.drain();
-}
-
-function doNothing(): void {
-  // Nobody waits.
 }

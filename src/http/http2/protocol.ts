@@ -46,3 +46,8 @@ export const REFUSED_STREAM = 7;
 export const CANCEL = 8;
 export const COMPRESSION_ERROR = 9;
 export const ENHANCE_YOUR_CALM = 11;
+
+/** Payloads of PRIORITY and PING, and of GOAWAY at least. */
+export const PRIORITY_BYTES = 5;
+export const PING_BYTES = 8;
+export const GOAWAY_BYTES_MIN = 8;

@@ -37,6 +37,8 @@ export function requestHeadOf(fields: readonly HeaderField[]): RequestHead | nul
       headers[name] = value;
       if (kind === FieldKind.contentLength) contentLength = Number(value);
     } else if (kind === FieldKind.contentLength) return null;
+    // Whose credential counts would be a guess.
+    else if (name === 'authorization') return null;
     else if (kind === FieldKind.cookie) headers[name] = `${before as string}; ${value}`;
     else if (kind === FieldKind.joined || kind === FieldKind.te) {
       headers[name] = `${before as string}, ${value}`;

@@ -15,6 +15,8 @@ export interface Http2RequestStream {
   readonly closed: boolean;
   /** The body was read to its end. */
   readonly readableEnded: boolean;
+  /** Bytes of the answer's body that have left; absent where only whole writes are known to have. */
+  readonly sentBytes?: number | undefined;
   /** The whole answer has been sent. */
   readonly writableFinished: boolean;
   /**
@@ -32,11 +34,16 @@ export interface Http2RequestStream {
   /** Resets the stream with an error code of HTTP/2. */
   close(code?: number): void;
   destroy(): unknown;
+  /**
+   * Whose share of the memory for bodies what waits for a reader counts against. On streams of node:http2 it says nothing: they hold what
+   * waits as it came, up to a window.
+   */
+  bodyOwner?: string;
+  pause(): unknown;
   resume(): unknown;
+  /** A chunk may lie in the memory of all that was read with it: who keeps it beyond its turn of the loop copies it. */
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   on(event: StreamEvent, listener: () => void): unknown;
   once(event: StreamEvent, listener: () => void): unknown;
   off(event: StreamEvent, listener: () => void): unknown;
-  /** The body chunk by chunk. With `destroyOnReturn: false` the stream outlives an iteration that ends early. */
-  iterator(options: { readonly destroyOnReturn: false }): AsyncIterable<unknown>;
 }

@@ -25,6 +25,8 @@ export class SendSide implements StreamSender {
   isHeld = false;
   readonly #socket: Socket;
   readonly #onOver: (stream: OwnStream) => void;
+  readonly #onBacklog: () => void;
+  readonly #onRelief: () => void;
   readonly #output = new FrameOutput();
   /** Streams whose data waits for the connection. */
   readonly #waiting = new Set<OwnStream>();
@@ -40,14 +42,28 @@ export class SendSide implements StreamSender {
   #isLast = false;
   #patienceMs = 0;
 
-  constructor(socket: Socket, onOver: (stream: OwnStream) => void) {
+  /** `onBacklog` is told when the kernel takes no more, `onRelief` when it has taken what there was: then the socket is to be read again. */
+  constructor(
+    socket: Socket,
+    onOver: (stream: OwnStream) => void,
+    onBacklog: () => void,
+    onRelief: () => void,
+  ) {
     this.#socket = socket;
     this.#onOver = onOver;
+    this.#onBacklog = onBacklog;
+    this.#onRelief = onRelief;
   }
 
   /** Whether data may be given to the socket now. */
   get canSend(): boolean {
     return this.#output.bytes + this.#socket.writableLength < OUTPUT_BYTES_MAX;
+  }
+
+  /** Changes when the kernel has taken more. */
+  get takenBytes(): number {
+    const socket = this.#socket as Socket & { _handle?: { writeQueueSize?: number } | null };
+    return socket.bytesWritten - (socket._handle?.writeQueueSize ?? socket.writableLength);
   }
 
   /** The peer takes less than it asks for; nothing is read of it meanwhile. */
@@ -176,6 +192,7 @@ export class SendSide implements StreamSender {
     if (this.#socket.writableLength === 0) return;
     this.#isBacklogged = true;
     this.#socket.pause();
+    this.#onBacklog();
   }
 
   #written(ended: readonly OwnStream[], controlCount: number): void {
@@ -186,7 +203,7 @@ export class SendSide implements StreamSender {
     this.sendWaiting();
     if (!this.#isBacklogged || socket.writableLength > 0) return;
     this.#isBacklogged = false;
-    socket.resume();
+    this.#onRelief();
   }
 
   #tell(ended: readonly OwnStream[]): void {

@@ -1,14 +1,14 @@
 import {
   create,
-  fromBinary,
-  fromJsonString,
   toBinary,
   toJsonString,
   type DescMessage,
   type DescService,
   type Message,
 } from '@bufbuild/protobuf';
-import { bodyTooLarge, gunzipLimited } from '../../http/gunzip-limited.ts';
+import { MessageDecoder } from '../../decoding/message-decoder.ts';
+import { gunzipCounted } from '../../http/gunzip-counted.ts';
+import { bodyTooLarge } from '../../http/gunzip-limited.ts';
 import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { HttpServer } from '../../http/http-server.ts';
 import { requestIdOf } from '../../http/request-id.ts';
@@ -33,6 +33,8 @@ export type ConnectListenerOptions = {
   readonly timeoutMsMax: number;
   /** Once for each call of a method, also one that was refused. `code` is `ok` or a Connect code. */
   readonly onCall: (call: CallReport) => void;
+  /** Told of each request that is refused before it is built, since it holds more than it may. */
+  readonly onMessageRefused: (reason: string) => void;
   /** For errors that the caller is told nothing of. */
   readonly onInternalError: (procedure: string, requestId: string, error: unknown) => void;
 };
@@ -48,7 +50,6 @@ const JSON_TYPE = 'application/json';
 const PROTO_TYPE = 'application/proto';
 const TIMEOUT_HEADER = /^\d{1,10}$/;
 const ANSWER_JSON = { alwaysEmitImplicit: true, useProtoFieldName: true };
-const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
 
 type Method = {
   readonly procedure: string;
@@ -87,7 +88,8 @@ export function serveConnect(options: ConnectListenerOptions): void {
 function take(options: ConnectListenerOptions, method: Method, exchange: HttpExchange): void {
   const call = beginCall(options, method, exchange);
   const { requestId } = call;
-  if (!options.authenticator.accepts(exchange.header('authorization'))) {
+  const token = options.authenticator.tokenOf(exchange.header('authorization'));
+  if (token < 0) {
     const problem = 'a service token is needed: Authorization: Bearer';
     return call.fail(new AppError('CREDENTIAL_INVALID', problem));
   }
@@ -102,6 +104,7 @@ function take(options: ConnectListenerOptions, method: Method, exchange: HttpExc
     exchange.sendEmpty(415, ['accept-post', types, 'x-request-id', requestId]);
     return call.ended('invalid_argument');
   }
+  exchange.bodyOwner = `token-${token}`;
   // Until the body is there, nothing is done for a client that goes.
   exchange.onAborted(() => call.ended('canceled'));
   exchange.readBody(
@@ -110,7 +113,7 @@ function take(options: ConnectListenerOptions, method: Method, exchange: HttpExc
       exchange.onAborted(() => undefined);
       void answer(options, method, head, call, body);
     },
-    () => call.fail(bodyTooLarge(options.bodyBytesMax)),
+    (refusal) => call.fail(refusal ?? bodyTooLarge(options.bodyBytesMax)),
   );
 }
 
@@ -171,10 +174,11 @@ async function answer(
   call: Call,
   body: Uint8Array,
 ): Promise<void> {
-  const { requestId } = call;
+  const { requestId, exchange } = call;
+  const hold = exchange.bodyBudget.open(exchange.bodyOwner, { cutForRoom: holdsOn });
   try {
-    const bytes = isGzip ? await gunzipLimited(body, options.bodyBytesMax) : body;
-    const request = decode(method.input, contentType, bytes);
+    const bytes = isGzip ? await gunzipCounted(body, options.bodyBytesMax, hold) : body;
+    const request = await decode(options, method.input, contentType, bytes);
     // Nothing is begun whose answer nobody waits for.
     if (timeoutMs === 0) throw deadlineExceeded(timeoutMs);
     const response = await withDeadline(method.handle(request, { requestId }), timeoutMs);
@@ -186,26 +190,40 @@ async function answer(
     call.ended('ok');
   } catch (error) {
     call.fail(error);
+  } finally {
+    hold.release();
   }
 }
 
-/** Errors: BODY_MALFORMED, or FIELD_INVALID for names of enums, which say what is wrong but never quote a value. */
-function decode(input: DescMessage, contentType: string, bytes: Uint8Array): Message {
-  if (contentType === PROTO_TYPE) {
-    try {
-      return fromBinary(input, bytes);
-    } catch (error) {
-      throw new AppError('BODY_MALFORMED', `the body is no ${input.typeName}`, {}, error);
-    }
-  }
+function holdsOn(): void {
+  // Never called: it waits for nobody.
+}
+
+/** What is small is decoded at once, all else in slices; no list of ours has a bound of its own there. */
+const decoder = new MessageDecoder();
+
+/**
+ * Errors: BODY_MALFORMED, FIELD_TOO_LARGE, BATCH_TOO_LARGE, or FIELD_INVALID for names of enums, which say what is wrong but never quote a
+ * value.
+ */
+async function decode(
+  { onMessageRefused }: ConnectListenerOptions,
+  input: DescMessage,
+  contentType: string,
+  bytes: Uint8Array,
+): Promise<Message> {
+  const isBinary = contentType === PROTO_TYPE;
   // Connect: an empty JSON body is an empty message.
-  if (bytes.length === 0) return create(input);
-  let text: string | undefined;
+  if (!isBinary && bytes.length === 0) return create(input);
   try {
-    text = strictUtf8.decode(bytes);
-    return fromJsonString(input, text);
+    return await decoder.decode(input, isBinary, bytes);
   } catch (error) {
-    throw malformedJson(input, error, text);
+    if (error instanceof AppError) {
+      if (error.reason !== 'BODY_MALFORMED') onMessageRefused(error.reason);
+      throw error;
+    }
+    if (!isBinary) throw malformedJson(input, error, bytes);
+    throw new AppError('BODY_MALFORMED', `the body is no ${input.typeName}`, {}, error);
   }
 }
 

@@ -13,6 +13,10 @@ const CODE_OF_REASON: Readonly<Record<string, Code | undefined>> = {
   FIELD_INVALID: Code.InvalidArgument,
   FIELD_REQUIRED: Code.InvalidArgument,
   BODY_TOO_LARGE: Code.ResourceExhausted,
+  BATCH_TOO_LARGE: Code.ResourceExhausted,
+  FIELD_TOO_LARGE: Code.ResourceExhausted,
+  BODY_MEMORY_EXHAUSTED: Code.ResourceExhausted,
+  BODY_IN_CRUMBS: Code.ResourceExhausted,
   CREDENTIAL_INVALID: Code.Unauthenticated,
   HOST_NOT_ALLOWED: Code.PermissionDenied,
   STREAM_TOKEN_INVALID: Code.Unauthenticated,
@@ -86,15 +90,18 @@ export function invalidField(field: string, problem: string): AppError {
   return new AppError('FIELD_INVALID', `${field}: ${problem}`, { field });
 }
 
+/** A longer body is not read a second time to say more of it. */
+const READ_AGAIN_BYTES_MAX = 65_536;
+
 /**
  * BODY_MALFORMED for what protobuf's JSON reader threw while it read `body` as an `input`. Names the field or the
  * unknown key, if the reader does; for a value that an enum does not have it is FIELD_INVALID, which says what there is. The reader's
  * text is the cause alone: it quotes values, of secrets, too.
  */
-export function malformedJson(input: DescMessage, error: unknown, body = ''): AppError {
+export function malformedJson(input: DescMessage, error: unknown, body: Uint8Array): AppError {
   const text = error instanceof Error ? error.message : '';
-  if (text.startsWith('cannot decode enum ')) {
-    const unknown = unknownEnumIn(input, JSON.parse(body));
+  if (text.startsWith('cannot decode enum ') && body.length <= READ_AGAIN_BYTES_MAX) {
+    const unknown = unknownEnumIn(input, JSON.parse(new TextDecoder().decode(body)));
     if (unknown !== undefined) return invalidField(unknown.field, unknown.problem);
   }
   const named = /^cannot decode (?:field|oneof) (?:\S+\.)?(\w+) from JSON/.exec(text)?.[1];

@@ -1,3 +1,4 @@
+import type { HttpExchange } from '../../http/http-exchange.ts';
 import type { HttpServer } from '../../http/http-server.ts';
 import { METRICS_CONTENT_TYPE } from '../../observability/metric-store.ts';
 
@@ -18,14 +19,15 @@ export type OperationalOptions = {
  */
 export function addOperationalRoutes({ server, isReady, renderMetrics }: OperationalOptions): void {
   for (const path of ['/healthz', '/health']) {
-    server.route('GET', path, (exchange) => {
+    const answer = (exchange: HttpExchange): void => {
       if (isReady()) exchange.send(200, JSON_TYPE, '{"status":"ok"}', NO_STORE);
       else exchange.send(503, JSON_TYPE, '{"status":"not_ready"}', NO_STORE);
-    });
+    };
+    server.route('GET', path, answer, false);
   }
-  server.route('GET', '/livez', (exchange) => {
+  const alive = (exchange: HttpExchange): void =>
     exchange.send(200, JSON_TYPE, '{"status":"ok"}', NO_STORE);
-  });
+  server.route('GET', '/livez', alive, false);
   server.route('GET', '/metrics', (exchange) => {
     void renderMetrics().then((text) => exchange.send(200, METRICS_CONTENT_TYPE, text, NO_STORE));
   });

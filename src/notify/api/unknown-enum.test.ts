@@ -24,7 +24,7 @@ test.each(CASES)('%s: the field is named, and what is allowed', (schema, body, f
   } catch (thrown) {
     error = thrown;
   }
-  const told = malformedJson(schema, error, JSON.stringify(body));
+  const told = malformedJson(schema, error, Buffer.from(JSON.stringify(body)));
   expect(told.reason).toBe('FIELD_INVALID');
   expect(told.metadata).toEqual({ field });
   expect(told.message.startsWith(`${field}: ${ALLOWED}`)).toBe(true);

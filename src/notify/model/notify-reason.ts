@@ -17,6 +17,10 @@ export type CommonReason =
   | 'FIELD_INVALID'
   | 'FIELD_REQUIRED'
   | 'BODY_TOO_LARGE'
+  | 'BATCH_TOO_LARGE' // a list has more items than are read
+  | 'FIELD_TOO_LARGE' // a field holds more than is read
+  | 'BODY_MEMORY_EXHAUSTED' // request bodies already take all that they, or those of this caller, may
+  | 'BODY_IN_CRUMBS'
   | 'CREDENTIAL_INVALID'
   | 'HOST_NOT_ALLOWED' // Host or :authority names another service
   | 'METHOD_UNKNOWN'

@@ -1,6 +1,7 @@
 import { DeliveryService } from '../../gen/notify/v1/delivery_service_pb.ts';
 import { NotifyService } from '../../gen/notify/v1/notify_service_pb.ts';
 import { StreamService } from '../../gen/notify/v1/stream_service_pb.ts';
+import type { BodyBudget } from '../../http/body-budget.ts';
 import { createHttpServer, type HttpServer } from '../../http/http-server.ts';
 import type { Authenticator } from '../../http/service-tokens.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -36,6 +37,7 @@ export type ListenerParts = {
   readonly log: NotifyLog;
   readonly refusals: Refusals;
   readonly metrics: NotifyMetrics;
+  readonly bodyBudget: BodyBudget;
   readonly store: NotificationStore;
   readonly writer: NotificationWriter;
   readonly hub: LiveHub;
@@ -57,6 +59,8 @@ export function createInternalServer(parts: ListenerParts): HttpServer {
   const server = createHttpServer({
     host: settings.host,
     port: settings.internalPort,
+    bodyBudget: parts.bodyBudget,
+    limits: { http1IdleMs: settings.httpIdleMs },
     hostGuard: createHostGuard(settings, onIncident),
     onIncident,
   });
@@ -70,6 +74,7 @@ export function createInternalServer(parts: ListenerParts): HttpServer {
       if (method === NotifyService.method.notify.localName) metrics.request(code);
       log.rpc(procedure, durationMs, requestId);
     },
+    onMessageRefused: metrics.messageRefused,
     onInternalError: (rpc, requestId, error) => {
       logger.error({ rpc, request_id: requestId, error }, 'call_failed');
     },
@@ -117,7 +122,11 @@ export function createClientServer(parts: ListenerParts): HttpServer {
   const server = createHttpServer({
     host: settings.host,
     port: settings.clientPort,
-    limits: { connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE },
+    bodyBudget: parts.bodyBudget,
+    limits: {
+      connectionsMax: settings.connectionsMax + CONNECTIONS_SPARE,
+      http1IdleMs: settings.httpIdleMs,
+    },
     hostGuard: createHostGuard(settings, onIncident),
     onIncident,
   });

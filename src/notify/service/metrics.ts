@@ -1,6 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { Gauge } from 'prom-client';
+import { type BodyFigures, registerBodyMetrics } from '../../observability/body-metrics.ts';
 import {
   createCredentialMetrics,
   type CredentialMetrics,
@@ -54,6 +55,10 @@ type ServiceMetrics = {
   readonly render: () => Promise<string>;
   /** Runs before each scrape: set gauges from figures that nobody pushes. It may throw. */
   readonly onCollect: (collector: () => void) => void;
+  /** What request bodies hold; once. */
+  readonly bodies: (figures: BodyFigures) => void;
+  /** A request that holds more than it may. */
+  readonly messageRefused: (reason: string) => void;
   /** A call on the internal listener; `code` is `ok` or a Connect code. */
   readonly request: (code: string) => void;
   readonly send: (channel: Channel, status: SendStatus, seconds: number) => void;
@@ -129,6 +134,8 @@ export function createNotifyMetrics(version: string, commit: string): NotifyMetr
       idle: gauge('notify_pg_pool_idle_connections', 'Connections that nobody uses.'),
       waiting: gauge('notify_pg_pool_waiting_requests', 'Callers waiting for a connection.'),
     },
+    messageRefused: messageMetric(store),
+    bodies: (figures) => registerBodyMetrics(store, 'notify', figures),
     onCollect: (collector) => store.onCollect(collector),
     render: async () => {
       try {
@@ -157,6 +164,15 @@ function requestMetrics(store: MetricStore): Pick<NotifyMetrics, 'request'> {
   });
   const byCode = new Map(REQUEST_CODES.map((code) => [code, requests.cell({ code })]));
   return { request: (code) => (byCode.get(code) ?? byCode.get('unknown'))?.add() };
+}
+
+function messageMetric(store: MetricStore): (reason: string) => void {
+  const refused = store.counter({
+    name: 'notify_messages_refused_total',
+    help: 'Requests refused before they were built, since they hold more than they may, by reason.',
+    labelNames: ['reason'],
+  });
+  return (reason) => refused.inc({ reason });
 }
 
 function placesGauge(store: MetricStore, name: string, help: string): Gauge<'channel'> {

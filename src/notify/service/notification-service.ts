@@ -1,4 +1,5 @@
 import type { Environment } from '../../config/load-options.ts';
+import { BodyBudget } from '../../http/body-budget.ts';
 import { createHttpServer, type HttpServer } from '../../http/http-server.ts';
 import { plainTextWarning } from '../../http/plain-text-warning.ts';
 import { eventLogOf, type Logger } from '../../observability/logger.ts';
@@ -126,6 +127,7 @@ export async function startNotificationService(
     const metricsServer = createHttpServer({
       host: settings.host,
       port: settings.metricsPort,
+      limits: { http1IdleMs: settings.httpIdleMs },
       hostGuard: createHostGuard(settings, onIncident),
       onIncident,
     });
@@ -197,6 +199,7 @@ function assemble(
   });
   const shared: ListenerParts = {
     settings,
+    bodyBudget: createBodyBudget(settings, metrics),
     logger,
     log,
     metrics,
@@ -321,6 +324,12 @@ function announce(
       dispatcher.wake();
     }
   }
+}
+
+function createBodyBudget({ bodyMemoryBytes }: NotifySettings, metrics: NotifyMetrics): BodyBudget {
+  const bodyBudget = new BodyBudget({ bytesMax: bodyMemoryBytes });
+  metrics.bodies(bodyBudget);
+  return bodyBudget;
 }
 
 function collectFigures(

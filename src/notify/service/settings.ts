@@ -1,10 +1,12 @@
 import {
   allowedHostsOption,
   behindProxyOption,
+  bodyMemoryOption,
   commitOption,
   databaseUrlOption,
   directoryOption,
   hostOption,
+  http1IdleOption,
   portOption,
 } from '../../config/common-options.ts';
 import { loadOptions, redactedOptions, type Environment } from '../../config/load-options.ts';
@@ -39,6 +41,7 @@ export const NOTIFY_OPTIONS = {
     'Port of /metrics, /healthz, /health and /livez. 0 takes a free one.',
     9090,
   ),
+  httpIdleMs: http1IdleOption('NOTIFY_HTTP_IDLE_MS'),
   serviceAuthTokens: secretListOption({
     env: 'NOTIFY_SERVICE_AUTH_TOKENS',
     description:
@@ -118,6 +121,7 @@ export const NOTIFY_OPTIONS = {
     min: 1,
     max: 10_000,
   }),
+  bodyMemoryBytes: bodyMemoryOption('NOTIFY_BODY_MEMORY_BYTES', () => 0),
   bufferEventsMax: integerOption({
     env: 'NOTIFY_CONNECTION_BUFFER_EVENTS',
     description:

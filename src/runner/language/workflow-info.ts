@@ -1,11 +1,11 @@
 import type { WorkflowFile } from '../model/ports.ts';
-import type { WorkflowInfo, WorkflowSchedule } from '../model/workflow-info.ts';
-import type { Template, Workflow } from '../model/workflow.ts';
+import type { WorkflowInfo, WorkflowInfoError, WorkflowSchedule } from '../model/workflow-info.ts';
+import type { FileProblem, Template, Workflow } from '../model/workflow.ts';
 import { nextScheduledTime } from './cron.ts';
 
 /** A workflow file as it is listed at `now`, which its schedules count from. */
 export function workflowInfo(file: WorkflowFile, now: Date): WorkflowInfo {
-  const { name, fileName, filePath, workflow, problems } = file;
+  const { name, fileName, filePath, workflow, problems, missing = [] } = file;
   const jobs = [...(workflow?.jobs.values() ?? [])].map((job) => ({
     id: job.key,
     name: plainText(job.name) ?? job.key,
@@ -21,17 +21,13 @@ export function workflowInfo(file: WorkflowFile, now: Date): WorkflowInfo {
     jobs,
     ...(inputs === undefined || inputs.size === 0 ? {} : { inputs: Object.fromEntries(inputs) }),
     ...(schedules.length === 0 ? {} : { schedules }),
-    ...(problems.length === 0
-      ? {}
-      : {
-          errors: problems.map(({ message, line, column, file: other }) => ({
-            message,
-            line,
-            col: column,
-            file: other,
-          })),
-        }),
+    ...(problems.length === 0 ? {} : { errors: problems.map(shown) }),
+    ...(missing.length === 0 ? {} : { warnings: missing.map(shown) }),
   };
+}
+
+function shown({ message, line, column, file }: FileProblem): WorkflowInfoError {
+  return { message, line, col: column, file };
 }
 
 function schedulesOf(workflow: Workflow | undefined, now: Date): readonly WorkflowSchedule[] {

@@ -16,6 +16,8 @@ export type WorkflowFile = {
   /** What `workflow` was read from: this file, then those that it calls. Present with it. */
   readonly sources?: readonly WorkflowSource[] | undefined;
   readonly problems: readonly FileProblem[];
+  /** Workflows that are called and not there: the jobs that call them fail, the others run. */
+  readonly missing?: readonly FileProblem[] | undefined;
 };
 
 /** The workflows of the project: read on each call, cached by modification time. */

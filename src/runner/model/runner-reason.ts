@@ -51,6 +51,8 @@ export type CommonReason =
   | 'FIELD_INVALID'
   | 'FIELD_REQUIRED'
   | 'BODY_TOO_LARGE'
+  | 'BODY_MEMORY_EXHAUSTED' // request bodies already take all that they, or those of this caller, may
+  | 'BODY_IN_CRUMBS'
   | 'RESULT_TOO_LARGE'
   | 'QUEUE_FULL'
   | 'STORE_UNAVAILABLE'

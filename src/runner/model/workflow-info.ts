@@ -17,7 +17,7 @@ export type WorkflowSchedule = {
   readonly nextAt?: string | undefined;
 };
 
-/** WorkflowInfo of the contract; `schedules` and `errors` only where there are some. */
+/** WorkflowInfo of the contract; `schedules`, `errors` and `warnings` only where there are some. */
 export type WorkflowInfo = {
   readonly name: string;
   readonly fileName: string;
@@ -32,4 +32,6 @@ export type WorkflowInfo = {
   readonly inputs?: Readonly<Record<string, WorkflowInput>>;
   readonly schedules?: readonly WorkflowSchedule[];
   readonly errors?: readonly WorkflowInfoError[];
+  /** What fails some of its jobs. */
+  readonly warnings?: readonly WorkflowInfoError[];
 };

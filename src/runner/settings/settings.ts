@@ -5,7 +5,10 @@ import {
   behindProxyOption,
   commitOption,
   directoryOption,
+  http1IdleOption,
   logLevelOption,
+  BODIES_HELD_MIN,
+  bodyMemoryOption,
   optionalPortOption,
   portOption,
 } from '../../config/common-options.ts';
@@ -25,6 +28,8 @@ import { isLoopback } from '../../http/host-allow-list.ts';
 const KIB = 1024;
 const MIB = 1024 * KIB;
 const GIB = 1024 * MIB;
+/** Of webhooks, which have a limit of their own. */
+const BODY_BYTES_LARGEST = 25 * MIB;
 
 const HTTP_URL = {
   pattern: /^https?:\/\/[^\s@]+$/,
@@ -50,6 +55,7 @@ export const RUNNER_OPTIONS = {
     ...ADDRESS,
   }),
   isBehindProxy: behindProxyOption('RUNNER_BEHIND_PROXY', 'HOST'),
+  httpIdleMs: http1IdleOption('RUNNER_HTTP_IDLE_MS'),
   workspace: directoryOption(
     'RUNNER_WORKSPACE',
     'The project directory, whose `.github/workflows` are run; the first argument of the command line wins over it. State lies in `.runner` below it.',
@@ -284,6 +290,9 @@ export const RUNNER_OPTIONS = {
     max: 64 * MIB,
     unit: 'bytes',
   }),
+  bodyMemoryBytes: bodyMemoryOption('RUNNER_BODY_MEMORY_BYTES', ({ maxBodyBytes }) =>
+    Math.max(Number(maxBodyBytes ?? 0), BODY_BYTES_LARGEST),
+  ),
   maxJobLogBytes: integerOption({
     env: 'RUNNER_MAX_JOB_LOG_BYTES',
     description: 'Log that one job may write; what comes after it is dropped with an annotation.',
@@ -359,6 +368,12 @@ export function redactedRunnerSettings(settings: RunnerSettings): Record<string,
 
 function contradictions(settings: RunnerSettings): string[] {
   const problems: string[] = [];
+  const bodyMemoryMin = BODIES_HELD_MIN * Math.max(settings.maxBodyBytes, BODY_BYTES_LARGEST);
+  if (settings.bodyMemoryBytes < bodyMemoryMin) {
+    problems.push(
+      `${RUNNER_OPTIONS.bodyMemoryBytes.env}: must be at least ${bodyMemoryMin}, ${BODIES_HELD_MIN} of the largest bodies`,
+    );
+  }
   if (!isLoopback(settings.host) && settings.apiToken === undefined) {
     problems.push(
       `${RUNNER_OPTIONS.host.env}: ${settings.host} can be reached from other machines, which demands ${RUNNER_OPTIONS.apiToken.env}`,

@@ -40,7 +40,8 @@ export type GuardedWriteRequest = {
 
 export type GuardedWriteResult = { readonly token: string; readonly isReplayed: boolean };
 
-const PRECONDITIONS_MAX = 100;
+/** Preconditions of one write at most. */
+export const PRECONDITIONS_MAX = 100;
 const KEY_CHARACTERS_MAX = 64;
 
 /** What must hold under the shard's lock. */

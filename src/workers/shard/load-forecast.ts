@@ -5,6 +5,9 @@ const WORTH_WAITING_MS = 2_000;
 /** The estimate may be so much too long before anybody is refused wrongly. */
 const CERTAIN_SHARE = 0.6;
 
+/** Fewer take seconds at most: when they do not come, it is not for their number, and nobody knows for how long. */
+const LARGE_ROWS = 100_000;
+
 /** How long a load will still take, by how far it has come and how many rows are expected. Times are in ms. */
 export class LoadForecast {
   readonly #startMs: number;
@@ -22,7 +25,8 @@ export class LoadForecast {
   /** What is left once `rows` have come; undefined: nobody knows. */
   leftMs(rows: number, nowMs: number): number | undefined {
     const elapsedMs = nowMs - this.#startMs;
-    if (this.#rows === undefined || rows === 0 || elapsedMs < FORECAST_AFTER_MS) return undefined;
+    if (this.#rows === undefined || this.#rows < LARGE_ROWS) return undefined;
+    if (rows === 0 || elapsedMs < FORECAST_AFTER_MS) return undefined;
     return Math.max(0, this.#rows - rows) * (elapsedMs / rows);
   }
 }

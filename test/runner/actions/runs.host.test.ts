@@ -148,6 +148,7 @@ jobs:
   first: ${job('first')}
   second: ${job('second', 'needs: first,')}
   legs: ${job('legs', `${legs},`)}
+  third: ${job('third', 'strategy: { matrix: { n: [3] } },')}
   computed: ${job('computed', "strategy: { matrix: { n: ['${{ github.run_number }}'] } },")}
   calls: { uses: ./.github/workflows/called.yml, ${legs} }
   far: { uses: ./.github/workflows/called.yml, with: { what: x } }
@@ -163,13 +164,16 @@ jobs: { inner: ${job('inner')}, other: ${job('other', 'strategy: { matrix: { m: 
     return names.map((name) => name.slice('o/'.length, -'@v1'.length));
   };
   expect(await neededBy('-j', 'second')).toEqual(['first', 'second']);
-  expect(await neededBy('-j', 'legs', '-j', 'first', '--matrix', 'n:7')).toEqual(['first']);
+  // A job of which no leg is chosen needs nothing.
+  expect(await neededBy('-j', 'legs', '-j', 'third', '--matrix', 'n:3')).toEqual(['third']);
   // What only the run can tell is looked at, and so is a job that no chosen value is for.
-  expect(await neededBy('--matrix', 'n:7', '--matrix', 'm:7')).toEqual([
+  expect(await neededBy('--matrix', 'n:3')).toEqual([
     'computed',
     'first',
     'inner',
+    'other',
     'second',
+    'third',
   ]);
 });
 

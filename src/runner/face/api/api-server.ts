@@ -19,6 +19,8 @@ import { Router, type BodyRule, type Route } from './router.ts';
 const API_VERSION = '1';
 const NO_BODY: BodyRule = { kind: 'none' };
 const NO_BYTES = new Uint8Array(0);
+/** Who has the token, or needs none: there is one of it. */
+const CALLER = 'caller';
 const HEADER_TEXT_MAX = 512;
 
 /** One finished request, for the log. The query is left out: it may hold a token. */
@@ -91,7 +93,9 @@ class Api {
       request = readRequest(exchange, requestId);
       const { headers, method, path } = request;
       const { access } = this.#options;
-      access.requireHost(headers, this.#port());
+      // A health check of HTTP/1.0 has no Host; no page can send such a request.
+      const isNameless = path === '/health' && (headers.get('host') ?? '') === '';
+      if (!isNameless) access.requireHost(headers, this.#port());
       access.requireOrigin(headers, isApiPath(path));
       common = [...common, ...access.corsHeaders(headers)];
       if (method === 'OPTIONS') {
@@ -136,6 +140,8 @@ class Api {
     const maxBytes = rule.maxBytes ?? this.#options.maxBodyBytes;
     if (rule.kind === 'bytes') requirePlainEncoding(headers);
     else if (rule.isRequired || headerOf(headers, 'content-type') !== '') requireJson(headers);
+    // What anybody may send has the share of those whom nobody knows.
+    if (!this.#options.openPaths.has(request.path)) exchange.bodyOwner = CALLER;
     exchange.readBody(
       maxBytes,
       (bytes) => {
@@ -148,8 +154,9 @@ class Api {
           this.#fail(exchange, request, requestId, error, common, []);
         }
       },
-      () => {
-        const error = new AppError('BODY_TOO_LARGE', `the body exceeds ${maxBytes} bytes`);
+      (refusal) => {
+        const error =
+          refusal ?? new AppError('BODY_TOO_LARGE', `the body exceeds ${maxBytes} bytes`);
         this.#fail(exchange, request, requestId, error, common, []);
       },
     );

@@ -1,3 +1,4 @@
+import { assertJsonBounds } from '../../../decoding/json-bounds.ts';
 import { AppError } from '../../../shared/app-error.ts';
 
 /** Who calls, as the audit trail keeps it. */
@@ -48,14 +49,34 @@ export function requirePlainEncoding(headers: Headers): void {
   }
 }
 
-/** The document in `bytes`. Errors: INVALID_JSON, also for text that is no UTF-8. */
+/** Members and entries of a document, far beyond what any route takes; parsing them takes a few ms. */
+const VALUES_MAX = 50_000;
+
+/** The document in `bytes`. Errors: INVALID_JSON, also for text that is no UTF-8; BODY_TOO_LARGE for more than VALUES_MAX values. */
 export function parseJson(bytes: Uint8Array): unknown {
+  assertBounds(bytes);
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return JSON.parse(text) as unknown;
   } catch (error) {
     // The parser's own text quotes the body, which may hold a secret.
     throw new AppError('INVALID_JSON', 'the body is not valid JSON in UTF-8', {}, error);
+  }
+}
+
+function assertBounds(bytes: Uint8Array): void {
+  try {
+    assertJsonBounds(bytes, { valuesMax: VALUES_MAX, bytesMax: bytes.length });
+  } catch (error) {
+    const isTooMuch = error instanceof AppError && error.reason === 'FIELD_TOO_LARGE';
+    if (isTooMuch)
+      throw new AppError('BODY_TOO_LARGE', `the body holds more than ${VALUES_MAX} values`);
+    throw new AppError(
+      'INVALID_JSON',
+      'the body is nested too deep, or has a number too long',
+      {},
+      error,
+    );
   }
 }
 

@@ -62,6 +62,8 @@ const OF_ALL: Partial<Record<CommonReason, Mapping>> = {
   FIELD_INVALID: { status: 400, code: 'invalid_request' },
   FIELD_REQUIRED: { status: 400, code: 'invalid_request' },
   BODY_TOO_LARGE: { status: 413 },
+  BODY_MEMORY_EXHAUSTED: { status: 429 },
+  BODY_IN_CRUMBS: { status: 400 },
   RESULT_TOO_LARGE: { status: 413 },
   QUEUE_FULL: { status: 429 },
   STORE_UNAVAILABLE: { status: 503, code: 'backend_unavailable' },

@@ -55,7 +55,10 @@ test('reads again what changed, and what is called', async () => {
   await write('a.yml', workflow('One'));
   await write('caller.yml', 'on: push\njobs: {c: {uses: ./.github/workflows/called.yml}}\n');
   const first = await catalog.list();
-  expect(first.map(({ problems }) => problems.length)).toEqual([0, 1]);
+  expect(first.map(({ problems, missing = [] }) => problems.length + missing.length)).toEqual([
+    0, 1,
+  ]);
+  expect(first[1]?.problems).toEqual([]);
   const [again] = await catalog.list();
   expect(again).toBe(first[0]);
   await write('a.yml', workflow('Another'));
@@ -66,7 +69,11 @@ test('reads again what changed, and what is called', async () => {
     ['caller.yml', 0],
   ]);
   await unlink(pathOf('called.yml'));
-  expect((await catalog.list()).map(({ problems }) => problems.length)).toEqual([0, 1]);
+  const last = await catalog.list();
+  expect(last.map(({ missing = [] }) => missing.map(({ message }) => message))).toEqual([
+    [],
+    ["Unable to find reusable workflow './.github/workflows/called.yml'"],
+  ]);
 });
 
 test('called workflows of other repositories lie in the cache of actions, and name their own', async () => {
@@ -81,7 +88,7 @@ test('called workflows of other repositories lie in the cache of actions, and na
   await write('b.yml', 'on: push\njobs: {c: {uses: own/repo/.github/workflows/remote.yml@v2}}\n');
   await write('c.yml', 'on: push\njobs: {c: {uses: "own/../.github/workflows/remote.yml@v1"}}\n');
   const files = await createWorkflowCatalog(project).list();
-  expect(files.map(({ problems }) => problems.length)).toEqual([0, 1, 1]);
+  expect(files.map(({ missing = [] }) => missing.length)).toEqual([0, 1, 1]);
   const job = files[0]?.workflow?.jobs.get('c');
   expect(job?.kind === 'call' ? job.called.path : '').toBe(
     'own/repo/.github/workflows/remote.yml@v1',

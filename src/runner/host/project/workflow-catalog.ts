@@ -119,15 +119,19 @@ class FileCatalog implements WorkflowCatalog {
     const read = new Map<string, WorkflowSource>([[own.path, own]]);
     const folders = { own: this.#projectDir, remote: this.#remotesDir };
     const load = createCalledFileLoader(folders, (file, stamp) => stamps.set(file, stamp));
-    const { workflow, document, problems } = await readWorkflow(own, async (uses, from) => {
-      const called = await load(uses, from);
-      // As the reader does: the first text counts, should the file change meanwhile.
-      if (called !== undefined && !read.has(called.path)) read.set(called.path, called);
-      return called;
-    });
+    const { workflow, document, problems, missing } = await readWorkflow(
+      own,
+      async (uses, from) => {
+        const called = await load(uses, from);
+        // As the reader does: the first text counts, should the file change meanwhile.
+        if (called !== undefined && !read.has(called.path)) read.set(called.path, called);
+        return called;
+      },
+    );
     const name = workflow?.name ?? nameIn(document) ?? fileName;
     const sources = workflow === undefined ? undefined : [...read.values()];
-    return { file: { fileName, filePath, name, document, workflow, sources, problems }, stamps };
+    const file = { fileName, filePath, name, document, workflow, sources, problems, missing };
+    return { file, stamps };
   }
 }
 

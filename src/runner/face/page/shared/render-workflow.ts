@@ -1,4 +1,4 @@
-import type { WorkflowInfo } from '../../../model/workflow-info.ts';
+import type { WorkflowInfoError } from '../../../model/workflow-info.ts';
 import type { WorkflowInput } from '../../../model/workflow.ts';
 import { html, type SafeHtml } from './html.ts';
 import { renderEvent, renderSchedules } from './render-event.ts';
@@ -8,14 +8,14 @@ import type { WorkflowView } from './views.ts';
 /** A workflow: what is wrong with it, the form that starts it, its runs. */
 export function renderWorkflow(view: WorkflowView, now: number): SafeHtml {
   const { info, runs } = view;
-  const { name, fileName, triggers, errors = [] } = info;
+  const { name, fileName, triggers, errors = [], warnings = [] } = info;
   return html`<div class="title">
       <h1>${name}</h1>
       <p class="muted">
         <code>${fileName}</code>${triggers.length === 0 ? null : ` · on ${triggers.join(', ')}`}
       </p>
     </div>
-    ${errors.length === 0 ? null : problems(info)}
+    ${problems('Errors', fileName, errors)} ${problems('Warnings', fileName, warnings)}
     <div class="columns">
       <section class="side form-side" aria-labelledby="start-title">
         <h2 id="start-title">Start a run</h2>
@@ -28,11 +28,17 @@ export function renderWorkflow(view: WorkflowView, now: number): SafeHtml {
     </div>`;
 }
 
-function problems({ fileName, errors = [] }: WorkflowInfo): SafeHtml {
-  return html`<section class="problems" aria-labelledby="errors-title">
-    <h2 id="errors-title">Errors</h2>
+function problems(
+  title: 'Errors' | 'Warnings',
+  fileName: string,
+  found: readonly WorkflowInfoError[],
+): SafeHtml | null {
+  if (found.length === 0) return null;
+  const id = `${title.toLowerCase()}-title`;
+  return html`<section class="problems" aria-labelledby="${id}">
+    <h2 id="${id}">${title}</h2>
     <ul>
-      ${errors.map(({ message, line, col, file }) => html`<li><code>${file ?? fileName}:${line}:${col}</code> ${message}</li>`)}
+      ${found.map(({ message, line, col, file }) => html`<li><code>${file ?? fileName}:${line}:${col}</code> ${message}</li>`)}
     </ul>
   </section>`;
 }

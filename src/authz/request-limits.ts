@@ -1,0 +1,72 @@
+import type { DecodeLimits, ItemsLimit } from '../decoding/decode-limits.ts';
+import { FILES_MAX } from '../gateway/models/assertion-tests.ts';
+import { GIVEN_MAX } from '../gateway/models/preview-questions.ts';
+import { CONTEXTUAL_TUPLES_MAX } from '../gateway/queries/query-scope.ts';
+import { RELATIONS_MAX } from '../gateway/queries/relation-handlers.ts';
+import { WHAT_IF_UPDATES_MAX } from '../gateway/queries/what-if-handlers.ts';
+import { fieldError } from '../model/field-error.ts';
+import { PRECONDITIONS_MAX } from '../services/bulk/guarded-write.ts';
+import type { ServicesReason } from '../services/services-reason.ts';
+import { AppError } from '../shared/app-error.ts';
+
+/** Bytes of the text of a model, in either form, and of a file of assertions. */
+export const MODEL_TEXT_BYTES_MAX = 1_048_576;
+
+const QUERIES = 'gatehouse.v1';
+const CONTRACT = 'workspace.v1';
+
+/**
+ * What requests may hold, where decoding says so before the handlers do: each list that has a limit, with the error of that limit. All
+ * others have the bounds of `decode-limits.ts`.
+ */
+export function requestLimits(config: {
+  readonly maxBatchItems: number;
+  readonly maxWriteUpdates: number;
+}): DecodeLimits {
+  const batch: ItemsLimit = { max: config.maxBatchItems };
+  const updates: ItemsLimit = { max: config.maxWriteUpdates, error: tooManyInRequest };
+  const overlaid = Math.min(WHAT_IF_UPDATES_MAX, config.maxWriteUpdates);
+  const files: ItemsLimit = { max: FILES_MAX, error: holdsTooMany('files') };
+  return {
+    items: new Map([
+      [`${CONTRACT}.BatchCheckRequest.items`, batch],
+      [`${CONTRACT}.WriteRelationTuplesRequest.updates`, updates],
+      [`${QUERIES}.BatchCheckRequest.items`, batch],
+      [`${QUERIES}.FilterObjectsRequest.object_ids`, batch],
+      [`${QUERIES}.ListRelationsRequest.relations`, { max: RELATIONS_MAX }],
+      [`${QUERIES}.WhatIfRequest.questions`, batch],
+      [`${QUERIES}.WhatIfRequest.updates`, { max: overlaid, error: tooManyInRequest }],
+      [
+        `${QUERIES}.QueryScope.contextual_tuples`,
+        { max: CONTEXTUAL_TUPLES_MAX, error: tooManyInRequest },
+      ],
+      [`${QUERIES}.WriteTuplesRequest.updates`, updates],
+      [
+        `${QUERIES}.WriteTuplesRequest.preconditions`,
+        { max: PRECONDITIONS_MAX, error: tooManyInRequest },
+      ],
+      [`${QUERIES}.PreviewQuestions.given`, { max: GIVEN_MAX, error: holdsTooMany('questions') }],
+      [`${QUERIES}.WriteModelRequest.tests`, files],
+      [`${QUERIES}.TestModelRequest.files`, files],
+    ]),
+    textBytes: new Map(
+      [
+        `${QUERIES}.ModelSource.json`,
+        `${QUERIES}.ModelSource.gate`,
+        `${QUERIES}.AssertionFile.text`,
+        `${CONTRACT}.CreateProjectRequest.model_json`,
+        `${CONTRACT}.UpdateProjectRequest.model_json`,
+      ].map((field) => [field, MODEL_TEXT_BYTES_MAX]),
+    ),
+  };
+}
+
+function tooManyInRequest(field: string, max: number): AppError {
+  const metadata = { field, limit: String(max) };
+  const message = `${field}: at most ${max} in one request`;
+  return new AppError<ServicesReason>('BATCH_TOO_LARGE', message, metadata);
+}
+
+function holdsTooMany(what: string): (field: string, max: number) => AppError {
+  return (field, max) => fieldError(field, `holds more than ${max} ${what}`);
+}

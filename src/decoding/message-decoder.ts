@@ -1,0 +1,269 @@
+import {
+  type DescMessage,
+  fromBinary,
+  fromJsonString,
+  type JsonReadOptions,
+  type JsonValue,
+  type Message,
+  mergeFromBinary,
+  mergeFromJson,
+  mergeFromJsonString,
+} from '@bufbuild/protobuf';
+import {
+  DECODED_AT_ONCE_VALUES_MAX,
+  type DecodeLimits,
+  fieldTooLarge,
+  malformed,
+  REST_BYTES_MAX,
+  SCANNED_AT_ONCE_BYTES_MAX,
+  tooManyItems,
+  UNSCANNED_BYTES_MAX,
+} from './decode-limits.ts';
+import { joined } from './joined.ts';
+import { JsonScan, JsonSyntaxProblem } from './json-scan.ts';
+import { type FieldShape, MessageShapes } from './message-shape.ts';
+import { wholeMessage, wrapped } from './proto-pieces.ts';
+import { ProtoScan, ProtoSyntaxProblem } from './proto-scan.ts';
+import { DECODE_TURNS, runInSlices } from './slice-queue.ts';
+
+/** Asked once what a message has besides its lists and long texts is known, before these are built. Throws to refuse it. */
+export type Admit = (rest: Message) => void;
+
+/** Up to where a body is not scanned, is scanned in one go, and is then decoded in one go. */
+export type DecodeSizes = {
+  readonly unscannedBytesMax: number;
+  readonly scannedAtOnceBytesMax: number;
+  readonly decodedAtOnceValuesMax: number;
+};
+
+const SIZES: DecodeSizes = {
+  unscannedBytesMax: UNSCANNED_BYTES_MAX,
+  scannedAtOnceBytesMax: SCANNED_AT_ONCE_BYTES_MAX,
+  decodedAtOnceValuesMax: DECODED_AT_ONCE_VALUES_MAX,
+};
+
+type JsonOptions = Partial<JsonReadOptions> | undefined;
+
+/** The first may begin with a byte order mark, which is no part of the text. */
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
+const strictPart = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Decodes messages that callers send, within bounds: what would be made of a body is counted before anything is built of it, and what is
+ * large is built in slices, so that nobody else on the thread waits for it. What comes out is what `fromJsonString` and `fromBinary` give.
+ *
+ * Small bodies are decoded at once, and returned; all others are promised. Errors of both: FIELD_TOO_LARGE, BATCH_TOO_LARGE and
+ * BODY_MALFORMED naming the field, those of `admit`, and what the library throws.
+ */
+export class MessageDecoder {
+  readonly #shapes: MessageShapes;
+  readonly #sizes: DecodeSizes;
+
+  constructor(limits: DecodeLimits = {}, sizes: DecodeSizes = SIZES) {
+    this.#shapes = new MessageShapes(limits);
+    this.#sizes = sizes;
+  }
+
+  decode(
+    desc: DescMessage,
+    isBinary: boolean,
+    bytes: Uint8Array,
+    json?: JsonOptions,
+    admit?: Admit,
+  ): Message | Promise<Message> {
+    return isBinary
+      ? this.#decodeBinary(desc, bytes, admit)
+      : this.#decodeJson(desc, bytes, json, admit);
+  }
+
+  #decodeJson(
+    desc: DescMessage,
+    bytes: Uint8Array,
+    json: JsonOptions,
+    admit: Admit | undefined,
+  ): Message | Promise<Message> {
+    const whole = (): Message => fromJsonString(desc, textOf(strictUtf8, bytes), json);
+    if (bytes.length <= this.#sizes.unscannedBytesMax) return whole();
+    const scan = new JsonScan(bytes, this.#shapes.of(desc));
+    const steps = scan.steps();
+    if (bytes.length <= this.#sizes.scannedAtOnceBytesMax) {
+      try {
+        runWhole(steps);
+      } catch (error) {
+        // The library says it better.
+        if (error instanceof JsonSyntaxProblem) return whole();
+        throw error;
+      }
+      const isOver = tooLongIn(scan) !== null;
+      if (scan.values <= this.#sizes.decodedAtOnceValuesMax && !isOver) return whole();
+    }
+    return buildJson(desc, bytes, json, scan, steps, admit);
+  }
+
+  #decodeBinary(
+    desc: DescMessage,
+    bytes: Uint8Array,
+    admit: Admit | undefined,
+  ): Message | Promise<Message> {
+    if (bytes.length <= this.#sizes.unscannedBytesMax) return fromBinary(desc, bytes);
+    const scan = new ProtoScan(bytes, this.#shapes.of(desc));
+    const steps = scan.steps();
+    if (bytes.length <= this.#sizes.scannedAtOnceBytesMax) {
+      try {
+        runWhole(steps);
+      } catch (error) {
+        if (error instanceof ProtoSyntaxProblem) return fromBinary(desc, bytes);
+        throw error;
+      }
+      if (scan.values <= this.#sizes.decodedAtOnceValuesMax && scan.tooMany === null) {
+        return fromBinary(desc, bytes);
+      }
+    }
+    return buildBinary(desc, bytes, scan, steps, admit);
+  }
+}
+
+/** Large messages of which every field is known, so that nobody needs to look through them for that. */
+const withoutUnknown = new WeakSet<Message>();
+
+/** Whether it is known of a message that it has no unknown fields, at any depth; false: nobody looked. O(1). */
+export function isWithoutUnknown(message: Message): boolean {
+  return withoutUnknown.has(message);
+}
+
+function runWhole(steps: Iterator<void, void>): void {
+  while (steps.next().done !== true);
+}
+
+async function buildJson(
+  desc: DescMessage,
+  bytes: Uint8Array,
+  json: JsonOptions,
+  scan: JsonScan,
+  steps: Iterator<void, void>,
+  admit: Admit | undefined,
+): Promise<Message> {
+  try {
+    await runInSlices(steps, DECODE_TURNS);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxProblem)) throw error;
+    throw malformed(`cannot decode message ${desc.typeName} from JSON: ${error.message}`);
+  }
+  await DECODE_TURNS.turn();
+  const message = fromJsonString(desc, textOf(strictUtf8, restOfJson(bytes, scan)), json);
+  admit?.(message);
+  const tooLong = tooLongIn(scan);
+  if (tooLong !== null) throw tooLong;
+  await runInSlices(jsonParts(desc, bytes, json, scan, message), DECODE_TURNS);
+  withoutUnknown.add(message);
+  return message;
+}
+
+/** The body with its lists and long texts empty, and without long white space. */
+function restOfJson(bytes: Uint8Array, { lists, texts, spaces }: JsonScan): Uint8Array {
+  const gaps = [
+    ...spaces,
+    ...lists.map(({ from, to }) => ({ from, to })),
+    // Their quotes stay.
+    ...texts.map(({ from, to }) => ({ from: from + 1, to: to - 1 })),
+  ].toSorted((a, b) => a.from - b.from || b.to - a.to);
+  const parts: Uint8Array[] = [];
+  let at = 0;
+  for (const { from, to } of gaps) {
+    // Within a gap that was left out.
+    if (from < at) continue;
+    parts.push(bytes.subarray(at, from));
+    at = to;
+  }
+  parts.push(bytes.subarray(at));
+  return mustBeShort(parts);
+}
+
+function* jsonParts(
+  desc: DescMessage,
+  bytes: Uint8Array,
+  json: JsonOptions,
+  { lists, texts }: JsonScan,
+  message: Message,
+): Generator<void, void> {
+  for (const { path, from, to } of texts) {
+    const text = JSON.parse(textOf(strictPart, bytes.subarray(from, to))) as JsonValue;
+    mergeFromJson(desc, message, withinJson(path, text), json);
+    yield;
+  }
+  for (const { path, runs } of lists) {
+    const before = path.map(({ name }) => `{"${name}":`).join('');
+    const after = '}'.repeat(path.length);
+    for (let i = 0; i < runs.length; i += 2) {
+      const items = textOf(strictPart, bytes.subarray(runs[i], runs[i + 1]));
+      mergeFromJsonString(desc, message, `${before}[${items}]${after}`, json);
+      yield;
+    }
+  }
+}
+
+function withinJson(path: readonly FieldShape[], value: JsonValue): JsonValue {
+  return path.reduceRight<JsonValue>((inner, { name }) => ({ [name]: inner }), value);
+}
+
+async function buildBinary(
+  desc: DescMessage,
+  bytes: Uint8Array,
+  scan: ProtoScan,
+  steps: Iterator<void, void>,
+  admit: Admit | undefined,
+): Promise<Message> {
+  try {
+    await runInSlices(steps, DECODE_TURNS);
+  } catch (error) {
+    if (!(error instanceof ProtoSyntaxProblem)) throw error;
+    throw malformed(`the message cannot be decoded: ${error.message}`);
+  }
+  await DECODE_TURNS.turn();
+  const message = fromBinary(desc, mustBeShort([wholeMessage(bytes, scan.rest)], scan.longestText));
+  admit?.(message);
+  if (scan.tooMany !== null) throw scan.tooMany();
+  await runInSlices(binaryParts(desc, bytes, scan, message), DECODE_TURNS);
+  if (scan.unknown === 0) withoutUnknown.add(message);
+  return message;
+}
+
+function* binaryParts(
+  desc: DescMessage,
+  bytes: Uint8Array,
+  { found }: ProtoScan,
+  message: Message,
+): Generator<void, void> {
+  for (const { parents, runs } of found) {
+    for (let i = 0; i < runs.length; i += 2) {
+      mergeFromBinary(desc, message, wrapped(parents, bytes.subarray(runs[i], runs[i + 1])));
+      yield;
+    }
+  }
+}
+
+/** One text among them may have its own limit. */
+function mustBeShort(parts: readonly Uint8Array[], textBytes = 0): Uint8Array {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const bytesMax = REST_BYTES_MAX + textBytes;
+  if (length > bytesMax) throw fieldTooLarge('the body', bytesMax, 'bytes besides its lists');
+  return joined(parts);
+}
+
+/** Why a list is refused that was found, or null. */
+function tooLongIn({ lists }: JsonScan): Error | null {
+  for (const { path, count } of lists) {
+    const items = path.at(-1)?.items;
+    if (items === undefined || count <= items.max) continue;
+    return tooManyItems(path.map(({ name }) => name).join('.'), count, items);
+  }
+  return null;
+}
+
+function textOf(decoder: typeof strictUtf8, bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch (error) {
+    throw Object.assign(malformed('the body is not valid UTF-8'), { cause: error });
+  }
+}

@@ -1,0 +1,97 @@
+import type { FieldShape } from './message-shape.ts';
+
+/** A list that hangs on the root by single messages, and where its items stand. */
+export type FoundList = {
+  /** From the root; the list last. */
+  readonly path: readonly FieldShape[];
+  /** Of all items, in bytes from the start of the body. */
+  readonly from: number;
+  readonly to: number;
+  readonly count: number;
+  /** Starts and ends, by turns, of runs of items that are read at once; none where there are too many items. */
+  readonly runs: readonly number[];
+};
+
+/** A long text of the root, or of a message that hangs on it, with its quotes. */
+export type FoundText = {
+  readonly path: readonly FieldShape[];
+  readonly from: number;
+  readonly to: number;
+};
+
+/** Bytes and values of one run at most, where one item has no more. */
+const RUN_BYTES = 8_192;
+const RUN_VALUES = 256;
+
+/** Gathers items of a list into runs. */
+export class ListRuns {
+  count = 0;
+  readonly #itemsMax: number;
+  readonly #gapIsEnd: boolean;
+  readonly #runs: number[] = [];
+  #from = -1;
+  #to = -1;
+  #values = 0;
+
+  /** `gapIsEnd`: what lies between two items is no part of the list. */
+  constructor(itemsMax: number, gapIsEnd: boolean) {
+    this.#itemsMax = itemsMax;
+    this.#gapIsEnd = gapIsEnd;
+  }
+
+  add(from: number, to: number, values: number): void {
+    this.count += 1;
+    if (this.count > this.#itemsMax) return;
+    const isFull = to - this.#from > RUN_BYTES || this.#values + values > RUN_VALUES;
+    if (isFull || (this.#gapIsEnd && from !== this.#to)) this.#close();
+    if (this.#from < 0) this.#from = from;
+    this.#to = to;
+    this.#values += values;
+  }
+
+  end(): readonly number[] {
+    if (this.count > this.#itemsMax) return [];
+    this.#close();
+    return this.#runs;
+  }
+
+  #close(): void {
+    if (this.#from >= 0) this.#runs.push(this.#from, this.#to);
+    this.#from = -1;
+    this.#values = 0;
+  }
+}
+
+/** Where a scanner stands, for what it has to say of it. Strings are made only then. */
+export class FieldPath {
+  depth = 0;
+  readonly #fields: FieldShape[] = [];
+  /** Of the list whose items are being looked at. */
+  #listAt = -1;
+  #index = -1;
+
+  /** Which item of the innermost field, a list; -1: it is over. */
+  set index(index: number) {
+    this.#index = index;
+    this.#listAt = index < 0 ? -1 : this.#fields.length - 1;
+  }
+
+  push(field: FieldShape): void {
+    this.#fields.push(field);
+  }
+
+  pop(): void {
+    this.#fields.pop();
+  }
+
+  fields(): readonly FieldShape[] {
+    return [...this.#fields];
+  }
+
+  /** "updates[3].tuple.condition_params"; '' at the root. */
+  text(): string {
+    return this.#fields
+      .map(({ name }, i) => (i === this.#listAt ? `${name}[${this.#index}]` : name))
+      .join('.');
+  }
+}

@@ -1,0 +1,72 @@
+import type { OwnStream } from './own-stream.ts';
+import type { SendSide } from './send-side.ts';
+
+const LOOKS_A_STALL = 2;
+
+export type StallWatchOptions = {
+  readonly stallMs: number;
+  readonly sender: SendSide;
+  readonly streams: ReadonlyMap<number, OwnStream>;
+  readonly onIncident: (event: string, detail: string) => void;
+  /** Nothing of the stream's answer has left for too long. */
+  readonly onStream: (stream: OwnStream) => void;
+  /** The kernel is rid of nothing of the whole connection. */
+  readonly onConnection: () => void;
+};
+
+/** Looks twice a stall's time whether what waits for a peer goes on, for as long as something does. */
+export class StallWatch {
+  readonly #options: StallWatchOptions;
+  #timer: NodeJS.Timeout | null = null;
+  #takenBytesSeen = -1;
+  #stillLooks = 0;
+
+  constructor(options: StallWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Something waits. O(1) while it is known. */
+  begin(): void {
+    if (this.#timer !== null) return;
+    this.#timer = setTimeout(() => this.#look(), this.#options.stallMs / LOOKS_A_STALL);
+    this.#timer.unref();
+  }
+
+  /** Idempotent. */
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  /** O(open streams). */
+  #look(): void {
+    this.#timer = null;
+    const { sender, streams, onIncident, onStream, onConnection } = this.#options;
+    const { takenBytes, isBacklogged } = sender;
+    this.#stillLooks = takenBytes === this.#takenBytesSeen ? this.#stillLooks + 1 : 0;
+    this.#takenBytesSeen = takenBytes;
+    if (isBacklogged && this.#stillLooks >= LOOKS_A_STALL) {
+      onIncident('answer_stalled', 'a peer of HTTP/2 reads nothing');
+      onConnection();
+      return;
+    }
+    let isWaiting = isBacklogged;
+    for (const stream of streams.values()) {
+      if (!stream.isWaiting) stream.sentBytesSeen = -1;
+      else if (hasStalled(stream)) {
+        onIncident(
+          'answer_stalled',
+          `nothing was read behind ${stream.sentBytes} bytes of an answer`,
+        );
+        onStream(stream);
+      } else isWaiting = true;
+    }
+    if (isWaiting) this.begin();
+  }
+}
+
+function hasStalled(stream: OwnStream): boolean {
+  stream.stillLooks = stream.sentBytes === stream.sentBytesSeen ? stream.stillLooks + 1 : 0;
+  stream.sentBytesSeen = stream.sentBytes;
+  return stream.stillLooks >= LOOKS_A_STALL;
+}
