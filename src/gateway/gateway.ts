@@ -140,7 +140,8 @@ export interface Gateway {
 const ANSWER_STALLED = 'answer_stalled';
 /** Answers shorter than this are not compressed. */
 const COMPRESS_MIN_BYTES = 1_024;
-const SERVICES = [
+/** All that are served, besides health and reflection. */
+export const SERVICES = [
   WorkspaceService,
   GroupService,
   AuthzService,

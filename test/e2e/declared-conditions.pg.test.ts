@@ -315,11 +315,14 @@ describe('decisions', () => {
   });
 
   test('contexts of hostile sizes are answered', async () => {
-    const long = Array.from({ length: 100_000 }, (_, i) => i);
-    expect(await isAllowed('d', 'gus', { x: { level: 'full', tags: long } })).toBe(false);
-    expect(await isAllowed('d', 'gus', { x: { level: 'full', tags: 'x'.repeat(500_000) } })).toBe(
-      false,
-    );
-    expect(await isAllowed('d', 'gus', { x: { level: 'full', tags: [1] }, y: long })).toBe(true);
+    const longest = Array.from({ length: 8_000 }, (_, i) => i);
+    const tooLong = Array.from({ length: 100_000 }, (_, i) => i);
+    const full = (tags: unknown): object => ({ x: { level: 'full', tags } });
+    expect(await isAllowed('d', 'gus', full(longest))).toBe(false);
+    expect(await isAllowed('d', 'gus', full('x'.repeat(200_000)))).toBe(false);
+    expect(await isAllowed('d', 'gus', { ...full([1]), y: longest })).toBe(true);
+    // More than a context may hold is no answer.
+    expect(await isAllowed('d', 'gus', full(tooLong))).toBe('resource_exhausted');
+    expect(await isAllowed('d', 'gus', full('x'.repeat(500_000)))).toBe('resource_exhausted');
   });
 });

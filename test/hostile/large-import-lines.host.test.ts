@@ -21,11 +21,11 @@ const BODIES: readonly (readonly [string, string, number, string])[] = [
   [
     'a line with parameters of 300,000 members',
     JSON.stringify({ ...tuple, condition_params: members }),
-    400,
+    429,
     'line 1',
   ],
-  ['a line of lists of 4 million levels', '['.repeat(4_000_000), 400, 'line 1'],
-  ['a line of 2.7 million empty objects', `[${'{},'.repeat(2_600_000)}{}]`, 400, 'line 1'],
+  ['a line of lists of 4 million levels', '['.repeat(4_000_000), 429, 'line 1'],
+  ['a line of 2.7 million empty objects', `[${'{},'.repeat(2_600_000)}{}]`, 429, 'line 1'],
   ['8 million empty lines', '\n'.repeat(8_000_000), 200, 'received'],
   ['60,000 tuples, a line each', many.join('\n'), 200, '"received":"60000"'],
 ];

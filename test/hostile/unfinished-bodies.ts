@@ -135,8 +135,6 @@ export type CrumbOptions = {
   readonly path: string;
   readonly token: string;
   readonly chunks: number;
-  /** Makes the first request of a connection one that node:http takes. */
-  readonly isUnusual?: boolean | undefined;
 };
 
 /** A chunked body of one byte a chunk over HTTP/1.1, without its end; what was answered so far. */
@@ -153,9 +151,8 @@ export async function sendChunkedCrumbs(
   socket.on('close', () => {
     isClosed = true;
   });
-  const target = options.isUnusual === true ? `http://127.0.0.1${options.path}` : options.path;
   socket.write(
-    `POST ${target} HTTP/1.1\r\nhost: 127.0.0.1:${options.port}\r\ncontent-type: application/json\r\n` +
+    `POST ${options.path} HTTP/1.1\r\nhost: 127.0.0.1:${options.port}\r\ncontent-type: application/json\r\n` +
       `authorization: Bearer ${options.token}\r\ntransfer-encoding: chunked\r\n\r\n`,
   );
   const batch = Buffer.from('1\r\n \r\n'.repeat(8_192));
@@ -181,9 +178,8 @@ export async function sendHeldBody(
   socket.on('close', () => {
     isClosed = true;
   });
-  const target = options.isUnusual === true ? `http://127.0.0.1${options.path}` : options.path;
   socket.write(
-    `POST ${target} HTTP/1.1\r\nhost: 127.0.0.1:${options.port}\r\ncontent-type: application/json\r\n` +
+    `POST ${options.path} HTTP/1.1\r\nhost: 127.0.0.1:${options.port}\r\ncontent-type: application/json\r\n` +
       `authorization: Bearer ${options.token}\r\ncontent-length: ${options.bytes}\r\n\r\n`,
   );
   for (let left = options.bytes - 1; left > 0 && !isClosed; left -= FRAME_BYTES) {
